@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 TYPED = (
     "pointset.nn",
     "pointset.tasks.clustering",
-    "pointset.evaluation.mixtures",
+    "pointset.tasks.mixtures",
     "pointset.zoo.classifiers",
     "pointset.zoo.models",
 )

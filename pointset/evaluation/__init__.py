@@ -1,4 +1,4 @@
-"""Metrics: accuracy, calibration, robustness, costs, symmetry, mixtures."""
+"""Metrics: accuracy, calibration, robustness, costs, symmetry."""
 
 from pointset.evaluation.corruptions import corrupt, list_corruptions
 from pointset.evaluation.predictions import Evaluation, evaluate

@@ -5,7 +5,7 @@ The odd image is called the stranger.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -13,16 +13,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric
-from pointset.data.batches import epoch_generator
-from pointset.tasks.images import SPLITS, Embedding, Images, check_data, load_images
-from pointset.tasks.rows import EMBEDDING, fully_connected, row_model, seeded
-from pointset.tasks.set_problem import SetBatch, SetProblem
+from pointset.tasks.images import ImageProblem, Images
+from pointset.tasks.rows import fully_connected, row_model
+from pointset.tasks.set_problem import SetBatch
 from pointset.zoo.options import ModelOptions
 
 MEMBERS = 7
 """Number of images of a set that have something in common; the set has one more, the stranger."""
-TEST_SEED = 0xA0
-TEST_BATCHES, TEST_BATCH = 8, 250
 
 
 class ElementScorer(nn.Module):
@@ -58,21 +55,17 @@ class ElementScorer(nn.Module):
 
 
 @dataclass(frozen=True)
-class Anomaly(SetProblem):
+class Anomaly(ImageProblem):
     """Find the one image of a set that differs from the other seven.
 
-    A set has seven images of one class and one of another. `data` is "digits" (scikit-learn's; training and test images
-    are disjoint), "omniglot" (in POINTSET_HOME) or a folder alphabet/character/*.png (training and test characters are
-    disjoint). The paper has faces of CelebA, which may not be redistributed: seven share two attributes, one has
-    neither.
+    A set has seven images of one class and one of another, of the `data` of `ImageProblem`. The paper has faces of
+    CelebA, which may not be redistributed: seven share two attributes, one has neither.
 
     A model is "encoder + pooling" with a row-wise head FC(d, ReLU), FC(1) of the concatenation of each element's row
     and the pooled row; the loss is the cross entropy of the eight logits. Area under the ROC curve and average
     precision are computed over all elements of the test sets, with the probability of an element within its set as its
     score; chance is 0.5 and 0.125.
     """
-
-    data: str = "digits"
 
     name: ClassVar[str] = "anomaly"
     title: ClassVar[str] = "Set anomaly detection"
@@ -83,32 +76,27 @@ class Anomaly(SetProblem):
     )
     rows: ClassVar[Sequence[str]] = ("rFF + mean", "rFF + max", "rFFp-max + max", "rFF + PMA", "SAB + max", "SAB + PMA")
     most: ClassVar[int] = MEMBERS + 1
-    pooled: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_data(self.data)
-
-    def describe(self) -> dict[str, Any]:
-        """The numbers of images and classes of both splits."""
-        return {split: load_images(self.data, split).describe() for split in SPLITS}
+    test_seed: ClassVar[int] = 0xA0
 
     def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
         """The model of a row: [B, 8, pixels] -> [B, 8, 1]."""
-        images, dim = load_images(self.data, "train"), options.dim
-        body = row_model(row, dim, options, seed, lambda width: scoring_head(dim + width, options))
-        embedding = seeded(seed, lambda: Embedding(images.side, dim), EMBEDDING)
+        dim = options.dim
+
+        def scoring_head(width: int) -> nn.Module:
+            return nn.Sequential(fully_connected(dim + width, dim), nn.ReLU(), nn.Linear(dim, 1))
+
+        body = row_model(row, dim, options, seed, scoring_head)
         assert isinstance(body.head, nn.Sequential)
         head = body.head[1:]  # without the first layer, which flattens the rows of each set
-        return ElementScorer(embedding, list(body.encoder), body.pool, head, images.side**2)
+        return ElementScorer(self.embedding(dim, seed), list(body.encoder), body.pool, head, self.inputs)
 
-    def draw(self, count: int, generator: torch.Generator) -> SetBatch:
-        """Sets of images for training."""
-        return draw_sets(load_images(self.data, "train"), count, generator)
-
-    def test_sets(self) -> Sequence[SetBatch]:
-        """2,000 sets of images for tests."""
-        images = load_images(self.data, "test")
-        return [draw_sets(images, TEST_BATCH, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
+    def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
+        """Draw sets in random order; the target has the index of the stranger and, for pictures, the labels."""
+        common, other = torch.rand(count, images.classes, generator=generator).topk(2, dim=1).indices.unbind(1)
+        strangers = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
+        is_stranger = torch.arange(MEMBERS + 1) == strangers[:, None]
+        labels = torch.where(is_stranger, other[:, None], common[:, None])
+        return SetBatch(images.pixels[images.draw(labels, generator)], None, {"stranger": strangers, "labels": labels})
 
     def loss(self, output: Float[Tensor, "B n 1"], batch: SetBatch) -> Float[Tensor, ""]:
         """Cross entropy over the elements of each set."""
@@ -127,17 +115,3 @@ class Anomaly(SetProblem):
             "AUPR": float(average_precision_score(is_stranger, scores)),
             "accuracy": float((logits.argmax(dim=1) == strangers).double().mean()),
         }
-
-
-def scoring_head(width: int, options: ModelOptions) -> nn.Module:
-    """The head from the concatenation of an element and the pooled row to one logit."""
-    return nn.Sequential(fully_connected(width, options.dim), nn.ReLU(), nn.Linear(options.dim, 1))
-
-
-def draw_sets(images: Images, count: int, generator: torch.Generator) -> SetBatch:
-    """Draw sets in random order; the target has the index of the stranger and, for pictures, the labels."""
-    common, other = torch.rand(count, images.classes, generator=generator).topk(2, dim=1).indices.unbind(1)
-    strangers = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
-    is_stranger = torch.arange(MEMBERS + 1) == strangers[:, None]
-    labels = torch.where(is_stranger, other[:, None], common[:, None])
-    return SetBatch(images.pixels[images.draw(labels, generator)], None, {"stranger": strangers, "labels": labels})

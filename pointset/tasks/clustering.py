@@ -17,26 +17,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric
 from pointset.data.batches import epoch_generator
-from pointset.evaluation.mixtures import (
-    COMPONENTS,
-    DIMENSIONS,
-    LEAST_SCALE,
-    Mixture,
-    draw_elements,
-    draw_mixtures,
-    log_likelihood,
-    responsibilities,
-)
 from pointset.nn.dropout import Dropout
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import STATISTICS, zero_padding
+from pointset.nn.masks import STATISTICS
 from pointset.nn.pooling.statistics import MaxPool, MeanPool
 from pointset.nn.registry import Statistic
+from pointset.tasks.mixtures import COMPONENTS, DIMENSIONS, Mixture, draw_elements, draw_mixtures, em_step, fit_by_em
 from pointset.tasks.rows import ENCODER, fully_connected, parts_of, row_model, seeded
 from pointset.tasks.set_problem import SetBatch, SetProblem
 from pointset.zoo.classifiers import SetClassifier
@@ -50,8 +41,6 @@ BATCH_SETS = 10
 """Number of sets in a test batch; they have one size."""
 TEST_BATCHES, WATCHED_BATCHES, TEST_SEED = 100, 10, 0x6D06
 EQUIVARIANT_LAYERS = 4
-TOLERANCE = 1e-5
-"""EM has converged when a step gains less than this per datum."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +112,7 @@ class Clustering(SetProblem):
 
     def loss(self, output: Tensor, batch: SetBatch) -> Float[Tensor, ""]:
         """-LL0."""
-        return -log_likelihood(batch.X, mixture_of(output), batch.mask).mean()
+        return -mixture_of(output).log_likelihood(batch.X, batch.mask).mean()
 
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
         """LL0 and LL1, means over the sets."""
@@ -192,55 +181,9 @@ def truth_of(batch: SetBatch) -> Mixture:
     return Mixture(*(batch.target[name] for name in ("log_proportions", "means", "scales")))
 
 
-def em_step(
-    X: Float[Tensor, "B n d"],
-    mixture: Mixture,
-    mask: Bool[Tensor, "B n"] | None = None,
-    least_scale: float = LEAST_SCALE,
-) -> Mixture:
-    """One step of EM from a mixture with diagonal covariances (Dempster, Laird and Rubin, 1977), for a batch of sets.
-
-        r_ij = p(component j | x_i)                                             E step
-        n_j = sum_i r_ij;   pi_j = n_j / n;   mu_j = sum_i r_ij x_i / n_j;      M step
-        sigma_j^2 = sum_i r_ij (x_i - mu_j)^2 / n_j, at least least_scale^2
-
-    A component without elements (up to rounding) keeps its mean and its scale, and gets a proportion of nearly 0, so
-    that its logarithm is finite. An empty set keeps its mixture.
-    """
-    X, r = zero_padding(X, mask), responsibilities(X, mixture, mask)
-    members = r.sum(dim=1)  # [B, k]
-    count = members.sum(dim=1, keepdim=True)
-    tiny = torch.finfo(X.dtype).tiny
-    per_component = members.clamp(min=tiny).unsqueeze(2)
-    means = r.transpose(1, 2) @ X / per_component
-    squares = (X.unsqueeze(2) - means.unsqueeze(1)).square()  # [B, n, k, d]
-    variances = (r.unsqueeze(3) * squares).sum(dim=1) / per_component
-    scales = variances.clamp(min=least_scale**2).sqrt()
-    log_proportions = (members / count.clamp(min=1)).clamp(min=tiny).log()
-    lives = (members > tiny).unsqueeze(2)
-    return Mixture(
-        torch.where(count > 0, log_proportions, mixture.log_proportions),
-        torch.where(lives, means, mixture.means),
-        torch.where(lives, scales, mixture.scales),
-    )
-
-
-def fit_by_em(
-    X: Float[Tensor, "B n d"], start: Mixture, mask: Bool[Tensor, "B n"] | None = None, steps: int = 100
-) -> Mixture:
-    """Run EM until a step gains less than TOLERANCE per datum in every set, or for at most `steps` steps."""
-    mixture, reached = start, log_likelihood(X, start, mask)
-    for _ in range(steps):
-        mixture = em_step(X, mixture, mask)
-        before, reached = reached, log_likelihood(X, mixture, mask)
-        if bool((reached - before < TOLERANCE).all()):
-            break
-    return mixture
-
-
 def mean_log_likelihood(mixtures: Sequence[Mixture], batches: Sequence[SetBatch]) -> float:
     """The mean log-likelihood per datum over all sets of all batches."""
-    each = [log_likelihood(b.X, mixture, b.mask) for mixture, b in zip(mixtures, batches, strict=True)]
+    each = [mixture.log_likelihood(b.X, b.mask) for mixture, b in zip(mixtures, batches, strict=True)]
     return torch.cat(each).double().mean().item()
 
 

@@ -9,7 +9,7 @@ approach to ordinal classification", ECML 2001; as one network, Cao, Mirjalili a
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -17,18 +17,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric
-from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError, quoted
-from pointset.tasks.images import SPLITS, Embedding, Images, check_data, load_images
-from pointset.tasks.rows import EMBEDDING, fully_connected, parts_of, row_model, seeded
-from pointset.tasks.set_problem import SetBatch, SetProblem
+from pointset.tasks.images import ImageProblem, Images
+from pointset.tasks.rows import fully_connected, parts_of, row_model
+from pointset.tasks.set_problem import SetBatch
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
 
 LEAST, MOST = 6, 10
 """Smallest and largest number of images in a set."""
-TEST_SEED = 0xC0
-TEST_BATCHES, TEST_BATCH = 8, 250
 MODELS = ("rFF + mean", "rFF + sum", "SAB + PMA")
 
 
@@ -64,16 +61,6 @@ def poisson_loss(output: Float[Tensor, "B 1"], counts: Int[Tensor, " B"]) -> Flo
     return (rate_of(output) - counts * log_rate + torch.lgamma(counts + 1.0)).mean()
 
 
-def poisson_prediction(output: Float[Tensor, "B 1"]) -> Int[Tensor, " B"]:
-    """The rate, which is the mean, rounded."""
-    return rate_of(output).round().long()
-
-
-def poisson_mode(output: Float[Tensor, "B 1"]) -> Int[Tensor, " B"]:
-    """The most probable count: the rate, rounded down."""
-    return rate_of(output).floor().long()
-
-
 def threshold_loss(logits: Float[Tensor, "B K-1"], labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
     """Binary cross entropy, summed over the thresholds, mean over the batch.
 
@@ -91,11 +78,6 @@ def threshold_probabilities(logits: Float[Tensor, "B K-1"]) -> Float[Tensor, "B 
     above = torch.sigmoid(logits)
     ones, zeros = torch.ones_like(above[:, :1]), torch.zeros_like(above[:, :1])
     return torch.cat([ones, above], dim=1) - torch.cat([above, zeros], dim=1)
-
-
-def threshold_prediction(logits: Float[Tensor, "B K-1"]) -> Int[Tensor, " B"]:
-    """The number of thresholds with a probability above 1/2: the median class if the logits do not increase with k."""
-    return (logits > 0).sum(dim=1)
 
 
 class OrderedThresholds(nn.Module):
@@ -135,12 +117,18 @@ SOFTNESS = 0.5
 """Temperature of the soft labels: the true count gets a probability of 0.76, each neighbour 0.10 (away from the ends).
 """
 HEADS = {
-    "Poisson": Head(1, lambda width: nn.Linear(width, 1), poisson_loss, poisson_prediction, poisson_mode),
+    "Poisson": Head(
+        1,
+        lambda width: nn.Linear(width, 1),
+        poisson_loss,
+        lambda output: rate_of(output).round().long(),
+        lambda output: rate_of(output).floor().long(),
+    ),
     "thresholds": Head(
         MOST - 1,
         lambda width: OrderedThresholds(width, MOST),
         lambda output, counts: threshold_loss(output, counts - 1),
-        lambda output: threshold_prediction(output) + 1,
+        lambda output: (output > 0).sum(dim=1) + 1,
         lambda output: threshold_probabilities(output).argmax(dim=1) + 1,
     ),
     "soft labels": Head(
@@ -154,19 +142,16 @@ HEADS = {
 
 
 @dataclass(frozen=True)
-class Counting(SetProblem):
+class Counting(ImageProblem):
     """Predict the number c of classes in a set of n images, n uniform in 6 ... 10, c uniform in 1 ... n.
 
     First c classes are drawn, then one image of each, and n - c more images of these classes. An image may occur twice.
-    `data` is "digits" (scikit-learn's; training and test images are disjoint), "omniglot" (in POINTSET_HOME) or a
-    folder alphabet/character/*.png (training and test characters are disjoint).
+    For `data`, see `ImageProblem`.
 
     A row is "encoder + pooling", which models c as Poisson with a predicted rate, as in the paper. With ", thresholds"
-    or ", soft labels" appended, the model uses that counts are at most ten. Images are
-    embedded one by one. A pooling by statistics is followed by FC(d, ReLU) and the head, PMA by the head.
+    or ", soft labels" appended, the model uses that counts are at most ten. A pooling by statistics is followed by
+    FC(d, ReLU) and the head, PMA by the head.
     """
-
-    data: str = "digits"
 
     name: ClassVar[str] = "counting"
     title: ClassVar[str] = "Counting different characters"
@@ -179,19 +164,12 @@ class Counting(SetProblem):
         row if head == "Poisson" else f"{row}, {head}" for head in HEADS for row in MODELS
     )
     most: ClassVar[int] = MOST
-    pooled: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_data(self.data)
-
-    def describe(self) -> dict[str, Any]:
-        """The numbers of images and classes of both splits."""
-        return {split: load_images(self.data, split).describe() for split in SPLITS}
+    test_seed: ClassVar[int] = 0xC0
 
     def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
         """The model of a row: [B, n, pixels] -> [B, outputs of its head]."""
         base, head = split_row(row)
-        images, dim = load_images(self.data, "train"), options.dim
+        dim = options.dim
 
         def last(width: int) -> nn.Module:
             if parts_of(base)[1].startswith("pma"):
@@ -199,21 +177,25 @@ class Counting(SetProblem):
             return nn.Sequential(fully_connected(width, dim), nn.ReLU(), head.layer(dim))
 
         body = row_model(base, dim, options, seed, last)
-        embedding = seeded(seed, lambda: Embedding(images.side, dim), EMBEDDING)
-        return SetClassifier([embedding, *body.encoder], body.pool, body.head, images.pixels.shape[1])
+        return SetClassifier([self.embedding(dim, seed), *body.encoder], body.pool, body.head, self.inputs)
 
     def zoo_name(self, row: str) -> str:
         """The zoo's name of a row, without its head."""
         return super().zoo_name(split_row(row)[0])
 
-    def draw(self, count: int, generator: torch.Generator) -> SetBatch:
-        """Sets of images for training."""
-        return draw_sets(load_images(self.data, "train"), count, generator)
-
-    def test_sets(self) -> Sequence[SetBatch]:
-        """2,000 sets of images for tests."""
-        images = load_images(self.data, "test")
-        return [draw_sets(images, TEST_BATCH, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
+    def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
+        """Draw `count` sets, padded to MOST; the target has the number of classes and, for pictures, the labels."""
+        sizes = torch.randint(LEAST, MOST + 1, (count,), generator=generator)
+        most = sizes.clamp(max=images.classes)
+        classes = (torch.rand(count, generator=generator, dtype=torch.float64) * most).long() + 1
+        # The first c positions have different classes, the others random ones of these.
+        order = torch.rand(count, images.classes, generator=generator).topk(min(MOST, images.classes), dim=1).indices
+        again = torch.rand(count, MOST, generator=generator, dtype=torch.float64) * classes[:, None]
+        position = torch.arange(MOST)
+        labels = order.gather(1, torch.where(position < classes[:, None], position, again.long()))  # [count, MOST]
+        mask = torch.arange(MOST) < sizes[:, None]
+        X = images.pixels[images.draw(labels, generator)] * mask[:, :, None]
+        return SetBatch(X, mask, {"count": classes, "labels": labels.masked_fill(~mask, -1)})
 
     def loss(self, output: Float[Tensor, "B outputs"], batch: SetBatch) -> Float[Tensor, ""]:
         """The loss of the head, which is recognised by the number of outputs."""
@@ -246,22 +228,3 @@ def split_row(row: str) -> tuple[str, Head]:
 def head_of(output: Float[Tensor, "B outputs"]) -> Head:
     """The head with that many outputs."""
     return next(head for head in HEADS.values() if head.outputs == output.shape[1])
-
-
-def draw_sets(images: Images, count: int, generator: torch.Generator) -> SetBatch:
-    """Draw `count` sets, padded to MOST; the target has the number of classes and, for pictures, the labels."""
-    sizes = torch.randint(LEAST, MOST + 1, (count,), generator=generator)
-    most = sizes.clamp(max=images.classes)
-    classes = (torch.rand(count, generator=generator, dtype=torch.float64) * most).long() + 1
-    labels = _draw_labels(images.classes, classes, generator)  # [count, MOST]
-    mask = torch.arange(MOST) < sizes[:, None]
-    X = images.pixels[images.draw(labels, generator)] * mask[:, :, None]
-    return SetBatch(X, mask, {"count": classes, "labels": labels.masked_fill(~mask, -1)})
-
-
-def _draw_labels(known: int, classes: Int[Tensor, " B"], generator: torch.Generator) -> Int[Tensor, "B most"]:
-    """A class for each position: the first c positions have different classes, the others random ones of these."""
-    order = torch.rand(len(classes), known, generator=generator).topk(min(MOST, known), dim=1).indices
-    again = torch.rand(len(classes), MOST, generator=generator, dtype=torch.float64) * classes[:, None]
-    position = torch.arange(MOST)
-    return order.gather(1, torch.where(position < classes[:, None], position, again.long()))

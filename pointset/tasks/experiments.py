@@ -1,7 +1,7 @@
-"""Comparisons of classifiers given as arguments, and experiments read from TOML files.
+"""The tasks by name, comparisons of classifiers given as arguments, and experiments read from TOML files.
 
     title = "DeepSets against Set Transformers"
-    task = "classification"             # the default, of point sets; for others see `pointset.tasks.registry`
+    task = "classification"             # the default, of point sets; for others see `pointset.tasks.list_tasks`
     seeds = [0, 1, 2]                   # `seeds = 3` is the seed 3 alone, not three seeds
     models = ["rff-max", { name = "isab16-pma", seeds = "pooled" }]   # names, or names with options of their own
 
@@ -16,6 +16,7 @@
 TOML has no null: "none" means None for fields that allow it, as in `clip_norm = "none"`.
 """
 
+import dataclasses
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,19 +25,86 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from pointset.comparison.comparing import run_experiment
-from pointset.comparison.experiment import Entry, Experiment, as_tuple
-from pointset.comparison.metric import Published
+from pointset.comparison.experiment import Entry, Experiment, Table, as_tuple, unknown_key
 from pointset.comparison.results import Comparison
-from pointset.configuration import check
+from pointset.comparison.task import Task
+from pointset.configuration import Cores, check, nearest
 from pointset.data.options import DataOptions
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.inputs import check_kind, takes
 from pointset.runs.workers import Workers
+from pointset.tasks.anomaly import Anomaly
 from pointset.tasks.classification.task import Classification
-from pointset.tasks.registry import KEYS, task_from_file
+from pointset.tasks.clustering import Clustering
+from pointset.tasks.counting import Counting
+from pointset.tasks.max_regression import MaxRegression
 from pointset.training.recipe import Recipe
 from pointset.zoo.names import load_files
 from pointset.zoo.options import ModelOptions
+
+TASKS: dict[str, type[Task]] = {
+    task.name: task for task in (Classification, MaxRegression, Clustering, Counting, Anomaly)
+}
+KEYS: Mapping[str, Any] = {
+    "title": str,
+    "task": str,
+    "models": Annotated[list[Any], Meta(description="a list of names, or of tables with a name")],
+    "seeds": Annotated[int | list[int], Meta(description="whole numbers")],
+    "threads": Cores,
+    "model": Table,
+    "recipe": Table,
+    "options": Table,
+    "published": Annotated[dict[str, dict[str, Any]], Meta(description="a table for each model")],
+}
+"""Keys of an experiment's file for every task, and their types; other keys are options of the task."""
+
+
+def list_tasks() -> list[str]:
+    """The names of all tasks.
+
+    Returns:
+        Names for `create_task`.
+
+    Example:
+        >>> "max-regression" in pointset.tasks.list_tasks()
+        True
+    """
+    return list(TASKS)
+
+
+@takes(name=str)
+def create_task(name: str, **options: Any) -> Any:
+    """Create a task.
+
+    Args:
+        name: one of `list_tasks()`.
+        options: fields of the class of the task, such as `data` for counting.
+
+    Returns:
+        The `Task`.
+
+    Raises:
+        PointsetError: the name or an option is unknown, or the value of an option is not allowed.
+
+    Example:
+        >>> pointset.tasks.create_task("clustering").most
+        500
+    """
+    known = _options_of(name)
+    for option in options:
+        if option not in known:
+            having = f"its options are {', '.join(known)}" if known else "it has no options"
+            raise PointsetError(f"{name} has no option {quoted(option)}: {having}")
+    return TASKS[name](**options)
+
+
+def _options_of(name: str) -> list[str]:
+    """The names of the options of a task."""
+    if name not in TASKS:
+        raise PointsetError(
+            f"no task is called {quoted(name)}: did you mean {nearest(name, list(TASKS))}? Tasks are {', '.join(TASKS)}"
+        )
+    return [field.name for field in dataclasses.fields(TASKS[name])]  # type: ignore[arg-type]
 
 
 def compare(
@@ -112,7 +180,7 @@ def compare(
     data_options = data_options or DataOptions()
     experiment = Experiment(
         task=Classification(data=str(data), points=tuple(points) or (data_options.points,), sets=data_options),
-        models=tuple(Entry.of(model) for model in models),
+        models=tuple(map(Entry.of, models)),
         seeds=tuple(seeds),
         threads=threads,
         model=model_options or ModelOptions(),
@@ -142,7 +210,12 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
         >>> experiment.labels, experiment.seeds, experiment.recipe.epochs
         (['rff-max', 'isab16-pma'], (0,), 5)
     """
-    content = read_toml(path)
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise PointsetError(f"there is no experiment {path}: give a TOML file") from None
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: wrong UTF-8 or wrong syntax
+        raise PointsetError(f"{path} is not a TOML file: {one_line(error, REPEATED)}") from error
     load_files()  # here, so that an error in a file of parts is not reported as one of this TOML
     try:
         experiment = _from_content(content)
@@ -151,50 +224,23 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
     return experiment.changed(**changes) if changes else experiment
 
 
-def read_toml(path: str | Path) -> dict[str, Any]:
-    """Parse the TOML file of an experiment.
-
-    Raises:
-        PointsetError: the file is missing or is not TOML; the message names it.
-    """
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise PointsetError(f"there is no experiment {path}: give a TOML file") from None
-    except IsADirectoryError:
-        raise PointsetError(f"{path} is a folder: give a TOML file") from None
-    except RecursionError:
-        raise PointsetError(f"{path} is not a TOML file that can be read: it is nested too deeply") from None
-    except (OSError, ValueError) as error:  # ValueError: wrong UTF-8, wrong syntax, or a number of thousands of digits
-        raise PointsetError(f"{path} is not a TOML file: {one_line(error, REPEATED)}") from error
-
-
 def _from_content(content: Mapping[str, Any]) -> Experiment:
     for key, value in content.items():
         if key in KEYS:
             check(key, value, KEYS[key])
-    options = {key: value for key, value in content.items() if key not in KEYS}
-    for key in options:
-        if key in content.get("options", {}):
-            raise PointsetError(f"{quoted(key)} is given both inside and outside of [options]: give it once")
-    task = task_from_file(content.get("task"), {**content.get("options", {}), **options})
-    fields: dict[str, Any] = {key: content[key] for key in ("title", "threads") if key in content}
-    if "models" in content:
-        fields["models"] = tuple(Entry.of(given) for given in content["models"])
+    name, inside = content.get("task", Classification.name), content.get("options", {})
+    beside = {key: value for key, value in content.items() if key not in KEYS}
+    for option in [*inside, *beside]:
+        if option not in _options_of(name):
+            raise PointsetError(unknown_key(option, [*KEYS, *_options_of(name)]))
+        if option in inside and option in beside:
+            raise PointsetError(f"{quoted(option)} is given both inside and outside of [options]: give it once")
+    task = TASKS[name].from_file(inside | beside)
+    fields = {key: content[key] for key in ("title", "threads", "models", "published") if key in content}
     if "seeds" in content:
         fields["seeds"] = as_tuple(content["seeds"])
     if "model" in content:
         fields["model"] = ModelOptions.from_dict(content["model"])
     if "recipe" in content:
         fields["recipe"] = task.recipe(**content["recipe"])
-    published = content.get("published", {})
-    fields["published"] = {label: _published(label, rows) for label, rows in published.items()}
     return Experiment(task=task, **fields)
-
-
-def _published(label: str, rows: Mapping[str, Any]) -> dict[str | int, Published]:
-    """The published values of one model; keys that are numbers are set sizes."""
-    kind = Annotated[tuple[float, float, int], Meta(description="[mean, standard deviation, runs]")]
-    for key, values in rows.items():
-        check(f"published.{label}.{key}", values, kind)
-    return {int(key) if key.isdecimal() else key: Published(*values) for key, values in rows.items()}

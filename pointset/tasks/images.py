@@ -1,9 +1,11 @@
-"""Images as elements of sets: the digits of scikit-learn, or a folder of images such as Omniglot."""
+"""Problems on sets of images: the digits of scikit-learn, or a folder of images such as Omniglot."""
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -12,14 +14,18 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from pointset.configuration import check
+from pointset.data.batches import epoch_generator
+from pointset.data.catalogue.home import home
 from pointset.errors import PointsetError
-from pointset.tasks.rows import fully_connected
+from pointset.tasks.rows import EMBEDDING, fully_connected, seeded
+from pointset.tasks.set_problem import SetBatch, SetProblem
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = ("train", "test")
 TEST_SHARE = 5
 """One of this many images, or classes, is for tests."""
 SPLIT_SEED = 0x1D
+TEST_BATCHES, TEST_BATCH = 8, 250
 SIDE = 28
 """Images of a folder are scaled to SIDE x SIDE."""
 OMNIGLOT = (
@@ -67,13 +73,6 @@ def load_images(data: str, split: Split) -> Images:
     return digits(split) if data == "digits" else characters(find_folder(data), split)
 
 
-def check_data(data: str) -> None:
-    """Raise a PointsetError unless the images are the digits or in a folder."""
-    check("data", data, str)
-    if data != "digits":
-        find_folder(data)
-
-
 def digits(split: Split) -> Images:
     """The handwritten digits of scikit-learn: 1,797 images of 8 x 8 pixels in ten classes.
 
@@ -83,18 +82,12 @@ def digits(split: Split) -> Images:
 
     loaded = load_digits()
     pixels, labels = torch.from_numpy(loaded.data / 16.0).float(), torch.from_numpy(loaded.target).long()
-    chosen = held_out(len(pixels), labels) == (split == "test")
-    return Images(pixels[chosen], labels[chosen], side=8)
-
-
-def held_out(count: int, labels: Int[Tensor, " N"]) -> Bool[Tensor, " N"]:
-    """True for the test images: a random fifth of each class, the same in every run."""
-    chosen = torch.zeros(count, dtype=torch.bool)
-    random = np.random.default_rng(SPLIT_SEED)
+    held_out, random = torch.zeros(len(labels), dtype=torch.bool), np.random.default_rng(SPLIT_SEED)
     for label in labels.unique().tolist():
         rows = (labels == label).nonzero()[:, 0]
-        chosen[rows[random.permutation(len(rows))[: len(rows) // TEST_SHARE]]] = True
-    return chosen
+        held_out[rows[random.permutation(len(rows))[: len(rows) // TEST_SHARE]]] = True
+    chosen = held_out == (split == "test")
+    return Images(pixels[chosen], labels[chosen], side=8)
 
 
 def characters(folder: Path, split: Split) -> Images:
@@ -186,9 +179,54 @@ def find_folder(data: str) -> Path:
     Raises:
         PointsetError: the folder does not exist.
     """
-    from pointset.data.catalogue.home import home
-
     folder = home() / data if data == "omniglot" else Path(data).expanduser()
     if not folder.is_dir():
         raise PointsetError(f"there is no folder {folder}: {OMNIGLOT}")
     return folder
+
+
+@dataclass(frozen=True)
+class ImageProblem(SetProblem):
+    """Base class of set problems whose elements are images, embedded one by one.
+
+    `data` is "digits" (scikit-learn's; training and test images are disjoint), "omniglot" (in POINTSET_HOME) or a
+    folder alphabet/character/*.png (training and test characters are disjoint).
+    """
+
+    data: str = "digits"
+
+    pooled: ClassVar[bool] = True
+    test_seed: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        check("data", self.data, str)
+        if self.data != "digits":
+            find_folder(self.data)
+
+    def describe(self) -> dict[str, Any]:
+        """The numbers of images and classes of both splits."""
+        return {split: load_images(self.data, split).describe() for split in SPLITS}
+
+    def embedding(self, dim: int, seed: int) -> Embedding:
+        """The layers that embed an image."""
+        side = load_images(self.data, "train").side
+        return seeded(seed, lambda: Embedding(side, dim), EMBEDDING)
+
+    @property
+    def inputs(self) -> int:
+        """The number of pixels of an image."""
+        return load_images(self.data, "train").side ** 2
+
+    @abstractmethod
+    def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
+        """Draw sets of these images."""
+
+    def draw(self, count: int, generator: torch.Generator) -> SetBatch:
+        """Sets of images for training."""
+        return self.draw_sets(load_images(self.data, "train"), count, generator)
+
+    def test_sets(self) -> Sequence[SetBatch]:
+        """2,000 sets of images for tests."""
+        images = load_images(self.data, "test")
+        generators = (epoch_generator(self.test_seed, batch) for batch in range(TEST_BATCHES))
+        return [self.draw_sets(images, TEST_BATCH, generator) for generator in generators]

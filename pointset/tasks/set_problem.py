@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,24 +32,10 @@ from pointset.zoo.options import ModelOptions
 if TYPE_CHECKING:
     from pointset.comparison.report.sections import Section
 
-TRAINING = (
-    "steps",
-    "batch_size",
-    "optimizer",
-    "learning_rate",
-    "weight_decay",
-    "momentum",
-    "nesterov",
-    "schedule",
-    "warmup",
-    "step_every",
-    "step_factor",
-    "clip_norm",
-    "average",
-    "precision",
-    "device",
-)
-"""Fields of `Recipe` that have a meaning when each step has new sets."""
+PER_EPOCH = {"epochs", "least_steps", "validation", "patience"}
+OF_SHAPES = {"train_points", "last_points", "points_share", "label_smoothing", "class_weights", "augment"}
+UNUSED = PER_EPOCH | OF_SHAPES
+"""Fields of `Recipe` without a meaning when each step has new sets."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +89,10 @@ def task_recipe(**changes: Any) -> Recipe:
         "label_smoothing": 0.0,
         "augment": (),
     }
+    used = [field.name for field in dataclasses.fields(Recipe) if field.name not in UNUSED]
     for name in changes:
-        if name not in TRAINING:
-            raise PointsetError(f"the recipe of a set problem has no {name}: its fields are {', '.join(TRAINING)}")
+        if name not in used:
+            raise PointsetError(f"the recipe of a set problem has no {name}: its fields are {', '.join(used)}")
     return Recipe.from_dict({**usual, **changes})
 
 
@@ -191,23 +178,23 @@ class SetProblem(Task):
 
     def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train on sets that depend only on (seed, step)."""
+
+        def description(processes: int) -> dict[str, Any]:
+            """For repeating the run, with the keys that `pointset.training.checkpoints` compares."""
+            model = {"task": self.name, "row": run.model, "options": run.model_options.as_dict()}
+            parts = source_digests(run.zoo_name, run.model_options)
+            return {
+                "model": {**model, "parts": parts} if parts else model,
+                "recipe": recipe.as_dict(),
+                "seed": run.seed,
+                "data": {"task": self.name, "options": self.options(), **self.describe()},
+                "processes": processes,
+                **origin(),
+            }
+
         model = self.model(run.model, run.model_options, run.seed)
-        description = partial(self._describe_run, run, recipe)
         objective = DrawnSets(self, recipe.batch_size, run.seed)
         return fit_objective(model, objective, recipe, description, seed=run.seed, run=folder, progress=False)
-
-    def _describe_run(self, run: Run, recipe: Recipe, processes: int) -> dict[str, Any]:
-        """The description of a run for repeating it, with the keys that `pointset.training.checkpoints` compares."""
-        model = {"task": self.name, "row": run.model, "options": run.model_options.as_dict()}
-        parts = source_digests(run.zoo_name, run.model_options)
-        return {
-            "model": {**model, "parts": parts} if parts else model,
-            "recipe": recipe.as_dict(),
-            "seed": run.seed,
-            "data": {"task": self.name, "options": self.options(), **self.describe()},
-            "processes": processes,
-            **origin(),
-        }
 
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
         """The number of steps of a block."""

@@ -1,9 +1,8 @@
 """The experiments included in the package. Imports must stay light, because `pointset --help` reads one of them."""
 
-import difflib
 from pathlib import Path
 
-from pointset.configuration import check
+from pointset.configuration import check, nearest
 from pointset.errors import PointsetError, quoted
 
 PACKAGE = Path(__file__).parent
@@ -34,6 +33,6 @@ def shipped_experiment(name: str) -> Path:
     for beside in ("quick", "own"):
         files.setdefault(beside, CHECKOUT / f"{beside}.toml")
     if name not in files:
-        near = difflib.get_close_matches(name, files, n=1, cutoff=0.0)
-        raise PointsetError(f"no task is called {quoted(name)}: did you mean {near[0]}? Shipped are {', '.join(files)}")
+        near = nearest(name, list(files))
+        raise PointsetError(f"no task is called {quoted(name)}: did you mean {near}? Shipped are {', '.join(files)}")
     return files[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,11 +15,13 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from pointset.errors import PointsetError, quoted
-from pointset.evaluation.mixtures import Mixture, assign, log_likelihood, responsibilities
 from pointset.inputs import as_mask, as_points
 from pointset.viz.color import COLORS, FAINT, INK
 from pointset.viz.rows import as_numbers
 from pointset.viz.sheet import LETTER, MARGIN, Picture, Sheet, shorten
+
+if TYPE_CHECKING:
+    from pointset.tasks.mixtures import Mixture
 
 WIDTH, TOP = 8.6, 0.68
 NEGLIGIBLE = 0.005
@@ -86,7 +88,7 @@ def draw_clusters(
 
     Args:
         X: [B, n, 2], the sets.
-        mixtures: for each label, a `pointset.evaluation.mixtures.Mixture` of these sets, such as {"truth": ...,
+        mixtures: for each label, a `pointset.tasks.mixtures.Mixture` of these sets, such as {"truth": ...,
             "model": ..., "after one EM step": ...}.
         mask: [B, n], True at real elements.
         title: title of the picture.
@@ -96,7 +98,7 @@ def draw_clusters(
             than there are colours.
 
     Example:
-        >>> from pointset.evaluation.mixtures import draw_elements, draw_mixtures
+        >>> from pointset.tasks.mixtures import draw_elements, draw_mixtures
         >>> generator = torch.Generator().manual_seed(0)
         >>> truth = draw_mixtures(2, generator)
         >>> elements, _ = draw_elements(truth, 100, generator)
@@ -117,7 +119,7 @@ def draw_clusters(
     for row, (label, mixture) in enumerate(mixtures.items()):
         top = TOP + row * line
         sheet.text(MARGIN, top + side / 2, label, 8.5, rotation=90, va="center", color=FAINT)
-        likelihoods = log_likelihood(X, mixture, keep)
+        likelihoods = mixture.log_likelihood(X, keep)
         for b in range(len(X)):
             left = MARGIN + labels + b * (side + gap)
             own, elements = mixture[b : b + 1], X[b, keep[b]]
@@ -143,7 +145,7 @@ def _check(X: Tensor, mixtures: Mapping[str, Mixture]) -> None:
 
 def _matched(X: Tensor, mixture: Mixture, reference: Mixture) -> NDArray[np.int64]:
     """The component of the reference with which each component shares most elements, one to one."""
-    shared = responsibilities(X[None], mixture)[0].T @ responsibilities(X[None], reference)[0]  # [k, k of reference]
+    shared = mixture.responsibilities(X[None])[0].T @ reference.responsibilities(X[None])[0]  # [k, k of reference]
     rows, columns = linear_sum_assignment(shared.double().numpy(), maximize=True)
     matched = dict(zip(rows.tolist(), columns.tolist(), strict=True))
     free = iter(sorted(set(range(len(COLORS))) - set(matched.values())))
@@ -151,7 +153,7 @@ def _matched(X: Tensor, mixture: Mixture, reference: Mixture) -> NDArray[np.int6
 
 
 def _draw_set(axes: Axes, X: Tensor, mixture: Mixture, colors: NDArray[np.int64]) -> None:
-    chosen = colors[assign(X[None], mixture)[0].numpy()]
+    chosen = colors[mixture.log_joint(X[None]).argmax(dim=2)[0].numpy()]
     darker = [tuple(0.6 * level for level in to_rgb(color)) for color in COLORS]
     x, y = X.T.numpy()
     axes.scatter(x, y, s=3, c=[COLORS[color] for color in chosen], alpha=0.4, linewidths=0, rasterized=True)

@@ -11,7 +11,7 @@ from pointset.comparison.runs import make_run, make_runs
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.tasks.classification.task import Classification
-from pointset.tasks.experiments import read_experiment, read_toml
+from pointset.tasks.experiments import read_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -224,7 +224,7 @@ def test_it_is_saved_as_plain_data(read):
         ("[published.rff-mean]\n100 = [0.8, 0.1, 5]", ("published.rff-mean",)),
         ("[published.rff-max]\nmany = [0.8, 0.1, 5]", ("published.rff-max.many",)),
         ("[published.rff-max]\n100 = [0.8, 0.1]", ("[mean, standard deviation, runs]", "[0.8, 0.1]")),
-        ("[published.rff-max]\n100 = [79.5, 1.7, 5]", ("mean", "published.rff-max.100", "79.5")),
+        ("[published.rff-max]\n100 = [79.5, 1.7, 5]", ("published.rff-max.100", "79.5", "from 0 to 1")),
         ("[published.rff-max]\n100 = [0.8, 0.1, 0]", ("runs", "published.rff-max.100")),
         ('task = "maxima"', ("'maxima'", "max-regression")),
         ('task = "counting"\nmodels = []\npoints = 3', ("'points'", "options")),
@@ -246,8 +246,8 @@ def test_a_broken_file_of_parts_is_no_fault_of_the_experiment(read, tmp_path, mo
 
 
 def test_a_byte_order_mark_is_passed_over(tmp_path):
-    (tmp_path / "some.toml").write_text("seeds = [1]\n", encoding="utf-8-sig")
-    assert read_toml(tmp_path / "some.toml") == {"seeds": [1]}
+    (tmp_path / "some.toml").write_text('seeds = [1]\nmodels = ["rff-max"]\n', encoding="utf-8-sig")
+    assert read_experiment(tmp_path / "some.toml").seeds == (1,)
 
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path):
@@ -256,5 +256,5 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PointsetError, match=r"binary\.toml is not a TOML file"):
         read_experiment(tmp_path / "binary.toml")
-    with pytest.raises(PointsetError, match=f"{tmp_path.name} is a folder: give a TOML file"):
+    with pytest.raises(PointsetError, match=f"{tmp_path.name} is not a TOML file: .*directory"):
         read_experiment(tmp_path)

@@ -6,20 +6,19 @@ import pytest
 import torch
 from torch import nn
 
-from pointset.evaluation.mixtures import LEAST_SCALE, Mixture, log_likelihood
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.nn.fast.packing import Packed
 from pointset.tasks import shipped_experiment
 from pointset.tasks.clustering import (
     Clustering,
     PositionedEquivariantLayer,
-    em_step,
     mean_log_likelihood,
     mixture_of,
     oracle_metrics,
     truth_of,
 )
 from pointset.tasks.experiments import read_experiment
+from pointset.tasks.mixtures import LEAST_SCALE, Mixture, em_step
 from pointset.tasks.set_problem import SetBatch
 from pointset.zoo.options import ModelOptions
 
@@ -144,7 +143,7 @@ def test_the_loss_is_minus_the_first_metric():
     found = TASK.score([output], [batch])
     assert TASK.loss(output, batch).item() == pytest.approx(-found["LL0"])
     after = em_step(batch.X, mixture_of(output))
-    assert found["LL1"] == pytest.approx(log_likelihood(batch.X, after).mean().item())
+    assert found["LL1"] == pytest.approx(after.log_likelihood(batch.X).mean().item())
     assert found["LL1"] > found["LL0"]
 
 
@@ -166,7 +165,7 @@ def test_the_true_mixture_reaches_the_likelihood_of_the_oracle():
 def test_metrics_are_means_over_sets_not_over_batches():
     batches = [TASK.draw(count, torch.Generator().manual_seed(count)) for count in (1, 3)]
     truth = [truth_of(batch) for batch in batches]
-    each = [log_likelihood(batch.X, mixture) for batch, mixture in zip(batches, truth, strict=True)]
+    each = [mixture.log_likelihood(batch.X) for batch, mixture in zip(batches, truth, strict=True)]
     assert mean_log_likelihood(truth, batches) == pytest.approx(torch.cat(each).mean().item())
 
 

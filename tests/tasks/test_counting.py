@@ -16,15 +16,11 @@ from pointset.tasks.counting import (
     HEADS,
     MODELS,
     OrderedThresholds,
-    draw_sets,
     head_of,
     poisson_loss,
-    poisson_mode,
-    poisson_prediction,
     soft_label_loss,
     soft_labels,
     threshold_loss,
-    threshold_prediction,
     threshold_probabilities,
 )
 from pointset.tasks.images import Images, digits
@@ -81,7 +77,7 @@ def test_all_classes_and_images_are_drawn():
 
 def test_counts_do_not_exceed_the_number_of_classes():
     few = Images(torch.rand(9, 4), torch.tensor([0, 1, 2] * 3), side=2)
-    batch = draw_sets(few, 500, epoch_generator(1, 0))
+    batch = TASK.draw_sets(few, 500, epoch_generator(1, 0))
     assert set(batch.target["count"].tolist()) == {1, 2, 3}
     found = [len(set(row[keep].tolist())) for row, keep in zip(batch.target["labels"], batch.mask, strict=True)]
     assert found == batch.target["count"].tolist()
@@ -94,8 +90,8 @@ def test_poisson_is_scipys():
     expected = -poisson.logpmf(counts.numpy(), rates).mean()
     assert float(poisson_loss(output, counts)) == pytest.approx(expected, rel=1e-6)
     best = [max(range(30), key=lambda count: poisson.pmf(count, rate)) for rate in rates]
-    assert poisson_mode(output).tolist() == best
-    assert poisson_prediction(output).tolist() == [round(rate) for rate in rates]
+    assert HEADS["Poisson"].mode(output).tolist() == best
+    assert HEADS["Poisson"].predict(output).tolist() == [round(rate) for rate in rates]
 
 
 def test_poisson_stays_finite_where_the_rate_underflows():
@@ -204,14 +200,15 @@ def test_probabilities_by_hand():
     """p(y > 0) = 3/4, p(y > 1) = 1/5: classes 1/4, 11/20, 1/5."""
     logits = torch.tensor([[math.log(3), -math.log(4)]])
     assert threshold_probabilities(logits)[0].tolist() == pytest.approx([1 / 4, 11 / 20, 1 / 5])
-    assert threshold_prediction(logits).tolist() == [1]
+    assert HEADS["thresholds"].predict(logits).tolist() == [1 + 1], "classes count from 0, counts from 1"
 
 
 def test_prediction_is_the_median_class():
     logits = OrderedThresholds(6, 5)(3 * torch.randn(200, 6))
     below = threshold_probabilities(logits).cumsum(dim=1)
-    assert torch.equal(threshold_prediction(logits), (below < 0.5).sum(dim=1))
-    assert set(threshold_prediction(logits).tolist()) > {0, 4}
+    counts = HEADS["thresholds"].predict(logits)
+    assert torch.equal(counts - 1, (below < 0.5).sum(dim=1))
+    assert set(counts.tolist()) > {1, 5}
 
 
 def test_probabilities_of_ordered_thresholds_decrease():

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pointset.evaluation.mixtures import LEAST_SCALE, Mixture, draw_elements, draw_mixtures, log_likelihood
-from pointset.tasks.clustering import em_step, fit_by_em
+from pointset.tasks.mixtures import LEAST_SCALE, Mixture, draw_elements, draw_mixtures, em_step, fit_by_em
 
 SETS, SIZE, COMPONENTS, WIDTH = 3, 40, 4, 2
 
@@ -67,7 +66,7 @@ def test_one_step_is_that_of_sklearn():
         np.testing.assert_allclose(found.means[b], means, rtol=1e-9)
         # sklearn takes E[x^2] - mu^2, which loses digits that we keep.
         np.testing.assert_allclose(found.scales[b].square(), variances, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(log_likelihood(X, found)[b], score, rtol=1e-9)
+        np.testing.assert_allclose(found.log_likelihood(X)[b], score, rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -79,7 +78,7 @@ def test_no_step_lowers_the_likelihood(seed):
         after = em_step(X, mixture)
         # A step need not be the best one if a scale is held up by its least value.
         free = (after.scales > LEAST_SCALE).all(dim=2).all(dim=1)
-        gains = (log_likelihood(X, after) - log_likelihood(X, mixture))[free]
+        gains = (after.log_likelihood(X) - mixture.log_likelihood(X))[free]
         assert not len(gains) or gains.min() > -1e-9
         mixture = after
 
@@ -88,9 +87,9 @@ def test_em_stops_when_it_has_converged():
     X, start = case()
     assert fit_by_em(X, start, steps=0) is start
     found = fit_by_em(X, start, steps=500)
-    further = log_likelihood(X, em_step(X, found)) - log_likelihood(X, found)
+    further = em_step(X, found).log_likelihood(X) - found.log_likelihood(X)
     assert further.max() < 1e-5
-    assert log_likelihood(X, found).min() > log_likelihood(X, start).min()
+    assert found.log_likelihood(X).min() > start.log_likelihood(X).min()
 
 
 def test_the_order_of_the_components_means_nothing():
@@ -130,7 +129,7 @@ def test_a_component_without_elements_stays_where_it_is_with_proportion_zero():
     assert found.log_proportions.isfinite().all()
     assert found.means[0, 1].tolist() == [1e4, 1e4]
     assert found.scales[0, 1].tolist() == [1.0, 1.0]
-    assert log_likelihood(X, fit_by_em(X, start)).isfinite().all()
+    assert fit_by_em(X, start).log_likelihood(X).isfinite().all()
 
 
 def test_a_component_on_one_element_keeps_a_scale():
@@ -147,5 +146,5 @@ def test_em_from_the_truth_gains_as_much_as_fitting_its_parameters():
     means = torch.tensor([[-3.0, -3.0], [3.0, -3.0], [-3.0, 3.0], [3.0, 3.0]]).expand(200, 4, 2)
     truth = Mixture(torch.full((200, 4), 0.25).log(), means, torch.full((200, 4, 2), 0.3))
     X, _ = draw_elements(truth, 400, generator)
-    gain = 2 * 400 * (log_likelihood(X, fit_by_em(X, truth)) - log_likelihood(X, truth))
+    gain = 2 * 400 * (fit_by_em(X, truth).log_likelihood(X) - truth.log_likelihood(X))
     assert gain.mean().item() == pytest.approx(19, abs=5 * (2 * 19 / 200) ** 0.5)

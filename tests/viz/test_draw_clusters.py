@@ -7,7 +7,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Ellipse
 
 from pointset.errors import PointsetError
-from pointset.evaluation.mixtures import Mixture, draw_elements, log_likelihood
+from pointset.tasks.mixtures import Mixture, draw_elements
 from pointset.viz import draw_clusters
 from pointset.viz.color import COLORS
 
@@ -34,7 +34,7 @@ def test_a_line_of_panels_for_each_mixture_in_one_frame():
     assert "truth" in texts
     assert "model" in texts
     for mixture in (TRUTH, MOVED):
-        for value in log_likelihood(X, mixture).tolist():
+        for value in mixture.log_likelihood(X).tolist():
             assert f"{value:.2f}" in texts
 
 

@@ -13,7 +13,7 @@ from pointset.comparison.results import Results
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.export.javascript import PlainModel, describe_plainly
-from pointset.tasks.classification.mistakes import BEST, class_name, coordinates
+from pointset.tasks.classification.mistakes import BEST, class_name, coordinates, shapes_of
 from pointset.tasks.classification.predictions import predictions_of
 from pointset.training.loading import load_run
 from pointset.viz.camera import Camera, to_unit
@@ -30,10 +30,12 @@ TEXT = (
 
 def live_page(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
     """The section with the live page; its text names each model that cannot run in a page, and why."""
-    labels, plain, sentences = results.best(BEST), {}, []
+    labels, sentences = results.best(BEST), []
+    plain: dict[str, PlainModel] = {}
     for label in labels:
         try:
-            plain[label] = _plain(results, label)
+            described = describe_plainly(*load_run(results.first(label)))
+            plain[label] = replace(described, tree={**described.tree, "name": label})
         except PointsetError as error:
             sentences.append(f"{label} is not included: {error}.")
     shapes, differ = _shapes(results, labels, test_sets)
@@ -55,21 +57,11 @@ def _about(page: HtmlPage, labels: list[str], differ: bool) -> str:
     return TEXT.format(models=" and ".join(labels), differ=about, megabytes=megabytes)
 
 
-def _plain(results: Results, label: str) -> PlainModel:
-    """The model of the first seed of a row as data, with the name of the row."""
-    plain = describe_plainly(*load_run(results.first(label)))
-    return replace(plain, tree={**plain.tree, "name": label})
-
-
 def _shapes(results: Results, labels: list[str], test_sets: Callable[[], PointSets]) -> tuple[dict[str, Any], bool]:
     """Upright test shapes of several classes by name, and whether the models predict different classes for them."""
     runs = [predictions_of(results.first(label)) for label in labels]
-    try:
-        sets = test_sets()
-    except PointsetError:  # a report may be made on a machine without the data
+    if (sets := shapes_of(runs, test_sets)) is None:
         return {}, False
-    if any(run.labels.tolist() != sets.labels.tolist() for run in runs):
-        return {}, False  # another version of the data
     differ = np.flatnonzero(np.ptp([run.predictions for run in runs], axis=0)).tolist()
     by_class: dict[int, int] = {}
     for shape in differ or range(len(sets)):

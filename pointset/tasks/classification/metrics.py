@@ -1,50 +1,23 @@
 """The metrics of classifiers: a further metric is a further entry of `FURTHER`."""
 
+from functools import partial
+from operator import attrgetter, methodcaller
+
 from pointset.comparison.metric import Metric
-from pointset.evaluation import Evaluation
 
-
-def _accuracy(predictions: Evaluation) -> float:
-    return predictions.accuracy
-
-
-def _mean_class_accuracy(predictions: Evaluation) -> float:
-    return predictions.mean_class_accuracy
-
-
-def _loss(predictions: Evaluation) -> float:
-    return predictions.loss
-
-
-def _brier(predictions: Evaluation) -> float:
-    return predictions.brier
-
-
-def _ece(predictions: Evaluation) -> float:
-    return predictions.calibration_error("width")
-
-
-def _ece_of_equal_mass(predictions: Evaluation) -> float:
-    return predictions.calibration_error("mass")
-
-
-ACCURACY = Metric("accuracy", True, digits=1, share=True, head="accuracy %", measure=_accuracy)
+ACCURACY = Metric("accuracy", True, 1, share=True, head="accuracy %", measure=attrgetter("accuracy"))
+_share = partial(Metric, digits=1, share=True, detailed=False)
+_score = partial(Metric, higher_is_better=False, digits=3, spread=False, detailed=False)
+_error = partial(_share, higher_is_better=False, spread=False)
 FURTHER = {
-    "mean-class accuracy": Metric(
-        "mean_class_accuracy", True, 1, True, "mean-class %", detailed=False, measure=_mean_class_accuracy
+    "mean-class accuracy": _share(
+        "mean_class_accuracy", True, head="mean-class %", measure=attrgetter("mean_class_accuracy")
     ),
-    "log loss": Metric("loss", False, 3, head="log loss", spread=False, detailed=False, measure=_loss),
-    "Brier score": Metric("brier", False, 3, head="Brier", spread=False, detailed=False, measure=_brier),
-    "ECE": Metric("calibration_error", False, 1, True, "ECE %", spread=False, detailed=False, measure=_ece),
-    "ECE of equal mass": Metric(
-        "calibration_error_equal_mass",
-        False,
-        1,
-        True,
-        "ECE %, mass",
-        spread=False,
-        detailed=False,
-        measure=_ece_of_equal_mass,
+    "log loss": _score("loss", head="log loss", measure=attrgetter("loss")),
+    "Brier score": _score("brier", head="Brier", measure=attrgetter("brier")),
+    "ECE": _error("calibration_error", head="ECE %", measure=methodcaller("calibration_error", "width")),
+    "ECE of equal mass": _error(
+        "calibration_error_equal_mass", head="ECE %, mass", measure=methodcaller("calibration_error", "mass")
     ),
 }
 """Metrics that can be shown besides the accuracy. ECE has 15 bins of equal width, or of equal mass."""

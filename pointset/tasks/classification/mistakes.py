@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +34,20 @@ WRONG_TEXT = (
 )
 
 
+def shapes_of(runs: Iterable[Evaluation], test_sets: Callable[[], PointSets]) -> PointSets | None:
+    """The test shapes of these predictions; None if they are not on this machine, or of another version of the data."""
+    try:
+        sets = test_sets()
+    except PointsetError:
+        return None
+    return sets if all(run.labels.tolist() == sets.labels.tolist() for run in runs) else None
+
+
 def mistakes(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
     """The sections with mistakes: none if the shapes are not available, and no gallery for an unsaved model."""
     runs = {label: predictions_of(results.first(label)) for label in results.best(BEST)}
-    try:
-        sets = test_sets()
-    except PointsetError:  # a report may be made on a machine without the data
+    if (sets := shapes_of(runs.values(), test_sets)) is None:
         return
-    if any(run.labels.tolist() != sets.labels.tolist() for run in runs.values()):
-        return  # another version of the data
     if tiles := _worst(runs, sets):
         yield Section("The most frequent confusions", WORST_TEXT, name="worst-confusions", tiles=tiles)
     for number, (label, run) in enumerate(runs.items(), start=1):
@@ -89,7 +94,7 @@ def _gallery(results: Results, label: str, run: Evaluation, sets: PointSets) -> 
     except PointsetError:  # the model has a user-defined part that is not registered in this process
         return None
     influence = {shape: pooled_from(model, sets[shape][0]) for shape in chosen}
-    scale = _scale(influence)
+    scale = _scale(influence.values())
     shares = probabilities(run.logits)
     tiles = []
     for shape, pooled in influence.items():
@@ -109,19 +114,19 @@ def _gallery(results: Results, label: str, run: Evaluation, sets: PointSets) -> 
 def _most_confident(run: Evaluation) -> list[int]:
     """Misclassified shapes in descending order of the predicted probability, one for each pair of classes."""
     shares = probabilities(run.logits).max(axis=1)
-    wrong = [i for i in np.argsort(-shares, kind="stable").tolist() if not run.right[i]]
     first: dict[tuple[int, int], int] = {}
-    for shape in wrong:
-        first.setdefault((int(run.labels[shape]), int(run.predictions[shape])), shape)
+    for shape in np.argsort(-shares, kind="stable").tolist():
+        if not run.right[shape]:
+            first.setdefault((int(run.labels[shape]), int(run.predictions[shape])), shape)
     return [*first.values()][:MOST]
 
 
-def _scale(influence: Mapping[int, Pooled | None]) -> Scale | None:
+def _scale(pooled: Iterable[Pooled | None]) -> Scale | None:
     """One scale for all tiles of a model, so that they can be compared; None if there is nothing to colour."""
-    known = [pooled for pooled in influence.values() if pooled is not None]
+    known = [one for one in pooled if one is not None]
     if not known:
         return None
-    values = np.concatenate([pooled.values.numpy().astype(np.float64) for pooled in known])
+    values = np.concatenate([one.values.numpy().astype(np.float64) for one in known])
     return scale_for(values) if known[0].kind == "attention" else count_scale(values)
 
 

@@ -4,8 +4,9 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
+import msgspec
 import numpy as np
 from torch import nn
 
@@ -16,6 +17,15 @@ from pointset.evaluation.corruptions import MODELNET40_C
 from pointset.evaluation.robustness import SIZES, Robustness, accuracy_by_size, robustness
 from pointset.runs import digests
 from pointset.runs.claims import read_description
+
+
+class Tested(TypedDict):
+    """The content of robustness.json, further keys aside."""
+
+    by_size: dict[str, float]
+    clean_error: float
+    errors: dict[str, dict[str, float]]
+
 
 PREDICTIONS = "predictions.npz"
 ROBUSTNESS = "robustness.json"
@@ -70,12 +80,12 @@ def chance(folder: Path) -> dict[str, float]:
     return {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())}
 
 
-def class_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, Any]]:
+def class_rows(folder: Path, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The accuracy of a run on each class, and the number of test shapes of the class, as rows of a table."""
     run = predictions_of(folder)
     counts = dict(zip(run.classes, np.bincount(run.labels, minlength=len(run.classes)).tolist(), strict=True))
     return [
-        {**place, "class": name, "shapes": counts[name], "accuracy": accuracy}
+        {**columns, "class": name, "shapes": counts[name], "accuracy": accuracy}
         for name, accuracy in run.per_class.items()
     ]
 
@@ -88,43 +98,42 @@ def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: in
     digests.write_json(folder / ROBUSTNESS, content)
 
 
-def robustness_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, Any]]:
+def robustness_rows(folder: Path, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The errors of a run on corrupted and smaller test sets, as rows of a table; empty if it was not tested on them.
 
     Column `test` is a corruption and `level` its severity (0 for clean sets); or `test` is "points" and `level` the
     number of points.
     """
-    if not (folder / ROBUSTNESS).exists():
-        return []
-    saved = _read_robustness(folder / ROBUSTNESS)
-    errors = [("clean", 0, saved["clean_error"])]
-    errors += [(name, int(level), error) for name, by in saved["errors"].items() for level, error in by.items()]
-    errors += [("points", int(size), 1.0 - accuracy) for size, accuracy in saved["by_size"].items()]
-    return [{**place, "test": test, "level": level, "error": error} for test, level, error in errors]
+    rows = []
+    for saved in _tested({0: folder}).values():
+        errors = [("clean", 0, saved["clean_error"])]
+        errors += [(name, int(level), error) for name, by in saved["errors"].items() for level, error in by.items()]
+        errors += [("points", int(size), 1.0 - accuracy) for size, accuracy in saved["by_size"].items()]
+        rows += [{**columns, "test": test, "level": level, "error": error} for test, level, error in errors]
+    return rows
 
 
 def robustness_of(folders: Mapping[int, Path]) -> dict[int, Robustness]:
     """Errors on corrupted test sets, for each seed that was tested on them."""
-    files = {seed: folder / ROBUSTNESS for seed, folder in folders.items()}
-    return {seed: Robustness.from_dict(_read_robustness(file)) for seed, file in files.items() if file.exists()}
+    return {seed: Robustness.from_dict(saved) for seed, saved in _tested(folders).items()}
 
 
 def sizes_of(folders: Mapping[int, Path]) -> list[dict[int, float]]:
     """Accuracies by size of the test sets, for each seed that was tested on smaller sets."""
-    files = [folder / ROBUSTNESS for folder in folders.values()]
-    curves = [_read_robustness(file)["by_size"] for file in files if file.exists()]
-    return [{int(size): accuracy for size, accuracy in curve.items()} for curve in curves]
+    return [{int(size): share for size, share in saved["by_size"].items()} for saved in _tested(folders).values()]
 
 
-def _read_robustness(file: Path) -> dict[str, Any]:
-    remedy = f"delete {file} and run the same command again to test the model again"
-    return digests.parse(file, _parse_robustness, "the robustness of a model", remedy)
+def _tested(folders: Mapping[int, Path]) -> dict[int, dict[str, Any]]:
+    """The saved robustness by seed, of the seeds that were tested."""
+    files = {seed: folder / ROBUSTNESS for seed, folder in folders.items() if (folder / ROBUSTNESS).exists()}
+    remedy = "delete {} and run the same command again to test the model again"
+    return {
+        seed: digests.parse(file, _parse_robustness, "the robustness of a model", remedy.format(file))
+        for seed, file in files.items()
+    }
 
 
 def _parse_robustness(content: bytes) -> dict[str, Any]:
-    saved = json.loads(content)
-    read = Robustness.from_dict(saved)
-    errors = [error for by_level in read.errors.values() for error in by_level.values()]
-    if not all(isinstance(value, int | float) for value in (read.clean_error, *errors, *saved["by_size"].values())):
-        raise ValueError("it contains values that are not numbers")
+    saved: dict[str, Any] = json.loads(content)
+    msgspec.convert(saved, Tested)
     return saved

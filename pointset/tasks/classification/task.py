@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import shlex
 import warnings
@@ -21,7 +20,7 @@ from pointset.comparison.metric import Metric, Size
 from pointset.comparison.results import Results
 from pointset.comparison.runs import Run
 from pointset.comparison.task import Task
-from pointset.configuration import Points, Seed, check, check_once
+from pointset.configuration import Points, Seed, check, check_once, nearest
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
@@ -93,9 +92,9 @@ class Classification(Task):
             )
         for metric in self.metrics:
             if metric not in FURTHER:
-                near = difflib.get_close_matches(str(metric), FURTHER, n=1, cutoff=0.0)
+                near = nearest(metric, list(FURTHER))
                 raise PointsetError(
-                    f"metrics must be among {', '.join(FURTHER)}, got {quoted(metric)}: did you mean {near[0]!r}? "
+                    f"metrics must be among {', '.join(FURTHER)}, got {quoted(metric)}: did you mean {near!r}? "
                     "accuracy is always shown"
                 )
 
@@ -125,9 +124,9 @@ class Classification(Task):
         rest = [replace(metric, shown=False) for name, metric in FURTHER.items() if name not in self.metrics]
         return [ACCURACY, *chosen, *rest]
 
-    def shown_metrics(self, folder: Path | None) -> Sequence[Metric]:
+    def shown_metrics(self, folder: Path) -> Sequence[Metric]:
         """The metrics as tables show them: mean-class accuracy beside accuracy if the test classes are unbalanced."""
-        if self.metrics != USUAL or folder is None or not (folder / PREDICTIONS).exists():
+        if self.metrics != USUAL or not (folder / PREDICTIONS).exists():
             return self.measured
         counts = np.unique(load_predictions(folder).labels, return_counts=True)[1]
         unbalanced = bool(counts.max() > UNBALANCED * counts.min())
@@ -224,9 +223,8 @@ class Classification(Task):
         """The metrics on the whole test split, and the number of its shapes; predictions are saved."""
         evaluation = evaluate(model, self._sets("test", run.size))
         save_predictions(evaluation, run.folder)
-        measured = {metric.name: metric.measure for metric in (ACCURACY, *FURTHER.values())}
-        metrics = {name: measure(evaluation) for name, measure in measured.items() if measure is not None}
-        return metrics, len(evaluation.labels)
+        metrics = (ACCURACY, *FURTHER.values())
+        return {one.name: one.measure(evaluation) for one in metrics if one.measure}, len(evaluation.labels)
 
     def is_tested(self, run: Run) -> bool:
         """True if robustness is not requested for this run, or is already saved."""
@@ -261,18 +259,14 @@ class Classification(Task):
     def next_commands(self, runs: Sequence[tuple[Run, Mapping[str, float]]]) -> list[str]:
         """Commands that evaluate the most accurate run, and show the attention of the most accurate run with any."""
         by_accuracy = [run for run, _ in sorted(runs, key=lambda pair: -pair[1][ACCURACY.name])]
-        commands = [f"pointset evaluate --model {shlex.quote(str(by_accuracy[0].folder))}"]
-        for run in by_accuracy:
-            if any(choice.part.maps for choice in parse_name(self.zoo_name(run.model))):
-                return [*commands, shlex.join(["pointset", "attend", self._a_file(), "--model", str(run.folder)])]
-        return commands
-
-    def _a_file(self) -> str:
-        """The file of a test shape; a placeholder if the dataset has several shapes in one file."""
-        _, folder = locate_data(self.data, progress=False)
-        if is_released(folder):
-            return "SHAPE.off"
-        return str(list_folder(folder, "test", seed=self.sets.split_seed).shapes[0].path)
+        with_maps = [run for run in by_accuracy if any(part.part.maps for part in parse_name(self.zoo_name(run.model)))]
+        commands = [["evaluate", "--model", by_accuracy[0].folder]]
+        if with_maps:
+            _, folder = locate_data(self.data, progress=False)
+            # A released dataset has several shapes in one file.
+            one = None if is_released(folder) else list_folder(folder, "test", seed=self.sets.split_seed).shapes[0].path
+            commands += [["attend", one or "SHAPE.off", "--model", with_maps[0].folder]]
+        return [shlex.join(["pointset", *map(str, words)]) for words in commands]
 
     def sections(self, results: Results) -> Mapping[str, Callable[[], Iterable[Section]]]:
         """Learning curves, smaller and corrupted sets, calibration, classes, mistakes."""
@@ -284,7 +278,7 @@ class Classification(Task):
         """The accuracies of uniform guessing and of always predicting the most frequent class."""
         return chance(folder)
 
-    def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    def tables(self, folder: Path, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """The rows of classes.csv, and of robustness.csv if robustness was tested."""
-        rows = {"classes.csv": class_rows(folder, place), "robustness.csv": robustness_rows(folder, place)}
+        rows = {"classes.csv": class_rows(folder, columns), "robustness.csv": robustness_rows(folder, columns)}
         return {name: table for name, table in rows.items() if table}

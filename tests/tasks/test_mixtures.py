@@ -8,16 +8,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from pointset.errors import PointsetError
-from pointset.evaluation.mixtures import (
-    LEAST_SCALE,
-    Mixture,
-    assign,
-    draw_elements,
-    draw_mixtures,
-    log_joint,
-    log_likelihood,
-    responsibilities,
-)
+from pointset.tasks.mixtures import LEAST_SCALE, Mixture, draw_elements, draw_mixtures
 
 SETS, SIZE, COMPONENTS, WIDTH = 2, 7, 3, 5
 
@@ -65,11 +56,11 @@ def test_an_output_that_holds_no_mixture_is_refused(shape):
 def test_densities_are_those_of_scipy():
     X, mixture = random_sets(), random_mixture()
     joint = scipy_joint(X, mixture)
-    np.testing.assert_allclose(log_joint(X, mixture), joint, rtol=1e-10)
+    np.testing.assert_allclose(mixture.log_joint(X), joint, rtol=1e-10)
     each = np.logaddexp.reduce(joint, axis=2)
-    np.testing.assert_allclose(log_likelihood(X, mixture), each.mean(axis=1), rtol=1e-10)
-    np.testing.assert_allclose(responsibilities(X, mixture), np.exp(joint - each[..., None]), rtol=1e-9)
-    assert assign(X, mixture).tolist() == joint.argmax(axis=2).tolist()
+    np.testing.assert_allclose(mixture.log_likelihood(X), each.mean(axis=1), rtol=1e-10)
+    np.testing.assert_allclose(mixture.responsibilities(X), np.exp(joint - each[..., None]), rtol=1e-9)
+    assert mixture.log_joint(X).argmax(dim=2).tolist() == joint.argmax(axis=2).tolist()
 
 
 def test_densities_are_those_of_sklearn():
@@ -83,46 +74,46 @@ def test_densities_are_those_of_sklearn():
         reference.covariances_ = mixture.scales[b].square().numpy()
         reference.precisions_cholesky_ = 1 / mixture.scales[b].numpy()
         own = mixture[b : b + 1]
-        np.testing.assert_allclose(log_likelihood(X[b : b + 1], own), reference.score_samples(X[b].numpy()).mean())
-        np.testing.assert_allclose(responsibilities(X[b : b + 1], own)[0], reference.predict_proba(X[b].numpy()))
+        np.testing.assert_allclose(own.log_likelihood(X[b : b + 1]), reference.score_samples(X[b].numpy()).mean())
+        np.testing.assert_allclose(own.responsibilities(X[b : b + 1])[0], reference.predict_proba(X[b].numpy()))
 
 
 def test_an_element_a_hundred_deviations_away_is_unlikely_and_not_impossible():
     X = torch.tensor([[[100.0]]])
     mixture = Mixture(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[[0.0], [-1.0]]]), torch.ones(1, 2, 1))
     expected = np.log(0.5) - 5000 - 0.5 * np.log(2 * np.pi)
-    assert log_likelihood(X, mixture).item() == pytest.approx(expected, rel=1e-6)
-    assert responsibilities(X, mixture).tolist() == [[[1.0, pytest.approx(0.0)]]]
+    assert mixture.log_likelihood(X).item() == pytest.approx(expected, rel=1e-6)
+    assert mixture.responsibilities(X).tolist() == [[[1.0, pytest.approx(0.0)]]]
 
 
 def test_the_order_of_the_components_means_nothing():
     X, mixture, order = random_sets(), random_mixture(), [2, 0, 1]
     moved = Mixture(mixture.log_proportions[:, order], mixture.means[:, order], mixture.scales[:, order])
-    torch.testing.assert_close(log_likelihood(X, moved), log_likelihood(X, mixture))
-    torch.testing.assert_close(responsibilities(X, moved), responsibilities(X, mixture)[..., order])
+    torch.testing.assert_close(moved.log_likelihood(X), mixture.log_likelihood(X))
+    torch.testing.assert_close(moved.responsibilities(X), mixture.responsibilities(X)[..., order])
 
 
 def test_padding_has_no_effect_whatever_stands_in_it():
     X, mixture = random_sets(), random_mixture()
     padded = torch.cat([X, X.new_full((SETS, 4, WIDTH), float("nan"))], dim=1)
     mask = torch.arange(SIZE + 4).expand(SETS, -1) < SIZE
-    torch.testing.assert_close(log_likelihood(padded, mixture, mask), log_likelihood(X, mixture))
-    found = responsibilities(padded, mixture, mask)
-    torch.testing.assert_close(found[:, :SIZE], responsibilities(X, mixture))
+    torch.testing.assert_close(mixture.log_likelihood(padded, mask), mixture.log_likelihood(X))
+    found = mixture.responsibilities(padded, mask)
+    torch.testing.assert_close(found[:, :SIZE], mixture.responsibilities(X))
     assert found[:, SIZE:].count_nonzero() == 0
-    assert log_likelihood(padded, mixture, torch.zeros_like(mask)).tolist() == [0.0, 0.0]
+    assert mixture.log_likelihood(padded, torch.zeros_like(mask)).tolist() == [0.0, 0.0]
 
 
 def test_gradients():
     X = random_sets()[:, :3, :2]
     output = torch.randn(SETS, COMPONENTS, 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     mask = torch.tensor([[True, True, True], [True, False, True]])
-    assert gradcheck(lambda o: log_likelihood(X, Mixture.from_output(o), mask), (output.requires_grad_(),))
+    assert gradcheck(lambda o: Mixture.from_output(o).log_likelihood(X, mask), (output.requires_grad_(),))
 
 
 def test_gradients_are_finite_where_a_scale_is_as_small_as_it_gets():
     output = torch.tensor([[[0.0, 3.0, 3.0, -300.0, -300.0], [0.0, 0.0, 0.0, 0.0, 0.0]]], requires_grad=True)
-    log_likelihood(torch.zeros(1, 3, 2), Mixture.from_output(output)).sum().backward()
+    Mixture.from_output(output).log_likelihood(torch.zeros(1, 3, 2)).sum().backward()
     assert output.grad.isfinite().all()
 
 
