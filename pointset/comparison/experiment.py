@@ -19,11 +19,12 @@ LONGEST_LABEL = 150
 """Characters of a label; file names have at most 255 bytes, and size and seed are appended to the label."""
 Table = Annotated[dict[str, Any], Meta(description="a table")]
 Numbers = Annotated[
-    tuple[float, NonNegative, Count], Meta(description="[mean, standard deviation, runs], with at least one run")
+    tuple[float, NonNegative, Count], Meta(description="[mean, standard deviation of at least 0, runs of at least 1]")
 ]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Shares = Annotated[
-    tuple[Share, Share, Count], Meta(description="[mean, standard deviation, runs], with shares from 0 to 1")
+    tuple[Share, Share, Count],
+    Meta(description="[mean, standard deviation, runs], two shares from 0 to 1 and at least 1 run"),
 ]
 
 

@@ -230,9 +230,10 @@ def _from_content(content: Mapping[str, Any]) -> Experiment:
             check(key, value, KEYS[key])
     name, inside = content.get("task", Classification.name), content.get("options", {})
     beside = {key: value for key, value in content.items() if key not in KEYS}
+    known = _options_of(name)
     for option in [*inside, *beside]:
-        if option not in _options_of(name):
-            raise PointsetError(unknown_key(option, [*KEYS, *_options_of(name)]))
+        if option not in known:
+            raise PointsetError(unknown_key(option, [*KEYS, *known]))
         if option in inside and option in beside:
             raise PointsetError(f"{quoted(option)} is given both inside and outside of [options]: give it once")
     task = TASKS[name].from_file(inside | beside)

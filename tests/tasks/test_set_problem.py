@@ -168,7 +168,7 @@ def test_published_numbers_are_by_metric_and_may_be_negative():
     assert Experiment(task=MaxRegression(), published=rows).published == rows
     with pytest.raises(PointsetError, match=r"published.rFF \+ max.accuracy is not of a metric .*: choose from MAE"):
         Experiment(task=MaxRegression(), published={"rFF + max": {"accuracy": Published(0.5, 0.25, 4)}})
-    with pytest.raises(PointsetError, match=r"the deviation of published.rFF \+ max.MAE must be .* got -0.25"):
+    with pytest.raises(PointsetError, match=r"published.rFF \+ max.MAE must be .*deviation=-0.25"):
         Experiment(task=MaxRegression(), published={"rFF + max": {"MAE": Published(0.5, -0.25, 4)}})
 
 
@@ -182,8 +182,10 @@ class WithoutRuns(Results):
 
     blocks: int
 
-    def histories(self, label: str) -> list[list[dict[str, float]]]:
-        return [[{"loss": loss, "MAE": 2 * loss} for loss in LOSSES[label, seed][: self.blocks]] for seed in (0, 4)]
+    def curves(self, label: str, name: str) -> list[list[float]]:
+        factor = {"loss": 1.0, "MAE": 2.0}.get(name)
+        losses = [values[: self.blocks] for (row, _), values in LOSSES.items() if row == label]
+        return [[factor * value for value in values] for values in losses if factor]
 
 
 def curves(published: float | None, labels: tuple[str, ...] = ("rFF + max", "SAB + PMA"), blocks: int = 5):
