@@ -15,7 +15,7 @@ from typing import Protocol
 import torch
 from torch import Generator, Tensor
 
-from pointset.configuration import NonNegative, Positive, Share, check
+from pointset.configuration import Checked, NonNegative, Positive, Share
 from pointset.data.axes import Axis as Axis
 from pointset.data.imperfections import Background, Crop, Uneven
 from pointset.data.ragged import zero_padding
@@ -34,8 +34,23 @@ class Augmentation(Protocol):
         ...
 
 
+class _Change(Checked):
+    """Base class of augmentations that checks the arguments and pads with zeros."""
+
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Change [B, n, d]; with `normals`, columns 3 to 5 are normals."""
+        check_clouds(points, mask, features=True)
+        check_kind("generator", generator, Generator)
+        return zero_padding(self._changed(points, generator, mask, normals), mask)
+
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Scale:
+class Scale(_Change):
     """Multiply each cloud by a factor uniform on [low, high]; defaults of PointNet++'s released code.
 
     Example:
@@ -44,31 +59,26 @@ class Scale:
         True
     """
 
-    low: float = 0.8
+    low: Positive = 0.8
     """The smallest factor."""
-    high: float = 1.25
+    high: Positive = 1.25
     """The largest."""
     anisotropic: bool = False
     """One factor per axis, as in the released code of Deep Sets, instead of one per cloud."""
 
     def __post_init__(self) -> None:
-        check("low", self.low, Positive)
-        check("high", self.high, Positive)
+        super().__post_init__()
         if self.low > self.high:
             raise PointsetError(f"Scale needs 0 < low <= high, got {self.low}, {self.high}")
 
-    def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
-    ) -> Tensor:
-        """Scale [B, n, d] about the origin."""
-        _check(points, generator, mask)
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
         factors = uniform((len(points), 1, 3 if self.anisotropic else 1), self.low, self.high, points, generator)
         turned = torch.nn.functional.normalize(points[..., 3:6] / factors, dim=2) if normals else None
-        return zero_padding(_rows(points, points[..., :3] * factors, turned), mask)
+        return _rows(points, points[..., :3] * factors, turned)
 
 
 @dataclass(frozen=True)
-class Jitter:
+class Jitter(_Change):
     """Add normal noise to every coordinate, clipped; defaults of PointNet's released code.
 
     The paper (arXiv 1612.00593, section 5.1) uses a standard deviation of 0.02 and does not mention clipping.
@@ -79,27 +89,19 @@ class Jitter:
         True
     """
 
-    sigma: float = 0.01
+    sigma: NonNegative = 0.01
     """Standard deviation, in the units of the points."""
-    clip: float = 0.05
+    clip: NonNegative = 0.05
     """Largest move of a coordinate."""
 
-    def __post_init__(self) -> None:
-        check("sigma", self.sigma, NonNegative)
-        check("clip", self.clip, NonNegative)
-
-    def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
-    ) -> Tensor:
-        """Move every point of [B, n, d] by up to `clip` along each axis."""
-        _check(points, generator, mask)
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
         place = points[..., :3]
         noise = normal(place.shape, points, generator).mul_(self.sigma).clamp_(-self.clip, self.clip)
-        return zero_padding(_rows(points, noise.add_(place)), mask)
+        return _rows(points, noise.add_(place))
 
 
 @dataclass(frozen=True)
-class Shift:
+class Shift(_Change):
     """Move each cloud by a vector uniform on [-limit, limit]^3; default of PointNet++'s released code.
 
     Example:
@@ -108,23 +110,16 @@ class Shift:
         True
     """
 
-    limit: float = 0.1
+    limit: NonNegative = 0.1
     """The largest move along an axis, in the units of the points."""
 
-    def __post_init__(self) -> None:
-        check("limit", self.limit, NonNegative)
-
-    def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
-    ) -> Tensor:
-        """Shift [B, n, d], one vector per cloud."""
-        _check(points, generator, mask)
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
         offsets = uniform((len(points), 1, 3), -self.limit, self.limit, points, generator)
-        return zero_padding(_rows(points, points[..., :3] + offsets), mask)
+        return _rows(points, points[..., :3] + offsets)
 
 
 @dataclass(frozen=True)
-class RotateUp:
+class RotateUp(_Change):
     """Turn each cloud about the up axis by an angle uniform on [-degrees, degrees].
 
     Example:
@@ -135,22 +130,14 @@ class RotateUp:
 
     up: Axis = "z"
     """The axis that points up."""
-    degrees: float = 180.0
+    degrees: NonNegative = 180.0
     """The largest angle."""
 
-    def __post_init__(self) -> None:
-        check("up", self.up, Axis)
-        check("degrees", self.degrees, NonNegative)
-
-    def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
-    ) -> Tensor:
-        """Rotate [B, n, d] about the up axis through the origin."""
-        _check(points, generator, mask)
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
         limit = math.radians(self.degrees)
         angles = uniform((len(points), 1), -limit, limit, points, generator)
         turned = self._turned(points[..., 3:6], angles) if normals else None
-        return zero_padding(_rows(points, self._turned(points[..., :3], angles), turned), mask)
+        return _rows(points, self._turned(points[..., :3], angles), turned)
 
     def _turned(self, vectors: Tensor, angles: Tensor) -> Tensor:
         # A rotation about y acts on (z, x) as one about z acts on (x, y): both pairs are right-handed.
@@ -164,7 +151,7 @@ class RotateUp:
 
 
 @dataclass(frozen=True)
-class RotateAny:
+class RotateAny(_Change):
     """Turn each cloud by a rotation uniform on SO(3): a unit quaternion of uniform direction.
 
     Example:
@@ -173,18 +160,14 @@ class RotateAny:
         True
     """
 
-    def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
-    ) -> Tensor:
-        """Rotate [B, n, d] about the origin."""
-        _check(points, generator, mask)
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
         rotations = rotation_matrices(normal((len(points), 4), points, generator)).transpose(1, 2)
         turned = points[..., 3:6] @ rotations if normals else None
-        return zero_padding(_rows(points, points[..., :3] @ rotations, turned), mask)
+        return _rows(points, points[..., :3] @ rotations, turned)
 
 
 @dataclass(frozen=True)
-class Drop:
+class Drop(_Change):
     """Random point dropout of PointNet++: replace a random share of each cloud's points by its first point.
 
     The released code uses a `most` of 0.875, and repeats the first point so that clouds keep their size. A network
@@ -192,24 +175,17 @@ class Drop:
     smaller.
     """
 
-    most: float = 0.875
+    most: Share = 0.875
     """The share is uniform on [0, most]."""
 
-    def __post_init__(self) -> None:
-        check("most", self.most, Share)
-
-    def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
-    ) -> Tensor:
-        """Replace random points of [B, n, d], with their features, by the first real point of their cloud."""
-        _check(points, generator, mask)
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
         share = uniform((len(points), 1, 1), 0.0, self.most, points, generator)
         dropped = uniform((*points.shape[:2], 1), 0.0, 1.0, points, generator) < share
         if mask is None or not points.numel():
             first = points[:, :1]
         else:
             first = points.take_along_dim(mask.to(torch.uint8).argmax(dim=1)[:, None, None], dim=1)
-        return zero_padding(torch.where(dropped, first, points), mask)
+        return torch.where(dropped, first, points)
 
 
 @dataclass(frozen=True)
@@ -294,11 +270,6 @@ class HalfTurns:
         """Turn [B, n, d] about the origin."""
         chosen = torch.randint(len(self.matrices), (len(points),), generator=generator)
         return _rows(points, points[..., :3] @ self.matrices[chosen].to(points).mT)
-
-
-def _check(points: Tensor, generator: Generator, mask: Tensor | None) -> None:
-    check_clouds(points, mask, features=True)
-    check_kind("generator", generator, Generator)
 
 
 def _rows(points: Tensor, places: Tensor, normals: Tensor | None = None) -> Tensor:
