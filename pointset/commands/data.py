@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
 from cyclopts import App, Parameter
 
 from pointset.commands.options import Flags, Json, RunningFlags, Spread
@@ -77,7 +78,7 @@ def show(
     if output is not None:
         told = _look(name, Sampling(DataOptions.pool_points), output, up, split_seed)
         print(f"saved in {told['picture']}", file=sys.stderr)
-    card = asdict(load_card(name))
+    card = msgspec.to_builtins(load_card(name))
     if as_json:
         print_json(card)
         return

@@ -1,10 +1,10 @@
 """Loading sets by the name of a card or from a folder."""
 
-import dataclasses
 import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -94,7 +94,7 @@ def test_absent_data_is_told_where_to_get_and_to_put_it(home: Path, name: str) -
 def without_digests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cards that do not know the digests of their files."""
     load = locate.load_card
-    monkeypatch.setattr(locate, "load_card", lambda name: dataclasses.replace(load(name), files={}))
+    monkeypatch.setattr(locate, "load_card", lambda name: msgspec.structs.replace(load(name), files={}))
 
 
 def test_files_that_are_not_the_cards_are_refused(home: Path) -> None:
@@ -135,7 +135,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).with_suffix(".off").write_text(TRIANGLE)
 
-    card = dataclasses.replace(load_card("shapes10"), classes=("a", "b"), splits={"train": 3, "test": 2}, up="y")
+    card = msgspec.structs.replace(load_card("shapes10"), classes=("a", "b"), splits={"train": 3, "test": 2}, up="y")
     monkeypatch.setattr(locate, "load_card", lambda name: card)
     monkeypatch.setattr(locate, "build_shapes10", build)
     monkeypatch.setattr(locate, "is_current", Path.is_dir)

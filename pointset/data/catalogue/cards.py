@@ -1,32 +1,25 @@
 """Read dataset cards: one TOML file per dataset, see `datasets/README.md`; in the wheel they are `pointset/cards`."""
 
-import dataclasses
 import difflib
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
-from pointset.configuration import Checked, Count, Text, check
+from pointset.configuration import Count, Text, check
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
-Texts = Annotated[tuple[Text, ...], Meta(description="a list of different texts")]
-Classes = Annotated[tuple[Text, ...], Meta(min_length=2, description="a list of different texts, at least two")]
-MD5 = Annotated[str, Meta(pattern="^[0-9a-f]{32}$", description="32 hexadecimal digits in lower case")]
-SHA256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="64 hexadecimal digits in lower case")]
-
-Digest = Annotated[
-    str, Meta(pattern="^([0-9a-f]{32}|[0-9a-f]{64})$", description="an MD5 or SHA-256 in lower-case hexadecimal digits")
-]
+Classes = Annotated[tuple[Text, ...], Meta(min_length=2)]
+MD5 = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+SHA256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Digest = Annotated[str, Meta(pattern="^([0-9a-f]{32}|[0-9a-f]{64})$")]
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Download(Checked):
+class Download(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Verified size and digests of a published archive."""
 
     size: Count | None = None
@@ -35,16 +28,7 @@ class Download(Checked):
     sha256: SHA256 | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Splits(Checked):
-    """Shapes per split."""
-
-    test: Count
-    train: Count | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Card(Checked):
+class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The description of one dataset.
 
     Example:
@@ -69,23 +53,23 @@ class Card(Checked):
     """Names of the classes, in the order of the labels."""
     up: Literal["y", "z"]
     """The axis that points up."""
-    splits: Mapping[str, int]
+    splits: dict[Literal["train", "test"], Count]
     """Shapes per split."""
     homepage: str = ""
     """Web page of the dataset."""
-    urls: Texts = ()
+    urls: tuple[Text, ...] = ()
     """Archives to download, the original first."""
     instructions: str = ""
     """How to get the data, if it cannot be downloaded automatically."""
     folder: str = ""
     """The folder to which the archive is unpacked."""
-    variants: Texts = ()
+    variants: tuple[Text, ...] = ()
     """Names of the data's versions."""
-    defects: Texts = ()
+    defects: tuple[Text, ...] = ()
     """Known defects, a sentence each."""
     download: Download = Download()
     """Verified size and digests of the archive."""
-    files: Mapping[str, Digest] = field(default_factory=dict)
+    files: dict[str, Digest] = {}
     """MD5 or SHA-256 of unpacked files, by path in the folder."""
 
 
@@ -145,27 +129,11 @@ def read_card(path: Path) -> Card:
         PointsetError: a key is unknown, missing or of the wrong type; the message names the file and the key.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-        parts = {"download": _read(Download, table.get("download", {}), "download.")}
-        _read(Splits, table.get("splits", {}), "splits.")
-        card = _read(Card, {**table, **parts}, "")
+        card = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Card)
         _check_card(card, path.stem)
     except (OSError, ValueError, RecursionError, PointsetError) as error:
         raise PointsetError(f"the card {path} cannot be used: {one_line(error, REPEATED)}") from error
     return card
-
-
-def _read(kind: type[Checked], table: Any, prefix: str) -> Any:
-    if not isinstance(table, dict):
-        raise PointsetError(f"{prefix[:-1]} must be a table, got {quoted(table)}")
-    try:
-        return kind.from_dict(table)
-    except PointsetError as error:
-        raise PointsetError(f"{prefix}{error}") from error
-    except TypeError as error:
-        fields = dataclasses.fields(kind)  # type: ignore[arg-type]
-        missing = [one.name for one in fields if one.default is dataclasses.MISSING and one.name not in table]
-        raise PointsetError(f"{prefix}{missing[0]} is missing") from error
 
 
 def _check_card(card: Card, stem: str) -> None:
@@ -173,7 +141,9 @@ def _check_card(card: Card, stem: str) -> None:
         raise PointsetError(f"name is {quoted(card.name)}, but the file is called {quoted(stem)}")
     for key in ("classes", "urls", "variants", "defects"):
         if len(set(getattr(card, key))) < len(getattr(card, key)):
-            raise PointsetError(f"{key} must be a list of different texts, got {list(getattr(card, key))}")
+            raise PointsetError(f"{key} must be different texts, got {list(getattr(card, key))}")
+    if "test" not in card.splits:
+        raise PointsetError("splits.test is missing")
     if card.kind != "generated":
         for key in ("homepage", "folder"):
             if not getattr(card, key).strip():

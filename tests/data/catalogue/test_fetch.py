@@ -1,6 +1,5 @@
 """From a card to its data: once, by one process, also after a kill; or by hand if no program can download it."""
 
-import dataclasses
 import errno
 import hashlib
 import io
@@ -14,6 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from serving import Site, served
@@ -48,7 +48,7 @@ def site() -> Iterator[Site]:
 @pytest.fixture
 def card(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     real = load_card("modelnet10")
-    test = dataclasses.replace(real, urls=(f"{site.url}/ModelNet10.zip",), download=Download(size=len(ARCHIVE)))
+    test = msgspec.structs.replace(real, urls=(f"{site.url}/ModelNet10.zip",), download=Download(size=len(ARCHIVE)))
     monkeypatch.setattr(fetching, "load_card", lambda name: test)
 
 
@@ -85,12 +85,13 @@ def test_a_wrong_archive_saved_by_hand_is_named(home: Path, card: None) -> None:
 
 
 CHILD = """
-import dataclasses, sys, time, zipfile
+import sys, time, zipfile
+import msgspec
 from pointset.data.catalogue import download
 from pointset.data.catalogue.cards import load_card, Download
 url, slow = sys.argv[1], float(sys.argv[2])
-card = dataclasses.replace(load_card("modelnet10"), urls=(url,))
-download.load_card = lambda name: dataclasses.replace(card, download=Download())
+card = msgspec.structs.replace(load_card("modelnet10"), urls=(url,))
+download.load_card = lambda name: msgspec.structs.replace(card, download=Download())
 extract = zipfile.ZipFile.extract
 def slowly(*arguments):
     done = extract(*arguments)
@@ -198,7 +199,7 @@ def test_the_files_of_clouds_are_noted_with_their_digests(
         {"modelnet40_c/label.npy": b"labels", "modelnet40_c/data_x_1.npy": b"points"}
     )
     right = Download(md5=hashlib.md5(archive).hexdigest())
-    card = dataclasses.replace(load_card("modelnet40-c"), urls=(f"{site.url}/c.zip",), download=right)
+    card = msgspec.structs.replace(load_card("modelnet40-c"), urls=(f"{site.url}/c.zip",), download=right)
     monkeypatch.setattr(fetching, "load_card", lambda name: card)
     folder = fetch("modelnet40-c", progress=False)
     assert known_files(folder, card).digests == {
