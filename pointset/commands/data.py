@@ -3,7 +3,7 @@
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import App, Parameter
@@ -14,9 +14,6 @@ from pointset.data.axes import UsualUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, one_line
 from pointset.runs.atomic import check_place
-
-if TYPE_CHECKING:
-    from pointset.data.pools.plan import Sampling
 
 SheetFile = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 app = App(
@@ -69,14 +66,13 @@ def show(
     """
     _check_picture(output)
     from pointset.data.catalogue.cards import list_cards, load_card
-    from pointset.data.pools.plan import Sampling
 
     if name not in list_cards():
-        told = _look(name, Sampling(DataOptions.pool_points), output, up, split_seed)
+        told = _look(name, output, up, split_seed)
         print_json(told) if as_json else _print_overview(told)
         return
     if output is not None:
-        told = _look(name, Sampling(DataOptions.pool_points), output, up, split_seed)
+        told = _look(name, output, up, split_seed)
         print(f"saved in {told['picture']}", file=sys.stderr)
     card = msgspec.to_builtins(load_card(name))
     if as_json:
@@ -127,7 +123,6 @@ def build(
     """
     _check_picture(output)
     from pointset.data.pools.build import build_dataset
-    from pointset.data.pools.plan import Sampling
 
     report = build_dataset(
         data,
@@ -140,7 +135,7 @@ def build(
         rebuild=rebuild,
         split_seed=split_seed,
     )
-    told = _look(data, Sampling(points, sampler, seed, normals), output, up, split_seed)
+    told = _look(data, output, up, split_seed)
     if as_json:
         pools = {
             split: {"shapes": made.shapes, "sampled": made.sampled, "folder": str(made.folder)}
@@ -164,13 +159,13 @@ def _check_picture(output: Path | None) -> None:
         check_place(checked_suffix(output, STILL_SUFFIXES, "a still picture"))
 
 
-def _look(data: str, sampling: "Sampling", output: Path | None, up: UsualUp, split_seed: int) -> dict[str, Any]:
+def _look(data: str, output: Path | None, up: UsualUp, split_seed: int) -> dict[str, Any]:
     """Count the shapes and draw a few of them; returns the findings as plain data."""
     from pointset.data.catalogue.home import make_folder, pools_home
     from pointset.data.pools.overview import look_at
     from pointset.viz import Camera, draw_clouds, save
 
-    found = look_at(data, sampling, split_seed=split_seed, up=up)
+    found = look_at(data, split_seed=split_seed, up=up)
     names, clouds = zip(*found.samples, strict=True)
     title = f"{found.name}: drawn with {found.up.upper()} up"
     picture = draw_clouds(

@@ -53,7 +53,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Names of the classes, in the order of the labels."""
     up: Literal["y", "z"]
     """The axis that points up."""
-    splits: dict[Literal["train", "test"], Count]
+    splits: dict[str, Count]
     """Shapes per split."""
     homepage: str = ""
     """Web page of the dataset."""
@@ -142,8 +142,8 @@ def _check_card(card: Card, stem: str) -> None:
     for key in ("classes", "urls", "variants", "defects"):
         if len(set(getattr(card, key))) < len(getattr(card, key)):
             raise PointsetError(f"{key} must be different texts, got {list(getattr(card, key))}")
-    if "test" not in card.splits:
-        raise PointsetError("splits.test is missing")
+    if not {"test"} <= set(card.splits) <= {"train", "test"}:
+        raise PointsetError(f"splits must be test and, if there is one, train, got {', '.join(card.splits)}")
     if card.kind != "generated":
         for key in ("homepage", "folder"):
             if not getattr(card, key).strip():

@@ -1,7 +1,6 @@
 """Count the shapes of a dataset by class and split, and load a few shapes of every class for a first look."""
 
 import itertools
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,9 +16,8 @@ from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.pool import Pool
 from pointset.data.pools.build import SPLITS
-from pointset.data.pools.plan import Plan, Sampling
+from pointset.data.pools.plan import Sampling
 from pointset.data.pools.shapes import make_shape
-from pointset.data.pools.store import load_pool
 from pointset.errors import PointsetError
 
 T = TypeVar("T")
@@ -48,19 +46,18 @@ class Overview:
     def classes(self) -> dict[str, int]:
         """Number of shapes of each class in all splits, largest first."""
         totals = Counter[str]()
-        for found in self.counts.values():
-            totals.update(found)
+        for counts in self.counts.values():
+            totals.update(counts)
         return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
 
 
 def look_at(
-    name_or_folder: str | Path, sampling: Sampling, *, split_seed: int = 0, up: str | None = None, progress: bool = True
+    name_or_folder: str | Path, *, split_seed: int = 0, up: str | None = None, progress: bool = True
 ) -> Overview:
     """Count the shapes of a dataset, and load points of a few shapes per class.
 
     Args:
         name_or_folder: as for `load_dataset`.
-        sampling: sampling of the pool that is read, if it exists; otherwise only the few shapes are sampled.
         split_seed: seed of the rule that splits a class/file folder.
         up: the upward axis; None or "auto" means the card's, or the usual one of the file format.
         progress: show a bar while the embedded dataset is generated.
@@ -69,63 +66,57 @@ def look_at(
         PointsetError: the data is missing or in no known layout, or no file can be used.
     """
     card, folder = locate_data(name_or_folder, progress=progress)
-    name = card.name if card else folder.name
     if is_released(folder):
         pool = _first_split(lambda split: read_released(folder, split, card=card, on_error="skip"))
-        labels = {split: released_labels(folder, split) for split in SPLITS}
-        counts = {split: _count(pool.classes, found.tolist()) for split, found in labels.items() if len(found)}
+        labels = {split: released_labels(folder, split).tolist() for split in SPLITS}
+        counts = {split: _count(pool.classes, values) for split, values in labels.items() if values}
         counts, rule, files = counts or {"test": _count(pool.classes, pool.labels.tolist())}, "as released", []
         samples = list(_of_pool(pool))
     else:
         listing = _first_split(lambda split: list_folder(folder, split, seed=split_seed))
         listings = {split: list_folder(folder, split, seed=split_seed) for split in sorted(listing.present)}
-        counts = {split: _count(one.classes, [shape.label for shape in one.shapes]) for split, one in listings.items()}
+        counts = {
+            split: _count(other.classes, [shape.label for shape in other.shapes]) for split, other in listings.items()
+        }
         rule, files = listing.rule, [shape.name for shape in listing.shapes]
-        samples = list(_of_files(listing, f"{folder.name}-{listing.shapes[0].split}", sampling))
+        samples = list(_of_files(listing))
     if not samples:
         raise PointsetError(f"{folder} has no shape that can be used: load it to see the fault of each")
-    said = up if up in ("y", "z") else card.up if card else None
-    axis: Axis = "y" if (said or usual_up(files)) == "y" else "z"
-    return Overview(name, rule, counts, axis, said is None, samples)
+    known = up if up in ("y", "z") else card.up if card else None
+    axis: Axis = "y" if (known or usual_up(files)) == "y" else "z"
+    return Overview(card.name if card else folder.name, rule, counts, axis, known is None, samples)
 
 
 def _first_split(read: Callable[[str], T]) -> T:
     """Read the training split or, if that fails, the test split."""
     try:
         return read(SPLITS[0])
-    except PointsetError:
+    except PointsetError as error:
         try:
             return read(SPLITS[1])
         except PointsetError:
-            pass
-        raise
+            raise error from None
 
 
 def _count(classes: list[str], labels: list[int]) -> dict[str, int]:
-    found = Counter(labels)
-    return {name: found[label] for label, name in enumerate(classes) if found[label]}
+    counts = Counter(labels)
+    return {name: counts[label] for label, name in enumerate(classes) if counts[label]}
 
 
 def _of_pool(pool: Pool) -> Iterator[tuple[str, NDArray[np.float32]]]:
     for label, name in enumerate(pool.classes):
         for row in np.flatnonzero(pool.labels == label)[:PER_CLASS].tolist():
-            places = np.linspace(0, pool.sizes[row] - 1, min(POINTS, int(pool.sizes[row]))).astype(np.int64)
-            yield name, pool.take(pool.starts[row] + places)
+            yield name, _some(pool.take(pool.starts[row] + np.arange(pool.sizes[row])))
 
 
-def _of_files(listing: Listing, name: str, sampling: Sampling) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    if listing.kind == "clouds":
-        sampling = Sampling.none(False)
-    plan = Plan.of(name, listing, sampling)
-    if plan.folder.is_dir():
-        with warnings.catch_warnings():  # shapes that are left out were reported by the build
-            warnings.simplefilter("ignore", UserWarning)
-            pool = load_pool(plan, on_error="skip", progress=False)
-        yield from _of_pool(pool)
-        return
-    few = Sampling(POINTS) if sampling.points else sampling
-    for label, class_name in enumerate(listing.classes):
-        results = (make_shape((0, shape), few) for shape in plan.shapes if shape.label == label)
+def _of_files(listing: Listing) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    sampling = Sampling.none(False) if listing.kind == "clouds" else Sampling(POINTS)
+    for label, name in enumerate(listing.classes):
+        results = (make_shape((0, shape), sampling) for shape in listing.shapes if shape.label == label)
         usable = (arrays["points"] for _, entry, arrays in results if not entry.skipped)
         for points in itertools.islice(usable, PER_CLASS):
-            yield class_name, points[np.linspace(0, len(points) - 1, min(POINTS, len(points))).astype(np.int64)]
+            yield name, _some(points)
+
+
+def _some(points: NDArray[np.float32]) -> NDArray[np.float32]:
+    return points[np.linspace(0, len(points) - 1, min(POINTS, len(points))).astype(np.int64)]
