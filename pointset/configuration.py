@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
 import msgspec
 from msgspec import Meta
 
-from pointset.errors import PointsetError, quoted
+from pointset.errors import PointsetError, described, quoted
 
 FINITE = sys.float_info.max
 
@@ -133,9 +133,10 @@ class Checked:
 
 
 def check(name: str, value: Any, kind: Any) -> None:
-    """Raise a PointsetError, with the allowed values, unless the value fits an annotated type."""
+    """Raise a PointsetError, with the allowed values, unless the value fits an annotated type or is of a class."""
     if not _fits(value, kind):
-        raise PointsetError(f"{name} must be {_allowed(kind)}, got {quoted(value)}")
+        got = described(value) if getattr(value, "shape", ()) else quoted(value)
+        raise PointsetError(f"{name} must be {_allowed(kind)}, got {got}")
 
 
 def nearest(key: object, known: Sequence[str]) -> str:
@@ -177,11 +178,12 @@ def _allowed(kind: Any) -> str | None:
         return next(part.description for part in parts if isinstance(part, Meta))
     if origin is Literal:
         return f"one of {', '.join(map(repr, parts))}"
-    if origin is tuple:
+    if origin in (tuple, Sequence):
         return f"a list, each entry {_allowed(parts[0])}"
     if origin in (UnionType, Union):  # `Literal[...] | None` is a Union
         return " or ".join(str(_allowed(part)) for part in parts if part is not NoneType)
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    return words.get(kind, f"of type {getattr(kind, '__name__', kind)}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,6 +40,14 @@ def quoted(value: object, most: int = QUOTED) -> str:
     return one_line(_Short(most).repr(value), most + len("''"))
 
 
+def described(value: Any) -> str:
+    """Describe a value: "float32 [2, 5, 3]" for a tensor or an array, otherwise its type."""
+    shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or kind is None:
+        return "None" if value is None else type(value).__name__
+    return f"{str(kind).removeprefix('torch.')} {list(shape)}"
+
+
 def one_line(text: object, most: int | None = None) -> str:
     """Put foreign text on one line, escaped, for example the error of a library: `one_line(error, REPEATED)`.
 

@@ -1,120 +1,23 @@
-"""Check arguments of public functions; errors are one sentence with the expected and the given types and shapes."""
+"""Points, masks and indices as users give them, as tensors; errors have the expected and the given types and shapes."""
 
-import functools
-import inspect
-import numbers
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, ParamSpec, TypeGuard, TypeVar, get_args, get_origin
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.configuration import check
-from pointset.errors import PointsetError, quoted
-
-P = ParamSpec("P")
-R = TypeVar("R")
-WORDS = {
-    "Module": "a torch module, as create_model makes one",
-    "PointSets": "sets, as load_dataset loads them",
-    "AttentionMap": "an attention map, as attention_maps gives them",
-    "DrawnMap": "an attention map, as attention_maps gives them",
-    "Mesh": "a mesh, as read_mesh reads one",
-    "Path": "a path",
-    "Callable": "a function",
-    "Mapping": "a table from names",
-    "Sequence": "a list",
-    "str": "text",
-    "int": "a whole number",
-    "float": "a number",
-}
-"""Description of a class in a message, with the function that makes one."""
+from pointset.errors import PointsetError, described, quoted
 
 
 class InputError(PointsetError, ValueError):
     """An argument has the wrong type, shape or value."""
 
 
-def described(value: Any) -> str:
-    """Describe a value: "float32 [2, 5, 3]" for a tensor or an array, otherwise its type."""
-    shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is None or kind is None:
-        return "None" if value is None else type(value).__name__
-    return f"{str(kind).removeprefix('torch.')} {list(shape)}"
-
-
-def takes(**kinds: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function to check its arguments: `@takes(model=nn.Module, batch_size=Count)`.
-
-    Args:
-        kinds: the kind of each argument, see `check_kind`. Omitted arguments are not checked.
-    """
-
-    def entered(function: Callable[P, R]) -> Callable[P, R]:
-        signature = inspect.signature(function)
-
-        @functools.wraps(function)
-        def checked(*args: P.args, **options: P.kwargs) -> R:
-            given = signature.bind(*args, **options).arguments
-            for name, kind in kinds.items():
-                if name in given:
-                    check_kind(name, given[name], kind)
-            return function(*args, **options)
-
-        return checked
-
-    return entered
-
-
-def check_kind(name: str, value: Any, kind: Any) -> None:
-    """Raise a PointsetError unless a value is of a kind.
-
-    Args:
-        name: name of the argument, for the message.
-        value: its value.
-        kind: a class, classes joined by |, a sequence of a class, or an annotated type of `pointset.configuration`.
-    """
-    if type(value) is kind:  # the fast path, which is nearly always taken
-        return
-    parts = get_args(kind)
-    if value is None and NoneType in parts:
-        return
-    if get_origin(kind) is not Sequence:
-        kind = next((part for part in parts if get_origin(part) is Sequence), kind)
-    if get_origin(kind) is Sequence:
-        (part,) = get_args(kind)
-        listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
-        if not listed or not all(type(one) is part or _is(one, part) for one in value):
-            raise InputError(f"{name} must be a list, each {_words(part)}, got {_shown(value)}")
-    elif not isinstance(kind, type | UnionType) or any(get_origin(part) is Annotated for part in parts):
-        check(name, value, kind)
-    elif not _is(value, kind):
-        named = kind is nn.Module and isinstance(value, str)
-        made = f": make it with pointset.create_model({quoted(value)})" if named else ""
-        raise InputError(f"{name} must be {_words(kind)}, got {_shown(value)}{made}")
-
-
-def _is(value: Any, kind: Any) -> bool:
-    """As isinstance, but numpy integers are ints, and booleans are not."""
-    if isinstance(value, bool | numbers.Integral) and kind not in (bool, float):
-        return not isinstance(value, bool) and (kind is int or int in get_args(kind))
-    return isinstance(value, numbers.Real if kind is float else kind)
-
-
-def _words(kind: Any) -> str:
-    parts = list(get_args(kind)) or [kind]
-    if {str, Path} <= set(parts):
-        parts = [part for part in parts if part is not str]
-    return " or ".join(
-        "None" if part is NoneType else WORDS.get(part.__name__, f"of type {part.__name__}") for part in parts
-    )
-
-
-def _shown(value: Any) -> str:
-    return quoted(value) if isinstance(value, str | int | float) else described(value)
+def require_model(model: Any) -> None:
+    """Raise an InputError unless a model is a torch module: its name alone is not."""
+    if not isinstance(model, nn.Module):
+        hint = f": make it with pointset.create_model({quoted(model)})" if isinstance(model, str) else ""
+        raise InputError(f"model must be a torch module, got {described(model)}{hint}")
 
 
 def check_clouds(points: Any, mask: Any = None, *, features: bool = False) -> None:
@@ -139,7 +42,7 @@ def as_places(name: str, places: Any, count: int) -> Tensor:
     try:
         found = torch.as_tensor(places)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise InputError(f"{name} must be whole numbers [k], got {_shown(places)}") from error
+        raise InputError(f"{name} must be whole numbers [k], got {described(places)}") from error
     whole = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
     if found.dim() != 1 or not (whole or not len(found)):
         raise InputError(f"{name} must be whole numbers [k], got {described(found)}")

@@ -23,7 +23,6 @@ from pointset.comparison.status import watched
 from pointset.comparison.tables import save
 from pointset.errors import REPEATED, PointsetError, one_line, place_in_own_code
 from pointset.evaluation.symmetry import check_symmetry
-from pointset.inputs import takes
 from pointset.runs import digests
 from pointset.runs.claims import owned
 from pointset.runs.workers import Workers, closed, hand_over, joblib_backend, torch_threads
@@ -38,7 +37,6 @@ CHECKED_SIZES = (3, 7)
 """Sizes of the sets of this check; small, because it runs at every start."""
 
 
-@takes(experiment=Experiment, out=str | Path)
 def run_experiment(
     experiment: Experiment,
     out: str | Path,
@@ -94,7 +92,6 @@ def run_experiment(
         return _write(gather(experiment, out, outcomes), report)
 
 
-@takes(experiment=Experiment, out=str | Path)
 def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
     """Write the tables and the report of the finished runs, without training, timing or waiting for anything.
 

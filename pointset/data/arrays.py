@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from pointset.configuration import check
 from pointset.data.augment import Axis
 from pointset.data.in_memory import as_array, ragged_pool, try_all, usable_cloud
 from pointset.data.options import NORMALS, DataOptions
@@ -17,8 +18,7 @@ from pointset.data.pool import Pool
 from pointset.data.readers.clouds import Cloud
 from pointset.data.readers.columns import looks_transposed
 from pointset.data.unusable import OnError
-from pointset.errors import PointsetError, quoted
-from pointset.inputs import check_kind, described
+from pointset.errors import PointsetError, described, quoted
 
 NAME = "arrays"
 """Name of every dataset that is made from arrays."""
@@ -76,7 +76,7 @@ def from_arrays(
         (torch.Size([24, 20, 3]), ['flat', 'round'])
     """
     clouds = _clouds(X)
-    check_kind("split", split, str)
+    check("split", split, str)
     labels, known = _labels(y, len(clouds), classes)
     chosen = _names(names, len(clouds))
     beside = _features(features, len(clouds))
@@ -118,7 +118,7 @@ def _features(given: Any, count: int) -> dict[str, Sequence[Any]]:
     """The features of all clouds, by name."""
     named = {} if given is None else dict(given) if isinstance(given, Mapping) else {"columns": given}
     for name, values in named.items():
-        check_kind("the names of features", [name], Sequence[str])
+        check("the name of a feature", name, str)
         if not isinstance(values, Sequence | np.ndarray | torch.Tensor) or not getattr(values, "ndim", 1):
             raise PointsetError(f"features must be an array [N, n, f], or a list of them, got {described(values)}")
         if len(values) != count:
@@ -151,11 +151,11 @@ def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tupl
     found: list[Any] = values.tolist()
     numbers = values.dtype.kind in "iub"
     if not numbers:
-        check_kind("y", found, Sequence[str])
+        check("y", found, Sequence[str])
     if classes is None:
         distinct = sorted(set(found))
         return [distinct.index(value) for value in found], [str(value) for value in distinct]
-    check_kind("classes", classes, Sequence[str | int])
+    check("classes", classes, Sequence[str | int])
     known = [str(name) for name in classes]
     _require_once("classes", known)
     by_value = numbers and all(map(_WHOLE.fullmatch, known))
@@ -173,7 +173,7 @@ def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tupl
 def _names(given: Sequence[str] | None, count: int) -> list[str]:
     if given is None:
         return [f"{index:06}" for index in range(count)]
-    check_kind("names", given, Sequence[str])
+    check("names", given, Sequence[str])
     names = [str(name) for name in given]
     if len(names) != count:
         raise PointsetError(f"names must have an entry for each of the {count:,} clouds of X, got {len(names):,}")

@@ -21,7 +21,7 @@ from pointset.data.imperfections import Background, Crop, Uneven
 from pointset.data.ragged import zero_padding
 from pointset.data.random_numbers import normal, uniform
 from pointset.errors import PointsetError, quoted
-from pointset.inputs import check_clouds, check_kind, takes
+from pointset.inputs import check_clouds
 
 
 class Augmentation(Protocol):
@@ -42,7 +42,6 @@ class _Change(Checked):
     ) -> Tensor:
         """Change [B, n, d]; with `normals`, columns 3 to 5 are normals."""
         check_clouds(points, mask, features=True)
-        check_kind("generator", generator, Generator)
         return zero_padding(self._changed(points, generator, mask, normals), mask)
 
     def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
@@ -201,9 +200,6 @@ class Compose:
     steps: tuple[Augmentation, ...]
     """Augmentations, in the order in which they are applied."""
 
-    def __post_init__(self) -> None:
-        check_kind("steps", self.steps, Sequence[Callable])
-
     def __call__(
         self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
     ) -> Tensor:
@@ -232,7 +228,6 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
 }
 
 
-@takes(names=Sequence[str], up=Axis)
 def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
     """Compose named augmentations with their published defaults, such as ("scale", "jitter", "rotate-up").
 

@@ -7,12 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pointset.configuration import Count
 from pointset.data.augment import Augmentation
 from pointset.data.mixing import CutMix
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
-from pointset.inputs import InputError, check_kind, takes
+from pointset.inputs import InputError
 from pointset.runs.workers import torch_threads
 
 
@@ -48,7 +47,6 @@ class MixedBatch(NamedTuple):
     """float32 [B], share of the points that belong to the second shape."""
 
 
-@takes(dataset=PointSets, batch_size=Count)
 def batches(
     dataset: PointSets,
     batch_size: int,
@@ -88,7 +86,6 @@ def batches(
             yield MixedBatch(mixed.points, mask, labels, labels[mixed.partners], mixed.shares)
 
 
-@takes(dataset=PointSets, batch_size=Count)
 def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
     """Batches of the evaluation view: every shape once, in order, each as its fixed seeded subset.
 
@@ -117,7 +114,6 @@ def epoch_generator(seed: int, epoch: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(mixed >> 1))
 
 
-@takes(items=Sequence[tuple])
 def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
     """Stack items of `PointSets` into a batch, padded if sizes differ: `DataLoader(sets, collate_fn=collate)`.
 
@@ -140,5 +136,4 @@ def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
         raise InputError(f"items must be pairs of points and label, got one with {len(odd)} entries")
     points, mask = pad_sets([points for points, _ in items])
     labels = [label for _, label in items]
-    check_kind("labels", labels, Sequence[int])
     return Batch(points, mask, torch.tensor(labels))

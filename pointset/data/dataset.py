@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pointset.configuration import check
 from pointset.data.axes import Axis, usual_up
 from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.folders import list_folder
@@ -23,7 +24,6 @@ from pointset.data.pools.build import SPLITS
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import load_pool
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
-from pointset.inputs import check_kind
 
 
 def load_dataset(
@@ -75,10 +75,10 @@ def load_dataset(
         >>> parts.points.shape, parts.classes
         (torch.Size([1, 16, 3]), ['bolt'])
     """
-    check_kind("split", split, str)
-    check_kind("normals", normals, bool)
+    check("split", split, str)
+    check("normals", normals, bool)
     if classes is not None:
-        check_kind("classes", classes, Sequence[str])
+        check("classes", classes, Sequence[str])
     chosen = DataOptions.from_dict({"points": points, "data_seed": seed, **options})
     return load_split(name_or_folder, split, chosen, normals=normals, classes=classes, progress=progress)
 

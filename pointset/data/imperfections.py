@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from pointset.configuration import NonNegative, Part, Share, check
 from pointset.data.ragged import zero_padding
 from pointset.data.random_numbers import normal, uniform
-from pointset.inputs import check_clouds, check_kind
+from pointset.inputs import check_clouds
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,6 @@ class Uneven:
 def _real(points: Tensor, generator: Generator, mask: Tensor | None) -> Tensor:
     """The mask [B, n], after a check of the arguments."""
     check_clouds(points, mask, features=True)
-    check_kind("generator", generator, Generator)
     return torch.ones(points.shape[:2], dtype=torch.bool, device=points.device) if mask is None else mask
 
 

@@ -22,7 +22,7 @@ from torch import Generator, Tensor
 from pointset.configuration import check
 from pointset.data.augment import AUGMENTATIONS, Axis, Compose, augmentation_from_names
 from pointset.errors import PointsetError, quoted
-from pointset.inputs import check_clouds, check_kind
+from pointset.inputs import check_clouds
 
 
 class Mixed(NamedTuple):
@@ -54,7 +54,6 @@ class CutMix:
     ) -> Mixed:
         """Mix the sets of a batch; the mask, True at real points, stays valid: padding must come last."""
         check_clouds(points, mask, features=True)
-        check_kind("generator", generator, Generator)
         count, most, _ = points.shape
         partners = torch.randperm(count, generator=generator)
         chosen = torch.rand(count, generator=generator) < self.probability

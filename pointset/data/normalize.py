@@ -13,11 +13,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pointset.configuration import Count
 from pointset.data.chunks import Chunks, blocks, fresh_pieces
 from pointset.data.ragged import zero_padding
 from pointset.errors import PointsetError, quoted
-from pointset.inputs import check_clouds, takes
+from pointset.inputs import check_clouds
 
 ROWS = 65_536
 """Default number of points that `normalize_chunks` normalises at a time."""
@@ -27,7 +26,6 @@ STANDARDIZED = 1e-4
 Points = Callable[[], Iterator[Float[Tensor, "n d"]]]
 
 
-@takes(how=str)
 def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Tensor:
     """Normalise every cloud of a batch on its own.
 
@@ -53,7 +51,6 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
     return change(points, mask)
 
 
-@takes(how=str, rows=Count, features=int)
 def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: int = 0) -> Points:
     """Normalise a cloud piece by piece, with the result of `normalize_points` for the whole cloud.
 

@@ -21,7 +21,7 @@ from pointset.data.pool import AS_RELEASED, Pool, fixed_places, random_places, v
 from pointset.data.ragged import pad_rows
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
 from pointset.errors import PointsetError, quoted
-from pointset.inputs import as_places, check_kind
+from pointset.inputs import as_places
 
 __all__ = ["PointSets", "Pool"]
 
@@ -80,8 +80,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Raises:
             PointsetError: the pool has no shape with enough points, or lacks features, or has features not asked for.
         """
-        check_kind("pool", pool, Pool)
-        check_kind("options", options, DataOptions)
+        check("pool", pool, Pool)
+        check("options", options, DataOptions)
         lacking = (options.has_normals and pool.normals is None) or (options.further and pool.features is None)
         if lacking or not (options.further or pool.features is None):
             there = [name for name in ("normals", "features") if getattr(pool, name) is not None]
@@ -210,7 +210,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """As `draw`, with the mask bool [B, n] of the real points; None when all sets have one size."""
-        check_kind("generator", generator, torch.Generator)
         if size is not None:
             check("size", size, Points)
             self.require(size, f"size={size}")
@@ -241,7 +240,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
         """A dataset of the shapes at `indices`, in that order, which shares the pool."""
-        check_kind("split", split, str | None)
         part = copy.copy(self)
         part.split = split or self.split
         part._choose(self.rows[as_places("indices", indices, len(self))])
@@ -303,7 +301,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     def _row(self, index: int) -> NDArray[np.int64]:
         """The pool row of one shape, [1]; an index out of range raises IndexError, which ends iteration."""
-        check_kind("index", index, int)
         place = range(len(self))[index]
         return self.rows.numpy()[place : place + 1]
 

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pointset.configuration import check_seed
+from pointset.configuration import check, check_seed
 from pointset.data.sampling import seed_for
-from pointset.errors import PointsetError, quoted
-from pointset.inputs import InputError, check_kind, described
+from pointset.errors import PointsetError, described, quoted
+from pointset.inputs import InputError
 
 AS_RELEASED = "as released"
 """The `sampler` of clouds that were not sampled by this package."""
@@ -73,7 +73,7 @@ class Pool:
     def _check(self) -> None:
         """Raise an InputError unless types and shapes are consistent; array contents are not read."""
         for name, kind in {"names": Sequence[str], "classes": Sequence[str], "sampler": str}.items():
-            check_kind(name, getattr(self, name), kind)
+            check(name, getattr(self, name), kind)
         count, ragged = len(self.names), self.offsets is not None
         shape = "[T, 3], with offsets" if ragged else f"[{count}, P, 3], one cloud for each name"
         sides = getattr(self.points, "shape", ())
@@ -287,7 +287,7 @@ def _first_occurrences(drawn: NDArray[np.int64], available: int) -> NDArray[np.b
 
 def validation_rows(labels: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:
     """Mask bool [N], True at the shapes held out for validation; see `PointSets.split_validation`."""
-    check_kind("fraction", fraction, float)
+    check("fraction", fraction, float)
     check_seed(seed)
     if not 0.0 < fraction < 1.0:
         raise PointsetError(f"fraction must be in (0, 1), got {fraction}")

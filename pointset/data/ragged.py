@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pointset.errors import PointsetError
-from pointset.inputs import takes
 
 
 def zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
@@ -27,7 +26,6 @@ def pad_rows(rows: NDArray[np.float32], sizes: NDArray[np.int64]) -> tuple[Tenso
     return torch.from_numpy(padded), torch.from_numpy(mask)
 
 
-@takes(sets=Sequence[Tensor])
 def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
     """Stack sets of different sizes, padded with zeros.
 

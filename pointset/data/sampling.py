@@ -13,12 +13,11 @@ from typing import Literal, overload
 
 import numpy as np
 
-from pointset.configuration import Count
+from pointset.configuration import Count, check
 from pointset.data.options import SAMPLERS
 from pointset.data.readers.clouds import float32_fault
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
-from pointset.inputs import takes
 
 CANDIDATES = {"uniform": 1, "fps": 4, "poisson": 5}
 """Number of uniform points drawn for each point that a sampler returns."""
@@ -32,7 +31,6 @@ def sample_points(
 def sample_points(
     mesh: Mesh, n: int, *, seed: int, sampler: str = "uniform", normals: Literal[True]
 ) -> tuple[np.ndarray, np.ndarray]: ...
-@takes(mesh=Mesh, n=Count, seed=int, sampler=str, normals=bool)
 def sample_points(
     mesh: Mesh, n: int, *, seed: int, sampler: str = "uniform", normals: bool = False
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -62,6 +60,7 @@ def sample_points(
         >>> points.shape, normals[0]
         ((100, 3), array([0., 0., 1.], dtype=float32))
     """
+    check("n", n, Count)
     if seed < 0:
         raise PointsetError(f"seed must not be negative, got {seed}")
     if sampler not in SAMPLERS:
@@ -84,7 +83,6 @@ def sample_points(
     return (points, _directions(crosses.T[faces]).astype(np.float32, order="C")) if normals else points
 
 
-@takes(points=np.ndarray, n=int, seed=int, sampler=str)
 def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform") -> np.ndarray:
     """Choose n of the points [N, 3] of a cloud.
 

@@ -15,7 +15,7 @@ from pointset.data.dataset import PointSets
 from pointset.data.pool import first_fault
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, brier_score, reliability
-from pointset.inputs import takes
+from pointset.inputs import require_model
 from pointset.zoo.predicting import Prediction, predict
 
 
@@ -118,7 +118,6 @@ class Evaluation:
         }
 
 
-@takes(model=nn.Module, data=PointSets, batch_size=Count)
 def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Evaluation:
     """Evaluate a classifier on the fixed subsets of a dataset, on the device of the model.
 
@@ -145,6 +144,9 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
 
 def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64, last_rows: bool = False) -> Prediction:
     """Predict the class of every shape of a dataset; arguments as of `predict`, errors as of `evaluate`."""
+    require_model(model)
+    check("data", data, PointSets)
+    check("batch_size", batch_size, Count)
     if not len(data):
         raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
     data.require_inputs(model)

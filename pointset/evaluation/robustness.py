@@ -16,14 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.configuration import Count
 from pointset.data.dataset import PointSets
 from pointset.data.pool import Pool
 from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError
 from pointset.evaluation.corruptions import MODELNET40_C, SEVERITIES, corrupt, find_corruption
 from pointset.evaluation.predictions import Evaluation, evaluate
-from pointset.inputs import takes
 from pointset.runs.workers import torch_threads
 
 SIZES = (16, 32, 64, 128, 256, 512, 1000)
@@ -99,7 +97,6 @@ class Robustness:
         return cls(found["clean_error"], errors, found["seed"])
 
 
-@takes(model=nn.Module, data=PointSets, names=Sequence[str], severities=Sequence[int], batch_size=Count)
 def robustness(
     model: nn.Module,
     data: PointSets,
@@ -165,7 +162,6 @@ def evaluate_corrupted(
     return evaluate(model, corrupted_sets(data, name, severity, seed=seed), batch_size=batch_size)
 
 
-@takes(data=PointSets, name=str, severity=int)
 def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) -> PointSets:
     """The fixed sets of a dataset under one corruption, as a dataset.
 
@@ -209,7 +205,6 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
     return _as_sets(corrupted, data, max(len(cloud) for cloud in corrupted), seed)
 
 
-@takes(model=nn.Module, data=PointSets, sizes=Sequence[int], batch_size=Count)
 def accuracy_by_size(
     model: nn.Module, data: PointSets, sizes: Sequence[int] = SIZES, *, seed: int = 0, batch_size: int = 64
 ) -> dict[int, float]:

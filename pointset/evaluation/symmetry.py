@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError
 from pointset.evaluation.set_functions import MaskArgument, SetFunction
-from pointset.inputs import takes
 
 SETS = 3
 """In each batch."""
@@ -58,7 +57,6 @@ class Symmetry:
         return max(self.permutation, self.duplicates, self.padding or 0.0)
 
 
-@takes(sizes=Sequence[int], dim=int | None)
 def check_symmetry(
     module: nn.Module | Callable[..., Tensor],
     *,

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from pointset.errors import PointsetError, quoted
-from pointset.inputs import InputError, as_mask, as_points, check_kind, described
+from pointset.errors import PointsetError, described, quoted
+from pointset.inputs import InputError, as_mask, as_points, require_model
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, PMA
 from pointset.nn.encoders.dumlp import InteractionLayer
@@ -255,7 +255,7 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
     Raises:
         InputError: points or mask do not fit the model.
     """
-    check_kind("model", model, nn.Module)
+    require_model(model)
     width = getattr(model, "inputs", getattr(points, "shape", [3])[-1])
     clouds = as_points(points, width, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
     if clouds.dim() not in (2, 3):
@@ -271,7 +271,7 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
 
 def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
     """Check one cloud [n, inputs] with at least `least` points; see `as_clouds`."""
-    check_kind("model", model, nn.Module)
+    require_model(model)
     width = getattr(model, "inputs", 3)
     shape = getattr(points, "shape", None)
     if shape is None or len(shape) != 2 or shape[0] < least:

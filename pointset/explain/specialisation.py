@@ -16,7 +16,6 @@ from pointset.data.batches import epoch_generator
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap, attention_maps, find_map
-from pointset.inputs import check_kind
 from pointset.zoo.models import Spec, build_model
 
 CELLS = 4
@@ -123,7 +122,7 @@ def specialisation(
         >>> measured.entropy.shape
         torch.Size([4, 4])
     """
-    check_kind("sets", sets, PointSets)
+    check("sets", sets, PointSets)
     check("batch_size", batch_size, Count)
     rows = _first_of_each_class(sets, per_class)
     points, labels = sets.points[rows], sets.labels[rows]

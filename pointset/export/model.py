@@ -21,7 +21,7 @@ from pointset.data.loading import normalization_elsewhere
 from pointset.errors import PointsetError
 from pointset.export.files import Run, format_of, record
 from pointset.export.portable import portable
-from pointset.inputs import check_kind
+from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
 from pointset.runs.workers import torch_threads
 from pointset.training.loading import describe_model
@@ -124,7 +124,7 @@ def export_model(
         >>> agreement.holds
         True
     """
-    check_kind("model", model, nn.Module)
+    require_model(model)
     path = Path(path)
     form = format_of(path)
     name = _name(model)

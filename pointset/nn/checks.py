@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pointset.inputs import InputError, described, is_mask, mask_error
+from pointset.errors import described
+from pointset.inputs import InputError, is_mask, mask_error
 from pointset.nn.fast.packing import Packed
 
 LOWER = (torch.float32, torch.bfloat16, torch.float16)

@@ -12,10 +12,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pointset.configuration import Width
 from pointset.data.chunks import Chunks
 from pointset.errors import PointsetError
-from pointset.inputs import takes
+from pointset.inputs import require_model
 from pointset.nn.blocks import ISAB, PMA
 from pointset.nn.pooling.dumlp import DualMLP
 from pointset.streaming.parts import chain_of
@@ -69,7 +68,6 @@ class StreamedMap:
         return self.weights * self.points
 
 
-@takes(model=nn.Module, top=int, bins=Width)
 def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: int = 34) -> list[StreamedMap]:
     """Return what inducing points and seeds read in a cloud of any size, in constant memory.
 
@@ -96,6 +94,7 @@ def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: i
         >>> maps[0].layer, maps[0].points, maps[0].indices.shape
         ('encoder.0.reads', 800, torch.Size([4, 4, 4]))
     """
+    require_model(model)
     if top < 1 or bins < 3:
         raise PointsetError(f"top={top} and bins={bins} are too small: give at least top=1 and bins=3")
     if not any(isinstance(module, ISAB | PMA | DualMLP) for module in model.modules()):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pointset.data.chunks import Chunks, blocks, fresh_pieces
 from pointset.errors import PointsetError
-from pointset.inputs import takes
+from pointset.inputs import require_model
 from pointset.nn.modes import in_evaluation_mode
 from pointset.streaming.parts import Part, chain_of
 from pointset.streaming.running import Rowwise, Running
@@ -104,7 +104,6 @@ def streaming(model: nn.Module) -> Iterator[None]:
         yield
 
 
-@takes(model=nn.Module)
 def stream_logits(model: nn.Module, chunks: Chunks) -> Tensor:
     """The logits of `model(cloud[None])` for a cloud that is read in pieces: see `SetClassifier.stream`.
 
@@ -124,6 +123,7 @@ def stream_logits(model: nn.Module, chunks: Chunks) -> Tensor:
         >>> torch.allclose(logits, model(cloud[None]), atol=1e-4)
         True
     """
+    require_model(model)
     with streaming(model):
         (encoder, pool, head), passes = chain_of(model), Passes(chunks, model)
         try:

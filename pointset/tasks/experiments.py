@@ -18,7 +18,7 @@ TOML has no null: "none" means None for fields that allow it, as in `clip_norm =
 
 import dataclasses
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +31,6 @@ from pointset.comparison.task import Task
 from pointset.configuration import Cores, check, nearest
 from pointset.data.options import DataOptions
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
-from pointset.inputs import check_kind, takes
 from pointset.runs.workers import Workers
 from pointset.tasks.anomaly import Anomaly
 from pointset.tasks.classification.task import Classification
@@ -72,7 +71,6 @@ def list_tasks() -> list[str]:
     return list(TASKS)
 
 
-@takes(name=str)
 def create_task(name: str, **options: Any) -> Any:
     """Create a task.
 
@@ -175,8 +173,6 @@ def compare(
             f"models must be a list of names, got {quoted(str(models))}; to run a file, use "
             "pointset.run_experiment(pointset.read_experiment(file), out)"
         )
-    check_kind("models", models, Iterable)
-    check_kind("seeds", seeds, Iterable)
     data_options = data_options or DataOptions()
     experiment = Experiment(
         task=Classification(data=str(data), points=tuple(points) or (data_options.points,), sets=data_options),
@@ -189,7 +185,6 @@ def compare(
     return run_experiment(experiment, out, Workers(workers, backend, scheduler), progress=progress, report=report)
 
 
-@takes(path=str | Path)
 def read_experiment(path: str | Path, **changes: Any) -> Experiment:
     r"""Read an experiment from a TOML file; see `pointset.tasks.experiments` for its format.
 

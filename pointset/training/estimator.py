@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from pointset.data.arrays import from_arrays
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
-from pointset.errors import PointsetError, quoted
-from pointset.inputs import InputError, described
+from pointset.errors import PointsetError, described, quoted
+from pointset.inputs import InputError
 from pointset.training.automatic import BUDGET, fit_automatic, transfer_recipe
 from pointset.training.devices import find_device
 from pointset.training.history import Fitted

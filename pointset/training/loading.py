@@ -10,7 +10,6 @@ from torch import nn
 
 from pointset.data.normalize import NORMALIZATIONS
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
-from pointset.inputs import takes
 from pointset.training.checkpoints import RunFolder, load_weights
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier
@@ -44,7 +43,6 @@ def find_run(path: str | Path) -> Path:
     )
 
 
-@takes(path=str | Path)
 def load_run(path: str | Path) -> tuple[Classifier, dict[str, Any]]:
     """Build the trained model of a finished run, or one that comes with the package.
 

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from pointset.baselines.models import Baseline
-from pointset.configuration import check_seed
+from pointset.configuration import check, check_seed
 from pointset.data.dataset import PointSets
-from pointset.errors import PointsetError
-from pointset.inputs import takes
+from pointset.errors import PointsetError, quoted
+from pointset.inputs import require_model
 from pointset.runs.progress import progress_bar
 from pointset.training.baselines import baseline_of, fit_baseline
 from pointset.training.checkpoints import Checkpoint, Row, RunFolder, Weights, load_weights
@@ -36,14 +36,6 @@ from pointset.training.resume import describe, enter, epochs_before
 from pointset.zoo.models import know_data
 
 
-@takes(
-    model=nn.Module,
-    train=PointSets,
-    recipe=Recipe | None,
-    run=str | Path | None,
-    progress=bool,
-    on_epoch=Callable | None,
-)
 def fit(
     model: nn.Module,
     train: PointSets,
@@ -85,6 +77,10 @@ def fit(
         >>> len(fitted.history), fitted.model is model
         (2, True)
     """
+    require_model(model)
+    check("train", train, PointSets)
+    if not isinstance(recipe, Recipe | None):
+        raise PointsetError(f"recipe must be a Recipe or None, got {quoted(recipe)}")
     recipe = recipe or Recipe()
     check_seed(seed)
     train.require_inputs(model)

@@ -17,9 +17,8 @@ from pointset.data.dataset import PointSets
 from pointset.data.mixing import recipe_augmentations
 from pointset.data.normalize import half_turns
 from pointset.data.pool import first_fault
-from pointset.errors import PointsetError, quoted
+from pointset.errors import PointsetError, described, quoted
 from pointset.evaluation import evaluate
-from pointset.inputs import described
 from pointset.training.recipe import Recipe
 from pointset.training.sizes import bounds, drawn_size, require_sizes
 from pointset.zoo.predicting import forward

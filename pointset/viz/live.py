@@ -11,7 +11,6 @@ import numpy as np
 from pointset.data.sampling import sample_points
 from pointset.data.shapes10 import make_shape
 from pointset.errors import PointsetError
-from pointset.inputs import check_kind
 from pointset.viz.camera import Camera
 from pointset.viz.color import DEFAULT
 from pointset.viz.html_page import HtmlPage, as_base64, page_of, view_content
@@ -73,8 +72,6 @@ def make_live_page(
         True
     """
     models = list(models) if isinstance(models, Iterable) else models
-    check_kind("models", models, Sequence[PlainModel])
-    check_kind("shapes", shapes, Mapping | None)
     if not 1 <= len(models) <= MOST_MODELS:
         raise PointsetError(f"a live page has 1 to {MOST_MODELS} models, got {len(models)}")
     for model in models:

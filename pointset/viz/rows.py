@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
 from pointset.data.sampling import farthest_points
-from pointset.errors import PointsetError
-from pointset.inputs import InputError, described
+from pointset.errors import PointsetError, described
+from pointset.inputs import InputError
 
 ROW_NAMES = {"reads": "inducing point", "writes": "inducing point", "pools": "seed", "self": "point"}
 MEANINGS = {

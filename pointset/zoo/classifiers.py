@@ -10,7 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.baselines.models import Baseline
-from pointset.inputs import InputError, as_mask, as_points, described
+from pointset.errors import described
+from pointset.inputs import InputError, as_mask, as_points
 from pointset.nn.checks import LOWER
 from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
 from pointset.nn.masks import zero_padding

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from pointset.errors import REPEATED, PointsetError, one_line, place_in_own_code
-from pointset.inputs import described
+from pointset.errors import REPEATED, PointsetError, described, one_line, place_in_own_code
 from pointset.nn.modes import in_evaluation_mode
 from pointset.nn.registry import Part
 

@@ -18,7 +18,8 @@ from pointset.data.batches import fixed_batches
 from pointset.data.normalize import center_standardize, is_standardized, normalization
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
-from pointset.inputs import InputError, as_mask, as_points, described
+from pointset.errors import described
+from pointset.inputs import InputError, as_mask, as_points
 from pointset.nn.modes import in_evaluation_mode
 from pointset.streaming.stream import stream_logits
 

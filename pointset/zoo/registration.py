@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from torch import nn
 
+from pointset.configuration import check
 from pointset.errors import PointsetError, quoted
-from pointset.inputs import check_kind
 from pointset.nn import registry
 from pointset.nn.registry import Head, Kind, Part, Statistic
 from pointset.nn.simplex import WEIGHTS
@@ -156,7 +156,7 @@ def register_weights(name: str, *, export: bool = False, replace: bool = False) 
 
 
 def _register(make: T, kind: Kind, name: str, replace: bool, known: dict[str, Any]) -> T:
-    check_kind("name", name, str)
+    check("name", name, str)
     if not callable(make):
         raise PointsetError(f"{kind} {quoted(name)} must be a class or a function, got {quoted(make)}")
     part = Part(kind, name, make, source=source_of(make) or _called(make), **known)

@@ -9,10 +9,8 @@ from pointset.data.readers.off import parse_off
 from pointset.data.readers.paths import naming, path_fault, read_regular
 from pointset.data.readers.ply import parse_ply
 from pointset.data.readers.trimesh_meshes import parse_with_trimesh
-from pointset.inputs import takes
 
 
-@takes(path=str | Path)
 def read_mesh(path: str | Path) -> Mesh:
     r"""Read a triangle mesh from an OFF, OBJ, PLY, STL, GLB, glTF, 3MF or DAE file.
 

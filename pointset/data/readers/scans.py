@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pointset.configuration import Count
+from pointset.configuration import Count, check
 from pointset.data.readers.clouds import Cloud, CloudError, require_cloud, require_finite, unit_normals
 from pointset.data.readers.columns import AXES, NORMALS, Columns, feature_columns, full_colors
 from pointset.data.readers.formats import CLOUD_SUFFIXES
@@ -19,7 +19,6 @@ from pointset.data.readers.paths import naming, path_fault
 from pointset.data.readers.pcd import pcd_columns
 from pointset.data.readers.ply import ply_columns
 from pointset.data.readers.text import text_columns
-from pointset.inputs import takes
 
 PIECE = 65_536
 """Default number of points that are read at a time."""
@@ -118,7 +117,6 @@ class Scan:
         return column / self.full[name] if name in self.full else column
 
 
-@takes(path=str | Path, piece=Count, features=Sequence[str])
 def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] = ()) -> Scan:
     """Open a file of points that is read in pieces; binary files are only checked now, not read.
 
@@ -155,6 +153,7 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
         >>> model.eval().stream(pointset.data.open_scan("scan.npy")).shape
         torch.Size([1, 2])
     """
+    check("piece", piece, Count)
     path, features = Path(path), tuple(features)
     with naming(path, CloudError):
         if fault := path_fault(path):
@@ -170,7 +169,6 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
         return replace(scan, full=full_colors({name: columns[name] for name in scan.columns}))
 
 
-@takes(path=str | Path, normals=bool, features=Sequence[str])
 def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
     r"""Read a point cloud as a whole; see `open_scan` for the file formats.
 

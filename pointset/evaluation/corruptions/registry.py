@@ -10,7 +10,6 @@ from torch import Generator, Tensor
 
 from pointset.configuration import check
 from pointset.errors import PointsetError, quoted
-from pointset.inputs import takes
 
 Family = Literal["density", "noise", "transformation", "dropout"]
 Apply = Callable[[Tensor, Any, Generator], Tensor]
@@ -85,7 +84,6 @@ def list_corruptions(family: Family | None = None) -> list[str]:
     return sorted(name for name, found in CORRUPTIONS.items() if family in (None, found.family))
 
 
-@takes(name=str, severity=int)
 def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
     """A corruption by name, and the level of one of its severities.
 
@@ -102,7 +100,6 @@ def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
     return found, found.levels[int(severity) - 1]
 
 
-@takes(points=Tensor, name=str, severity=int, generator=Generator)
 def corrupt(points: Float[Tensor, "B n 3"], name: str, severity: int, generator: Generator) -> Float[Tensor, "B m 3"]:
     """Corrupt every cloud of a batch on its own.
 

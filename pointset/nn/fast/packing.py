@@ -7,7 +7,7 @@ at whole sets work *run by run*: a run is a sequence of neighbouring sets of one
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +15,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pointset.inputs import InputError, check_kind, described
+from pointset.errors import described
+from pointset.inputs import InputError
 
 RUN = 64
 """The cost of one more run, as a number of rows that take as long. Measured on one CPU thread with 32 sets, for a
@@ -48,7 +49,6 @@ class Packed:
 
     def __post_init__(self) -> None:
         if type(self.lengths) is not tuple or set(map(type, self.lengths)) - {int}:  # else there is nothing to do
-            check_kind("lengths", self.lengths, Sequence[int])
             object.__setattr__(self, "lengths", tuple(map(int, self.lengths)))
         if self.lengths and min(self.lengths) < 0:
             raise InputError(f"lengths must be at least 0, got {min(self.lengths)}")
