@@ -84,12 +84,6 @@ def test_fixed_batches_are_the_evaluation_view_in_order() -> None:
     assert torch.equal(torch.cat([batch.labels for batch in seen]), data.labels)
 
 
-@pytest.mark.parametrize("make", [lambda d: batches(d, 0, seed=0, epoch=0), lambda d: fixed_batches(d, 0)])
-def test_a_batch_of_nothing_is_refused(make) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(PointsetError, match=r"batch_size .*0"):
-        next(make(numbered()))
-
-
 def test_sets_of_several_sizes_are_padded_with_zeros_and_masked() -> None:
     sets = [torch.full((size, 3), float(size)) for size in (2, 5, 0, 3)]
     points, mask = pad_sets(sets)

@@ -337,8 +337,8 @@ def test_a_huge_shape_trains_when_it_is_normalised():
 @pytest.mark.parametrize(
     ("model", "sets", "words"),
     [
-        (small(), torch.zeros(5, 32, 3), r"train must be sets.* got float32 \[5, 32, 3\]"),
-        ("isab4-pma", None, r"model must be a torch module.*'isab4-pma'.*create_model\('isab4-pma'\)"),
+        (small(), torch.zeros(5, 32, 3), r"train must be .*PointSets, got float32 \[5, 32, 3\]"),
+        ("isab4-pma", None, r"model must be a torch module.*create_model\('isab4-pma'\)"),
         (pointset.create_model("rff-max", classes=2), None, r"gives float32 \[16, 2\].*3 classes: .*classes=3"),
         (pointset.create_model("rff-max", classes=4), None, r"gives float32 \[16, 4\].*3 classes"),
     ],
