@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -71,7 +71,7 @@ def make_live_page(
         >>> "default-src 'none'" in page.html  # no network
         True
     """
-    models = list(models) if isinstance(models, Iterable) else models
+    models = list(models)
     if not 1 <= len(models) <= MOST_MODELS:
         raise PointsetError(f"a live page has 1 to {MOST_MODELS} models, got {len(models)}")
     for model in models:

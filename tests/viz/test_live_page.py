@@ -255,8 +255,6 @@ PLAIN = describe_plainly(pointset.create_model("rff-max", dim=8))
         ([], None, "1 to 3 models, got 0"),
         ([PLAIN] * 4, None, "got 4"),
         ([describe_plainly(pointset.create_model("rff-max", dim=8, inputs=6))], None, "needs 6 numbers"),
-        (PLAIN, None, "models must be"),
-        ([PLAIN], [[[0.0, 0.0, 0.0]]], "shapes must be"),
     ],
 )
 def test_other_pages_are_refused(models: Any, shapes: Any, words: str) -> None:
