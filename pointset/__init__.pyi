@@ -6,6 +6,8 @@ from . import streaming as streaming
 from . import tasks as tasks
 from . import viz as viz
 from .comparison.comparing import run_experiment as run_experiment
+from .comparison.judge import Verdict as Verdict
+from .comparison.judge import judge as judge
 from .comparison.results import Comparison as Comparison
 from .data.arrays import from_arrays as from_arrays
 from .data.dataset import PointSets as PointSets

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 import pointset
-from pointset.commands import attend, classify, comparing, data, export, similar, tasks, training, zoo
+from pointset.commands import attend, classify, comparing, data, export, judge, similar, tasks, training, zoo
 from pointset.commands.models import refuse_old_spelling
 from pointset.commands.options import Flags, flags_in, in_words
 from pointset.commands.terminal import escaping, warning_in_one_line
@@ -33,6 +33,7 @@ for command in (
     similar.embed,
     similar.find,
     export.export,
+    judge.judge,
 ):
     app.command(command, help_format="markdown")
 

@@ -1,0 +1,180 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas
+import pytest
+from command_line import run_command
+
+import pointset
+from pointset.comparison.judge import judge
+from pointset.errors import PointsetError
+
+ITEMS, LABELS = 200, ("cup", "lamp", "chair")
+
+
+def predictions(accuracies, seeds=3, items=ITEMS, seed=0):
+    """A table of predictions; a model is right on its share of the items, and each run differs on a few."""
+    rng = np.random.default_rng(seed)
+    label = np.resize(LABELS, items)
+    rows = []
+    for model, accuracy in accuracies.items():
+        hard = rng.permutation(items) >= accuracy * items
+        for run in range(seeds):
+            wrong = hard ^ (rng.random(items) < 0.03)
+            guess = np.where(wrong, np.roll(label, 1), label)
+            rows.append(pandas.DataFrame({"item": np.arange(items), "label": label, "prediction": guess}))
+            rows[-1] = rows[-1].assign(model=model, seed=run)
+    return pandas.concat(rows, ignore_index=True)
+
+
+@pytest.fixture
+def frame():
+    return predictions({"network": 0.9, "svm": 0.89, "tree": 0.6})
+
+
+def test_a_verdict_says_who_is_best_and_who_is_not_distinguishable(frame):
+    verdict = judge(frame)
+    assert [row.model for row in verdict.rows] == sorted(
+        ["network", "svm", "tree"], key=lambda model: -(frame[frame.model == model].eval("label == prediction").mean())
+    )
+    assert verdict.rows[0].accuracy == pytest.approx(
+        frame[frame.model == verdict.best].eval("label == prediction").mean()
+    )
+    assert verdict.pair("tree", verdict.best).distinguishable
+    assert not verdict.pair("network", "svm").distinguishable
+    assert verdict.worse_than("svm") == ["tree"]
+    second = verdict.rows[1].model
+    assert f"not distinguishable from: {second}" in verdict.summary()
+
+
+def test_rows_may_be_in_any_order_and_files_give_the_same_verdict(frame, tmp_path):
+    shuffled = frame.sample(frac=1, random_state=0)
+    paths = []
+    for (model, seed), part in frame.groupby(["model", "seed"]):
+        paths.append(tmp_path / f"{model}-seed{seed}.csv")
+        part[["item", "label", "prediction"]].to_csv(paths[-1], index=False)
+    expected = judge(frame).as_dict()
+    assert judge(shuffled).as_dict() == expected
+    assert pointset.judge(paths).as_dict() == expected
+
+
+def test_columns_of_probabilities_and_of_other_names_are_read(frame):
+    wide = pandas.get_dummies(frame["prediction"]).astype(float) * 0.8
+    wide[[*LABELS]] += 0.2 / 3
+    renamed = frame.rename(columns={"item": "uid", "label": "truth"}).drop(columns="prediction")
+    table = renamed.join(wide.rename(columns="p_{}".format))
+    assert judge(table, {"item": "uid", "label": "truth"}).as_dict() == judge(frame).as_dict()
+
+
+def test_predictions_of_runs_and_of_classify_are_read(tmp_path):
+    run = tmp_path / "isab16-pma-n100-seed1"
+    run.mkdir()
+    logits = np.eye(3)[[0, 1, 1, 2]]
+    np.savez(run / "predictions.npz", logits=logits, labels=[0, 1, 2, 2], names=list("abcd"), classes=list(LABELS))
+    rows = [{"name": name, "true_class": LABELS[0], "classes": [{"class": LABELS[0]}]} for name in "ab"]
+    (tmp_path / "best.json").write_text(json.dumps({"predictions": rows}))
+    table = "name,true_class,class_1,probability_1\na,cup,cup,0.9\nb,cup,lamp,0.8\n"
+    (tmp_path / "other.csv").write_text(table)
+    (row,) = judge(run / "predictions.npz").rows
+    assert (row.model, row.accuracy) == ("isab16-pma-n100", 0.75)
+    assert [(row.model, row.accuracy) for row in judge([tmp_path / "best.json", tmp_path / "other.csv"]).rows] == [
+        ("best", 1.0),
+        ("other", 0.5),
+    ]
+
+
+def test_numbers_as_text_are_the_same_classes():
+    table = {"item": [0, 1], "label": [3, 5], "prediction": ["3", "4"]}
+    assert judge(table).rows[0].accuracy == 0.5
+
+
+def test_one_seed_judges_runs_and_says_so(frame):
+    verdict = judge(frame[frame.seed == 0])
+    assert verdict.pair("network", "tree").runs_differ
+    assert not verdict.pair("network", "tree").distinguishable
+    assert "Every model has one seed" in " ".join(verdict.sentences())
+    assert verdict.resolution() == ""
+
+
+def test_classes_are_compared_with_one_correction():
+    frame = predictions({"a": 1.0, "b": 1.0})
+    frame.loc[(frame.model == "b") & (frame.label == "lamp"), "prediction"] = "cup"
+    first = judge(frame).classes[0]
+    assert (first.label, first.other, first.items) == ("lamp", "b", (np.resize(LABELS, ITEMS) == "lamp").sum())
+    assert first.p_holm < 0.001
+
+
+def test_the_resolution_and_what_settles_open_pairs_are_said(frame):
+    text = str(judge(frame))
+    assert f"{ITEMS} items and 3 seeds cannot tell differences below" in text
+    assert "items" in next(row["to settle"] for row in judge(frame).pair_table() if "tree" not in row["pair"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: pandas.concat([t, t.head(1)]), ("'0'", "2 times", "network, seed 0")),
+        (lambda t: t.drop(index=5), ("network, seed 0", "lacks 1 of 200 items", "'5'")),
+        (lambda t: t.assign(label=np.where(t.index == 599, "vase", t.label)), ("'199'", "'vase'", "network, seed 2")),
+        (lambda t: t.head(0), ("no rows",)),
+        (lambda t: t.drop(columns="item"), ("no column item", "item=COLUMN")),
+        (lambda t: t.drop(columns="prediction"), ("no column prediction", "probabilities")),
+        (lambda t: t.assign(prediction=t.prediction.where(t.index != 3)), ("row 4", "no prediction")),
+    ],
+)
+def test_bad_tables_are_refused_in_one_sentence(frame, change, words):
+    with pytest.raises(PointsetError) as error:
+        judge(change(frame[frame.model == "network"].reset_index(drop=True)))
+    assert all(word in str(error.value) for word in words)
+
+
+def test_probabilities_must_sum_to_one():
+    table = {"item": [0, 1], "label": ["a", "b"], "a": [0.9, 0.5], "b": [0.1, 0.9]}
+    with pytest.raises(PointsetError, match=r"row 2 .* sum to 1\.4"):
+        judge(table)
+    with pytest.raises(PointsetError, match="'c'"):
+        judge({**table, "label": ["a", "c"]})
+
+
+def test_the_command_prints_writes_and_fails_if_a_model_is_worse(frame, tmp_path):
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    outputs = [tmp_path / name for name in ("v.html", "v.md", "v.tex")]
+    command = ["judge", str(tmp_path / "all.csv"), "-o", *map(str, outputs)]
+    done = run_command(*command, "--fail-if-worse", "svm")
+    assert done.returncode == 3
+    assert "tree" in done.stderr
+    assert "distinguishable" in done.stdout
+    assert run_command(*command, "--fail-if-worse", "tree").returncode == 0
+    page, markdown, latex = (path.read_text() for path in outputs)
+    assert "<svg" in page
+    assert "http" not in page
+    assert markdown.count("| tree") == 1
+    assert latex.count(r"\toprule") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["missing.csv"], "missing.csv"),
+        (["all.csv", "--columns", "item"], "item=uid"),
+        (["all.csv", "--columns", "thing=uid"], "'thing'"),
+        (["all.csv", "--columns", "item=uid"], "'uid'"),
+        (["all.csv", "-o", "verdict.pdf"], "verdict.pdf"),
+        (["all.csv", "--fail-if-worse", "forest"], "'forest'"),
+        (["all.csv", "all.csv"], "twice"),
+    ],
+)
+def test_wrong_commands_end_with_one_sentence(frame, tmp_path, monkeypatch, arguments, word):
+    monkeypatch.chdir(tmp_path)
+    frame.to_csv("all.csv", index=False)
+    done = run_command("judge", *arguments)
+    assert done.returncode == 2
+    assert word in done.stderr
+
+
+def test_judge_imports_no_torch(frame, tmp_path):
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    code = f"import sys, pointset; pointset.judge({str(tmp_path / 'all.csv')!r}); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
