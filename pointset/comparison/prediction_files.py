@@ -223,7 +223,7 @@ def pivot(table: "DataFrame") -> Predictions:
     """
     import pandas
 
-    item, items = pandas.factorize(table["item"])
+    item, items = pandas.factorize(table["item"], sort=True)
     model, models = pandas.factorize(table["model"])
     runs, run_of = np.unique(
         np.stack([model, pandas.factorize(table["seed"], sort=True)[0]]), axis=1, return_inverse=True

@@ -62,7 +62,7 @@ def test_the_part_of_the_items_agrees_with_repeated_measures_bootstrap_and_permu
 
     # Many equal runs: what is left is the variation over items.
     a, b = (
-        np.repeat(own[:1], 50, axis=0) for own in draw(np.random.default_rng(0), 2, 1, 500, [0, 0], [0, 0.2]).values()
+        np.repeat(own[:1], 50, axis=0) for own in draw(np.random.default_rng(0), 2, 1, 500, [0, 0], [0, 0.5]).values()
     )
     spreads = Spread.of(a), Spread.of(b)
     found = estimate(spreads, spreads[0].item_means - spreads[1].item_means)
@@ -76,9 +76,9 @@ def test_the_part_of_the_items_agrees_with_repeated_measures_bootstrap_and_permu
         return np.mean(x, axis=axis) - np.mean(y, axis=axis)
 
     bootstrap = stats.bootstrap(data, apart, paired=True, rng=0, method="percentile").confidence_interval
-    assert (found.interval.low, found.interval.high) == pytest.approx((bootstrap.low, bootstrap.high), abs=0.003)
+    assert (found.interval.low, found.interval.high) == pytest.approx((bootstrap.low, bootstrap.high), abs=0.01)
     permuted = stats.permutation_test(data, apart, permutation_type="samples", vectorized=True, rng=0)
-    assert found.p_value == pytest.approx(permuted.pvalue, abs=0.03)
+    assert found.p_value == pytest.approx(permuted.pvalue, abs=0.01)
 
 
 def test_the_interval_of_a_mean_agrees_with_a_mixed_model():
