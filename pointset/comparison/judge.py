@@ -58,9 +58,11 @@ class Verdict:
     """What predictions say about models; `str(verdict)` is its text.
 
     Example:
-        >>> verdict = pointset.judge(frame)
+        >>> table = {"item": [0, 1, 0, 1], "label": [3, 5, 3, 5], "prediction": [3, 5, 3, 3],
+        ...          "model": ["svm", "svm", "tree", "tree"]}
+        >>> verdict = pointset.judge(table)
         >>> verdict.best, [row.accuracy for row in verdict.rows]
-        ('svm', [0.97, 0.93])
+        ('svm', [1.0, 0.5])
     """
 
     rows: tuple[ModelRow, ...]
@@ -276,9 +278,9 @@ def judge(
             differ, or probabilities do not sum to one; the message names the item and the run.
 
     Example:
-        >>> frame = pandas.DataFrame({"item": [0, 1, 0, 1], "label": [3, 5, 3, 5], "prediction": [3, 5, 3, 3],
-        ...                           "model": ["svm", "svm", "tree", "tree"], "seed": 0})
-        >>> pointset.judge(frame).summary()
+        >>> table = {"item": [0, 1, 0, 1], "label": [3, 5, 3, 5], "prediction": [3, 5, 3, 3],
+        ...          "model": ["svm", "svm", "tree", "tree"], "seed": [0, 0, 0, 0]}
+        >>> pointset.judge(table).summary()
         'On 2 items, svm has the best accuracy, 100.0 %; with one seed this may be chance.'
     """
     if isinstance(predictions, str | Path):

@@ -149,6 +149,8 @@ PAGES = {
             "pointset.read_experiment",
             "pointset.run_experiment",
             "pointset.Comparison",
+            "pointset.judge",
+            "pointset.Verdict",
             "pointset.comparison.experiment.Experiment",
             "pointset.comparison.experiment.Entry",
             "pointset.comparison.metric.Published",

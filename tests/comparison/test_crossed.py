@@ -60,10 +60,9 @@ def test_the_part_of_the_items_agrees_with_repeated_measures_bootstrap_and_permu
     import pandas
     from statsmodels.stats.anova import AnovaRM
 
-    # Many equal runs: what is left is the variation over items.
-    a, b = (
-        np.repeat(own[:1], 50, axis=0) for own in draw(np.random.default_rng(0), 2, 1, 500, [0, 0], [0, 0.5]).values()
-    )
+    # Equal runs: what is left is the variation over items.
+    rng = np.random.default_rng(0)
+    a, b = (np.repeat(rng.normal(mean, 1, (1, 500)), 3, axis=0) for mean in (0.0, 0.1))
     spreads = Spread.of(a), Spread.of(b)
     found = estimate(spreads, spreads[0].item_means - spreads[1].item_means)
     wide = pandas.DataFrame({"a": a[0].astype(float), "b": b[0].astype(float), "item": range(500)})
