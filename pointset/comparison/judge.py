@@ -72,6 +72,7 @@ class Verdict:
     classes: tuple[ClassDifference, ...]
     """Differences of the best model from the others in each class, smallest p first."""
     items: int
+    """Number of items."""
 
     @property
     def best(self) -> str:
@@ -272,6 +273,9 @@ def judge(
             and seed, or with one column of probabilities for each class in place of prediction; or files of such
             tables, see `pointset.comparison.prediction_files`.
         columns: names of columns that are named otherwise, such as {"item": "uid", "label": "truth"}.
+
+    Returns:
+        The verdict; printed, it is the text of `pointset judge`.
 
     Raises:
         PointsetError: a file or a column is missing, an item is missing or stands twice for a run, labels of an item
