@@ -22,79 +22,68 @@ HIDDEN = (".", "__MACOSX")
 
 
 @dataclass
-class Branch:
-    """The shape files and subfolders of a folder, sorted by name in Unicode's composed form (NFC)."""
+class FileTree:
+    """The shape files in a folder, by paths relative to it, such as "chair/train/1.off", in Unicode's composed form."""
 
     path: Path
-    inside: str
-    """Path relative to the dataset's folder, such as "chair/train"; empty for that folder itself."""
     files: dict[str, Path] = field(default_factory=dict)
-    folders: list["Branch"] = field(default_factory=list)
-    deeper: list[Path] = field(default_factory=list)
+    """Sorted by folder and name."""
+    folders: list[str] = field(default_factory=list)
+    """Subfolders, also those without shape files."""
+    deeper: dict[str, Path] = field(default_factory=dict)
     """Subfolders that are not scanned because they are too deep."""
     beside: list[Path] = field(default_factory=list)
     """Text files and arrays at the top level, which are not taken for shapes."""
     unread: list[Path] = field(default_factory=list)
-    """Shapes in unsupported formats, unless a readable file has the same stem; empty at the top level."""
-
-    @property
-    def name(self) -> str:
-        """Name of the folder; empty for the dataset's own folder."""
-        return self.inside.rpartition("/")[2]
-
-    def walk(self) -> Iterator["Branch"]:
-        """This folder and all folders inside it."""
-        yield self
-        for folder in self.folders:
-            yield from folder.walk()
+    """Shapes in unsupported formats below the top level, unless a readable file has the same stem."""
 
 
-def read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], ...] = (), loose: bool = False) -> Branch:
-    """Scan a dataset's folder, or a folder inside it.
+def scan_folder(folder: Path, *, loose: bool = False) -> FileTree:
+    """Scan a dataset's folder; with `loose`, text files and arrays at the top level are shapes too.
 
     Links to a parent folder, pipes and devices are skipped. A dangling link with the name of a shape file is listed as
-    one, so that reading it reports an error. With `loose`, text files and arrays at the top level are shapes too.
+    one, so that reading it reports an error.
+
+    Raises:
+        PointsetError: a folder cannot be read, or a name cannot be used.
     """
-    branch = Branch(folder, inside)
-    here = folder.stat()
+    tree = FileTree(folder)
+    _scan(tree, folder, "", (), at_top=not loose)
+    tree.files = dict(sorted(tree.files.items(), key=lambda item: item[0].split("/")))
+    return tree
+
+
+def _scan(tree: FileTree, folder: Path, inside: str, above: tuple[tuple[int, int], ...], at_top: bool) -> None:
+    here, unread, stems = folder.stat(), list[Path](), set[str]()
     above = (*above, (here.st_dev, here.st_ino))
-    at_top = not inside and not loose
     for name, entry in _entries(folder):
-        place = f"{inside}/{name}" if inside else name
+        path, is_shape = Path(entry.path), is_shape_file(name, at_top=at_top)
         try:
             if entry.is_dir():
-                found = entry.stat()
-                if (found.st_dev, found.st_ino) in above:
+                facts = entry.stat()
+                if (facts.st_dev, facts.st_ino) in above:
                     continue
                 if len(above) > DEPTH:
-                    branch.deeper.append(Path(entry.path))
+                    tree.deeper[inside + name] = path
                     continue
                 _require_utf8(entry)
-                branch.folders.append(read_branch(Path(entry.path), place, above))
-            elif is_shape_file(name, at_top=at_top) and (entry.is_file() or _is_dangling(entry)):
+                tree.folders.append(inside + name)
+                _scan(tree, path, f"{inside}{name}/", above, at_top=False)
+            elif is_shape and (entry.is_file() or (entry.is_symlink() and not path.exists())):
                 _require_utf8(entry)
-                branch.files[name] = Path(entry.path)
+                tree.files[inside + name] = path
+                stems.add(Path(name).stem)
             elif at_top and is_shape_file(name, at_top=False) and entry.is_file():
-                branch.beside.append(Path(entry.path))
+                tree.beside.append(path)
             elif not at_top and is_unread_shape(name) and entry.is_file():
-                branch.unread.append(Path(entry.path))
+                unread.append(path)
         except PermissionError as error:
             raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
         except OSError:  # a circular link
-            if is_shape_file(name, at_top=at_top):
-                branch.files[name] = Path(entry.path)
-    branch.unread = _without_copies(branch)
-    return branch
-
-
-def _without_copies(branch: Branch) -> list[Path]:
-    """The unread files without copies of read ones: next to chair.off, chair.fbx and chair.off.gz do not count."""
-    taken = {Path(name).stem for name in branch.files} if branch.unread else set()
-    return [path for path in branch.unread if taken.isdisjoint((path.stem, Path(path.stem).stem))]
-
-
-def _is_dangling(entry: "os.DirEntry[str]") -> bool:
-    return entry.is_symlink() and not Path(entry.path).exists()
+            if is_shape:
+                tree.files[inside + name] = path
+    # Copies of read files do not count: next to chair.off, neither chair.fbx nor chair.off.gz.
+    tree.unread += [path for path in unread if stems.isdisjoint((path.stem, Path(path.stem).stem))]
 
 
 def _require_utf8(entry: "os.DirEntry[str]") -> None:
@@ -109,8 +98,8 @@ def _require_utf8(entry: "os.DirEntry[str]") -> None:
 def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
     """The visible entries with their NFC names, sorted."""
     try:
-        with os.scandir(folder) as found:
-            visible = [entry for entry in found if not entry.name.startswith(HIDDEN)]
+        with os.scandir(folder) as entries:
+            visible = [entry for entry in entries if not entry.name.startswith(HIDDEN)]
     except PermissionError as error:
         raise PointsetError(f"{folder} cannot be read: {error.strerror}") from error
     named: dict[str, os.DirEntry[str]] = {}
@@ -124,7 +113,7 @@ def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
     return sorted(named.items())
 
 
-def warn_of_skipped(tree: Branch) -> None:
+def warn_of_skipped(tree: FileTree) -> None:
     """Warn once of shapes in too deep folders, of clouds beside the folders, and of unsupported formats.
 
     Text files and arrays count only if they can be clouds, because many datasets have lists of names and arrays of
@@ -133,23 +122,37 @@ def warn_of_skipped(tree: Branch) -> None:
     Warns:
         UserWarning: there are such files; the message has their number, the first of them and what to do.
     """
-    deep = list(deep_files(tree.walk()))
+    deep = list(shapes_below(tree.deeper.values()))
     beside = [path for path in tree.beside if may_hold_cloud(path)]
-    found = _summary(deep, "more than two folders deep", "move them up", tree.path)
-    found += _summary(beside, "beside folders of shapes", "move them into a folder", tree.path)
-    unread = [path for branch in tree.walk() for path in branch.unread]
-    found += _summary(unread, "of formats that are not read", "unpack or convert them", tree.path)
-    if found:
+    reasons = _summary(deep, "more than two folders deep", "move them up", tree.path)
+    reasons += _summary(beside, "beside folders of shapes", "move them into a folder", tree.path)
+    reasons += _summary(tree.unread, "of formats that are not read", "unpack or convert them", tree.path)
+    if reasons:
         warnings.warn(
-            f"{tree.path} has files of shapes that are skipped: {' and '.join(found)}",
+            f"{tree.path} has files of shapes that are skipped: {' and '.join(reasons)}",
             UserWarning,
             stacklevel=6,  # the caller of load_dataset
         )
 
 
-def deep_files(branches: Iterable[Branch]) -> Iterator[Path]:
-    """Files that may hold shapes in folders that are too deep to be scanned, sorted within each folder."""
-    return (path for branch in branches for folder in branch.deeper for path in _files_below(folder))
+def _summary(files: Sequence[Path], where: str, remedy: str, folder: Path) -> list[str]:
+    if not files:
+        return []
+    count = f"{len(files):,} file{'s' * (len(files) > 1)}"
+    return [f"{count} {where}, the first {quoted(files[0].relative_to(folder))} ({remedy})"]
+
+
+def shapes_below(folders: Iterable[Path]) -> Iterator[Path]:
+    """Files that may hold shapes in folders and all their subfolders, sorted within each folder."""
+    for folder in folders:
+        for root, subfolders, files in os.walk(folder):
+            subfolders[:] = sorted(name for name in subfolders if not name.startswith(HIDDEN))
+            for name in sorted(files):
+                path = Path(root, name)
+                if name.startswith(HIDDEN) or not is_shape_file(name, at_top=False):
+                    continue
+                if may_hold_cloud(path) if suffix_of(name) in (".txt", ".npy", ".npz") else path.is_file():
+                    yield path
 
 
 def may_hold_cloud(path: Path) -> bool:
@@ -173,20 +176,3 @@ def _begins_with_numbers(head: bytes) -> bool:
         return len([float(word) for word in words if word]) >= 3
     except ValueError:
         return False
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    for root, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(HIDDEN))
-        for name in sorted(name for name in files if not name.startswith(HIDDEN) and is_shape_file(name, at_top=False)):
-            path = Path(root, name)
-            checked = suffix_of(name) in (".txt", ".npy", ".npz")
-            if may_hold_cloud(path) if checked else path.is_file():
-                yield path
-
-
-def _summary(files: Sequence[Path], where: str, remedy: str, folder: Path) -> list[str]:
-    if not files:
-        return []
-    count = f"{len(files):,} file{'s' * (len(files) > 1)}"
-    return [f"{count} {where}, the first {quoted(files[0].relative_to(folder))} ({remedy})"]

@@ -1,11 +1,11 @@
 """List the shapes in a folder laid out as class/split/file (as ModelNet), split/class/file or class/file."""
 
 import hashlib
-from collections.abc import Iterable
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pointset.data.catalogue.file_tree import Branch, deep_files, read_branch, warn_of_skipped
+from pointset.data.catalogue.file_tree import FileTree, scan_folder, shapes_below, warn_of_skipped
 from pointset.data.readers.formats import (
     CLOUD_SUFFIXES,
     MESH_SUFFIXES,
@@ -85,29 +85,30 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
         PointsetError: the layout is none of the three, or layouts or kinds of files are mixed, names collide, or the
             split has no shape; the message says what was found.
     """
-    tree = read_branch(folder)
-    _require_folders(tree)
-    kind = kind_of_files(folder, [branch.files for branch in tree.walk()])
-    if _splits_come_first(tree):
-        _require_shapes_inside(tree)
-        places = [(inner.name, branch.name, inner) for branch in tree.folders for inner in branch.folders]
-        rule, (shapes, classes) = "folders split/class/file", _by_folder(folder, places)
-    elif _has_splits(tree):
-        places = [(branch.name, inner.name, inner) for branch in tree.folders for inner in branch.folders]
-        rule, (shapes, classes) = "folders class/split/file", _by_folder(folder, places)
+    tree = scan_folder(folder)
+    kind = kind_of_files(folder, [tree.files])
+    layout = _layout(tree)
+    if layout == "class/file":
+        rule, shapes = f"a fifth of each class is test, by a hash of its names and seed {seed}", _by_rule(tree, seed)
     else:
-        rule = f"a fifth of each class is test, by a hash of its names and seed {seed}"
-        classes = [branch.name for branch in tree.folders]
-        shapes = [shape for label, branch in enumerate(tree.folders) for shape in _by_rule(branch, label, seed)]
+        rule, shapes = f"folders {layout}", _by_folder(tree, splits_first=layout.startswith("split"))
+    classes = sorted({class_name for class_name, _, _ in shapes})
+    labels = {name: label for label, name in enumerate(classes)}
+    listed = [
+        ShapeFile(tree.files[name], name, labels[class_name], shape_split)
+        for class_name, shape_split, name in sorted(shapes, key=lambda shape: (*shape[:2], shape[2].split("/")))
+    ]
+    present: dict[str, set[int]] = defaultdict(set)
+    for shape in listed:
+        present[shape.split].add(shape.label)
     split = split_called(split)
-    chosen = [shape for shape in shapes if shape.split == split]
-    present = _by_split(shapes)
-    if not chosen:
+    if split not in present:
         raise PointsetError(
             f"{folder} has no shape in split {quoted(split)}: found {one_line(', '.join(sorted(present)), REPEATED)}"
         )
     warn_of_skipped(tree)
-    return Listing(chosen, classes, kind, present, rule)
+    by_split = {name: frozenset(found) for name, found in present.items()}
+    return Listing([shape for shape in listed if shape.split == split], classes, kind, by_split, rule)
 
 
 def split_called(name: str) -> str:
@@ -129,22 +130,21 @@ def list_shapes(folder: Path) -> list[LooseShape]:
     Raises:
         PointsetError: there are no shape files, or a name cannot be used.
     """
-    tree = read_branch(folder)
-    if not any(branch.files for branch in tree.walk() if branch is not tree):
-        tree = read_branch(folder, loose=True)
-    found = [
-        LooseShape(path, f"{branch.inside}/{name}" if branch.inside else name, _class_in(branch.inside))
-        for branch in tree.walk()
-        for name, path in _without_notes(branch.files).items()
+    tree = scan_folder(folder)
+    if not any("/" in name for name in tree.files):
+        tree = scan_folder(folder, loose=True)
+    by_folder: dict[str, dict[str, Path]] = defaultdict(dict)
+    for name, path in tree.files.items():
+        by_folder[name.rpartition("/")[0]][name] = path
+    shapes = [
+        LooseShape(path, name, next((part for part in inside.split("/") if part.casefold() not in SPLITS), ""))
+        for inside, files in by_folder.items()
+        for name, path in _without_notes(files).items()
     ]
-    if not found:
-        raise PointsetError(f"{folder} {_nothing_in([tree])}; expected {TYPES}")
+    if not shapes:
+        raise PointsetError(f"{folder} {_nothing_in(tree, '')}; expected {TYPES}")
     warn_of_skipped(tree)
-    return sorted(found, key=lambda shape: shape.name)
-
-
-def _class_in(inside: str) -> str:
-    return next((name for name in inside.split("/") if name.casefold() not in SPLITS), "")
+    return sorted(shapes, key=lambda shape: shape.name)
 
 
 def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
@@ -156,83 +156,63 @@ def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
     return others if any(path.suffix.lower() != ".ply" or has_faces(path) for path in meshes) else files
 
 
-def _by_split(shapes: list[ShapeFile]) -> dict[str, frozenset[int]]:
-    """The labels that have shapes in each split."""
-    pairs = {(shape.split, shape.label) for shape in shapes}
-    return {split: frozenset(label for one, label in pairs if one == split) for split in {one for one, _ in pairs}}
-
-
-def _require_folders(tree: Branch) -> None:
-    loose, folders = len(tree.files), len(tree.folders)
-    if not folders or loose:
-        found = f"{loose} mesh or cloud files beside {folders} folders" if loose else "no folder in it"
+def _layout(tree: FileTree) -> str:
+    """The layout of a folder; a PointsetError if it is none of the three, or has a class without shapes."""
+    tops = [folder for folder in tree.folders if "/" not in folder]
+    direct = Counter(name.split("/")[0] for name in tree.files if name.count("/") == 1)
+    nested = Counter(name.split("/")[0] for name in tree.files if name.count("/") == 2)
+    loose = sum("/" not in name for name in tree.files)
+    if not tops or loose:
+        found = f"{loose} mesh or cloud files beside {len(tops)} folders" if loose else "no folder in it"
         raise PointsetError(f"{tree.path} is not a dataset of shapes: found {found}; {LAYOUTS}")
+    inner = [folder.split("/")[1] for folder in tree.folders if "/" in folder]
+    if {top.casefold() for top in tops} <= SPLITS and not (inner and {name.casefold() for name in inner} <= SPLITS):
+        if direct:
+            raise PointsetError(f"{tree.path} looks like split/class/file, but has {min(direct)}/file; {LAYOUTS}")
+        filled = {name.split("/")[1] for name in tree.files}
+        for class_name in sorted(set(inner) - filled):
+            reason = _nothing_in(tree, *(f"{top}/{class_name}/" for top in tops))
+            raise PointsetError(f"class {quoted(class_name)} of {tree.path} {reason}; {LAYOUTS}")
+        return "split/class/file"
+    for top in tops:
+        if direct[top] and nested[top]:
+            raise PointsetError(f"{tree.path / top} holds both files of shapes and folders of them; {LAYOUTS}")
+        if not direct[top] and not nested[top]:
+            raise PointsetError(f"{tree.path / top} {_nothing_in(tree, f'{top}/')}; {LAYOUTS}")
+    if direct and nested:
+        found = f"{min(direct)}/file beside {min(nested)}/split/file"
+        raise PointsetError(f"{tree.path} mixes two layouts: found {found}; {LAYOUTS}")
+    return "class/split/file" if nested else "class/file"
 
 
-def _splits_come_first(tree: Branch) -> bool:
-    inner = {inner.name.casefold() for branch in tree.folders for inner in branch.folders}
-    return {branch.name.casefold() for branch in tree.folders} <= SPLITS and not (inner and inner <= SPLITS)
-
-
-def _require_shapes_inside(tree: Branch) -> None:
-    for branch in tree.folders:
-        if branch.files:
-            raise PointsetError(f"{tree.path} looks like split/class/file, but has {branch.name}/file; {LAYOUTS}")
-    classes = [inner for branch in tree.folders for inner in branch.folders]
-    for name in sorted({inner.name for inner in classes}):
-        same = [inner for inner in classes if inner.name == name]
-        if not any(inner.files for inner in same):
-            raise PointsetError(f"class {quoted(name)} of {tree.path} {_nothing_in(same)}; {LAYOUTS}")
-
-
-def _nothing_in(branches: list[Branch]) -> str:
+def _nothing_in(tree: FileTree, *starts: str) -> str:
     """The part of a message about folders without shapes."""
-    first = next(deep_files(inner for branch in branches for inner in branch.walk()), None)
+    first = next(shapes_below(path for name, path in tree.deeper.items() if name.startswith(starts)), None)
     if first is None:
         return "holds no mesh and no point cloud"
     return f"holds shapes in too deeply nested folders, the first is {quoted(first)}: move them up"
 
 
-def _has_splits(tree: Branch) -> bool:
-    """True if the class folders hold split folders; a PointsetError if they differ in this, or are empty."""
-    with_files = [branch for branch in tree.folders if branch.files]
-    with_folders = [branch for branch in tree.folders if any(inner.files for inner in branch.folders)]
-    for branch in tree.folders:
-        if branch in with_files and branch in with_folders:
-            raise PointsetError(f"{branch.path} holds both files of shapes and folders of them; {LAYOUTS}")
-        if branch not in with_files and branch not in with_folders:
-            raise PointsetError(f"{branch.path} {_nothing_in([branch])}; {LAYOUTS}")
-    if with_files and with_folders:
-        found = f"{with_files[0].name}/file beside {with_folders[0].name}/split/file"
-        raise PointsetError(f"{tree.path} mixes two layouts: found {found}; {LAYOUTS}")
-    return bool(with_folders)
+def _by_folder(tree: FileTree, splits_first: bool) -> list[tuple[str, str, str]]:
+    """Class, split and name of each shape; a PointsetError for two names of one split, such as train and Train."""
+    shapes, names = [], dict[str, str]()
+    for name in tree.files:
+        split, class_name, _ = name.split("/") if splits_first else (name.split("/")[i] for i in (1, 0, 2))
+        shapes.append((class_name, split_called(split), name))
+        other = names.setdefault(split_called(split), split)
+        if other != split:
+            low, high = sorted((split, other), reverse=True)
+            raise PointsetError(f"{tree.path} has the splits {quoted(low)} and {quoted(high)}: give both one name")
+    return shapes
 
 
-def _by_folder(folder: Path, places: Iterable[tuple[str, str, Branch]]) -> tuple[list[ShapeFile], list[str]]:
-    """Make shapes, sorted by class and split, from triples (class, split, folder); also return the classes."""
-    filled = [place for place in places if place[2].files]
-    _require_one_name_each(folder, {split for _, split, _ in filled})
-    classes = sorted({class_name for class_name, _, _ in filled})
-    label_of = {name: label for label, name in enumerate(classes)}
-    shapes = [
-        ShapeFile(path, f"{branch.inside}/{name}", label_of[class_name], split_called(split))
-        for class_name, split, branch in sorted(filled, key=lambda place: place[:2])
-        for name, path in branch.files.items()
-    ]
-    return shapes, classes
-
-
-def _require_one_name_each(folder: Path, splits: set[str]) -> None:
-    """Raise a PointsetError for two names of one split, such as train and Train, which may be meant to differ."""
-    names: dict[str, str] = {}
-    for name in sorted(splits, reverse=True):
-        other = names.setdefault(split_called(name), name)
-        if other != name:
-            raise PointsetError(f"{folder} has the splits {quoted(other)} and {quoted(name)}: give both one name")
-
-
-def _by_rule(branch: Branch, label: int, seed: int) -> list[ShapeFile]:
-    names = {f"{branch.inside}/{name}": path for name, path in branch.files.items()}
-    by_hash = sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).digest())
-    test = set(by_hash[: max(1, round(TEST_SHARE * len(names)))]) if len(names) > 1 else set()
-    return [ShapeFile(path, name, label, "test" if name in test else "train") for name, path in names.items()]
+def _by_rule(tree: FileTree, seed: int) -> list[tuple[str, str, str]]:
+    """Class, split and name of each shape of a class/file folder."""
+    shapes, by_class = list[tuple[str, str, str]](), defaultdict[str, list[str]](list)
+    for name in tree.files:
+        by_class[name.split("/")[0]].append(name)
+    for class_name, names in by_class.items():
+        by_hash = sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).digest())
+        count = max(1, round(TEST_SHARE * len(names))) if len(names) > 1 else 0
+        shapes += ((class_name, "test" if row < count else "train", name) for row, name in enumerate(by_hash))
+    return shapes
