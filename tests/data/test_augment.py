@@ -44,13 +44,6 @@ def test_the_generator_decides_everything_and_the_input_is_left_alone(augmentati
 
 
 @pytest.mark.parametrize("augmentation", ALL, ids=repr)
-def test_global_random_state_is_neither_used_nor_changed(augmentation: Augmentation) -> None:
-    state = torch.get_rng_state()
-    augmentation(clouds(), seeded())
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-@pytest.mark.parametrize("augmentation", ALL, ids=repr)
 def test_padded_rows_come_out_as_zeros_and_real_ones_as_without_padding(augmentation: Augmentation) -> None:
     points = clouds(sets=3, points=11)
     mask = torch.ones(3, 11, dtype=torch.bool)

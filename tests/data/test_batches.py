@@ -59,23 +59,6 @@ def test_the_augmentation_is_applied_to_the_drawn_points() -> None:
     torch.testing.assert_close(doubled.points, plain.points * 2)
 
 
-def test_batches_leave_the_number_of_threads_alone() -> None:
-    threads = torch.get_num_threads()
-    seen = []
-
-    def augment(points: torch.Tensor, generator: torch.Generator, mask: torch.Tensor | None = None) -> torch.Tensor:
-        seen.append(torch.get_num_threads())
-        return points
-
-    try:
-        torch.set_num_threads(3)
-        for _ in batches(numbered(), 10, seed=0, epoch=0, augment=augment):
-            assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(threads)
-    assert seen == [1, 1, 1]
-
-
 def test_fixed_batches_are_the_evaluation_view_in_order() -> None:
     data = numbered()
     seen = list(fixed_batches(data, 10))

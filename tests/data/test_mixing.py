@@ -14,7 +14,6 @@ from pointset.data.mixing import MIXINGS, CutMix, recipe_augmentations
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError
-from pointset.training.distributed import SeveralProcesses
 from pointset.training.objectives import Classification
 from pointset.training.recipe import Recipe
 
@@ -87,17 +86,6 @@ def _nearest(cloud: Tensor, centre: Tensor, count: int) -> Tensor:
     return (cloud - centre).square().sum(dim=1).argsort()[:count]
 
 
-def test_random_points_come_from_everywhere() -> None:
-    points = torch.arange(30.0).repeat(2000, 1)[..., None].expand(-1, -1, 3).contiguous()
-    points = points + 100 * torch.arange(2000)[:, None, None]
-    found = CutMix("random")(points, seeded())
-    for shape in (torch.arange(2000), found.partners):
-        place = found.points[..., 0] - 100 * shape[:, None]
-        seen = torch.bincount(place[(place >= 0) & (place < 30) & (found.shares[:, None] > 0)].long(), minlength=30)
-        assert seen.min() > 0.85 * seen.float().mean()
-        assert seen.max() < 1.15 * seen.float().mean()
-
-
 @pytest.mark.parametrize("mix", BOTH)
 def test_sets_of_several_sizes_keep_their_sizes_and_take_no_padding(mix: CutMix) -> None:
     clouds, sizes = marked(60, 12), torch.arange(60) % 13
@@ -157,18 +145,6 @@ def test_the_loss_is_that_of_the_labels_mixed_by_their_shares(smoothing: float) 
     plain = objective.loss(output, Batch(batch.points, None, labels))
     unmixed = objective.loss(output, batch._replace(shares=torch.zeros(4).double()))
     torch.testing.assert_close(plain.mean, unmixed.mean)
-
-
-def test_processes_share_a_mixed_batch_row_by_row() -> None:
-    class Second(SeveralProcesses):
-        def __init__(self) -> None:
-            self.rank, self.world = 1, 2
-
-    (batch, *_) = batches(sets(), 5, seed=0, epoch=0, mix=CutMix("nearest"))
-    part: Any = Second().share(batch)
-    assert part.mask is None
-    for whole, mine in ((batch.points, part.points), (batch.others, part.others), (batch.shares, part.shares)):
-        assert torch.equal(mine, whole[1::2])
 
 
 @pytest.mark.parametrize("name", sorted(MIXINGS))

@@ -47,20 +47,6 @@ def test_every_subset_is_equally_likely(available: int, count: int) -> None:
     assert chi_squared < freedom + 4 * np.sqrt(2 * freedom) + 8, counts  # beyond the 0.1 % level for each of these
 
 
-def test_large_subsets_cover_their_pool_evenly() -> None:
-    subsets = random_subsets(1000, 100, 3000, torch.Generator().manual_seed(1))
-    assert all(len(set(row)) == 100 for row in subsets.tolist())
-    chosen = np.bincount(subsets.ravel(), minlength=1000)  # each is binomial: 3000 times 0.1
-    assert abs((chosen - 300) / np.sqrt(300 * 0.9)).max() < 4.5
-    together = np.zeros((1000, 1000))
-    for row in subsets[:500]:
-        together[np.ix_(row, row)] += 1
-    neighbours = together[np.arange(999), np.arange(1, 1000)].mean()  # no windows: pairs are independent of distance
-    far = together[np.arange(500), np.arange(500, 1000)].mean()
-    assert neighbours == pytest.approx(500 * 0.1 * 99 / 999, rel=0.1)
-    assert far == pytest.approx(500 * 0.1 * 99 / 999, rel=0.1)
-
-
 @pytest.mark.parametrize(("available", "count"), [(1, 1), (9, 0), (9, 9), (10_000, 5000), (10_000, 9999), (3, 2)])
 def test_subsets_of_any_size_have_different_members(available: int, count: int) -> None:
     subsets = random_subsets(available, count, 3, torch.Generator().manual_seed(0))
@@ -96,13 +82,6 @@ def test_a_mapped_pool_is_pickled_as_its_path(mapped: PointSets) -> None:
     assert torch.equal(
         back.draw([3, 5], torch.Generator().manual_seed(0)), mapped.draw([3, 5], torch.Generator().manual_seed(0))
     )
-
-
-def test_views_and_parts_of_files_are_pickled_whole() -> None:
-    rng = np.random.default_rng(0)
-    whole = rng.standard_normal((4, 9, 3)).astype(np.float32)
-    data = PointSets(Pool(whole[1:3], ["a", "b"], np.array([0, 1]), ["x", "y"], "uniform"), DataOptions(points=5))
-    assert torch.equal(pickle.loads(pickle.dumps(data)).points, data.points)
 
 
 def test_a_pool_with_gaps_is_laid_out_once() -> None:

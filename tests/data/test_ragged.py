@@ -82,13 +82,6 @@ def test_batches_are_padded_with_zeros_and_masked(folder: Path) -> None:
     assert sorted(seen.tolist()) == sorted(data.labels.tolist())
 
 
-def test_draws_are_deterministic_and_fresh(folder: Path) -> None:
-    data = load_dataset(folder, points=6)
-    first, again, other = drawn(data, [5, 3, 1]), drawn(data, [5, 3, 1]), drawn(data, [5, 3, 1], seed=1)
-    assert torch.equal(first[0], again[0])
-    assert not torch.equal(first[0], other[0])
-
-
 def test_sets_of_one_size_need_no_mask(folder: Path) -> None:
     data = load_dataset(folder, "test", points=4)
     assert data.sizes.tolist() == [4, 4, 4]
@@ -152,13 +145,6 @@ def test_the_pool_on_disk_follows_its_files(folder: Path, home: Path) -> None:
     assert sorted(after.sizes.tolist()) == [1, 4, 5, 7, 8, 8, 8]
     pools[0].write_bytes(b"cut")
     assert load_dataset(folder, points=8).fingerprint == after.fingerprint
-
-
-def test_a_bad_file_stops_loading_and_is_named(folder: Path, home: Path) -> None:
-    (folder / "class 1" / "train" / "bad.txt").write_text("0 0 0\n1 2\n")
-    with pytest.raises(PointsetError, match=r"bad.txt, line 2: expected 3 numbers as in the lines before, found 2"):
-        load_dataset(folder, points=8)
-    assert not list((home / "pools").glob("*/manifest.json"))
 
 
 @pytest.fixture
@@ -242,15 +228,3 @@ def test_workers_change_nothing(folder: Path) -> None:
     assert [found.problems for found in verify_dataset(folder, progress=False)] == [()]
     with pytest.raises(PointsetError, match="holds point clouds, which need no sampling"):
         build_dataset(folder, progress=False)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"sampler": "fps"}, "sampled points already.*'fps'"),
-        ({"variant": "hard"}, "one version only"),
-    ],
-)
-def test_wrong_requests_are_refused(folder: Path, options: dict, words: str) -> None:  # type: ignore[type-arg]
-    with pytest.raises(PointsetError, match=words):
-        load_dataset(folder, **options)

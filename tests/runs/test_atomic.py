@@ -2,13 +2,10 @@
 
 import os
 import subprocess
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from pointset.errors import PointsetError
-from pointset.runs import atomic
 from pointset.runs.atomic import (
     check_place,
     read_json,
@@ -73,14 +70,6 @@ def test_a_path_that_cannot_be_written_is_an_error_before_the_work_starts(place,
     assert str(caught.value).endswith(why.format(tmp_path))
 
 
-def test_an_error_without_a_system_message_keeps_its_own(tmp_path):
-    def fail(_: Path) -> None:
-        raise OSError("9 requested and 7 written")
-
-    with pytest.raises(PointsetError, match=r"a\.pt cannot be written \(9 requested and 7 written\): choose"):
-        write_for_user(tmp_path / "a.pt", fail)
-
-
 def test_text_is_utf8_and_json_is_read_back(tmp_path):
     write_text(tmp_path / "a" / "b" / "names.txt", "Stühle\n")
     assert (tmp_path / "a" / "b" / "names.txt").read_bytes() == b"St\xc3\xbchle\n"
@@ -106,8 +95,3 @@ def test_files_are_flushed_before_they_are_renamed_and_folders_with_what_is_in_t
     sync_folder(tmp_path)
     file, folder = path.stat().st_ino, tmp_path.stat().st_ino
     assert flushed == [(file, False), (file, True), (folder, True)]
-
-
-def test_on_windows_every_process_is_assumed_to_run(monkeypatch):
-    monkeypatch.setattr(atomic, "os", SimpleNamespace(name="nt"))
-    assert atomic._runs(1)

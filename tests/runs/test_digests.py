@@ -16,7 +16,7 @@ from damage import flipped
 
 from pointset.errors import PointsetError
 from pointset.runs import atomic, digests
-from pointset.runs.atomic import sweep, write_atomically
+from pointset.runs.atomic import write_atomically
 from pointset.runs.claims import claim, owned
 
 REMEDY = "delete all and start again"
@@ -101,24 +101,6 @@ def test_a_whole_file_that_is_not_json_is_named(content, tmp_path):
     with pytest.raises(digests.DamagedError, match=r"a\.json does not hold JSON") as caught:
         digests.read_json(tmp_path / "a.json", REMEDY)
     assert len(str(caught.value)) < 300 + len(str(tmp_path))
-
-
-@pytest.mark.parametrize(("error", "words"), [(ValueError("three\nwords"), "three words"), (KeyError(), "KeyError")])
-def test_the_error_of_a_parser_is_quoted_or_named_by_type(error, words, tmp_path):
-    def parser(_):
-        raise error
-
-    digests.write(tmp_path / "a.bin", b"1")
-    with pytest.raises(digests.DamagedError, match=rf"a\.bin does not hold ones \({words}\): restore it .*{REMEDY}"):
-        digests.parse(tmp_path / "a.bin", parser, "ones", REMEDY)
-
-
-def test_text_is_read_back_and_what_is_not_utf8_is_named(tmp_path):
-    digests.write_text(tmp_path / "a.txt", "Stühle\n")
-    assert digests.read_text(tmp_path / "a.txt", REMEDY) == "Stühle\n"
-    digests.write(tmp_path / "a.txt", b"St\xfchle\n")
-    with pytest.raises(digests.DamagedError, match=rf"a\.txt does not hold text \(.+\): restore it .*, or {REMEDY}"):
-        digests.read_text(tmp_path / "a.txt", REMEDY)
 
 
 def test_a_description_that_is_not_a_table_is_refused(tmp_path):
@@ -211,17 +193,6 @@ def test_a_full_disk_is_detected_even_if_a_library_does_not_report_it(error, tmp
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(100, 100, 0))
     with pytest.raises(PointsetError, match=r"a\.pt cannot be written"):
         write_atomically(tmp_path / "a.pt", write)
-
-
-def test_only_temporary_files_of_dead_processes_are_removed(tmp_path):
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    mine, living = tmp_path / f".a.json.{os.getpid()}.tmp", tmp_path / f".a.json.{os.getppid()}.tmp"
-    others = [tmp_path / name for name in (".a.tmp", "a.json.1.tmp", ".notes.tmp")]
-    for file in (mine, living, *others, tmp_path / f".a.json.{ended.pid}.tmp"):
-        file.touch()
-    sweep(tmp_path)
-    assert set(tmp_path.iterdir()) == {mine, living, *others}
 
 
 def test_a_folder_has_one_owner(tmp_path):

@@ -115,15 +115,6 @@ def test_a_disk_without_room_is_found_before(tmp_path: Path, monkeypatch: pytest
         unpack(path, tmp_path / "Set", progress=False)
 
 
-def test_a_bomb_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
-    path = archive(tmp_path, {"Set/zeros.off": bytes(20_000_000)})
-    content = path.read_bytes()
-    path.write_bytes(content.replace((20_000_000).to_bytes(4, "little"), (20_000).to_bytes(4, "little")))
-    with pytest.raises(PointsetError, match=r"cannot be unpacked \(Bad CRC-32"):
-        unpack(path, tmp_path / "Set", progress=False)
-    assert [file.name for file in tmp_path.iterdir()] == ["set.zip"]
-
-
 def test_a_web_page_is_not_an_archive(tmp_path: Path) -> None:
     path = tmp_path / "set.zip"
     path.write_bytes(b"<html>404</html>")
@@ -151,51 +142,6 @@ def test_a_damaged_archive_is_refused_or_unpacked_right(pack: Pack, tmp_path: Pa
     assert all(path.name in one for one in words)
 
 
-def in_the_directory(content: bytes, name: str) -> int:
-    """The offset of an entry in the directory of a zip file: 46 bytes before the last occurrence of its name."""
-    return content.rindex(name.encode()) - 46
-
-
-@pytest.mark.parametrize("name", ["Set/a/train/1.off", "Set/empty/", "README.txt"])
-def test_a_name_that_differs_from_the_one_at_the_bytes_is_refused(name: str, tmp_path: Path) -> None:
-    path = archive(tmp_path, {**GOOD, "Set/empty/": b""})
-    content = bytearray(path.read_bytes())
-    content[in_the_directory(content, name) + 46] ^= 1  # Ret/... instead of Set/...: a file that nobody would miss
-    path.write_bytes(content)
-    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked \(File name in directory"):
-        unpack(path, tmp_path / "Set", progress=False)
-    assert [file.name for file in tmp_path.iterdir()] == ["set.zip"]
-
-
-@pytest.mark.parametrize(("field", "what"), [(30, "extra"), (32, "comment")])
-def test_an_entry_that_hides_the_next_ones_is_refused(field: int, what: str, tmp_path: Path) -> None:
-    path = archive(tmp_path, {"Set/1.off": b"1", "Set/2.off": b"2", "Set/3.off": b"3"})
-    content = bytearray(path.read_bytes())
-    first = in_the_directory(content, "Set/1.off")
-    length = in_the_directory(content, "Set/3.off") - in_the_directory(content, "Set/2.off")
-    content[first + field : first + field + 2] = length.to_bytes(2, "little")
-    path.write_bytes(content)
-    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked \(.*(is damaged|Corrupt extra field)"):
-        unpack(path, tmp_path / "Set", progress=False)
-
-
-def test_a_file_that_is_shorter_than_the_archive_says_is_refused(tmp_path: Path) -> None:
-    path = archive(tmp_path, {"Set/1.off": b"1234"})
-    content = bytearray(path.read_bytes())
-    content[in_the_directory(content, "Set/1.off") + 24] = 9
-    path.write_bytes(content)
-    with pytest.raises(PointsetError, match=r"'Set/1.off' is damaged"):
-        unpack(path, tmp_path / "Set", progress=False)
-    assert [file.name for file in tmp_path.iterdir()] == ["set.zip"]
-
-
-def test_an_entry_without_a_name_is_refused(tmp_path: Path) -> None:
-    path = archive(tmp_path, {"Set/1.off": b"1"})
-    path.write_bytes(path.read_bytes().replace(b"Set/1.off", b"\0et/1.off"))
-    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked"):
-        unpack(path, tmp_path / "Set", progress=False)
-
-
 @pytest.mark.parametrize("mode", ["", "gz"])
 @pytest.mark.parametrize("how", ["cut", "damaged"])
 def test_a_tar_file_that_ends_early_is_not_taken_for_whole(how: str, mode: str, tmp_path: Path) -> None:
@@ -220,12 +166,3 @@ def test_what_a_killed_unpacking_left_is_removed(tmp_path: Path) -> None:
     unpack(path, tmp_path / "Set", progress=False)
     assert not (tmp_path / "Set" / "half.off").exists()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["Set", "set.zip"]
-
-
-@pytest.mark.parametrize("name", ["../" + "x" * 60_000, "y" * 60_000, "\x1b[31m/" * 9000 + "../z"])
-def test_a_long_entry_name_is_shortened_in_the_message(tmp_path: Path, name: str) -> None:
-    path = archive(tmp_path, {name: b"OFF"})
-    with pytest.raises(PointsetError) as caught:
-        unpack(path, tmp_path / "Set", progress=False)
-    assert len(str(caught.value)) < 500 + len(str(path))
-    assert str(caught.value).isprintable()

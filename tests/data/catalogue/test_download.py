@@ -1,13 +1,8 @@
 """Downloads from a real server: resumed at the right byte, never mixed from two versions, clear errors."""
 
-import contextlib
-import errno
 import hashlib
 import json
 import socket
-import ssl
-import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,12 +86,6 @@ def received(site: Site, folder: Path, content: bytes, note: list[object]) -> No
     part.note.write_text(json.dumps(note))
 
 
-def test_a_part_longer_than_the_file_is_dropped(site: Site, tmp_path: Path) -> None:
-    received(site, tmp_path, CONTENT + b"more", [site.etag, None])
-    get(site, tmp_path / "file.zip")
-    assert (tmp_path / "file.zip").read_bytes() == CONTENT
-
-
 MIDDLE = {"Content-Range": "bytes 2000000-2999999/3000000", "ETag": '"first"'}
 OTHERS = {"Content-Range": "bytes 1000000-2999999/3000000", "ETag": '"second"'}
 
@@ -158,13 +147,9 @@ CLOSED: dict[str, str | None] = {"Content-Length": None}
     ("status", "headers", "words"),
     [
         (200, {"Content-Length": "abc"}, "Content-Length is 'abc', which is not a number of bytes"),
-        (200, {"Content-Length": "-5"}, "Content-Length is '-5'"),
-        (200, {"Content-Length": ""}, "Content-Length is ''"),
         (200, {"Content-Length": "9" * 5000}, "Content-Length is '9{20}"),
-        (200, {"Content-Length": "\u00b2"}, "Content-Length is"),
         (200, {"Content-Encoding": "gzip"}, "the server sent it compressed .'gzip'."),
         (204, {}, "the server answered 204"),
-        (302, {"Location": "/other.zip", "Content-Length": "0"}, "answered 404"),
         (302, {"Location": "file:///etc/hostname", "Content-Length": "0"}, "no connection"),
     ],
 )
@@ -178,35 +163,6 @@ def test_an_answer_that_makes_no_sense_is_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("headers", [CLOSED, {**CLOSED, "Transfer-Encoding": "chunked"}])
-def test_a_body_longer_than_the_known_size_is_not_received(
-    site: Site, tmp_path: Path, headers: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pointset.data.catalogue.download.BLOCK", 1000)
-    body = b"".join(b"3e8\r\n" + bytes(1000) + b"\r\n" for _ in range(3000)) if len(headers) > 1 else OTHER
-    site.answers = [(200, headers, body)]
-    largest = 0
-    receive = Part.clear
-
-    def watch(part: Part) -> None:
-        nonlocal largest
-        largest = max(largest, part.size)
-        receive(part)
-
-    monkeypatch.setattr(Part, "clear", watch)
-    with pytest.raises(PointsetError, match="the server sent more than 177,000 bytes"):
-        get(site, tmp_path / "file.zip", Download(size=177_000))
-    assert 0 < largest <= 177_000
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_redirects_without_end_are_one_sentence(site: Site, tmp_path: Path) -> None:
-    site.answers = [(302, {"Location": "/file.zip", "Content-Length": "0"}, b"")] * 100
-    with pytest.raises(PointsetError, match=r"file.zip.*Exceeded 30 redirects"):
-        get(site, tmp_path / "file.zip")
-    assert len(site.asked) < 40
-
-
 @pytest.mark.parametrize("sent", ["bytes 0-9/3000000", "bytes 1000000-2999999", "bytes 1000000-2999999/x", "nonsense"])
 def test_a_part_that_was_not_asked_for_is_not_glued(site: Site, tmp_path: Path, sent: str) -> None:
     received(site, tmp_path, CONTENT[:1_000_000], [site.etag, None])
@@ -216,14 +172,6 @@ def test_a_part_that_was_not_asked_for_is_not_glued(site: Site, tmp_path: Path, 
     assert len(site.asked) == 2
 
 
-def test_a_part_of_the_part_is_completed(site: Site, tmp_path: Path) -> None:
-    received(site, tmp_path, CONTENT[:1_000_000], [site.etag, None])
-    some = {"Content-Range": "bytes 1000000-1999999/3000000", "ETag": site.etag}
-    site.answers = [(206, some, CONTENT[1_000_000:2_000_000])]
-    get(site, tmp_path / "file.zip", UNKNOWN)
-    assert (tmp_path / "file.zip").read_bytes() == CONTENT
-
-
 @pytest.mark.parametrize("note", [b"{", b"[1]", b"{}", b"7"])
 def test_a_damaged_note_of_a_download_begins_it_anew(site: Site, tmp_path: Path, note: bytes) -> None:
     received(site, tmp_path, OTHER[:1_000_000], [])
@@ -231,12 +179,6 @@ def test_a_damaged_note_of_a_download_begins_it_anew(site: Site, tmp_path: Path,
     get(site, tmp_path / "file.zip", UNKNOWN)
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
     assert [asked for _, asked in site.asked] == [None]
-
-
-def test_a_404_passes_to_the_next_mirror(site: Site, tmp_path: Path) -> None:
-    get(site, tmp_path / "file.zip", RIGHT, f"{site.url}/gone.zip", f"{site.url}/file.zip")
-    assert (tmp_path / "file.zip").read_bytes() == CONTENT
-    assert [path for path, _ in site.asked] == ["/gone.zip", "/file.zip"]
 
 
 @pytest.mark.parametrize(
@@ -273,49 +215,3 @@ def test_a_proxy_that_refuses_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("NO_PROXY", "")
     with pytest.raises(PointsetError, match=r"the proxy of this machine refused.*HTTPS_PROXY"):
         download(["https://example.invalid/f.zip"], tmp_path / "f.zip", UNKNOWN, progress=False)
-
-
-def test_a_certificate_that_nobody_signed_is_refused(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
-    try:
-        subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("needs openssl to make a certificate")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=_shake_hands, args=(server, context))
-        thread.start()
-        address = f"https://127.0.0.1:{server.getsockname()[1]}/f.zip"
-        with pytest.raises(PointsetError, match=r"the server's certificate was refused.*clock"):
-            download([address], tmp_path / "f.zip", UNKNOWN, progress=False)
-        thread.join()
-
-
-def _shake_hands(server: socket.socket, context: ssl.SSLContext) -> None:
-    connection, _ = server.accept()
-    with connection, contextlib.suppress(OSError):
-        context.wrap_socket(connection, server_side=True).close()
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
-def test_a_disk_that_takes_no_more_is_one_sentence_and_what_came_is_kept(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    site.cuts = [1_000_000]
-    begin = Part.begin
-
-    def fail_at_the_second_connection(part: Part, *arguments: object) -> None:
-        if part.size:
-            raise OSError(number, "no more")
-        begin(part, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Part, "begin", fail_at_the_second_connection)
-        with pytest.raises(PointsetError, match=r"cannot write to .*no more.*POINTSET_HOME"):
-            get(site, tmp_path / "file.zip")
-    (part,) = tmp_path.glob("*.part")
-    assert part.stat().st_size == 1_000_000
-    get(site, tmp_path / "file.zip")
-    assert (tmp_path / "file.zip").read_bytes() == CONTENT

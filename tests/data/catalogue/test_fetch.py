@@ -1,6 +1,5 @@
 """From a card to its data: once, by one process, also after a kill; or by hand if no program can download it."""
 
-import errno
 import hashlib
 import io
 import os
@@ -141,48 +140,6 @@ def test_what_no_program_can_download_says_how_a_person_can(home: Path) -> None:
     place = home / "datasets" / "h5_files"
     with pytest.raises(PointsetError, match=rf"scanobjectnn cannot be downloaded automatically: .*https://.*{place}"):
         fetch("scanobjectnn", progress=False)
-
-
-def test_an_empty_folder_is_not_data(home: Path, card: None) -> None:
-    (home / "datasets" / "ModelNet10").mkdir(parents=True)
-    assert files(fetch("modelnet10", progress=False)) == FILES
-
-
-def test_data_in_a_home_that_may_only_be_read_is_found(
-    home: Path, site: Site, card: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = fetch("modelnet10", progress=False)
-
-    def refuse(place: Path) -> Path:
-        raise PointsetError(f"cannot write to {place}")
-
-    monkeypatch.setattr(fetching, "make_folder", refuse)
-    assert fetch("modelnet10", progress=False) == folder
-
-
-def test_an_archive_placed_by_hand_after_a_failed_download_is_kept(home: Path, site: Site, card: None) -> None:
-    site.files.clear()
-    with pytest.raises(PointsetError, match=r"save it as (.*ModelNet10.zip)"):
-        fetch("modelnet10", progress=False)
-    archive = home / "datasets" / "ModelNet10.zip"
-    archive.write_bytes(ARCHIVE)
-    assert files(fetch("modelnet10", progress=False)) == FILES
-    assert archive.exists()
-
-
-def test_a_disk_that_fills_up_while_unpacking_is_one_sentence(
-    home: Path, site: Site, card: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fill(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(zipfile.ZipFile, "extract", fill)
-        with pytest.raises(PointsetError, match=r"cannot write to .*No space left on device.*POINTSET_HOME"):
-            fetch("modelnet10", progress=False)
-    assert not (home / "datasets" / "ModelNet10").exists()
-    assert files(fetch("modelnet10", progress=False)) == FILES
-    assert len(site.asked) == 1
 
 
 def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

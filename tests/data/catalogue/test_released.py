@@ -65,11 +65,6 @@ def test_scanobjectnn_is_found_above_and_named_below(scans: Path) -> None:
         load_dataset(scans / "main_split_nobg", "train", 7)
 
 
-def test_modelnet40c_without_a_corruption(corrupted: Path) -> None:
-    original = read_released(corrupted, "test", "original")
-    np.testing.assert_array_equal(original.points, clouds(50, 3))
-
-
 def test_modelnet40c_is_read_by_corruption_and_severity(corrupted: Path) -> None:
     assert is_released(corrupted)
     first, second = (read_released(corrupted, "test", name) for name in ("gaussian_1", "gaussian_2"))
@@ -133,8 +128,3 @@ def test_a_cloud_without_extent_is_left_out(corrupted: Path) -> None:
         load_dataset(corrupted, "test", 7, variant="gaussian_1")
     with pytest.warns(UserWarning, match="2 clouds .* left out"):
         assert len(load_dataset(corrupted, "test", 7, variant="gaussian_1", on_error="skip")) == 48
-
-
-def test_a_variant_of_data_that_has_none_is_refused(clouds_folder: Path) -> None:
-    with pytest.raises(PointsetError, match="comes in one version only: leave variant='x' out"):
-        load_dataset(clouds_folder, "train", 7, variant="x")

@@ -7,16 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import namedtuple
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from building import CHILD, COUNT, TETRAHEDRON, break_mesh, build
-from joblib import Parallel
 
 from pointset.data.dataset import load_dataset
 from pointset.data.pools import shapes, unfinished
@@ -92,15 +89,6 @@ def test_a_data_set_without_one_good_mesh_makes_no_pool(home: Path, few: Path) -
         build(few)
 
 
-def test_a_reader_that_breaks_down_is_a_bad_mesh(home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read_mesh(path: Path) -> None:
-        raise RecursionError("too deep")
-
-    monkeypatch.setattr("pointset.data.pools.shapes.read_mesh", read_mesh)
-    with pytest.raises(UnreadableShapesError, match=r"shape0.off: RecursionError: too deep"):
-        build(meshes, workers=1)
-
-
 def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
     home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,21 +135,6 @@ def almost_full(room: int) -> Any:
     return save
 
 
-def test_a_read_only_home_is_one_sentence_and_its_pools_can_be_read(
-    home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build(meshes)
-
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    for owner, name in ((Path, "mkdir"), (Path, "replace"), (Path, "unlink"), (os, "open")):
-        monkeypatch.setattr(owner, name, refuse)
-    assert build(meshes).sampled == 0
-    with pytest.raises(PointsetError, match=r"cannot (write|create) .*Read-only file system.*POINTSET_HOME"):
-        build(meshes, seed=1)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -177,24 +150,6 @@ def test_wrong_options_are_refused(home: Path, meshes: Path, options: dict[str, 
     with pytest.raises(PointsetError, match=words):
         build(meshes, **options)
     assert not home.exists()
-
-
-def test_the_number_of_waiting_results_is_bounded() -> None:
-    """A slow consumer, for example because of a slow disk, slows the workers down."""
-    given, taken = 0, 0
-
-    def supply() -> Iterator[Any]:
-        nonlocal given
-        for batch in range(100):
-            given += 1
-            yield [batch]
-
-    with Parallel(n_jobs=2, backend="threading", return_as="generator_unordered", pre_dispatch=4, batch_size=1) as run:
-        for _ in shapes.in_rounds(run, supply(), list, limit=8):
-            taken += 1
-            time.sleep(0.003)
-            assert given - taken <= 8 + 2  # and one that is looked at ahead
-    assert (given, taken) == (100, 100)
 
 
 def test_a_worker_that_is_killed_is_one_sentence(home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from building import TETRAHEDRON
 
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.point_sets import Pool
-from pointset.data.pools import manifest, plan, shapes
+from pointset.data.pools import manifest, shapes
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.shapes import Job, Result
 from pointset.data.pools.store import load_pool
@@ -58,16 +58,6 @@ def test_a_pool_is_made_once_and_then_mapped(home: Path, few: Path, sampled: lis
     content = json.loads((pools(home)[0] / "manifest.json").read_text())
     assert {"format", "version", "sampler", "points", "seed", "classes"} <= content.keys()
     assert content["shapes"][0]["source"]["bytes"] == (few / first.names[0]).stat().st_size
-
-
-def test_a_pool_is_opened_without_going_through_its_plan_again_and_again(
-    home: Path, few: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pool_of(few)
-    identity, calls = plan.identity, []
-    monkeypatch.setattr(plan, "identity", lambda *facts: calls.append(facts) or identity(*facts))
-    pool_of(few)
-    assert len(calls) == 2, "for the name of its folder, and to compare the manifest"
 
 
 def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home: Path, few: Path, tmp_path: Path) -> None:
@@ -148,14 +138,6 @@ def test_a_buffer_beside_a_gltf_file_is_part_of_it(tmp_path: Path, uri: str, suf
     assert source.current(path) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"glTF", b"{", b'{"buffers": [{"uri": 3}, {"uri": "https://a.b/c"}]}', b"[]"])
-@pytest.mark.parametrize("suffix", [".gltf", ".glb"])
-def test_a_file_whose_buffers_nobody_knows_is_itself(tmp_path: Path, content: bytes, suffix: str) -> None:
-    path = tmp_path / f"part{suffix}"
-    path.write_bytes(content)
-    assert manifest.describe_source(path).bytes == len(content)
-
-
 def test_other_parameters_and_other_shapes_make_another_pool(home: Path, few: Path) -> None:
     for options in ({}, {"points": 12}, {"seed": 1}, {"sampler": "fps"}, {"normals": True}):
         pool_of(few, **options)  # type: ignore[arg-type]
@@ -177,18 +159,6 @@ def test_another_format_is_refused_and_another_version_is_not(
     monkeypatch.setattr(manifest, "FORMAT", manifest.FORMAT + 1)
     with pytest.raises(PointsetError, match=rf"format {manifest.FORMAT - 1}.*reads {manifest.FORMAT}.*--rebuild"):
         pool_of(few)
-
-
-def test_pools_of_another_version_do_not_stand_in_the_way(
-    home: Path, few: Path, sampled: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pool_of(few)
-    (before,) = pools(home)
-    (before / "SHA256SUMS").unlink()  # as versions before had it
-    monkeypatch.setattr(plan, "FORMAT", plan.FORMAT + 1)
-    pool_of(few)
-    assert len(sampled) == 12
-    assert len(pools(home)) == 2
 
 
 FAULTS = "damaged|missing|has changed|not listed|cannot be read"

@@ -1,6 +1,5 @@
 """Verification detects and names all damage to a pool or its meshes."""
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,6 @@ from damage import flipped
 from pointset.data.pools.build import build_dataset
 from pointset.data.pools.verify import verify_dataset, verify_pool
 from pointset.errors import PointsetError
-from pointset.runs import digests
 
 
 @pytest.fixture
@@ -74,13 +72,6 @@ def test_the_recommended_command_repairs_the_pool(few: Path, pool: Path) -> None
     assert "--points 20 --sampler uniform --seed 0 --normals --rebuild" in verify_pool(pool, progress=False).remedy
     build_dataset(few, points=20, normals=True, rebuild=True, progress=False)
     assert verify_pool(pool, progress=False).problems == ()
-
-
-def test_a_pool_of_another_format_is_a_problem_of_its_data_set(few: Path, pool: Path) -> None:
-    content = json.loads((pool / "manifest.json").read_text())
-    digests.write_json(pool / "manifest.json", content | {"format": 1})
-    (found,) = verify_dataset(few, progress=False)
-    assert "format 1" in found.problems[0]
 
 
 def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home: Path, few: Path) -> None:
