@@ -50,7 +50,16 @@ def check_on_error(on_error: str) -> None:
         raise PointsetError(f"on_error must be raise or skip, got {quoted(on_error)}")
 
 
-def refuse_or_leave_out(failures: Mapping[str, str], finished: int, on_error: str, what: str, remedy: str) -> None:
+def refuse_or_leave_out(
+    failures: Mapping[str, str],
+    finished: int,
+    on_error: str,
+    what: str,
+    remedy: str,
+    *,
+    leave_out: str = LEAVE_OUT,
+    reports: Sequence[Path] = (),
+) -> None:
     """Raise if shapes cannot be used, unless they may be left out and others remain.
 
     Args:
@@ -59,11 +68,13 @@ def refuse_or_leave_out(failures: Mapping[str, str], finished: int, on_error: st
         on_error: "raise" or "skip".
         what: plural noun for the shapes in the message.
         remedy: how to repair them.
+        leave_out: how to do without them.
+        reports: files that list the bad shapes.
 
     Raises:
         UnreadableShapesError: there are failures, and `on_error` is "raise" or no shape is usable.
     """
     check_on_error(on_error)
     if failures and (on_error == "raise" or not finished):
-        advice = f"{remedy}, or {LEAVE_OUT}" if finished else remedy
-        raise UnreadableShapesError(failures, finished, [], advice, what)
+        advice = f"{remedy}, or {leave_out}" if finished else remedy
+        raise UnreadableShapesError(failures, finished, reports, advice, what)

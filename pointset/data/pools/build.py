@@ -94,7 +94,10 @@ def build_dataset(
         except UnreadableShapesError as error:  # raised below, after the other splits
             errors.append(error)
     if errors:
-        raise _merge_errors(errors, pools)
+        failures = {name: reason for error in errors for name, reason in error.failures.items()}
+        finished = sum(error.finished for error in errors) + sum(made.shapes for made in pools.values())
+        reports = [report for error in errors for report in error.reports]
+        raise UnreadableShapesError(failures, finished, reports, errors[0].remedy)
     return BuildReport(str(name_or_folder), pools, time.perf_counter() - started)
 
 
@@ -122,10 +125,3 @@ def _plans(folder: Path, split_seed: int, sampling: Sampling) -> dict[str, Plan]
     if not plans:
         raise absent[0]
     return plans
-
-
-def _merge_errors(errors: list[UnreadableShapesError], pools: dict[str, Made]) -> UnreadableShapesError:
-    failures = {name: reason for error in errors for name, reason in error.failures.items()}
-    finished = sum(error.finished for error in errors) + sum(made.shapes for made in pools.values())
-    reports = [report for error in errors for report in error.reports]
-    return UnreadableShapesError(failures, finished, reports, errors[0].remedy)

@@ -6,6 +6,7 @@ shape's file; `pointset.data.pools.verify` reads every byte.
 """
 
 import contextlib
+import glob
 import json
 import shutil
 import warnings
@@ -21,7 +22,7 @@ from pointset.data.pools.manifest import FILE, Entry, Manifest, read_manifest
 from pointset.data.pools.plan import Plan, build_command
 from pointset.data.pools.shapes import make_shapes
 from pointset.data.pools.unfinished import UnfinishedPool, unfinished_folder
-from pointset.data.unusable import LEAVE_OUT, UnreadableShapesError, check_on_error
+from pointset.data.unusable import LEAVE_OUT, check_on_error, refuse_or_leave_out
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.atomic import sweep, write_text
@@ -30,6 +31,8 @@ from pointset.runs.workers import Workers
 
 ERRORS = "errors.json"
 """File in the temporary folder with the files that could not be used, and the reasons."""
+DISCARDED = ".discarded"
+"""End of the names of folders that are being removed."""
 
 
 @dataclass(frozen=True)
@@ -45,20 +48,17 @@ class Made:
     """The reasons why files cannot be used, by the shape's name."""
 
     def require(self, on_error: str, plan: Plan, report: Path) -> None:
-        """Raise an UnreadableShapesError if files failed, unless they may be skipped and other shapes remain.
-
-        Args:
-            on_error: "raise" or "skip".
-            plan: the plan of the pool.
-            report: a file that names all failures, for the message.
-        """
-        if self.failures and (on_error == "raise" or not self.shapes):
-            remedy = "correct them and run again (finished shapes are kept)"
-            if self.shapes and plan.sampling.points is None:
-                remedy += f", or {LEAVE_OUT}"
-            elif self.shapes:
-                remedy += f", or leave them out with `{build_command(plan.root, plan.sampling, '--on-error', 'skip')}`"
-            raise UnreadableShapesError(self.failures, self.shapes, [report], remedy)
+        """Raise an UnreadableShapesError if files failed, unless they may be skipped and other shapes remain."""
+        command = build_command(plan.root, plan.sampling, "--on-error", "skip")
+        refuse_or_leave_out(
+            self.failures,
+            self.shapes,
+            on_error,
+            "files",
+            "correct them and run again (finished shapes are kept)",
+            leave_out=LEAVE_OUT if plan.sampling.points is None else f"leave them out with `{command}`",
+            reports=[report],
+        )
 
 
 def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True) -> Pool:
@@ -143,12 +143,13 @@ def build_pool(
     if rebuild or not folder.is_dir() or unfinished_folder(folder).exists():
         make_folder(folder.parent)
         with disk_errors_told(folder), locked(folder):
-            shutil.rmtree(_discarded(folder), ignore_errors=True)
+            for left in folder.parent.glob(f"{glob.escape(folder.name)}*{DISCARDED}"):  # by a killed process
+                shutil.rmtree(left, ignore_errors=True)
             if rebuild:
-                _discard(folder)
+                _discard(folder, unfinished_folder(folder))
             if not folder.is_dir():
                 return _make_pool(plan, workers or Workers(), on_error, progress)
-            shutil.rmtree(unfinished_folder(folder), ignore_errors=True)
+            _discard(unfinished_folder(folder))
     manifest, _ = open_pool(plan)
     made = _existing(plan, manifest)
     made.require(on_error, plan, folder / FILE)
@@ -181,18 +182,11 @@ def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> M
     return made
 
 
-def _discard(folder: Path) -> None:
-    """Remove a pool and its unfinished shapes; the caller holds the lock."""
-    for found in (folder, unfinished_folder(folder)):
-        if found.exists():
-            # Renamed first, because a half-removed folder would look like a damaged pool.
-            dead = _discarded(folder)
-            shutil.rmtree(dead, ignore_errors=True)
-            shutil.rmtree(found.replace(dead))
-
-
-def _discarded(folder: Path) -> Path:
-    return folder.with_name(folder.name + ".discarded")
+def _discard(*folders: Path) -> None:
+    """Remove folders; renamed first, because a half-removed pool would look like a damaged one."""
+    for folder in folders:
+        if folder.exists():
+            shutil.rmtree(folder.replace(folder.with_name(folder.name + DISCARDED)))
 
 
 def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
