@@ -68,6 +68,7 @@ def joblib_backend(workers: Workers, count: int, threads: int = 1, **options: An
         ending = {"initializer": _end_with, "initargs": (os.getpid(),)}
         with (
             warnings.catch_warnings(),
+            _cleaned_quietly(),
             parallel_config("loky", n_jobs=count, inner_max_num_threads=threads, **ending, **options),
         ):
             # joblib replaces a worker whose memory has grown by 300 MB, for example by importing torch, and warns of a
@@ -106,6 +107,19 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _cleaned_quietly() -> Iterator[None]:
+    """Silence joblib's resource tracker, which reports on stderr what it removes after an interrupted command."""
+    name, before = "PYTHONWARNINGS", os.environ.get("PYTHONWARNINGS")
+    os.environ[name] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
 
 
 @contextmanager
