@@ -1,16 +1,15 @@
 """Trained models as plain data, for pages that run them in a browser.
 
-`describe_plainly` converts a model to a tree of its modules and an array of weights. `describe_module` dispatches on
-the type of a module; its `register` adds a type. The JavaScript in `pointset/viz/web` has a class for each `kind` in
-the tree. A module without a counterpart there raises an error here, before a page is made.
+`describe_plainly` converts a model to a tree of its modules and an array of weights. The JavaScript in
+`pointset/viz/web/modules.mjs` has a class for each `kind` in the tree. A module without a counterpart there raises an
+error here, before a page is made.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import singledispatch
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from pointset.nn.dropout import Dropout
 from pointset.nn.encoders.dumlp import InteractionLayer, Stem
 from pointset.nn.encoders.rffp import EquivariantLayer
 from pointset.nn.layers import ConnectedLayers, Masked
-from pointset.nn.norms import BatchNorm, LayerNorm, NoNorm, SetNorm
+from pointset.nn.norms import BatchNorm, NoNorm, SetNorm
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.pma import AttentionPool
@@ -105,7 +104,7 @@ def describe_plainly(
         raise PlainError(
             f"{name} turns shapes to their axes ({model.normalize}), which a page cannot do: draw it without --live"
         )
-    describer, data = Describer.of(model), (description or {}).get("data", {})
+    describer, data = Describer(model), (description or {}).get("data", {})
     tree = {
         "name": name,
         "inputs": model.inputs,
@@ -133,38 +132,60 @@ def rounded(tensor: Tensor) -> NDArray[np.floating[Any]]:
     return numbers.astype("<f4" if np.abs(numbers).max(initial=0) > LARGEST else "<f2")
 
 
-@dataclass
+FIELDS: dict[type[nn.Module], tuple[str, ...]] = {
+    nn.Linear: ("weight", "bias"),
+    nn.ReLU: (),
+    nn.Tanh: (),
+    nn.Flatten: (),
+    nn.LayerNorm: ("weight", "bias", "eps"),
+    SetNorm: ("weight", "bias", "eps", "groups"),
+    BatchNorm: ("weight", "bias", "running_mean", "running_var", "eps"),
+    EquivariantLayer: ("gamma", "norm", "statistic"),
+    ConnectedLayers: ("layers", "coordinates", "join"),
+    Multihead: ("query", "key", "value", "output", "heads"),
+    MAB: (
+        *("multihead", "feed_forward", "form"),
+        *("norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output"),
+    ),
+    SAB: ("mab",),
+    ISAB: ("inducing_points", "reads", "writes"),
+    PMA: ("seeds", "feed_forward", "mab", "pooled_seeds"),
+    DualMLP: ("logits", "values"),
+    InteractionLayer: ("reads", "rows", "summary", "norm"),
+    StatisticPool: ("statistics",),
+    AttentionPool: ("pma", "sab", "feed_forward"),
+    JoinedPool: ("pools",),
+}
+"""The attributes of each type of module that its JavaScript class needs: tensors, modules, lists of them, numbers."""
+
+
 class Describer:
     """Describes the modules of a model, and collects their weights."""
 
-    attending: dict[nn.Module, dict[str, str]]
-    """For each attention: layer, kind, and which side are the points."""
-    arrays: list[dict[str, Any]] = field(default_factory=list)
-    """Start, shape and bits of each array in `content`."""
-    content: bytearray = field(default_factory=bytearray)
-    path: str = ""
-    """Name, inside the model, of the module that is being described."""
-
-    @staticmethod
-    def of(model: nn.Module) -> Describer:
-        """A describer for the modules of this model."""
+    def __init__(self, model: nn.Module) -> None:
+        self.arrays: list[dict[str, Any]] = []  # start, shape and bits of each array in `content`
+        self.content = bytearray()
+        self.path = ""  # name of the module that is being described
         kinds = attention_kinds(model)
-        known: dict[nn.Module, dict[str, str]] = {
+        self.attending: dict[nn.Module, dict[str, str]] = {
             module: {"layer": layer, "kind": kinds[layer][0], "points_are": kinds[layer][1]}
             for layer, module in attentions(model)
         }
-        return Describer(known)
 
-    def describe(self, module: nn.Module, name: str) -> dict[str, Any]:
-        """The description of a submodule with this name; see `describe_module`."""
+    def describe(self, module: nn.Module, name: str) -> Any:
+        """The description of a submodule: the name of its JavaScript class as "kind", and the values to build it from.
+
+        Raises:
+            PlainError: there is no JavaScript class for it.
+        """
         outer, self.path = self.path, f"{self.path}.{name}".lstrip(".")
         if not type(module).__module__.startswith(("pointset.", "torch.")):
             raise self.unsupported(f"is a {type(module).__name__}, which is user-defined")
-        description = describe_module(module, self)
+        description = self._description(module)
         self.path = outer
         return description
 
-    def describe_all(self, modules: Iterable[nn.Module], name: str = "") -> list[dict[str, Any]]:
+    def describe_all(self, modules: Iterable[nn.Module], name: str = "") -> list[Any]:
         """The descriptions of modules that are called in turn, without those that do nothing in evaluation."""
         return [
             self.describe(module, f"{name}.{index}".lstrip("."))
@@ -172,23 +193,61 @@ class Describer:
             if not isinstance(module, Dropout | nn.Identity)
         ]
 
-    def entry(
-        self,
-        module: nn.Module,
-        arrays: Sequence[str] = (),
-        modules: Sequence[str] = (),
-        lists: Sequence[str] = (),
-        **values: Any,
-    ) -> dict[str, Any]:
-        """A description with attributes of the module by their names: tensors, modules, and lists of modules."""
-        tensors = {name: getattr(module, name) for name in arrays}
+    def _description(self, module: nn.Module) -> Any:
+        if isinstance(module, nn.ModuleList):
+            return self.describe_all(module)
+        if isinstance(module, nn.Sequential | nn.Identity | NoNorm):
+            return {"kind": "Sequential", "modules": self.describe_all(module.children())}
+        if isinstance(module, Masked):
+            return self.describe(module.rowwise, "rowwise")
+        if isinstance(module, NormedLayers):
+            return {"kind": "Sequential", "modules": self._normed(module)}
+        if isinstance(module, PooledSeeds):
+            return self._fields(module.maps, nn.Linear, kind="PooledSeeds", statistics=list(module.statistics))
+        known = next((kind for kind in type(module).__mro__ if kind in FIELDS), None)
+        if known is None:
+            entry = part_of(module)
+            called = f" ({entry.kind} {entry.name!r})" if entry else ""
+            raise self.unsupported(f"is a {type(module).__name__}{called}")
+        if isinstance(module, Multihead):
+            return self._fields(module, known, **self._attention(module))
+        if isinstance(module, StatisticPool):
+            if type(module).of_statistics is not StatisticPool.of_statistics:
+                raise self.unsupported(f"is a {type(module).__name__} with an of_statistics of its own")
+            return self._fields(module, known, layer=self.path)
+        return self._fields(module, known)
+
+    def _fields(self, module: nn.Module, known: type[nn.Module], **values: Any) -> dict[str, Any]:
+        """A description with the attributes that the JavaScript class of a known type needs."""
+        for name in FIELDS[known]:
+            value = getattr(module, name)
+            if isinstance(value, Tensor):
+                value = self.array(value)
+            elif isinstance(value, nn.Module):
+                value = self.describe(value, name)
+            values[name] = value
+        if module in self.attending:
+            values["map"] = self.attending[module]
+        return {"kind": known.__name__} | values
+
+    def _normed(self, module: NormedLayers) -> list[Any]:
+        """Linear layers, each followed by a norm, with ReLUs between them; a stem also ends with one."""
+        pairs = zip(module.linear, module.norm, strict=True)
+        layers = [layer for linear, norm in pairs for layer in (nn.ReLU(), linear, norm)][1:]
+        return self.describe_all(layers + [nn.ReLU()] * isinstance(module, Stem))
+
+    def _attention(self, module: Multihead) -> dict[str, Any]:
+        score, names = module.score, [str(name) for name in module.weights.names]
+        if type(score) not in (DotScore, BilinearScore):
+            raise self.unsupported(f"has an {type(score).__name__}")
+        if unknown := [name for name in names if name not in WEIGHTS]:
+            raise self.unsupported(f"has {unknown[0]} weights")
+        temperatures, bilinear = score.log_temperature, getattr(score, "weight", None)
         return {
-            # A subclass computes as the class that is registered.
-            "kind": next(kind.__name__ for kind in type(module).__mro__ if kind in describe_module.registry),
-            **{name: None if tensor is None else self.array(tensor) for name, tensor in tensors.items()},
-            **{name: self.describe(getattr(module, name), name) for name in modules},
-            **{name: self.describe_all(getattr(module, name), name) for name in lists},
-            **values,
+            "names": names,
+            "factor": score.factor,
+            "temperatures": None if temperatures is None else self.array(temperatures),
+            "bilinear": None if bilinear is None else self.array(bilinear),
         }
 
     def array(self, tensor: Tensor) -> dict[str, int]:
@@ -205,151 +264,3 @@ class Describer:
             f"{self.path} {what}, which a live page cannot compute in JavaScript: use a model such as isab16-pma, "
             "or make a page of maps"
         )
-
-
-@singledispatch
-def describe_module(module: nn.Module, describer: Describer) -> dict[str, Any]:
-    """The description of a module: the name of its JavaScript class under "kind", and the values to build it from.
-
-    Raises:
-        PointsetError: there is no JavaScript class for it.
-    """
-    entry = part_of(module)
-    called = f" ({entry.kind} {entry.name!r})" if entry else ""
-    raise describer.unsupported(f"is a {type(module).__name__}{called}")
-
-
-@describe_module.register
-def _(module: nn.Linear, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module, ["weight", "bias"])
-
-
-@describe_module.register(nn.ReLU)
-@describe_module.register(nn.Tanh)
-@describe_module.register(nn.Flatten)
-@describe_module.register(NoNorm)
-def _(module: nn.Module, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module)
-
-
-@describe_module.register(nn.Sequential)
-@describe_module.register(nn.Identity)
-def _(module: nn.Module, describer: Describer) -> dict[str, Any]:
-    return {"kind": "Sequential", "modules": describer.describe_all(module.children())}
-
-
-@describe_module.register
-def _(module: Masked, describer: Describer) -> dict[str, Any]:
-    return describer.describe(module.rowwise, "rowwise")
-
-
-@describe_module.register(LayerNorm)
-@describe_module.register(nn.LayerNorm)
-def _(module: nn.LayerNorm, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module, ["weight", "bias"], eps=module.eps)
-
-
-@describe_module.register
-def _(module: SetNorm, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module, ["weight", "bias"], eps=module.eps, groups=module.groups)
-
-
-@describe_module.register
-def _(module: BatchNorm, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module, ["weight", "bias", "running_mean", "running_var"], eps=module.eps)
-
-
-@describe_module.register
-def _(module: EquivariantLayer, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module, modules=["gamma", "norm"], statistic=module.statistic)
-
-
-@describe_module.register
-def _(module: ConnectedLayers, describer: Describer) -> dict[str, Any]:
-    every: Sequence[Any] = list(module.layers)
-    layers = [describer.describe_all(layer, f"layers.{number}") for number, layer in enumerate(every)]
-    return describer.entry(module, lists=["coordinates", "join"], layers=layers)
-
-
-@describe_module.register
-def _(module: Multihead, describer: Describer) -> dict[str, Any]:
-    score = module.score
-    if type(score) not in (DotScore, BilinearScore):
-        raise describer.unsupported(f"has an {type(score).__name__}")
-    if unknown := [str(name) for name in module.weights.names if name not in WEIGHTS]:
-        raise describer.unsupported(f"has {unknown[0]} weights")
-    return describer.entry(
-        module,
-        modules=["query", "key", "value", "output"],
-        heads=module.heads,
-        names=[str(name) for name in module.weights.names],
-        factor=score.factor,
-        temperatures=None if score.log_temperature is None else describer.array(score.log_temperature),
-        bilinear=describer.array(score.weight) if isinstance(score, BilinearScore) else None,
-        map=describer.attending[module],
-    )
-
-
-@describe_module.register
-def _(module: MAB, describer: Describer) -> dict[str, Any]:
-    norms = ["norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output"]
-    return describer.entry(module, modules=["multihead", "feed_forward", *norms], form=module.form)
-
-
-@describe_module.register
-def _(module: SAB, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module, modules=["mab"])
-
-
-@describe_module.register
-def _(module: ISAB, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module, ["inducing_points"], ["reads", "writes"])
-
-
-@describe_module.register
-def _(module: PMA, describer: Describer) -> dict[str, Any]:
-    pooled = None if module.pooled_seeds is None else describer.describe(module.pooled_seeds, "pooled_seeds")
-    return describer.entry(module, ["seeds"], ["feed_forward", "mab"], pooled_seeds=pooled)
-
-
-@describe_module.register
-def _(module: PooledSeeds, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module.maps, ["weight", "bias"], statistics=list(module.statistics)) | {
-        "kind": "PooledSeeds"
-    }
-
-
-@describe_module.register(NormedLayers)
-@describe_module.register(Stem)
-def _(module: NormedLayers, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module, lists=["linear", "norm"])
-
-
-@describe_module.register
-def _(module: DualMLP, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module, modules=["logits", "values"], map=describer.attending[module])
-
-
-@describe_module.register
-def _(module: InteractionLayer, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module, modules=["reads", "rows", "summary", "norm"])
-
-
-@describe_module.register
-def _(module: StatisticPool, describer: Describer) -> dict[str, Any]:
-    if type(module).of_statistics is not StatisticPool.of_statistics:
-        raise describer.unsupported(f"is a {type(module).__name__} with an of_statistics of its own")
-    return {"kind": "StatisticPool", "statistics": list(module.statistics), "layer": describer.path}
-
-
-@describe_module.register
-def _(module: AttentionPool, describer: Describer) -> dict[str, Any]:
-    names = [name for name in ("sab", "feed_forward") if getattr(module, name) is not None]
-    return describer.entry(
-        module, modules=["pma"], then=[describer.describe(getattr(module, name), name) for name in names]
-    )
-
-
-@describe_module.register
-def _(module: JoinedPool, describer: Describer) -> dict[str, Any]:
-    return describer.entry(module, lists=["pools"])

@@ -23,7 +23,7 @@ from pointset.viz.sheet import Picture
 MOST_CHOSEN = 16
 MOST_CLASSES = 5
 UNIFORM = 0.98
-"""Maps with at least this spread are nearly uniform; the same constant is in web/arrangement.mjs."""
+"""Maps with at least this spread are nearly uniform; the same constant is in web/controls.mjs."""
 SHARPEST = 8
 """Layers are compared by the mean spread of this number of their sharpest maps."""
 LARGE = 700_000

@@ -145,7 +145,7 @@ def test_the_page_opens_with_the_chosen_or_the_most_informative_layer(
 
 
 def test_python_and_the_page_agree_what_is_uniform() -> None:
-    assert f"UNIFORM = {UNIFORM};" in (WEB / "arrangement.mjs").read_text()
+    assert f"UNIFORM = {UNIFORM};" in (WEB / "controls.mjs").read_text()
     assert f"at least {UNIFORM} counts" in (WEB / "page.html").read_text()
 
 

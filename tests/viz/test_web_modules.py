@@ -51,7 +51,7 @@ LAYER = """{ heads: [0, 1], rows: [4, 5], count: 4, spread: [0.9, 0.99, 0.2, 0.5
     ],
 )
 def test_maps_are_chosen(in_node: Callable[..., Any], choice: str, groups: list[Any]) -> None:
-    found = in_node("arrangement", f"chosenMaps({LAYER}, {choice})")
+    found = in_node("controls", f"chosenMaps({LAYER}, {choice})")
     assert [[group["head"], group["indices"]] for group in found] == groups
 
 
@@ -62,7 +62,7 @@ def test_panels_fit_the_width_and_do_not_overlap(
     in_node: Callable[..., Any], width: int, count: int, columns: int
 ) -> None:
     groups = [{"head": None, "indices": list(range(count))}]
-    found = in_node("arrangement", f"arranged(given, {width}, 1.2)", groups)
+    found = in_node("controls", f"arranged(given, {width}, 1.2)", groups)
     assert found["columns"] == columns
     boxes = np.array([[p["left"], p["top"], p["left"] + p["width"], p["top"] + p["height"]] for p in found["panels"]])
     assert boxes[:, 2].max() <= width

@@ -4,12 +4,12 @@ import { Camera, reachOf } from "./camera.mjs";
 import { palettesOf } from "./controls.mjs";
 import { element, made, say } from "./elements.mjs";
 import { listenToControls } from "./live_controls.mjs";
-import { codeOf, colourOf, importance, LiveLayer, SCALE } from "./maps.mjs";
+import { codeOf, colourOf, fromBase64, importance, LiveLayer, SCALE } from "./maps.mjs";
 import { MapsView } from "./maps_view.mjs";
 import { randomFrom, samplePoints, shuffled } from "./meshes.mjs";
 import { Model } from "./models.mjs";
 import { ask, descending, occlusion, Question, removal } from "./questions.mjs";
-import { Shapes } from "./readers.mjs";
+import { readShape } from "./shape_files.mjs";
 import { ShapeView } from "./shape_view.mjs";
 
 const MOST_POINTS = 2048, PATCHES = 32, STEPS = 13, SETTLE = 250, SEED = 0;
@@ -23,7 +23,10 @@ class Live {
     Object.assign(this, { data, models: {}, times: [], run: 0, nextDrawing: 0 });
     this.camera = new Camera(data.camera);
     this.palettes = palettesOf(data);
-    this.shapes = new Shapes(data.shapes);
+    this.shapes = data.shapes.map(({ name, points, size }) => {
+      const vertices = Float64Array.from(new Int16Array(fromBase64(points)), (code) => (code / 32767) * size);
+      return { name, vertices, triangles: null };
+    });
     const names = data.models.map((model) => model.name), begin = () => this.begin();
     this.sides = [new Side(element("sides"), names, 1, begin), new Side(element("sides"), [NONE, ...names], 2, begin)];
     this.sides[1].select.value = names[1] ?? NONE;
@@ -37,12 +40,15 @@ class Live {
   /** The model with this name, decoded when it is first used. */
   model(name) { return (this.models[name] ??= new Model(this.data.models.find((model) => model.name === name))); }
 
-  /** Open the shape with this number, in the upright pose of the training shapes. */
+  /** Open the shape with this number, upright as in training: files, which come last, may have another upward axis. */
   open(number) {
-    const shape = this.shapes.at(number, element("up").value);
-    this.points = samplePoints(shape, MOST_POINTS, SEED);
+    const shape = this.shapes[number], chosen = element("up").value, isFile = number >= this.data.shapes.length;
+    const up = !isFile ? "z" : chosen !== "auto" ? chosen : /\.obj$/i.test(shape.name) ? "y" : "z";
+    const fromY = (x, i, v) => [x, -v[i + 1], v[i - 1]][i % 3];
+    const vertices = up === "z" ? shape.vertices : shape.vertices.map(fromY);
+    this.points = samplePoints({ ...shape, vertices }, MOST_POINTS, SEED);
     say(element("shape-name"), shape.name);
-    say(element("upward"), shape.note);
+    say(element("upward"), isFile ? `${up} is up in this file: choose the other axis if it lies on its side` : "");
     say(element("fault"), "");
     this.begin();
   }
@@ -50,7 +56,8 @@ class Live {
   /** Open a file of the user; if it cannot be read, show why and keep the current shape. */
   async read(file) {
     try {
-      const number = await this.shapes.add(file);
+      const shape = readShape(new Uint8Array(await file.arrayBuffer()), file.name), number = this.shapes.length;
+      this.shapes.push({ ...shape, name: file.name });
       this.open(number);
       element("shapes").append(made("option", { value: number }, file.name));
       element("shapes").value = number;

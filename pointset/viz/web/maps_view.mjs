@@ -1,8 +1,7 @@
 /* The part of a page that shows attention: all maps of a layer turn together, and a click enlarges one. */
-import { arranged, chosenMaps, Labels } from "./arrangement.mjs";
 import { panelAt, positionsIn, pointAt, turnByKey } from "./camera.mjs";
 import { CloudCanvas, mayMove, scheme } from "./canvas.mjs";
-import { Controls, showPalette, showTicks } from "./controls.mjs";
+import { arranged, chosenMaps, Controls, Labels, showPalette, showTicks } from "./controls.mjs";
 import { element, say } from "./elements.mjs";
 
 /** Calls `changed(index)` when a map is enlarged, and `changed(null)` when it is closed. */
