@@ -1,7 +1,8 @@
-"""Shared by all tests: run-time checks of shape annotations, and the location of the real data."""
+"""Shared by all tests: run-time checks of shape annotations, what may be skipped, toy data, real data and node."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -10,15 +11,12 @@ import subprocess
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-import h5py
-import numpy as np
 import pytest
 from jaxtyping import config, install_import_hook
-from numpy.typing import NDArray
 
 # Shape annotations are checked here and nowhere else: at run time they would cost 20 us a call.
 TYPED = (
@@ -39,44 +37,35 @@ def unchecked() -> Iterator[None]:
     config.update("jaxtyping_disable", False)
 
 
-CHECKOUT = Path(__file__).parent.parent
+MAY_SKIP = re.compile(r"no GPU|/proc|no real data|is here|'ray'|'pyarrow'")
+"""Reasons for which a test may be skipped even in CI: what a machine has, and libraries that no extra installs."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skip into a failure where CI is set: it has node, Chromium and the libraries of the test extra."""
+    report = yield
+    if report.skipped and os.environ.get("CI") and not MAY_SKIP.search(str(report.longrepr)):
+        report.outcome, report.longrepr = "failed", f"CI skips a test that it could run: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """The folder of real ModelNet data, when this machine has one."""
-    folder = Path(os.environ.get("POINTSET_TEST_DATA", CHECKOUT.parent / "shared" / "data"))
+    """The folder of real ModelNet data: POINTSET_TEST_DATA, or a folder shared/data beside the checkout."""
+    beside = Path(__file__).parent.parent.parent / "shared" / "data"
+    folder = Path(os.environ.get("POINTSET_TEST_DATA", beside))
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}: set POINTSET_TEST_DATA to a folder that has it")
     return folder
 
 
-CLASSES = ("ball", "box", "rod")
-
-
-def clouds(label: int, count: int, points: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Points on balls, boxes or rods of random proportions."""
-    X = rng.normal(size=(count, points, 3))
-    X /= np.linalg.norm(X, axis=2, keepdims=True) if label == 0 else np.abs(X).max(axis=2, keepdims=True)
-    stretch = rng.uniform(0.6, 1.4, size=(count, 1, 3))
-    if label == 2:
-        stretch[..., :2] *= 0.2
-    return (X * stretch).astype(np.float32)
-
-
 @pytest.fixture(scope="session")
 def clouds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small dataset in the layout of ModelNet40's HDF5 release: 3 classes, 40 + 20 shapes each, 64 points."""
-    folder = tmp_path_factory.mktemp("clouds")
-    rng = np.random.default_rng(0)
-    (folder / "shape_names.txt").write_text("\n".join(CLASSES) + "\n")
-    for split, count in (("train", 40), ("test", 20)):
-        points = np.concatenate([clouds(label, count, 64, rng) for label in range(3)])
-        labels = np.repeat(np.arange(3, dtype=np.uint8), count)[:, None]
-        (folder / f"{split}_files.txt").write_text(f"elsewhere/ply_data_{split}0.h5\n")
-        with h5py.File(folder / f"ply_data_{split}0.h5", "w") as file:
-            file["data"], file["label"] = points, labels
-    return folder
+    """The toy dataset in the layout of ModelNet40's HDF5 release: 3 classes, 40 + 20 shapes each, 64 points."""
+    from toy import write_clouds
+
+    return write_clouds(tmp_path_factory.mktemp("clouds"))
 
 
 @pytest.fixture(scope="session")

@@ -51,9 +51,3 @@ def test_a_node_without_mesh_libraries_pictures_of_them_or_a_network(clouds_fold
     assert [cell["model"] for cell in saved["runs"]] == ["isab4-pma", "rff-max"]
     assert saved["versions"]["torch"].startswith("2.")
     assert (tmp_path / "report.html").stat().st_size > 10_000
-
-
-def test_the_bare_node_is_bare():
-    for name in ("trimesh", "open3d.utility", "plotly.graph_objects"):
-        done = script(f"{BARE}\nimport {name}")
-        assert "is not installed here" in done.stderr

@@ -2,13 +2,10 @@
 
 import json
 
-import choices
 import pytest
 import torch
 from blocks import Setting, app, check_equal, contest
 from rivals import fused, rewritten, split_along_batch
-from timing import interleaved
-from torch import nn
 
 from pointset import create_model
 from pointset.errors import PointsetError
@@ -30,38 +27,6 @@ def test_another_function_is_found_out():
     other = create_model("isab5-pma", classes=3, dim=12, heads=3, seed=1).eval()
     with pytest.raises(PointsetError, match=r"the logits of sdpa are off ours by .*: it is not the same function"):
         check_equal({"pointset": ours, "released": ours, "sdpa": other})
-
-
-def test_a_form_without_rivals_is_refused():
-    with pytest.raises(TypeError, match="no plain form of LayerNorm"):
-        rewritten(with_norm(), fused)
-    with pytest.raises(PointsetError, match="no rivals for rff-mean: give isab16-pma"):
-        contest(Setting(model="rff-mean"))
-
-
-def with_norm() -> nn.Module:
-    model = create_model("isab5-pma", classes=3, dim=12, heads=3)
-    model.head.append(nn.LayerNorm(3))
-    return model
-
-
-def test_every_implementation_is_timed_in_every_round(monkeypatch):
-    clock = iter(range(1000))
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    turns = []
-
-    def work(name: str, ticks: int):
-        def run() -> None:
-            turns.append(name)
-            for _ in range(ticks * (10 if len(turns) == 1 else 1)):  # slow the first time, which does not count
-                next(clock)
-
-        return run
-
-    found = interleaved({"a": work("a", 2), "b": work("b", 5)}, 7)
-    rounds = [tuple(turns[start : start + 2]) for start in range(0, 16, 2)]
-    assert set(rounds) == {("a", "b"), ("b", "a")}, "nobody is always behind the same one"
-    assert {name: times.seconds for name, times in found.items()} == {"a": 3, "b": 6}
 
 
 @pytest.mark.slow
@@ -87,20 +52,3 @@ def test_the_command_prints_a_table_and_keeps_the_rows(tmp_path, capsys):
     assert [row["kind"] for row in kept["rows"]] == ["training step", "inference"]
     assert kept["machine"]["threads"] == 1
     assert set(kept) == {"rows", "versions", "machine", "commit", "command"}
-
-
-def test_every_choice_stands_beside_the_first(capsys):
-    sizes = "--dims 8 --points 9 --batch-size 2 --rounds 1"
-    choices.app(["isab4-pma", *sizes.split()], result_action="return_value")
-    head, _, *lines = capsys.readouterr().out.splitlines()
-    assert [cell.strip() for cell in head.split("|")[1:-1]][-4:] == [
-        "choice",
-        "ms",
-        "over the first",
-        "processor's time",
-    ]
-    found = [[cell.strip() for cell in line.split("|")[4:-1]] for line in lines]
-    assert [(kind, choice) for kind, choice, *_ in found] == [
-        (kind, choice) for kind in ("training step", "inference") for choice in choices.CHOICES
-    ]
-    assert [row[-2:] for row in found if row[1] == "dot, softmax"] == [["1.00", "1.00"]] * 2

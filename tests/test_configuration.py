@@ -57,7 +57,7 @@ class Options(Checked):
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(name, value, allowed):
-    with pytest.raises(PointsetError, match=f"^{name} must be .*{allowed}.*, got ") as caught:
+    with pytest.raises(PointsetError, match=f"^{name} .*{allowed}") as caught:
         Options(**{name: value})
     assert str(caught.value).endswith(f"got {value!r}")
 

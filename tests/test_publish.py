@@ -57,18 +57,3 @@ def test_no_folder_of_the_machine_is_published(run, published, clouds_folder):
     text = "".join(path.read_text() for path in published[1].iterdir() if path.suffix != ".safetensors")
     assert str(clouds_folder) not in text
     assert json.loads((published[1] / "run.json").read_text())["data"]["source"] == "shapes10"
-
-
-def test_a_run_with_another_up_axis_than_the_card_is_refused(run, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(publish, "load_card", lambda name: SimpleNamespace(classes=(), up="y", kind="meshes"))
-    assert publish.publish(run, name=NAME, data="shapes10", command="-", folder=tmp_path) == 2
-    assert "up axis (z) than shapes10" in capsys.readouterr().err
-
-
-def test_a_run_on_sets_of_one_size_is_refused(clouds_folder, tmp_path, capsys):
-    train = pointset.load_dataset(clouds_folder, points=16)
-    model = pointset.create_model("rff-max", classes=len(train.classes), dim=8)
-    pointset.fit(model, train, Recipe(epochs=1, validation=0.2), run=tmp_path / "run", progress=False)
-    assert publish.publish(tmp_path / "run", name=NAME, data="shapes10", command="-", folder=tmp_path) == 2
-    assert "sets of one size" in capsys.readouterr().err
-    assert not (tmp_path / NAME).exists()

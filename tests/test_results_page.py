@@ -2,20 +2,18 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import page
 import pytest
-from frontiers import FIGURES, TIMED, bar, left_out, short_label, written_digest
+from frontiers import FIGURES, TIMED, written_digest
 from joining import PREDICTIONS, read_csv
-from saved import FOLDER, TABLES, read_all, repeated, short
+from saved import FOLDER, TABLES, read_all
 from sections import SECTIONS, grid
 
 from pointset.comparison.tables import as_csv
 from pointset.runs.atomic import write_json, write_text
 from pointset.training import precision
-from pointset.viz.charts import Dot
 
 
 def test_the_page_and_its_figures_stand_as_the_saved_results_make_them():
@@ -178,29 +176,6 @@ def test_adding_seeds_and_rows_later_gives_the_same_tables_as_all_at_once(
     assert "has no predictions.npz to add runs to" in capsys.readouterr().err
 
 
-def test_a_folder_without_a_comparison_is_refused(copy, capsys):
-    assert page.app(["--save", str(copy), "--folder", str(copy)]) == 2
-    assert f"{copy} has no results.json" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("said", "command"),
-    [
-        (
-            "pointset compare /a/b/mine.toml --data /c/modelnet40_ply_hdf5_1024 --out runs/x --workers 2",
-            "pointset compare mine.toml --data path/to/modelnet40_ply_hdf5",
-        ),
-        (
-            "pointset compare /somewhere/modern.toml --models 'isab16-pma shared' --seeds 0",
-            "pointset compare scripts/experiments/modern.toml --models 'isab16-pma shared' --seeds 0",
-        ),
-        ("pointset compare --data shapes10 --out=/x/y", "pointset compare --data shapes10"),
-    ],
-)
-def test_a_command_is_told_as_others_can_repeat_it(said, command):
-    assert repeated(said) == command
-
-
 def test_a_grid_has_encoders_beside_each_other():
     (accuracies, legend, best, costs, caption) = grid(read_all()["modern"])
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in accuracies.splitlines()]
@@ -213,17 +188,6 @@ def test_a_grid_has_encoders_beside_each_other():
     assert "Holm" in legend
 
 
-def test_costs_below_one_keep_two_digits():
-    assert [short(cost) for cost in (0.0637, 0.5, 10.04, 1234.56)] == ["0.064", "0.5", "10.0", "1,234.6"]
-
-
-def test_a_label_that_only_adds_options_is_short_in_a_figure():
-    rows = {row.label: row for one in read_all().values() for row in one.rows}
-    assert short_label(rows["dumlp16-max+dumlp16 head_dim=256 head_norm=batch"]) == "dumlp16-max+dumlp16"
-    assert short_label(rows["dumlp16-max+dumlp16, width 64"]) == "dumlp16-max+dumlp16, width 64"
-    assert short_label(rows["isab16-pma sparsemax"]) == "isab16-pma sparsemax"
-
-
 def test_only_seconds_of_one_machine_are_in_one_figure():
     found = read_all()
     seconds, operations = FIGURES["figures/training-seconds.png"], FIGURES["figures/multiply-adds.png"]
@@ -231,16 +195,3 @@ def test_only_seconds_of_one_machine_are_in_one_figure():
     assert "dumlp16-max+dumlp16, width 64 (minutes_100)" in names
     assert len(names) == sum(row.points == 100 for name in TIMED if name in found for row in found[name].rows)
     assert len(names) < len(operations.dots(found, (100,)))
-
-
-def test_two_seeds_make_no_bar():
-    row = read_all()["frontier"].rows[0]
-    assert row.seeds == 3
-    assert bar(row) == (row.low, row.high)
-    assert bar(replace(row, seeds=2)) == (row.mean, row.mean)
-
-
-def test_rows_that_have_not_learned_are_named_in_place_of_drawn():
-    dots = [Dot(name, 1.0, mean, mean, mean) for name, mean in (("rff-max", 82.0), ("isab16-repset5", 4.05))]
-    assert left_out(dots) == "Not drawn, below 60 %: isab16-repset5 4"
-    assert left_out(dots[:1]) == ""

@@ -70,29 +70,6 @@ def test_quickstart_installs_once_and_passes_its_arguments_on(copy):
     assert installs(bash(copy, script)[2]), "until what decides it changes"
 
 
-def test_uv_installs_where_it_can(copy):
-    uv(copy, "exit 0")
-    extra = "https://download.pytorch.org/whl/cpu"
-    status, printed, calls = bash(copy, str(copy / "scripts" / "setup.sh"), PIP_EXTRA_INDEX_URL=extra, PIP_INDEX_URL="")
-    assert status == 0, printed
-    assert not installs(calls)
-    (call,) = [call for call in calls if call.startswith("uv ")]
-    assert f"--index {extra} -c scripts/constraints.txt -e ." in call
-    assert "installed in " in printed
-
-
-def test_large_files_are_shown_with_their_sizes(copy):
-    downloads = [
-        "Downloading torch-2.13.0-cp311-none-x86_64.whl (812.3 MB)",
-        "  Using cached tqdm-4.67-py3.whl (78 kB)",
-    ]
-    lines = "".join(f'echo "{line}"; ' for line in downloads)
-    (copy / ".venv" / "bin" / "python").write_text(f'#!/bin/sh\ncase "$*" in *"pip install"*) {lines} ;; esac\n')
-    printed = bash(copy, str(copy / "scripts" / "setup.sh"))[1]
-    assert "torch, 812.3 MB" in printed
-    assert "tqdm" not in printed
-
-
 def test_the_tests_are_set_up_with_their_extra_and_checked_in_order(copy):
     status, printed, calls = bash(copy, str(copy / "scripts" / "test.sh"), "tests/nn", "-k", "mask")
     assert status == 0, printed
@@ -101,20 +78,6 @@ def test_the_tests_are_set_up_with_their_extra_and_checked_in_order(copy):
     checks = [call.removeprefix("python -m ") for call in calls if "-m ruff" in call or "-m mypy" in call]
     assert checks == ["ruff check", "ruff format --check", "mypy"]
     assert calls[-1] == "python -m pytest tests/nn -k mask"
-
-
-def test_the_site_is_set_up_with_its_extra_or_with_that_of_the_tests(copy):
-    script = str(copy / "scripts" / "docs.sh")
-    status, printed, calls = bash(copy, script)
-    assert status == 0, printed
-    (install,) = installs(calls)
-    assert install.endswith("-e .[docs]")
-    assert calls[-1] == "python scripts/docs/build.py"
-    assert not installs(bash(copy, script)[2]), "nothing changed"
-    assert not installs(bash(copy, str(copy / "scripts" / "setup.sh"))[2]), "the site takes all that the package does"
-    assert installs(bash(copy, str(copy / "scripts" / "setup.sh"), "test")[2]), "but not what its tests do"
-    (copy / ".venv" / "installed-docs").unlink()
-    assert not installs(bash(copy, script)[2]), "the tests' extra has the site's"
 
 
 def test_a_failing_check_fails_the_whole(copy):

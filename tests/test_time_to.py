@@ -30,20 +30,3 @@ def test_seconds_until_the_first_such_epoch_are_a_mean_over_seeds(comparison, ca
     assert cells(heads) == ["seconds until", "80 %", "88 %", "the end"]
     # The first seed is there after 10 + 11 seconds, the second after 20 + 21 + 22; only the first gets to 88 %.
     assert cells(row) == ["toy: rff-max-n64", "42", "never", "66"]
-
-
-def test_a_training_taken_over_from_another_size_is_left_out(comparison):
-    twin = comparison / "runs" / "rff-max-n9-seed0"
-    twin.mkdir()
-    digests.write_text(twin / "history.jsonl", '{"seconds": 1}\n')
-    assert list(time_to.histories(comparison)) == ["rff-max-n64"]
-
-
-def test_a_comparison_without_held_out_shapes_is_refused(tmp_path, capsys):
-    history = tmp_path / "runs" / "rff-max-n24-seed0" / "history.jsonl"
-    history.parent.mkdir(parents=True)
-    digests.write_text(history, '{"seconds": 1}\n')
-    assert time_to.time_to((tmp_path,)) == 2
-    assert "set validation in its recipe" in capsys.readouterr().err
-    assert time_to.time_to((tmp_path / "runs",)) == 2
-    assert "has no runs: give the folder of a comparison" in capsys.readouterr().err

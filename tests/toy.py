@@ -1,12 +1,17 @@
-"""A tiny trained model like those in the package, with its run and its card."""
+"""The toy dataset and the toy model of the tests: balls, boxes and rods, and a model trained on them for an epoch."""
 
 from pathlib import Path
 from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
 
 import pointset
 from pointset.runs import digests
 from pointset.training.recipe import Recipe
 
+CLASSES = ("ball", "box", "rod")
 CARD = """
 title = "A toy"
 data = "shapes10"
@@ -23,6 +28,29 @@ airplanes = 0.875
 [accuracy]
 64 = [0.5, 0.4, 0.6]
 """
+
+
+def clouds(label: int, count: int, points: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Points on balls, boxes or rods of random proportions."""
+    X = rng.normal(size=(count, points, 3))
+    X /= np.linalg.norm(X, axis=2, keepdims=True) if label == 0 else np.abs(X).max(axis=2, keepdims=True)
+    stretch = rng.uniform(0.6, 1.4, size=(count, 1, 3))
+    if label == 2:
+        stretch[..., :2] *= 0.2
+    return (X * stretch).astype(np.float32)
+
+
+def write_clouds(folder: Path) -> Path:
+    """Write 40 + 20 shapes of each class, 64 points each, in the layout of ModelNet40's HDF5 release."""
+    rng = np.random.default_rng(0)
+    (folder / "shape_names.txt").write_text("\n".join(CLASSES) + "\n")
+    for split, count in (("train", 40), ("test", 20)):
+        points = np.concatenate([clouds(label, count, 64, rng) for label in range(3)])
+        labels = np.repeat(np.arange(3, dtype=np.uint8), count)[:, None]
+        (folder / f"{split}_files.txt").write_text(f"elsewhere/ply_data_{split}0.h5\n")
+        with h5py.File(folder / f"ply_data_{split}0.h5", "w") as file:
+            file["data"], file["label"] = points, labels
+    return folder
 
 
 def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **options: Any) -> Any:

@@ -173,51 +173,6 @@ def test_points_can_be_removed_and_restored(asked: Asked) -> None:
 
 
 @pytest.mark.slow
-def test_a_key_on_the_shape_acts_once_and_hidden_canvases_are_not_drawn(asked: Asked) -> None:
-    tab = asked.tab
-    tab.focus("#shape")
-    tab.keyboard.press("+")
-    assert tab.evaluate("() => pointset.camera.zoom") == pytest.approx(1.15)
-    tab.set_viewport_size({"width": 1100, "height": 300})
-    asked.until("Boolean(pointset.view.unseen && !pointset.view.waiting)")
-    drawn = """() => new Promise((done) => { let count = 0; const { renderer } = pointset.view;
-        renderer.draw = () => { count++; };
-        pointset.nextDrawing = 0;
-        pointset.answer(); requestAnimationFrame(() => requestAnimationFrame(() => done(count))); })"""
-    assert tab.evaluate(drawn) == 0
-    tab.locator("#canvas").scroll_into_view_if_needed()
-    asked.until("Boolean(!pointset.view.unseen && !pointset.view.waiting)")
-    assert tab.evaluate(drawn) > 0
-
-
-@pytest.mark.slow
-def test_while_the_user_drags_answers_precede_drawing_and_the_last_is_drawn(asked: Asked) -> None:
-    """Drawing is made slow, as without a graphics processor."""
-    dragged = """() => new Promise((done) => {
-        let answers = 0, drawn = 0;
-        const { renderer } = pointset.shapeView, { draw } = renderer, turn = document.getElementById("turn");
-        const bars = document.querySelector(".side .answer");
-        renderer.finish = () => { const end = performance.now() + 500; while (performance.now() < end); };
-        renderer.draw = (...given) => { drawn++; draw.apply(renderer, given); };
-        new MutationObserver(() => { answers++; }).observe(bars, { childList: true });
-        const hand = setInterval(() => { turn.value = Number(turn.value) + 1; turn.oninput(); }, 20);
-        const end = performance.now() + 20000;  // a busy machine takes long to answer
-        const watch = setInterval(() => {
-          if (answers < 6 && performance.now() < end) return;
-          clearInterval(hand); clearInterval(watch); renderer.finish = () => {}; done([answers, drawn]);
-        }, 20);
-    })"""
-    answers, drawn = asked.tab.evaluate(dragged)
-    assert drawn <= 2, "one, and perhaps one that had been asked for before"
-    assert answers > 2 * drawn
-    asked.until("Boolean(pointset.nextDrawing && !pointset.settled && !pointset.shapeView.waiting)")
-    asked.tab.wait_for_timeout(400)
-    shown = asked.tab.evaluate("() => [...pointset.shapeView.positions.subarray(0, 3)]")
-    assert shown == asked.tab.evaluate("""() => { const { posed, question: { frame } } = pointset;
-        return [0, 1, 2].map((k) => Math.round(32767 * (posed[k] - frame.middle[k]) / frame.radius)); }""")
-
-
-@pytest.mark.slow
 def test_which_points_decide(asked: Asked) -> None:
     tab = asked.tab
     tab.evaluate("() => { const e = document.getElementById('points'); e.value = 0; e.oninput(); }")
@@ -260,7 +215,3 @@ PLAIN = describe_plainly(pointset.create_model("rff-max", dim=8))
 def test_other_pages_are_refused(models: Any, shapes: Any, words: str) -> None:
     with pytest.raises(PointsetError, match=words):
         make_live_page(models, shapes)
-
-
-def test_models_of_one_name_are_told_apart() -> None:
-    assert '"name":"rff-max (2)"' in make_live_page([PLAIN] * 2).html

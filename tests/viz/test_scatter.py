@@ -1,4 +1,4 @@
-"""Pictures of mixtures: panels, ellipses at the components, and equal colours for matching components."""
+"""Scatter plots: predictions on equal axes, mixtures in matching colours, measures of inducing points."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,46 @@ from matplotlib.patches import Ellipse
 
 from pointset.errors import PointsetError
 from pointset.tasks.mixtures import Mixture, draw_elements
-from pointset.viz import draw_clusters
+from pointset.viz import draw_clusters, draw_predictions, draw_specialisation
 from pointset.viz.color import COLORS
+
+NUMBERS = np.array([1.0, 4.0, 9.0])
+PREDICTIONS = {"good": [1.0, 4.0, 9.5], "bad": [3.0, 3.0, 30.0], "x" * 120: [[0.0], [0.0], [0.0]]}
+
+
+def test_a_panel_for_each_model_on_the_same_axes():
+    picture = draw_predictions(NUMBERS, PREDICTIONS, quantity="maximum", title="A title")
+    assert len({axes.get_xlim() + axes.get_ylim() for axes in picture.axes}) == 1
+    low, high = picture.axes[0].get_xlim()
+    assert low < 0 < 30 < high
+    for axes, values in zip(picture.axes, PREDICTIONS.values(), strict=True):
+        np.testing.assert_allclose(axes.collections[0].get_offsets(), np.column_stack([NUMBERS, np.ravel(values)]))
+        assert axes.get_xlabel() == "true maximum"
+    texts = [text.get_text() for text in picture.texts]
+    assert texts[:2] == ["A title", "a dot for each of 3 sets; line: prediction = truth"]
+    assert texts[2:4] == ["good: mean error 0.167", "bad: mean error 8"]
+    assert texts[4].startswith("x")
+    assert texts[4].endswith("x: mean error 4.67")
+    assert picture.texts[4].get_window_extent().x1 <= picture.bbox.x1
+
+
+def test_one_number_alone_can_be_drawn():
+    low, high = draw_predictions([2.0], {"right": [2.0]}).axes[0].get_xlim()
+    assert low < 2 < high
+
+
+@pytest.mark.parametrize(
+    ("truth", "predictions", "words"),
+    [
+        (NUMBERS, {}, "3 sets and 0 models"),
+        ([], {"mine": []}, "0 sets and 1 models"),
+        (NUMBERS, {"mine": [1.0, 2.0]}, "'mine' has 2 numbers for 3 sets"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(truth, predictions, words):
+    with pytest.raises(PointsetError, match=words):
+        draw_predictions(truth, predictions)
+
 
 TRUTH = Mixture(
     torch.tensor([[0.5, 0.3, 0.2]]).log().expand(2, 3),
@@ -80,16 +118,33 @@ def test_mixtures_of_other_sizes_than_the_first_get_colours_of_their_own():
     assert len({patch.get_edgecolor() for patch in ellipses(axes)}) == 3
 
 
-WRONG = {
-    r"\[B, n, 2\], got float32 \[2, 50, 3\]": (torch.zeros(2, 50, 3), {"truth": TRUTH}),
-    r"sets in the plane are \[B, n, 2\], got \[0, 50, 2\]": (X[:0], {"truth": TRUTH[:0]}),
-    "mixtures must contain at least one mixture": (X, {}),
-    r"mixture 'one' has means \[1, 3, 2\]: they must be \[2, k, 2\]": (X, {"one": TRUTH[:1]}),
-}
-
-
-@pytest.mark.parametrize("message", WRONG)
-def test_what_cannot_be_drawn_is_refused(message):
-    sets, mixtures = WRONG[message]
-    with pytest.raises(PointsetError, match=message):
+@pytest.mark.parametrize(
+    ("sets", "mixtures", "words"),
+    [
+        (torch.zeros(2, 50, 3), {"truth": TRUTH}, r"\[B, n, 2\], got float32 \[2, 50, 3\]"),
+        (X[:0], {"truth": TRUTH[:0]}, r"\[B, n, 2\], got \[0, 50, 2\]"),
+        (X, {}, "mixtures"),
+        (X, {"one": TRUTH[:1]}, r"'one' has means \[1, 3, 2\].*\[2, k, 2\]"),
+    ],
+)
+def test_sets_that_cannot_be_drawn_are_refused(sets, mixtures, words):
+    with pytest.raises(PointsetError, match=words):
         draw_clusters(sets, mixtures)
+
+
+def test_specialisation_beside_its_control():
+    rng = np.random.default_rng(0)
+    trained = {"entropy": rng.uniform(0.2, 0.6, (4, 16)), "overlap": rng.uniform(size=(4, 16))}
+    control = {name: np.ones((4, 16)) for name in trained}
+    picture = draw_specialisation(trained, control, descriptions={"entropy": "1 = reads all alike"})
+    assert len(picture.axes) == 2
+    for axes, name in zip(picture.axes, trained, strict=True):
+        left, right = (collection.get_offsets() for collection in axes.collections)
+        np.testing.assert_allclose(left[:, 1], trained[name].ravel())
+        np.testing.assert_allclose(right[:, 1], 1)
+        assert left[:, 0].max() < 0.5 < right[:, 0].min()
+    texts = {text.get_text() for text in picture.texts}
+    assert {"entropy", "1 = reads all alike", "● head 3"} <= texts
+    for wrong in ({}, {"entropy": 1}):
+        with pytest.raises(PointsetError, match="must have the same measures"):
+            draw_specialisation(trained if wrong else {}, wrong)

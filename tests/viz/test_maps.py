@@ -1,4 +1,4 @@
-"""Still pictures: the right panels, colours of the weights, and attended points in front."""
+"""Pictures of attention maps: the values of the maps, the right panels and colours, and attended points in front."""
 
 import io
 from collections.abc import Callable
@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
+from PIL import Image
+from scipy.stats import entropy
 
+import pointset
 from pointset.errors import PointsetError
 from pointset.viz import (
     Camera,
@@ -18,10 +22,18 @@ from pointset.viz import (
     draw_pooling_comparison,
     draw_reads_and_writes,
     draw_specialisation,
+    export_cloud,
+    make_page,
     save,
 )
 from pointset.viz.color import ColorScale, colors_of
+from pointset.viz.rows import PointRows, as_cloud, chosen_rows, point_rows
 from pointset.viz.writing import still_svg
+
+
+def rows_of(weights: NDArray[np.float64], cloud: NDArray[np.float64], kind: str = "reads") -> PointRows:
+    side = "queries" if kind == "writes" else "keys"
+    return point_rows(SimpleNamespace(layer="l", kind=kind, weights=weights, points_are=side), cloud)
 
 
 def clouds_of(picture: Any) -> list[Any]:
@@ -40,10 +52,82 @@ def colors_at(axes: Any, cloud: NDArray[np.float64]) -> NDArray[np.float64]:
     return dots.get_facecolors()[[order[tuple(np.round(dot, 9))] for dot in Camera().project(cloud)[0]]]
 
 
-def pixels(picture: Any) -> NDArray[np.int16]:
-    from PIL import Image
+def test_uniform_attention_is_one_everywhere(cloud: NDArray[np.float64]) -> None:
+    n = len(cloud)
+    for kind, shape in (("reads", (2, 3, n)), ("writes", (2, n, 3)), ("pools", (2, 1, n))):
+        rows = rows_of(np.full(shape, 1 / shape[2]), cloud, kind)
+        np.testing.assert_allclose(rows.values, 1.0)
+        np.testing.assert_allclose(rows.spread, 1.0)
+        assert rows.keys == shape[2]
+        assert rows.values.shape == (2, 1 if kind == "pools" else 3, n)
 
-    return np.asarray(Image.open(io.BytesIO(picture._repr_png_())).convert("RGB"), dtype=np.int16)
+
+def test_values_and_spread_are_those_of_the_map(attention: Callable, cloud: NDArray[np.float64]) -> None:
+    reads, writes = attention("reads"), attention("writes")
+    assert point_rows(writes, cloud).values[1, 2, 17] == pytest.approx(3 * writes.weights[1, 17, 2])
+    rows = point_rows(reads, cloud)
+    np.testing.assert_allclose(rows.spread, entropy(reads.weights, axis=2) / np.log(len(cloud)))
+    tensors = SimpleNamespace(**{**vars(reads), "weights": torch.from_numpy(reads.weights)})
+    np.testing.assert_array_equal(
+        point_rows(tensors, as_cloud(torch.from_numpy(cloud).requires_grad_())).values, rows.values
+    )
+    one_point = np.zeros((1, 1, len(cloud)))
+    one_point[0, 0, 5] = 1
+    assert f"{rows_of(one_point, cloud).spread[0, 0]:.2f}" == "0.00"  # and not -0.00, in a picture
+
+
+def test_maps_that_differ_and_maps_that_do_not(cloud: NDArray[np.float64]) -> None:
+    apart = np.zeros((2, 3, len(cloud)))
+    for row in range(3):
+        apart[0, row, 10 * row : 10 * row + 10] = 0.1  # no two rows look at a common point
+        apart[1, row, : 10 * row + 10] = 1 / (10 * row + 10)
+    rows = rows_of(apart, cloud)
+    between = (1 / 2 + 2 / 3 + 1 / 3) / 3  # total variation of uniform rows over 10, 20 and 30 points
+    np.testing.assert_allclose(rows.difference([0, 1, 2]), [1, between])
+    np.testing.assert_allclose(rows.difference([1, 1]), [0, 0])
+    assert np.isnan(rows.difference([0])).all()
+
+
+def test_distant_points_are_chosen_if_queries_are_points(attention: Callable, cloud: NDArray[np.float64]) -> None:
+    rows = point_rows(attention("self"), cloud)
+    chosen = chosen_rows(rows, cloud, None, 8)
+    gaps = np.linalg.norm(cloud[chosen][:, None] - cloud[chosen], axis=2)[~np.eye(8, dtype=bool)]
+    assert len(chosen) == 8
+    assert gaps.min() > 0.6
+    assert chosen_rows(rows, cloud, [4, 2], 8) == [4, 2]
+    assert chosen_rows(point_rows(attention("reads"), cloud), cloud, None, 8) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        (np.zeros((2, 4, 3)), r"\[n, 3\], got \[2, 4, 3\]"),
+        (np.zeros((0, 3)), "no points"),
+        (np.array([[0.0, 0, 0], [0, np.nan, 0]]), "point 1 .* not finite"),
+        ("points", r"\[n, 3\].* got str"),
+    ],
+)
+def test_wrong_clouds_are_named(points: Any, words: str) -> None:
+    with pytest.raises(PointsetError, match=words):
+        as_cloud(points)
+
+
+def test_heads_and_rows_that_a_map_does_not_have_are_an_error(attention: Callable, cloud: NDArray[np.float64]) -> None:
+    reads = attention("reads")
+    rows = point_rows(reads, cloud)
+    for wrong, words in (
+        (lambda: point_rows(5, cloud), "attention .*got int"),
+        (lambda: point_rows(reads, cloud[:-1]), "weights for 150 points, but 149"),
+        (lambda: point_rows(SimpleNamespace(**{**vars(reads), "points_are": "neither"}), cloud), "pooled vectors"),
+        (lambda: rows_of(np.ones(3), cloud), r"got \[3\]"),
+        (lambda: rows.check(2, 0), "no head 2: give one from 0 to 1"),
+        (lambda: rows.check(0, -1), "no inducing point -1: give one from 0 to 2"),
+        (lambda: rows.chosen_heads([]), "heads of .* are empty"),
+        (lambda: chosen_rows(rows, cloud, [], 8), "queries of .* inducing points from 0 to 2"),
+        (lambda: chosen_rows(rows, cloud, [3], 8), "no inducing point 3"),
+    ):
+        with pytest.raises(PointsetError, match=words):
+            wrong()
 
 
 @pytest.mark.slow
@@ -107,7 +191,7 @@ def test_attended_points_are_drawn_over_points_in_front() -> None:
     axes = clouds_of(picture)[0]
     place = Camera(azimuth=0, elevation=0).project(cloud)[0][0]
     x, y = axes.transData.transform(place)
-    image = pixels(picture)
+    image = np.asarray(Image.open(io.BytesIO(picture._repr_png_())).convert("RGB"), dtype=np.int16)
     assert image[image.shape[0] - 1 - round(y), round(x)].max() < 60  # the dark end of the scale, not the wall
 
 
@@ -151,7 +235,6 @@ def test_instances_in_a_row(attention: Callable, cloud: NDArray[np.float64]) -> 
     for wrong, words in (
         (lambda: draw_instances(maps, shapes[:2]), "got 3 maps, 2 clouds"),
         (lambda: draw_instances([], []), "got 0 maps"),
-        (lambda: draw_instances(maps, shapes, names=["a"]), "and 1 names"),
         (lambda: draw_instances(maps, shapes, 0, 3), "no inducing point 3"),
         (lambda: draw_instances([maps[0], attention(layer="other")], shapes[:2]), "different layers"),
     ):
@@ -180,21 +263,51 @@ def test_the_pooling_comparison_says_what_each_panel_counts(cloud: NDArray[np.fl
             draw_pooling_comparison(cloud, **wrong)
 
 
-def test_specialisation_beside_its_control() -> None:
-    rng = np.random.default_rng(0)
-    trained = {"entropy": rng.uniform(0.2, 0.6, (4, 16)), "overlap": rng.uniform(size=(4, 16))}
-    control = {name: np.ones((4, 16)) for name in trained}
-    picture = draw_specialisation(trained, control, descriptions={"entropy": "1 = reads all alike"})
-    assert len(picture.axes) == 2
-    for axes, name in zip(picture.axes, trained, strict=True):
-        left, right = (collection.get_offsets() for collection in axes.collections)
-        np.testing.assert_allclose(left[:, 1], trained[name].ravel())
-        np.testing.assert_allclose(right[:, 1], 1)
-        assert left[:, 0].max() < 0.5 < right[:, 0].min()
-    assert all(words in texts_of(picture) for words in ("entropy", "1 = reads all alike", "head 3"))
-    for wrong in ({}, {"entropy": 1}):
-        with pytest.raises(PointsetError, match="must have the same measures"):
-            draw_specialisation(trained if wrong else {}, wrong)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["isab4-pma2", "sab-pma", "isab4-max", "rff-pma"])
+def test_every_map_over_points_can_be_drawn(name: str, tmp_path: Path) -> None:
+    model = pointset.create_model(name, classes=3, dim=8, heads=2)
+    points = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    maps = pointset.attention_maps(model, points)
+    shown = [found for found in maps if found.points_are != "neither"]
+    assert shown
+    for found in shown:
+        save(draw_maps(found, points), tmp_path / "map.png", dpi=40)
+        export_cloud(found, points, tmp_path / "map.ply")
+    page = make_page(maps, points)
+    assert all(f'"name":"{found.layer}"' in page.html for found in shown)
+    assert all(f'"name":"{found.layer}"' not in page.html for found in maps if found.points_are == "neither")
+
+
+def test_the_numbers_beside_a_picture_are_those_of_the_map() -> None:
+    points = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
+    reads = pointset.attention_maps(pointset.create_model("isab4-max", classes=3, dim=8, heads=2), points)[0]
+    rows = point_rows(reads, points.double().numpy())
+    np.testing.assert_allclose(rows.values, reads.relative(), rtol=1e-5)
+    np.testing.assert_allclose(rows.spread, reads.entropy(), rtol=1e-5)
+    np.testing.assert_allclose(rows.difference(range(4)), reads.row_distance(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_cloud_of_a_batch_is_drawn_without_its_padding() -> None:
+    batch = torch.randn(2, 30, 3, generator=torch.Generator().manual_seed(0))
+    mask = torch.arange(30) < torch.tensor([[30], [20]])
+    model = pointset.create_model("isab4-pma", classes=3, dim=8, heads=2)
+    for found in pointset.attention_maps(model, batch, mask):
+        assert len(clouds_of(draw_maps(found[1], batch[1, :20]))) in (2, 8)
+        with pytest.raises(PointsetError, match=r"batch.* map\[0\] to map\[1\]"):
+            draw_maps(found, batch[1])
+        with pytest.raises(PointsetError, match="without padding"):
+            draw_maps(found[1], batch[1])
+
+
+def test_a_real_chair(real_data: Path) -> None:
+    clouds = read_released(real_data / "modelnet40_ply_hdf5_1024", "test")
+    chair = torch.from_numpy(clouds.points[np.flatnonzero(clouds.labels == clouds.classes.index("chair"))[0]])
+    reads, writes = pointset.attention_maps(pointset.create_model("isab16-max", dim=16), chair)[:2]
+    picture = draw_reads_and_writes(reads, writes, chair)
+    assert len(clouds_of(picture)) == 12
+    assert len(make_page([reads, writes], chair).html) < 600_000
 
 
 @pytest.mark.slow
@@ -206,13 +319,8 @@ def test_saving(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path)
     assert len(svg) < 150_000  # dots are images, not thousands of elements
     assert "encoder.0.reads: what each inducing point reads</text>" in svg
     assert len(still_svg(picture, 200, most=len(svg) // 2)) < 0.9 * len(svg)
-    for path, words in (
-        (tmp_path / "a.gif", r"a\.gif.* must end in \.png or \.svg"),
-        (tmp_path / "a", "must end in"),
-        (tmp_path / "a.png" / "b.png", r"b\.png cannot be written"),
-    ):
-        with pytest.raises(PointsetError, match=words):
-            save(picture, path)
+    with pytest.raises(PointsetError, match=r"a\.gif.*\.png or \.svg"):
+        save(picture, tmp_path / "a.gif")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "new"]
 
 
