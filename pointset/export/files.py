@@ -1,7 +1,7 @@
 """The two formats of exported models: `torch.export` (.pt2) and ONNX.
 
-A format converts an exported program to the bytes of a file, and opens a file as a function. The description of the
-model is stored in the file: as `pointset.json` in a .pt2 file, as metadata entries in an ONNX file.
+A format converts an exported program to the bytes of a file, and opens a file as a function. The description of a
+model is stored in its file: as `pointset.json` in a .pt2 file, as metadata entries in an ONNX file.
 """
 
 import io
@@ -26,7 +26,6 @@ Run = Callable[[Tensor, Tensor | None], Tensor]
 
 EXAMPLE = (3, 37)
 """Sets and points of the example input for the export: two different numbers that are not the width of any layer."""
-NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
 class Pt2:
@@ -37,9 +36,7 @@ class Pt2:
 
     suffix = ".pt2"
     title = "torch.export"
-
-    def check_installed(self) -> None:
-        """Do nothing: only torch is needed."""
+    needed = ()
 
     def write(self, program: ExportedProgram, description: dict[str, Any]) -> bytes:
         """The content of the file."""
@@ -53,25 +50,13 @@ class Pt2:
             module = torch.export.load(file).module()
         return lambda points, mask: module(points) if mask is None else module(points, mask)
 
-    def description(self, path: Path) -> dict[str, Any]:
-        """The description in the file."""
-        extra = {"pointset.json": ""}
-        with path.open("rb") as file:
-            torch.export.load(file, extra_files=extra)
-        return json.loads(extra["pointset.json"])
-
 
 class Onnx:
     """ONNX, for onnxruntime and other programs that read it; inputs `points` and `mask`, output `logits`."""
 
     suffix = ".onnx"
     title = "ONNX"
-
-    def check_installed(self) -> None:
-        """Raise a PointsetError unless the libraries that write and check ONNX are installed."""
-        missing = [name for name in NEEDED if find_spec(name) is None]
-        if missing:
-            raise PointsetError(f"writing ONNX needs {', '.join(missing)}: pip install {' '.join(missing)}")
+    needed = ("onnx", "onnxscript", "onnxruntime")
 
     def write(self, program: ExportedProgram, description: dict[str, Any]) -> bytes:
         """The content of the file."""
@@ -104,13 +89,6 @@ class Onnx:
 
         return run
 
-    def description(self, path: Path) -> dict[str, Any]:
-        """The description in the file."""
-        import onnx
-
-        entries = onnx.load(path, load_external_data=False).metadata_props
-        return {entry.key.removeprefix("pointset."): _value(entry.value) for entry in entries}
-
 
 FORMATS: dict[str, Pt2 | Onnx] = {form.suffix: form for form in (Pt2(), Onnx())}
 
@@ -125,7 +103,8 @@ def format_of(path: Path) -> Pt2 | Onnx:
         raise PointsetError(f"the file name of an exported model must end in {' or '.join(FORMATS)}, got {path}")
     check_place(path)
     form = FORMATS[path.suffix.lower()]
-    form.check_installed()
+    if missing := [name for name in form.needed if find_spec(name) is None]:
+        raise PointsetError(f"writing {form.title} needs {', '.join(missing)}: pip install {' '.join(missing)}")
     return form
 
 
@@ -153,13 +132,6 @@ def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
 def dynamic_shapes(count: int) -> tuple[dict[int, Dim], ...]:
     """The dynamic sizes of each of the `count` inputs: points, and optionally the mask."""
     return ({0: Dim("batch", min=1), 1: Dim("n", min=1)},) * count
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 @contextmanager

@@ -4,7 +4,6 @@ Before a file is put in place, its logits are compared with those of the model, 
 """
 
 import copy
-import math
 import re
 import statistics
 import time
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -232,13 +232,13 @@ def _latency(eager: Run, exported: Run, points: int, inputs: int, mask: bool, re
 
 def _agreement(model: nn.Module, exported: Run, mask: bool) -> Agreement:
     eager, exact = _eager(model), _eager(model, torch.float64)
-    difference, rounding = 0.0, 0.0
+    differences, roundings = [], []
     with torch.inference_mode():
         for sets, points in CHECKED:
             cloud, real = _cloud(sets, points, _inputs(model)), _some(sets, points) if mask else None
             logits, precise = eager(cloud, real), exact(cloud.double(), real)
             resolution = torch.finfo(torch.float32).eps / 2 * logits.abs().max()
-            rounding = max(rounding, _largest(logits, precise), float(resolution))
+            roundings += [_largest(logits, precise), float(resolution)]
             try:
                 answer = exported(cloud, real)
             except Exception as error:  # each runtime raises its own types of exceptions
@@ -246,8 +246,9 @@ def _agreement(model: nn.Module, exported: Run, mask: bool) -> Agreement:
                     f"the exported {_name(model)} fails on batches of {sets} x {points} points ({_in_short(error)}): "
                     "the file is not written"
                 ) from error
-            difference = _most(difference, _largest(answer, logits))
-    return Agreement(difference, rounding, CHECKED)
+            differences.append(_largest(answer, logits))
+    # The maximum of numpy is NaN if one of them is.
+    return Agreement(float(np.max(differences)), max(roundings), CHECKED)
 
 
 def _eager(model: nn.Module, dtype: torch.dtype = torch.float32) -> Run:
@@ -271,11 +272,6 @@ def _some(sets: int, points: int) -> Tensor:
 
 def _largest(logits: Tensor, expected: Tensor) -> float:
     return float((logits - expected).abs().max())
-
-
-def _most(first: float, second: float) -> float:
-    """The larger of two numbers, or NaN if one of them is NaN."""
-    return math.nan if math.isnan(first) or math.isnan(second) else max(first, second)
 
 
 def _name(model: nn.Module) -> str:

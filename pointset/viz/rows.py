@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +21,6 @@ MEANINGS = {
     "pools": "what each seed pools",
     "self": "what the ringed points read",
 }
-
-
-@runtime_checkable
-class DrawnMap(Protocol):
-    """An `AttentionMap`, or any object with the same fields, for example with weights of another library."""
-
-    layer: str
-    kind: Any
-    weights: Any
-    points_are: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +93,8 @@ def point_rows(attention: Any, points: NDArray[np.float64]) -> PointRows:
     Raises:
         PointsetError: it is not an attention map, neither of its sides are points, or the number of points differs.
     """
-    if not isinstance(attention, DrawnMap):
-        raise InputError(
-            f"attention must be an attention map, as attention_maps gives them, got {described(attention)}"
-        )
+    if not hasattr(attention, "points_are"):
+        raise InputError(f"attention must be an attention map, as attention_maps gives, got {described(attention)}")
     weights = np.asarray(attention.weights, dtype=np.float64)
     if weights.ndim == 4:
         last = len(weights) - 1

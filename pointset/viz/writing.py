@@ -17,14 +17,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 STILL_SUFFIXES = (".png", ".svg")
-MOST_BYTES = 1_000_000
-"""Number of characters of an SVG above which its dots become coarser."""
 COLORS = 64
 """Colours of an image (dots, their edges and the background); more cannot be distinguished in print."""
 MOST_DOTS = 3.2e6
-"""Maximum number of pixels of an image: if dots cover all of it, they take about MOST_BYTES."""
-COARSER = (1.0, 0.7, 0.5, 0.35)
-"""Factors of the resolution that are tried until the file is small enough."""
+"""Maximum number of pixels of an image: if dots cover all of it, they take about 1 MB."""
 FONTS = "font-family: 'DejaVu Sans', Verdana, sans-serif"
 """The font with which layouts are measured, and one of the same width."""
 IMAGE = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
@@ -33,7 +29,7 @@ IMAGE = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
 def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
     """Write a figure as PNG or SVG.
 
-    In an SVG, text remains text; dots are images with `dpi` dots per inch, or fewer if the file would exceed 1 MB.
+    In an SVG, text remains text; dots are images with `dpi` dots per inch, or fewer so that a file has about 1 MB.
 
     Args:
         figure: the result of any `draw_...` function.
@@ -73,14 +69,11 @@ def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
     return re.sub(r"\s*\n\s*", "\n", text)
 
 
-def still_svg(figure: Figure, dpi: int, most: int = MOST_BYTES) -> str:
-    """A figure as SVG of fewer than `most` characters if possible, with a resolution of at most `dpi`."""
+def still_svg(figure: Figure, dpi: int) -> str:
+    """A figure as SVG of about 1 MB at most, with a resolution of at most `dpi`."""
     width, height = figure.get_size_inches()
-    first = min(dpi, (MOST_DOTS / (width * height)) ** 0.5)
-    for share in COARSER:
-        text = IMAGE.sub(lambda image: _with_few_colors(image[1], figure), as_svg(figure, "still", share * first))
-        if len(text) < most:
-            break
+    svg = as_svg(figure, "still", min(dpi, (MOST_DOTS / (width * height)) ** 0.5))
+    text = IMAGE.sub(lambda image: _with_few_colors(image[1], figure), svg)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{text}'
 
 
