@@ -1,7 +1,7 @@
 """Attention over a cloud of any size: statistics of each attention row instead of one weight per point.
 
-These are the maps of `pointset.attention_maps` for a cloud that does not fit in memory. The weights of an attention are
-recorded in the pass after the one that accumulated their sums, so recording costs at most one more pass.
+These are the maps of `pointset.attention_maps` for a cloud that does not fit in memory. The weights of all attentions
+are recorded in one more pass, after those that accumulated their sums.
 """
 
 import math
@@ -16,10 +16,10 @@ from pointset.data.chunks import Chunks
 from pointset.errors import PointsetError
 from pointset.inputs import require_model
 from pointset.nn.blocks import ISAB, PMA
+from pointset.nn.modes import in_evaluation_mode
 from pointset.nn.pooling.dumlp import DualMLP
-from pointset.streaming.parts import chain_of
 from pointset.streaming.running import RunningSoftmax, exact_type
-from pointset.streaming.stream import EmptyCloudError, Passes, streaming
+from pointset.streaming.stream import EmptyCloudError, Passes
 
 SPAN = 1e4
 """The finite edges of a histogram go from 1 / SPAN to SPAN times uniform attention."""
@@ -72,7 +72,7 @@ def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: i
     """Return what inducing points and seeds read in a cloud of any size, in constant memory.
 
     The result has one `StreamedMap` for each map of kind "reads" or "pools" of `attention_maps`, in the order of the
-    computation. If the model pools by attention, this takes one pass more than `model.stream`.
+    computation. This takes one pass more than `model.stream`.
 
     Args:
         model: a model that can be streamed and has attention.
@@ -102,30 +102,24 @@ def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: i
             f"{getattr(getattr(model, 'spec', None), 'name', type(model).__name__)} has no inducing points or seeds: "
             "use a model whose name begins with isab or dumlp, or ends in pma or dumlp32"
         )
-    with streaming(model):
-        (encoder, pool, _), passes = chain_of(model), Passes(chunks, model)
-        watchers: list[_Watcher] = []
+    with torch.no_grad(), in_evaluation_mode(model):
+        passes = Passes(chunks, model)
         try:
-            for part in encoder:
-                layer = passes.settle(part)
-                watchers += _watch_latest(passes, top, bins)
-                passes.layers.append(layer)
-            passes.settle(pool)
+            passes.pooled(model)
         except EmptyCloudError as error:
             raise PointsetError("the cloud is empty") from error
-        watchers += _watch_latest(passes, top, bins)
-        if passes.watchers:
-            passes.run()
-    return [watcher.result() for watcher in watchers]
+        watchers = [
+            (number, _Watcher(attention, passes.count or 0, top, bins, passes.inputs))
+            for number, attention in passes.attentions
+        ]
 
+        def watch(number: int, rows: Tensor, points: Tensor) -> None:
+            for layer, watcher in watchers:
+                if layer == number:
+                    watcher.watch(rows, points)
 
-def _watch_latest(passes: Passes, top: int, bins: int) -> "list[_Watcher]":
-    """Add watchers, for the next pass, of the attention that was accumulated for the latest part."""
-    attentions = [statistic for statistic in passes.latest if isinstance(statistic, RunningSoftmax)]
-    watchers = [_Watcher(attention, passes.count or 0, top, bins, passes.inputs) for attention in attentions]
-    if watchers:
-        passes.watchers[len(passes.layers)] = [watcher.watch for watcher in watchers]
-    return watchers
+        passes.run(watch)
+    return [watcher.result() for _, watcher in watchers]
 
 
 class _Watcher:

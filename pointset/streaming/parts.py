@@ -3,14 +3,15 @@
 Each `yield` of a part gives the statistics that one pass over its input rows must accumulate. When they are complete,
 the part returns the settled result: for an encoder module a function of rows, for a pooling the pooled rows. So a
 row-wise part never yields, ISAB yields once, and PMA with seeds computed from the mean of the set yields twice.
-`stream_part` dispatches on the type of the module. A module that cannot be streamed raises a StreamingError when its
-part is created, before anything is computed.
+`stream_part` dispatches on the type of the module. A part whose module cannot be streamed raises a StreamingError
+before its first request, so `check_streams` knows before anything is read.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from functools import singledispatch
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
@@ -19,6 +20,7 @@ from pointset.nn.context import PointNet
 from pointset.nn.encoders.dumlp import InteractionLayer
 from pointset.nn.encoders.rffp import EquivariantLayer
 from pointset.nn.layers import Masked
+from pointset.nn.modes import in_evaluation_mode
 from pointset.nn.norms import BatchNorm, LayerNorm, NoNorm
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
 from pointset.nn.pooling.joined import JoinedPool
@@ -77,10 +79,9 @@ def stream_part(module: nn.Module, name: str) -> Part[Any]:
     )
 
 
-def rowwise(function: Rowwise) -> Part[Rowwise]:
-    """The part of a row-wise function: it needs no statistics of the set."""
+def _settled(value: Settled) -> Part[Settled]:
     yield from ()
-    return function
+    return value
 
 
 @stream_part.register(Masked)
@@ -88,25 +89,21 @@ def rowwise(function: Rowwise) -> Part[Rowwise]:
 @stream_part.register(LayerNorm)
 @stream_part.register(BatchNorm)
 def _(module: Rowwise, name: str) -> Part[Rowwise]:
-    return rowwise(module)
+    return _settled(module)
 
 
 @stream_part.register
 def _(module: NormedLayers, name: str) -> Part[Rowwise]:
     for number, norm in enumerate(module.norm):
         stream_part(norm, f"{name}.norm.{number}")
-    return rowwise(module)
+    return _settled(module)
 
 
 @stream_part.register
 def _(module: EquivariantLayer, name: str) -> Part[Rowwise]:
     stream_part(module.norm, f"{name}.norm")
-
-    def subtracted() -> Part[Rowwise]:
-        statistic = yield from _one_pass(RunningStatistic(module.statistic))
-        return lambda X: module.norm(module.gamma(X - statistic)).tanh_()
-
-    return subtracted()
+    statistic = yield from _one_pass(RunningStatistic(module.statistic))
+    return lambda X: module.norm(module.gamma(X - statistic)).tanh_()
 
 
 @stream_part.register
@@ -114,42 +111,30 @@ def _(module: ISAB, name: str) -> Part[Rowwise]:
     _check_reading(module.reads, f"{name}.reads")
     for norm in ("norm_query", "norm_hidden", "norm_attended", "norm_output"):
         stream_part(getattr(module.writes, norm), f"{name}.writes.{norm}")
-
-    def induced() -> Part[Rowwise]:
-        reads = running_attention(module.reads, module.inducing_points, nn.Identity(), f"{name}.reads", "reads")
-        H = yield from _one_pass(reads)
-        return lambda X: module.writes(X, H)
-
-    return induced()
+    H = yield from _read(module.reads, module.inducing_points, nn.Identity(), f"{name}.reads", "reads")
+    return lambda X: module.writes(X, H)
 
 
 @stream_part.register
 def _(module: InteractionLayer, name: str) -> Part[Rowwise]:
     stream_part(module.norm, f"{name}.norm")
-    reading = _dual_mlp(module.reads, f"{name}.reads", "reads")
-
-    def interacting() -> Part[Rowwise]:
-        S = yield from reading
-        return lambda X: module.write(X, S)
-
-    return interacting()
+    S = yield from _dual_mlp(module.reads, f"{name}.reads", "reads")
+    return lambda X: module.write(X, S)
 
 
-@stream_part.register
-def _(module: StatisticPool, name: str) -> Part[Tensor]:
-    return _statistics(module)
+@stream_part.register(StatisticPool)
+@stream_part.register(PooledSeeds)
+def _(module: StatisticPool | PooledSeeds, name: str) -> Part[Tensor]:
+    running = {statistic: RunningStatistic(statistic) for statistic in dict.fromkeys(module.statistics)}
+    yield tuple(running.values())
+    return module.of_statistics({name: statistic.result() for name, statistic in running.items()})
 
 
 @stream_part.register
 def _(module: PMA, name: str) -> Part[Tensor]:
     _check_reading(module.mab, f"{name}.mab")
-
-    def seeded() -> Part[Tensor]:
-        S = module.seeds if module.pooled_seeds is None else (yield from _statistics(module.pooled_seeds))
-        assert S is not None
-        return (yield from _one_pass(running_attention(module.mab, S, module.feed_forward, f"{name}.mab", "pools")))
-
-    return seeded()
+    S = module.seeds if module.pooled_seeds is None else (yield from stream_part(module.pooled_seeds, name))
+    return (yield from _read(module.mab, S, module.feed_forward, f"{name}.mab", "pools"))
 
 
 @stream_part.register
@@ -159,13 +144,24 @@ def _(module: DualMLP, name: str) -> Part[Tensor]:
 
 @stream_part.register
 def _(module: AttentionPool, name: str) -> Part[Tensor]:
-    return _then(stream_part(module.pma, f"{name}.pma"), module.finish)
+    return module.finish((yield from stream_part(module.pma, f"{name}.pma")))
 
 
 @stream_part.register
 def _(module: JoinedPool, name: str) -> Part[Tensor]:
+    """Run the poolings together, so that they share their passes."""
     parts = [stream_part(pool, f"{name}.pools.{number}") for number, pool in enumerate(module.pools)]
-    return _then(_together(parts), module.side_by_side)
+    pooled: dict[int, Tensor] = {}
+    while len(pooled) < len(parts):
+        running: tuple[Running, ...] = ()
+        for number in (number for number in range(len(parts)) if number not in pooled):
+            try:
+                running += next(parts[number])
+            except StopIteration as done:
+                pooled[number] = done.value
+        if running:
+            yield running
+    return module.side_by_side([pooled[number] for number in range(len(parts))])
 
 
 def _one_pass(running: Running) -> Part[Tensor]:
@@ -173,37 +169,17 @@ def _one_pass(running: Running) -> Part[Tensor]:
     return running.result()
 
 
-def _statistics(module: StatisticPool | PooledSeeds) -> Part[Tensor]:
-    """A part that accumulates the statistics of a module in one pass, and returns its function of them."""
-    running = {name: RunningStatistic(name) for name in dict.fromkeys(module.statistics)}
-    yield tuple(running.values())
-    return module.of_statistics({name: statistic.result() for name, statistic in running.items()})
-
-
 def _dual_mlp(module: DualMLP, name: str, kind: Kind) -> Part[Tensor]:
     stream_part(module.logits, f"{name}.logits")
     stream_part(module.values, f"{name}.values")
-    return _one_pass(running_maps(module, name, kind))
+    return (yield from _one_pass(running_maps(module, name, kind)))
 
 
-def _together(parts: Sequence[Part[Settled]]) -> Part[list[Settled]]:
-    """Run several parts together, so that they share their passes."""
-    settled: dict[int, Settled] = {}
-    while len(settled) < len(parts):
-        running: tuple[Running, ...] = ()
-        for number in (number for number in range(len(parts)) if number not in settled):
-            try:
-                running += next(parts[number])
-            except StopIteration as done:
-                settled[number] = done.value
-        if running:
-            yield running
-    return [settled[number] for number in range(len(parts))]
-
-
-def _then(part: Part[Settled], function: Callable[[Settled], Tensor]) -> Part[Tensor]:
-    pooled = yield from part
-    return function(pooled)
+def _read(mab: MAB, S: Tensor | None, prepare: Rowwise, name: str, kind: Kind) -> Part[Tensor]:
+    """What a few queries S read, with running sums."""
+    _check_reading(mab, name)
+    assert S is not None
+    return (yield from _one_pass(running_attention(mab, S, prepare, name, kind)))
 
 
 def _check_reading(mab: MAB, name: str) -> None:
@@ -217,7 +193,7 @@ def _check_reading(mab: MAB, name: str) -> None:
 
 
 def chain_of(model: nn.Module) -> tuple[list[Part[Rowwise]], Part[Tensor], Callable[[Tensor], Tensor]]:
-    """The parts of a `SetClassifier` or a PointNet: encoder, pooling and head; nothing is computed yet.
+    """The parts of a `SetClassifier` or a PointNet: encoder, pooling and head; no point is read yet.
 
     The head computes logits from the pooled rows. The parts are generators, so they can be used once.
 
@@ -226,7 +202,7 @@ def chain_of(model: nn.Module) -> tuple[list[Part[Rowwise]], Part[Tensor], Calla
     """
     model = getattr(model, "model", model)  # a `PackedClassifier` has one
     if isinstance(model, PointNet):  # its layers expect packed rows, without a batch axis
-        rows = rowwise(lambda X: model.rows(X[0])[None])
+        rows = _settled(lambda X: model.rows(X[0])[None])
         return [rows], _one_pass(RunningStatistic("max")), lambda pooled: model.head(pooled[0])
     encoder, pool, head = (getattr(model, name, None) for name in ("encoder", "pool", "head"))
     if not isinstance(encoder, nn.ModuleList) or pool is None or head is None:
@@ -249,4 +225,7 @@ def check_streams(model: nn.Module) -> None:
     Example:
         >>> pointset.streaming.check_streams(model)  # an ISAB streams, a SAB does not
     """
-    chain_of(model)
+    with torch.no_grad(), in_evaluation_mode(model):
+        encoder, pool, _ = chain_of(model)
+        for part in (*encoder, pool):
+            next(part, None)  # up to its first request

@@ -5,7 +5,6 @@ million rows are as accurate as sums of ten. Products over the rows of one block
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal
 
@@ -29,19 +28,7 @@ def exact_type(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
-class Running(ABC):
-    """A statistic that is accumulated in one pass over the set."""
-
-    @abstractmethod
-    def add(self, rows: Rows) -> None:
-        """Add a block of rows."""
-
-    @abstractmethod
-    def result(self) -> Tensor:
-        """The statistic of all rows so far."""
-
-
-class RunningStatistic(Running):
+class RunningStatistic:
     """A statistic of each feature, [1, 1, d], as in `pointset.nn.masks.STATISTICS`.
 
     For the deviation, the mean of the first block is subtracted before squaring, so that totals stay accurate.
@@ -86,7 +73,7 @@ class RunningStatistic(Running):
         return total.to(self._dtype)
 
 
-class RunningSoftmax(Running):
+class RunningSoftmax:
     """Softmax attention of a few queries to the rows of a set, accumulated block by block.
 
     For each head and query it keeps the largest logit so far M, the sum of exp(l_i - M), and the sum of
@@ -140,6 +127,10 @@ class RunningSoftmax(Running):
         assert isinstance(self._total, Tensor)
         _, logits = self._look(rows)
         return logits.sub_(self._greatest.to(logits.dtype)).sub_(self._total.log().to(logits.dtype))
+
+
+Running = RunningStatistic | RunningSoftmax
+"""A statistic that is accumulated in one pass over the set: `add` for each block of rows, then `result`."""
 
 
 def running_maps(module: DualMLP, layer: str, kind: Kind) -> RunningSoftmax:

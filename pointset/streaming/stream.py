@@ -1,7 +1,6 @@
 """The logits of a cloud that is read in pieces: repeated passes, each through more layers of the model."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 import torch
@@ -11,8 +10,8 @@ from pointset.data.chunks import Chunks, blocks, fresh_pieces
 from pointset.errors import PointsetError
 from pointset.inputs import require_model
 from pointset.nn.modes import in_evaluation_mode
-from pointset.streaming.parts import Part, chain_of
-from pointset.streaming.running import Rowwise, Running
+from pointset.streaming.parts import Part, chain_of, check_streams
+from pointset.streaming.running import Rowwise, Running, RunningSoftmax
 
 Settled = TypeVar("Settled")
 
@@ -31,10 +30,9 @@ class Passes:
     """A cloud, and the layers of a model that are settled: their statistics are known.
 
     Attributes:
-        layers: the functions that each pass applies to the points; the caller appends what `settle` returned.
-        watchers: functions that the next pass calls with the input rows [1, n, d] of a layer and their points
-            [n, inputs], by the index of the layer (len(layers): the output of the last layer).
-        latest: the statistics that were accumulated for the part settled last.
+        layers: the functions that each pass applies to the points.
+        attentions: what was read by softmax attention, with the index of the layer whose input rows it reads
+            (len(layers): the output of the last layer).
         count: number of points of the cloud; None before the first pass.
         inputs: numbers per point that the model expects.
     """
@@ -44,23 +42,35 @@ class Passes:
         self._like = next(model.parameters())
         self.inputs = cast(int, model.inputs)
         self.layers: list[Rowwise] = []
-        self.watchers: dict[int, Sequence[Callable[[Tensor, Tensor], None]]] = {}
-        self.latest: tuple[Running, ...] = ()
+        self.attentions: list[tuple[int, RunningSoftmax]] = []
         self.count: int | None = None
 
-    def settle(self, part: Part[Settled]) -> Settled:
-        """Make the passes that a part requests, and return its result."""
-        self.latest = ()
+    def pooled(self, model: nn.Module) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """The pooled rows of the cloud, and the head that follows; afterwards all layers are settled."""
+        check_streams(model)
+        encoder, pool, head = chain_of(model)
+        for part in encoder:
+            self.layers.append(self._settled(part))
+        return self._settled(pool), head
+
+    def _settled(self, part: Part[Settled]) -> Settled:
         while True:
             try:
-                running = next(part)
+                self._accumulate(next(part))
             except StopIteration as done:
                 return done.value
-            self.run(running)
-            self.latest += running
 
-    def run(self, running: Sequence[Running] = ()) -> None:
-        """Make one pass, and add the outputs of the last layer to the statistics `running`.
+    def _accumulate(self, running: Sequence[Running]) -> None:
+        def add(number: int, rows: Tensor, points: Tensor) -> None:
+            if number == len(self.layers):
+                for statistic in running:
+                    statistic.add(rows)
+
+        self.run(add)
+        self.attentions += [(len(self.layers), one) for one in running if isinstance(one, RunningSoftmax)]
+
+    def run(self, watch: Callable[[int, Tensor, Tensor], None]) -> None:
+        """Make one pass; call `watch` with each layer's index, its input rows [1, n, d] and their points [n, inputs].
 
         Raises:
             EmptyCloudError: the cloud has no points.
@@ -72,12 +82,9 @@ class Passes:
             count += len(points)
             rows = points[None]
             for number, layer in enumerate(self.layers):
-                self._show(number, rows, points)
+                watch(number, rows, points)
                 rows = layer(rows)
-            self._show(len(self.layers), rows, points)
-            for statistic in running:
-                statistic.add(rows)
-        self.watchers.clear()
+            watch(len(self.layers), rows, points)
         if self.count is not None and count != self.count:
             raise PointsetError(
                 f"the chunks had {self.count} points in the first pass and {count} in a later one: "
@@ -87,21 +94,10 @@ class Passes:
         if not count:
             raise EmptyCloudError
 
-    def _show(self, number: int, rows: Tensor, points: Tensor) -> None:
-        for watcher in self.watchers.get(number, ()):
-            watcher(rows, points)
-
 
 def block_rows(device: torch.device) -> int:
     """The number of points in a block."""
     return min(ROWS_OF_A_CORE * torch.get_num_threads(), MOST_ROWS) if device.type == "cpu" else MOST_ROWS
-
-
-@contextmanager
-def streaming(model: nn.Module) -> Iterator[None]:
-    """Disable gradients and put the model in evaluation mode inside this block."""
-    with torch.no_grad(), in_evaluation_mode(model):
-        yield
 
 
 def stream_logits(model: nn.Module, chunks: Chunks) -> Tensor:
@@ -124,11 +120,10 @@ def stream_logits(model: nn.Module, chunks: Chunks) -> Tensor:
         True
     """
     require_model(model)
-    with streaming(model):
-        (encoder, pool, head), passes = chain_of(model), Passes(chunks, model)
+    with torch.no_grad(), in_evaluation_mode(model):
+        passes = Passes(chunks, model)
         try:
-            for part in encoder:
-                passes.layers.append(passes.settle(part))
-            return head(passes.settle(pool))
+            pooled, head = passes.pooled(model)
+            return head(pooled)
         except EmptyCloudError:
             return model(next(model.parameters()).new_zeros(1, 0, passes.inputs))
