@@ -13,7 +13,7 @@ from sections import SECTIONS, grid
 
 from pointset.comparison.tables import as_csv
 from pointset.runs.atomic import write_json, write_text
-from pointset.training import precision
+from pointset.training import devices
 
 
 def test_the_page_and_its_figures_stand_as_the_saved_results_make_them():
@@ -112,7 +112,7 @@ precision = "auto"
 def test_adding_seeds_and_rows_later_gives_the_same_tables_as_all_at_once(
     reported, copy, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(precision, "bfloat16_speed", lambda device: 4.0)  # "auto", here, would now be bfloat16
+    monkeypatch.setattr(devices, "bfloat16_speed", lambda device: 4.0)  # "auto", here, would now be bfloat16
     whole = shutil.copytree(reported.folder, tmp_path / "whole", ignore=shutil.ignore_patterns("figures"))
     found = json.loads((whole / "results.json").read_text())
     found["failures"] = []

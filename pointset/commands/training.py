@@ -75,7 +75,7 @@ def train(
     """
     from pointset.data.dataset import load_split
     from pointset.training.distributed import is_main
-    from pointset.training.events import EventLog
+    from pointset.training.history import EventLog
     from pointset.training.loop import fit
     from pointset.zoo.models import create_model
 
@@ -196,8 +196,6 @@ def _train_from(
 
 
 def _print_fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path, as_json: bool) -> None:
-    from pointset.training.sizes import sizes_in_words
-
     last = fitted.history[fitted.best_epoch - 1]
     if as_json:
         print_json({"run": str(run), "seconds": fitted.seconds, **last})
@@ -205,7 +203,7 @@ def _print_fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path, as_js
     print(f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}")
     if "validation_accuracy" in last:
         print(f"validation accuracy {last['validation_accuracy']:.1%}")
-    if sizes := sizes_in_words(recipe):
+    if sizes := recipe.sizes_in_words:
         print(f"trained on sets of {sizes}")
     print(f"saved in {run}; next: pointset evaluate --model {run}")
 

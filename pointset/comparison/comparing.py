@@ -26,9 +26,8 @@ from pointset.evaluation.symmetry import check_symmetry
 from pointset.runs import digests
 from pointset.runs.claims import owned
 from pointset.runs.workers import Workers, closed, hand_over, joblib_backend, torch_threads
-from pointset.training.devices import find_device
+from pointset.training.devices import find_device, warn_of_slow_products
 from pointset.training.distributed import world_size
-from pointset.training.precision import warn_of_slow_products
 from pointset.zoo.custom_parts import user_parts
 
 MOST_DEVIATION = 1e-2

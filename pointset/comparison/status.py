@@ -12,7 +12,6 @@ from pointset.errors import PointsetError, escaped
 from pointset.runs.progress import Board, Lines, Standing, progress_bar
 from pointset.runs.workers import torch_threads
 from pointset.training.checkpoints import RunFolder
-from pointset.training.sizes import share_of_work, usual_size
 
 MEASURED_STEPS = 5
 """Training steps over which a step's time is averaged."""
@@ -99,7 +98,7 @@ def _estimate(runs: Sequence[Run]) -> Estimate:
 
 def step_seconds(run: Run) -> float:
     """Measure the seconds of a training step with a temporary model."""
-    size = usual_size(run.recipe)
+    size = run.recipe.usual_size
     for steps in (1, MEASURED_STEPS):  # the first is a warm-up: memory allocation and choice of kernels
         recipe = replace(run.recipe, steps=steps, validation=0.0, patience=None, train_points=size, last_points=None)
         fitted = run.task.train(run, recipe, None)
@@ -187,5 +186,5 @@ def _progress(run: Run) -> tuple[float, str]:
 
 def _share(run: Run, done: int, same_unit: bool) -> float:
     if run.recipe.steps is None:
-        return share_of_work(run.recipe, done)
+        return run.recipe.share_of_work(done)
     return min(1.0, done / run.recipe.steps) if same_unit else 0.0

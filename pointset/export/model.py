@@ -24,7 +24,7 @@ from pointset.export.portable import portable
 from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
 from pointset.runs.workers import torch_threads
-from pointset.training.loading import describe_model
+from pointset.training.checkpoints import describe_model
 from pointset.zoo.models import check_export
 
 CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))

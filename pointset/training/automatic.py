@@ -26,11 +26,10 @@ from pointset.evaluation.predictions import evaluate
 from pointset.runs import digests
 from pointset.runs.claims import claim
 from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, held_out_logits, set_pose
-from pointset.training.checkpoints import RunFolder, load_weights
+from pointset.training.checkpoints import RunFolder, describe, load_weights
 from pointset.training.history import Fitted, make_fitted
 from pointset.training.loop import fit, know_training_data
 from pointset.training.recipe import Recipe
-from pointset.training.resume import describe
 from pointset.zoo.models import MIXTURE, create_model, create_pretrained, mix
 from pointset.zoo.transfer import start_from
 

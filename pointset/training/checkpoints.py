@@ -7,6 +7,10 @@
 
 Files are written beside their place, flushed to the disk and renamed into it. The folder, and each checkpoint, has a
 SHA256SUMS of them: every file is compared with its digest when it is read (see `pointset.runs.digests`).
+
+A finished run is extended if more epochs are requested and nothing else differs: a new schedule, with a new optimizer,
+begins from its weights. Epochs keep their numbers, and with them their random numbers. run.json says in
+`continued_from` after how many epochs the new schedule began, and describes the part before.
 """
 
 import io
@@ -23,15 +27,20 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
+from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs import digests
 from pointset.runs.atomic import full_disk_told, sync, sync_folder
-from pointset.runs.claims import claim, owned, read_description
+from pointset.runs.claims import claim, owned, plain, read_description
+from pointset.runs.provenance import origin
+from pointset.training.recipe import Recipe
+from pointset.zoo.models import Spec
 
 Weights = dict[str, Tensor]
 Row = dict[str, Any]
 DECISIVE = ("model", "data", "recipe", "seed")
 """Keys of run.json that must agree when a run is resumed; the others are for the record."""
+CONTINUED = "continued_from"
 
 
 @dataclass
@@ -60,10 +69,6 @@ class Checkpoint:
         load_weights(model, self.weights, "the checkpoint")
         try:
             optimizer.load_state_dict(self.optimizer)
-            for parameter, state in optimizer.state.items():
-                sizes = {value.shape for value in state.values() if isinstance(value, Tensor) and value.dim()}
-                if sizes - {parameter.shape}:
-                    raise ValueError("a tensor of it has another shape than its parameter")
         except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise PointsetError(
                 f"the optimizer state in the checkpoint does not belong to this run ({one_line(error, REPEATED)}): "
@@ -129,6 +134,61 @@ class RunFolder:
         """
         return digests.parse(self.path / "history.jsonl", parse_lines, "the history of a run", self._anew)
 
+    @property
+    def epochs_before(self) -> int:
+        """Epochs of the run that this one extends; 0 for a run from the start.
+
+        Raises:
+            PointsetError: run.json is damaged.
+        """
+        epochs = self.description().get(CONTINUED, {"epochs": 0}).get("epochs")
+        if not isinstance(epochs, int):
+            file = self.path / "run.json"
+            raise PointsetError(f"{file} does not say how many epochs there were before: restore it from a copy")
+        return epochs
+
+    def enter(self, description: dict[str, Any], optimizer: dict[str, Any]) -> tuple[Weights, list[Row]] | None:
+        """Claim the locked folder for a training.
+
+        Args:
+            description: the future content of run.json.
+            optimizer: state of an optimizer that has made no step.
+
+        Returns:
+            The weights and the history of a finished run; None if there is something to train.
+
+        Raises:
+            PointsetError: the folder holds another run, or is damaged.
+        """
+        if (earlier := self._earlier(description)) is not None:
+            digests.write_json(self.path / "run.json", description | {CONTINUED: earlier})
+        self.claim(description)
+        if not self.finished:
+            return None
+        weights, history = self.weights(), self.history()
+        self._drop_checkpoints()  # of a process that was killed while it finished the run
+        if self.epochs_before != len(history):
+            return weights, history
+        # A kill between any two of these steps leads back here.
+        kept = [weights if description["recipe"].get(name) is not None else None for name in ("patience", "average")]
+        self.save(Checkpoint(weights, optimizer, history, *kept))
+        digests.remove(self.path / "model.safetensors")
+        return None
+
+    def _earlier(self, description: dict[str, Any]) -> dict[str, Any] | None:
+        """What to keep of a finished run's description, if the new one has more epochs and differs in nothing else."""
+        if not self.finished:
+            return None
+        mine, theirs = plain(description), self.description()
+        before, requested = theirs.get("recipe"), mine["recipe"]
+        if not isinstance(before, dict) or not isinstance(before.get("epochs"), int) or requested["steps"] is not None:
+            return None
+        changed = theirs | {"recipe": before | {"epochs": requested["epochs"]}}
+        if requested["epochs"] <= before["epochs"] or any(changed.get(key) != mine.get(key) for key in DECISIVE):
+            return None
+        further = {name: value for name, value in theirs.items() if name not in DECISIVE or name == "recipe"}
+        return {"epochs": len(self.history())} | further
+
     def save(self, checkpoint: Checkpoint) -> None:
         """Add a checkpoint, then remove the ones before it."""
         target = self.path / f"checkpoint-{checkpoint.epoch:04d}"
@@ -167,7 +227,7 @@ class RunFolder:
         checkpoint = Checkpoint(
             weights=digests.parse(newest / "weights.safetensors", load_tensors, "weights", remedy),
             optimizer=digests.parse(newest / "optimizer.pt", parse_optimizer, "the state of an optimizer", remedy),
-            history=digests.parse(newest / "history.json", parse_history, "the history of a run", remedy),
+            history=digests.parse(newest / "history.json", json.loads, "the history of a run", remedy),
             **further,
         )
         self.write_history(checkpoint.history)
@@ -177,11 +237,6 @@ class RunFolder:
         """Write the trained weights, which marks the run as finished."""
         digests.write(self.path / "model.safetensors", as_safetensors(weights))
         self._drop_checkpoints()
-
-    def tidy(self) -> None:
-        """Remove the checkpoint that a killed process left in a finished run."""
-        if self.finished:
-            self._drop_checkpoints()
 
     def weights(self) -> Weights:
         """The trained weights.
@@ -215,6 +270,24 @@ class RunFolder:
         """Write history.jsonl."""
         lines = "".join(json.dumps(row) + "\n" for row in history)
         digests.write_text(self.path / "history.jsonl", lines)
+
+
+def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int, processes: int = 1) -> dict[str, Any]:
+    """Describe a run completely, so that it can be repeated."""
+    return {
+        "model": describe_model(model),
+        "recipe": recipe.as_dict(),
+        "seed": seed,
+        "data": train.describe(),
+        "processes": processes,
+        **origin(),
+    }
+
+
+def describe_model(model: nn.Module) -> dict[str, Any]:
+    """The description of a model for run.json: its spec if it is from the zoo, otherwise its class."""
+    spec = getattr(model, "spec", None)
+    return spec.as_dict() if isinstance(spec, Spec) else {"class": type(model).__qualname__}
 
 
 def load_weights(model: nn.Module, weights: Weights, source: str) -> None:
@@ -251,29 +324,13 @@ def as_safetensors(weights: Weights) -> bytes:
 
 def parse_optimizer(content: bytes) -> dict[str, Any]:
     """The state of an optimizer."""
-    state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    if not isinstance(state, dict) or not {"state", "param_groups"} <= set(state):
-        raise ValueError(f"it is a {type(state).__name__}")
+    state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     return state
 
 
 def parse_lines(content: bytes) -> list[Row]:
-    """The rows of history.jsonl."""
-    return _rows([json.loads(line) for line in content.splitlines()])
-
-
-def parse_history(content: bytes) -> list[Row]:
-    """The rows of a checkpoint's history."""
-    return _rows(json.loads(content))
-
-
-def _rows(rows: Any) -> list[Row]:
-    """Check the rows of a history: one per epoch, with numbers only."""
-    if not isinstance(rows, list) or not rows:
-        raise ValueError("it has no epoch")
-    for epoch, row in enumerate(rows, start=1):
-        if not isinstance(row, dict) or row.get("epoch") != epoch:
-            raise ValueError(f"row {epoch} is not that of epoch {epoch}")
-        if not all(isinstance(value, int | float) for value in row.values()) or not {"loss", "seconds"} <= set(row):
-            raise ValueError(f"row {epoch} contains values that are not numbers, or lacks loss or seconds")
+    """The rows of history.jsonl, one per epoch."""
+    rows = [json.loads(line) for line in content.splitlines()]
+    if [row["epoch"] for row in rows] != [*range(1, len(rows) + 1)]:
+        raise ValueError("its lines are not those of epochs 1, 2, ...")
     return rows

@@ -29,60 +29,44 @@ from pointset.errors import PointsetError
 T = TypeVar("T")
 
 
-class OneProcess:
-    """A single process. `SeveralProcesses` overrides what differs where several train one model."""
+class Processes:
+    """The processes that train one model together, usually one; all of them must call the methods.
 
-    rank = 0
-    """Index of this process, from 0."""
-    world = 1
-    """Number of processes."""
+    Attributes:
+        device: of this process.
+        rank: index of this process, from 0.
+        world: number of processes.
+    """
 
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
+    def __init__(self, device: torch.device, accelerator: Any = None) -> None:
+        self.device, self.accelerator, self.rank, self.world = device, accelerator, 0, 1
+        if accelerator is not None:
+            self.device, self.rank, self.world = (
+                accelerator.device,
+                accelerator.process_index,
+                accelerator.num_processes,
+            )
 
     @property
     def is_main(self) -> bool:
         """True for the process that reads and writes the run's folder."""
         return self.rank == 0
 
-    def share(self, batch: T) -> T:
-        """This process's rows of a batch, perhaps none."""
-        return batch
-
-    def sum_gradients(self, model: nn.Module) -> None:
-        """Add up the gradients of all processes, for all of them."""
-
-    def sum(self, numbers: Tensor) -> Tensor:
-        """Numbers [k] added up over the processes."""
-        return numbers
-
-    def from_main(self, work: Callable[[], T]) -> T:
-        """The result of `work` in the main process, for all of them. An error there is an error everywhere."""
-        return work()
-
-    def start_alike(self, model: nn.Module) -> None:
-        """Give every process the main one's weights: a user's own model may have been made without a seed."""
-
-    def settle_buffers(self, model: nn.Module) -> None:
-        """Make buffers, such as running statistics, equal in all processes."""
-
-
-class SeveralProcesses(OneProcess):
-    """One of several processes that train one model together; the methods must be called by all of them."""
-
-    def __init__(self, accelerator: Any) -> None:
-        super().__init__(accelerator.device)
-        self.accelerator = accelerator
-        self.rank = accelerator.process_index
-        self.world = accelerator.num_processes
-
     def share(self, batch: Any) -> Any:
         """Rows rank, rank + world, ... of a named tuple of tensors; none of a batch that is too short."""
+        if self.world == 1:
+            return batch
         rows = slice(self.rank, None, self.world)
         return type(batch)(*(None if column is None else column[rows] for column in batch))
 
+    def sum(self, numbers: Tensor) -> Tensor:
+        """Numbers [k] added up over the processes, the same to the last bit in all of them."""
+        return numbers if self.world == 1 else self.accelerator.reduce(numbers, reduction="sum")
+
     def sum_gradients(self, model: nn.Module) -> None:
         """Add up all gradients at once; a parameter without a gradient in any process keeps none, and no decay."""
+        if self.world == 1:
+            return
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         present = [float(parameter.grad is not None) for parameter in parameters]
         pieces = [p.new_zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in parameters]
@@ -92,16 +76,14 @@ class SeveralProcesses(OneProcess):
             if present[index] or anywhere[index]:  # reading `anywhere` makes a GPU wait: only where it is needed
                 parameter.grad = gradient.view_as(parameter).to(parameter.dtype)
 
-    def sum(self, numbers: Tensor) -> Tensor:
-        """Numbers [k] added up over the processes, the same to the last bit in all of them."""
-        return self.accelerator.reduce(numbers, reduction="sum")
-
     def from_main(self, work: Callable[[], T]) -> T:
         """The result of `work` in the main process, sent to the others; plain data, or tensors on the CPU.
 
         Raises:
             PointsetError: in the other processes, where the main one failed; there the error is raised as it is.
         """
+        if self.world == 1:
+            return work()
         from accelerate.utils import broadcast_object_list
 
         result, failure = None, None
@@ -119,13 +101,14 @@ class SeveralProcesses(OneProcess):
         return result
 
     def start_alike(self, model: nn.Module) -> None:
-        """Load the main process's parameters and buffers."""
-        model.load_state_dict(self.from_main(lambda: _on_cpu(model.state_dict())))
+        """Load the main process's weights: a user's own model may have been made without a seed."""
+        if self.world > 1:
+            model.load_state_dict(self.from_main(lambda: _on_cpu(model.state_dict())))
 
     def settle_buffers(self, model: nn.Module) -> None:
         """Average the running statistics of batch normalisation; take every other buffer from the main process."""
         buffers = dict(model.named_buffers())
-        if not buffers:
+        if self.world == 1 or not buffers:
             return
         for name, buffer in buffers.items():
             if name.endswith(("running_mean", "running_var")):
@@ -160,7 +143,7 @@ def is_main() -> bool:
     return world_size() == 1 or os.environ.get("RANK", "0") == "0"
 
 
-def join_processes(device: torch.device) -> OneProcess:
+def join_processes(device: torch.device) -> Processes:
     """Join the processes that train together, each on its own device.
 
     Args:
@@ -172,7 +155,7 @@ def join_processes(device: torch.device) -> OneProcess:
     """
     world = world_size()
     if world == 1:
-        return OneProcess(device)
+        return Processes(device)
     for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
         if name not in os.environ:
             raise PointsetError(
@@ -190,4 +173,4 @@ def join_processes(device: torch.device) -> OneProcess:
         raise PointsetError(
             f"accelerate cannot train in {world} processes on {device.type}: give --device cpu, or start one process"
         )
-    return SeveralProcesses(accelerator)
+    return Processes(device, accelerator)

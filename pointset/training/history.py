@@ -1,16 +1,20 @@
-"""The result of training: a model, and a row for each epoch."""
+"""The result of training: a model and a row for each epoch, which TensorBoard can show."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import nn
 
+from pointset.errors import PointsetError
+from pointset.training.checkpoints import Row, RunFolder
 from pointset.training.recipe import Recipe
 
-OnEpoch = Callable[[dict[str, Any]], object]
+OnEpoch = Callable[[Row], object]
 """Called with each row of the history; True stops the run."""
+FILES = "events.out.tfevents.*"
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Fitted:
 
     model: nn.Module
     """The given model, now trained, in evaluation mode."""
-    history: list[dict[str, Any]]
+    history: list[Row]
     """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, including data, without
     validation), on a CPU processor_seconds, and validation_accuracy if there is a validation split.
     `stopped` is True in the row after which `on_epoch` ended the run."""
@@ -51,23 +55,67 @@ class Fitted:
         return float(sum(map(work_of, self.history)))
 
 
-def work_of(row: dict[str, Any]) -> float:
+def work_of(row: Row) -> float:
     """`Fitted.work` of one row of a history."""
-    return float(row.get("processor_seconds", row["seconds"]))
+    return float(row["processor_seconds"] if "processor_seconds" in row else row["seconds"])
 
 
-def make_fitted(model: nn.Module, history: list[dict[str, Any]], recipe: Recipe) -> Fitted:
+def make_fitted(model: nn.Module, history: list[Row], recipe: Recipe) -> Fitted:
     """Make the result of a training, with the model in evaluation mode."""
     kept = len(history) if recipe.patience is None else best_epoch(history)
     return Fitted(model.eval(), history, kept)
 
 
-def best_epoch(history: list[dict[str, Any]]) -> int:
+def best_epoch(history: list[Row]) -> int:
     """The first epoch, counted from 1, of the highest validation accuracy; 0 for an empty history."""
     scores = [row["validation_accuracy"] for row in history]
     return scores.index(max(scores)) + 1 if scores else 0
 
 
-def is_true(answer: object) -> bool:
-    """True for True itself: other values that count as true may be returned by chance."""
-    return isinstance(answer, bool | np.bool_) and bool(answer)
+class EventLog:
+    """Writes a history for TensorBoard into the run's folder: `fit(..., run=run, on_epoch=EventLog(run))`.
+
+    If a run is resumed, the files are rewritten from its history, so that they contain every epoch once, including
+    epochs that were trained without a log. An open TensorBoard updates too.
+
+    Raises:
+        PointsetError: the package tensorboard is not installed.
+    """
+
+    def __init__(self, run: str | Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise PointsetError(
+                "a log for TensorBoard needs the package tensorboard: pip install tensorboard"
+            ) from error
+        self._make: Any = SummaryWriter
+        self._folder = Path(run)
+        self._writer: Any = None
+
+    def __call__(self, row: Row) -> None:
+        """Write the row of an epoch, which the run's history does not contain yet."""
+        if self._writer is None:
+            self._begin(RunFolder(self._folder).history() if row["epoch"] > 1 else [])
+        self._write(row, time.time())
+
+    def close(self, history: Sequence[Row]) -> None:
+        """End the log of a run; write it if the run was finished before."""
+        if self._writer is None:
+            self._begin(history)
+        self._writer.close()
+
+    def _begin(self, history: Sequence[Row]) -> None:
+        for file in self._folder.glob(FILES):
+            file.unlink()
+        self._writer = self._make(str(self._folder), purge_step=1)  # discards what a TensorBoard has read of the others
+        when = time.time() - sum(row["seconds"] for row in history)  # as if there had been no pause between the epochs
+        for row in history:
+            when += row["seconds"]
+            self._write(row, when)
+
+    def _write(self, row: Row, when: float) -> None:
+        for name, value in row.items():
+            if name != "epoch":
+                self._writer.add_scalar(name, float(value), row["epoch"], walltime=when)
+        self._writer.flush()

@@ -6,24 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from torch import nn
 
 from pointset.data.normalize import NORMALIZATIONS
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.training.checkpoints import RunFolder, load_weights
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier
-from pointset.zoo.models import Spec, build_model, know_data, spec_of
+from pointset.zoo.models import build_model, know_data, spec_of
 from pointset.zoo.names import missing_parts, missing_weights
 from pointset.zoo.pretrained import list_pretrained, pretrained_card, pretrained_folder
-
-
-def describe_model(model: nn.Module) -> dict[str, Any]:
-    """The description of a model for run.json: its spec if it is from the zoo, otherwise its class."""
-    spec = getattr(model, "spec", None)
-    if not isinstance(spec, Spec):
-        return {"class": type(model).__qualname__}
-    return spec.as_dict()
 
 
 def find_run(path: str | Path) -> Path:

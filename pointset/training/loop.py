@@ -8,12 +8,13 @@ An `Objective` defines the training sets and the loss; `pointset.training.distri
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -24,15 +25,13 @@ from pointset.errors import PointsetError, quoted
 from pointset.inputs import require_model
 from pointset.runs.progress import progress_bar
 from pointset.training.baselines import baseline_of, fit_baseline
-from pointset.training.checkpoints import Checkpoint, Row, RunFolder, Weights, load_weights
-from pointset.training.devices import find_device, seeded_dropout
-from pointset.training.distributed import OneProcess, join_processes
-from pointset.training.history import Fitted, OnEpoch, best_epoch, is_true, make_fitted
+from pointset.training.checkpoints import Checkpoint, Row, RunFolder, Weights, describe, load_weights
+from pointset.training.devices import find_device, warn_of_slow_products
+from pointset.training.distributed import Processes, join_processes
+from pointset.training.history import Fitted, OnEpoch, best_epoch, make_fitted
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
-from pointset.training.precision import warn_of_slow_products
 from pointset.training.recipe import Recipe
-from pointset.training.resume import describe, enter, epochs_before
 from pointset.zoo.models import know_data
 
 
@@ -157,7 +156,7 @@ def fit_objective(
             if folder is None:
                 return None
             held.enter_context(folder.locked())
-            return enter(folder, description(processes.world), training.optimizer.state_dict())
+            return folder.enter(description(processes.world), training.optimizer.state_dict())
 
         finished = processes.from_main(enter_folder)
         if finished is None:
@@ -175,19 +174,13 @@ class Training:
         objective: Objective,
         recipe: Recipe,
         seed: int,
-        processes: OneProcess,
+        processes: Processes,
         folder: RunFolder | None,
     ) -> None:
-        self.model = model
-        self.objective = objective
-        self.recipe = recipe
-        self.seed = seed
-        self.processes = processes
-        self.device = processes.device
-        self.folder = folder
+        self.model, self.objective, self.recipe, self.seed = model, objective, recipe, seed
+        self.processes, self.device, self.folder = processes, processes.device, folder
         self.optimizer = make_optimizer(model, recipe)
-        self.steps_per_epoch = objective.steps_per_epoch
-        self.steps = recipe.total_steps(self.steps_per_epoch)
+        self.steps = recipe.total_steps(objective.steps_per_epoch)
         self.history: list[Row] = []
         self.start = 0
         """Number of epochs before the schedule began: those of the finished run that this one extends."""
@@ -203,10 +196,11 @@ class Training:
     def run(self, progress: bool) -> Fitted:
         """Train from the state of the folder to the end."""
         self._resume()
-        done = min(self.steps, len(self.history) * self.steps_per_epoch)
+        per_epoch = self.objective.steps_per_epoch
+        done = min(self.steps, len(self.history) * per_epoch)
         show = progress and self.processes.is_main
         with progress_bar("training", "step", self.steps, show=show, done=done, leave=False) as bar:
-            while len(self.history) * self.steps_per_epoch < self.steps and not self._stopped():
+            while len(self.history) * per_epoch < self.steps and not self._stopped():
                 self._epoch(len(self.history), bar)
         if self.best is not None or self.average is not None:
             self.model.load_state_dict(self.best or self.evaluated.state_dict())
@@ -214,6 +208,7 @@ class Training:
         return make_fitted(self.model, self.history, self.recipe)
 
     def _epoch(self, epoch: int, bar: Any) -> None:
+        """Train, validate and save."""
         start, busy = time.perf_counter(), time.process_time()
         row: Row = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
         row["seconds"] = round(time.perf_counter() - start, 3)
@@ -225,14 +220,13 @@ class Training:
         self.processes.from_main(self._save)
 
     def _train_epoch(self, epoch: int, bar: Any) -> dict[str, float]:
-        recipe, model = self.recipe, self.model.train()
+        recipe, per_epoch = self.recipe, self.objective.steps_per_epoch
+        parameters = list(self.model.train().parameters())  # listed once: it takes a while
         totals = torch.zeros(2 + len(self.objective.metrics), device=self.device)  # of this process: see `_backward`
-        rate, parameters = 0.0, list(model.parameters())  # listed once: it takes a while
-        begun = self.start * self.steps_per_epoch
-        steps = range(epoch * self.steps_per_epoch, self.steps)
+        steps, rate = range(epoch * per_epoch, self.steps), 0.0
         with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
             for step, batch in zip(steps, self.objective.batches(epoch), strict=False):
-                rate = learning_rate(recipe, step - begun, self.steps - begun)
+                rate = learning_rate(recipe, step - self.start * per_epoch, self.steps - self.start * per_epoch)
                 for group in self.optimizer.param_groups:
                     group["lr"] = rate
                 self.optimizer.zero_grad()
@@ -246,7 +240,7 @@ class Training:
                 if not bar.disable:
                     so_far = ", ".join(f"{name} {value:.3f}" for name, value in self._means(totals).items())
                     bar.set_postfix_str(f"epoch {epoch + 1}: {so_far}")
-        for changed in dict.fromkeys((model, self.evaluated)):
+        for changed in dict.fromkeys((self.model, self.evaluated)):
             self.processes.settle_buffers(changed)
         means = self._means(self.processes.sum(totals))
         if not math.isfinite(means["loss"]):
@@ -258,18 +252,13 @@ class Training:
         """Add the gradients of a batch; sums of its loss and metrics over this process's sets, and their number."""
         share, totals = self.processes.share(batch), torch.zeros((), device=self.device)
         if size := self.objective.size(share):
-            with self._precision():
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16"):
                 output = self.objective.output(self.model, share, self.device)
             loss, sums = self.objective.loss(output, share)
             (loss * (size / self.objective.size(batch))).backward()
             totals = torch.stack([loss.detach() * size, *sums, torch.full_like(loss.detach(), size)])
         self.processes.sum_gradients(self.model)
         return totals
-
-    def _precision(self) -> AbstractContextManager[object]:
-        if self.recipe.precision == "float32":
-            return nullcontext()
-        return torch.autocast(self.device.type, getattr(torch, self.recipe.precision))
 
     def _means(self, totals: Tensor) -> dict[str, float]:
         """Loss and metrics over all sets, from their sums and the number of sets."""
@@ -279,8 +268,9 @@ class Training:
     def _validated(self, row: Row) -> Row:
         """The row with validation results, and whether the caller of the training stops it there."""
         row = {**row, **self.objective.validate(self.evaluated)}
-        stopped = self.on_epoch is not None and is_true(self.on_epoch(dict(row)))
-        return row | {"stopped": True} if stopped else row
+        answer = None if self.on_epoch is None else self.on_epoch(dict(row))
+        # True itself: other values that count as true may be returned by chance.
+        return row | {"stopped": True} if isinstance(answer, bool | np.bool_) and answer else row
 
     def _save(self) -> None:
         if self.folder is not None:
@@ -302,7 +292,7 @@ class Training:
     def _resume(self) -> None:
         folder = self.folder
         checkpoint, self.start = self.processes.from_main(
-            lambda: (None, 0) if folder is None else (folder.load(), epochs_before(folder))
+            lambda: (None, 0) if folder is None else (folder.load(), folder.epochs_before)
         )
         if checkpoint is None:
             self.processes.start_alike(self.model)
@@ -313,3 +303,14 @@ class Training:
             self.average = MovingAverage(self.model, self.recipe.average)
             if checkpoint is not None:
                 self.average.load(checkpoint.average or {})
+
+
+@contextmanager
+def seeded_dropout(seed: int, epoch: int, device: torch.device, rank: int = 0) -> Iterator[None]:
+    """Seed torch's global generators, from which dropout draws, by (seed, epoch, rank) inside this block."""
+    devices = [] if device.type == "cpu" else [device]
+    with torch.random.fork_rng(devices=devices, device_type="cuda" if device.type == "cpu" else device.type):
+        key = (seed, epoch, 0xD0) if rank == 0 else (seed, epoch, 0xD0, rank)  # the main process: as a single one
+        state = np.random.SeedSequence(key).generate_state(1, np.uint64)
+        torch.manual_seed(int(state[0] >> np.uint64(1)))
+        yield

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pointset.configuration import SizeRange
 from pointset.data.augment import Compose, HalfTurns
 from pointset.data.batches import Batch, MixedBatch, batches
 from pointset.data.dataset import PointSets
@@ -20,8 +22,10 @@ from pointset.data.pool import first_fault
 from pointset.errors import PointsetError, described, quoted
 from pointset.evaluation import evaluate
 from pointset.training.recipe import Recipe
-from pointset.training.sizes import bounds, drawn_size, require_sizes
 from pointset.zoo.predicting import forward
+
+_SIZES = 0x51
+"""Keeps the draws of set sizes apart from other uses of the same seed and epoch."""
 
 
 class Loss(NamedTuple):
@@ -94,7 +98,7 @@ class Classification:
         """Every shape once, in random order, in sets of the recipe's sizes."""
         recipe, seed = self.recipe, self.seed
         epochs = math.ceil(recipe.total_steps(self.steps_per_epoch) / self.steps_per_epoch)
-        between = bounds(recipe, epoch, epochs, self.train.size)
+        between = recipe.sizes(epoch, epochs, self.train.size)
         size = None if between is None else partial(drawn_size, between, seed, epoch)
         return batches(
             self.train, recipe.batch_size, seed=seed, epoch=epoch, augment=self.augment, size=size, mix=self.mix
@@ -144,6 +148,23 @@ class Classification:
     def fault(self) -> str:
         """The first shape that is not finite or far too large, in words; empty if there is none."""
         return first_fault(self.train)
+
+
+def drawn_size(between: SizeRange, seed: int, epoch: int, batch: int) -> int:
+    """Points of the sets of a batch: log-uniform between two bounds, both included, from (seed, epoch, batch) alone.
+
+    Sizes of 64 to 128 are as frequent as those of 512 to 1,024; uniform draws would take half as long again.
+    """
+    smallest, largest = between
+    share = np.random.default_rng((seed, epoch, _SIZES, batch)).random()
+    return min(largest, int(smallest * ((largest + 1) / smallest) ** share))
+
+
+def require_sizes(train: PointSets, recipe: Recipe) -> None:
+    """Raise a PointsetError if the recipe has more points than any shape."""
+    for name in ("train_points", "last_points"):
+        if (between := getattr(recipe, name)) is not None:
+            train.require(between[1], f"{name}={list(between)} of the recipe", f"--{name.replace('_', '-')} ...")
 
 
 def class_weights(wanted: str | None, train: PointSets) -> Float[Tensor, " classes"] | None:

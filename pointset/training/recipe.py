@@ -1,5 +1,6 @@
 """How a model is trained, as data. No torch is imported here, so that `pointset --help` answers at once."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -103,7 +104,7 @@ class Recipe(Checked):
             raise PointsetError(f"patience={self.patience} needs a validation split: set validation, such as 0.1")
         self._check_points()
         if self.precision == "auto":
-            from pointset.training.precision import WORTH, bfloat16_speed  # torch, which takes seconds to import
+            from pointset.training.devices import WORTH, bfloat16_speed  # torch, which takes seconds to import
 
             faster = bfloat16_speed(self.device) >= WORTH
             object.__setattr__(self, "precision", "bfloat16" if faster else "float32")
@@ -136,6 +137,55 @@ class Recipe(Checked):
     def total_steps(self, per_epoch: int) -> int:
         """Number of optimizer steps, with so many in an epoch."""
         return self.steps or max(self.epochs * per_epoch, self.least_steps or 0)
+
+    def sizes(self, epoch: int, epochs: int, size: int) -> SizeRange | None:
+        """The fewest and the most points of training sets in an epoch; None if the dataset decides.
+
+        They change from `train_points` to `last_points` by a constant factor per epoch.
+
+        Args:
+            epoch: number of the epoch, from 0.
+            epochs: number of all epochs.
+            size: points of an evaluated set, of which `points_share` is a share.
+        """
+        if self.train_points is not None or self.points_share is None:
+            return self._drawn_between(epoch, epochs)
+        points = max(1, round(self.points_share * size))
+        return points, points
+
+    def _drawn_between(self, epoch: int, epochs: int) -> SizeRange | None:
+        first, last = self.train_points, self.last_points
+        if first is None or last is None:
+            return first
+        passed = epoch / max(1, epochs - 1)
+        smallest, largest = (round(a * (b / a) ** passed) for a, b in zip(first, last, strict=True))
+        return smallest, largest
+
+    def _mean_sizes(self, epochs: int) -> list[float]:
+        """The mean number of points in each epoch; empty if the dataset decides."""
+        bounds = filter(None, (self._drawn_between(epoch, epochs) for epoch in range(epochs)))
+        return [(most - least) / math.log(most / least) if most > least else float(least) for least, most in bounds]
+
+    @property
+    def usual_size(self) -> SizeRange | None:
+        """The approximate mean number of points over a training, as both bounds: for timing an average step."""
+        means = self._mean_sizes(epochs=9)
+        mean = round(sum(means) / max(1, len(means)))
+        return (mean, mean) if means else None
+
+    def share_of_work(self, epochs: int) -> float:
+        """The share of the work of a training that its first epochs are, in [0, 1]: larger sets take longer."""
+        means = self._mean_sizes(self.epochs) or [1.0] * self.epochs
+        return sum(means[:epochs]) / sum(means)
+
+    @property
+    def sizes_in_words(self) -> str:
+        """The number of points of training sets as text; empty if it is that of evaluated sets."""
+        if self.train_points is None:
+            share = self.points_share or 1
+            return "" if share == 1 else f"{share:.3g} of the points"
+        words = [f"{fewest} to {most} points" for fewest, most in filter(None, (self.train_points, self.last_points))]
+        return ", at the end of ".join(words)
 
     @property
     def decay(self) -> float:

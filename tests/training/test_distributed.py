@@ -23,7 +23,7 @@ from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.training import distributed
 from pointset.training import loop as training
-from pointset.training.distributed import OneProcess, SeveralProcesses, join_processes, world_size
+from pointset.training.distributed import Processes, join_processes, world_size
 from pointset.training.loading import load_run
 from pointset.training.recipe import Recipe
 
@@ -38,7 +38,7 @@ WATCHED = Recipe(
     learning_rate=2e-2,
     validation=0.2,
     patience=2,
-    points=(8, 64),
+    train_points=(8, 64),
     average=0.7,
     augment=("scale", "cutmix-r"),
     device="cpu",
@@ -64,25 +64,25 @@ def small(name: str = "isab4-pma", **options: Any) -> nn.Module:
 class Recorded:
     """A record of each step of a training: rows, gradients, and the seed of dropout."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, kind: type[OneProcess]) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.rows: list[list[str]] = []
         self.gradients: list[list[torch.Tensor]] = []
         self.seeds: list[int] = []
-        share, sum_gradients = kind.share, kind.sum_gradients
+        share, sum_gradients = Processes.share, Processes.sum_gradients
 
-        def recorded_share(processes: OneProcess, batch: Batch) -> Batch:
+        def recorded_share(processes: Processes, batch: Batch) -> Batch:
             mine = share(processes, batch)
             both = zip(mine.points.numpy(), mine.labels.tolist(), strict=True)
             self.seeds.append(torch.initial_seed())
             self.rows.append([f"{hashlib.sha1(points.tobytes()).hexdigest()} {label}" for points, label in both])
             return mine
 
-        def recorded_sum(processes: OneProcess, model: nn.Module) -> None:
+        def recorded_sum(processes: Processes, model: nn.Module) -> None:
             sum_gradients(processes, model)
             self.gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
 
-        patch.setattr(kind, "share", recorded_share)
-        patch.setattr(kind, "sum_gradients", recorded_sum)
+        patch.setattr(Processes, "share", recorded_share)
+        patch.setattr(Processes, "sum_gradients", recorded_sum)
 
 
 def outcome(fitted: training.Fitted) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def main(clouds: str, out: str) -> None:
     found: dict[str, Any] = {}
     for name in ("rff-max", "isab4-pma"):
         with pytest.MonkeyPatch.context() as patch:
-            recorded = Recorded(patch, SeveralProcesses)
+            recorded = Recorded(patch)
             fitted = training.fit(small(name, dropout=0.0), train, ODD)
         found[name] = {**outcome(fitted), **vars(recorded)}
     found["whole"] = outcome(training.fit(small(), train, WATCHED, run=folder / "whole"))
@@ -172,7 +172,7 @@ def two(ran) -> list[dict[str, Any]]:
 def alone(request, train) -> tuple[str, Recorded, training.Fitted]:
     """The same training in this process: the name of the model, the record, and the result."""
     with pytest.MonkeyPatch.context() as patch:
-        recorded = Recorded(patch, OneProcess)
+        recorded = Recorded(patch)
         return request.param, recorded, training.fit(small(request.param, dropout=0.0), train, ODD)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import pointset
 from pointset.cli import main
-from pointset.training.events import FILES, EventLog
+from pointset.training.history import FILES, EventLog
 from pointset.training.loop import Training
 
 

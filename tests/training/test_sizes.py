@@ -15,9 +15,8 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import Pool
 from pointset.errors import PointsetError
 from pointset.tasks.experiments import read_experiment
-from pointset.training.objectives import Classification
+from pointset.training.objectives import Classification, drawn_size
 from pointset.training.recipe import Recipe
-from pointset.training.sizes import bounds, drawn_size, share_of_work, usual_size
 
 
 @pytest.fixture(scope="module")
@@ -78,15 +77,15 @@ def test_sizes_change_neither_the_order_of_the_shapes_nor_the_batches_of_other_r
 @pytest.mark.parametrize("epochs", [1, 2, 5])
 def test_the_bounds_move_by_equal_factors_from_the_first_epoch_to_the_last(epochs, train):
     recipe = Recipe(epochs=epochs, train_points=(2, 4), last_points=(32, 64))
-    found = [bounds(recipe, epoch, epochs, 100) for epoch in range(epochs)]
+    found = [recipe.sizes(epoch, epochs, 100) for epoch in range(epochs)]
     assert found == {1: [(2, 4)], 2: [(2, 4), (32, 64)], 5: [(2, 4), (4, 8), (8, 16), (16, 32), (32, 64)]}[epochs]
 
 
 def test_a_share_is_of_the_points_of_an_evaluated_set(train):
     assert set(sizes_of(train, Recipe(batch_size=10, points_share=0.375), 0)) == {12}
-    assert bounds(Recipe(points_share=0.001), 0, 1, 32) == (1, 1)
-    assert bounds(Recipe(points_share=1), 0, 1, 32) == (32, 32)
-    assert bounds(Recipe(points_share=0.5, train_points=(3, 9)), 0, 1, 32) == (3, 9)
+    assert Recipe(points_share=0.001).sizes(0, 1, 32) == (1, 1)
+    assert Recipe(points_share=1).sizes(0, 1, 32) == (32, 32)
+    assert Recipe(points_share=0.5, train_points=(3, 9)).sizes(0, 1, 32) == (3, 9)
     model = Seen()
     pointset.fit(model, train, Recipe(epochs=1, points_share=0.5, validation=0.2), progress=False)
     assert (set(model.trained), set(model.evaluated)) == ({16}, {32})
@@ -181,16 +180,16 @@ def test_sizes_in_a_file_appear_in_the_caption_and_the_estimate(tmp_path, clouds
 
 
 def test_epochs_with_larger_sets_are_more_of_the_work():
-    assert [share_of_work(Recipe(epochs=4), epochs) for epochs in range(6)] == [0, 0.25, 0.5, 0.75, 1, 1]
-    assert share_of_work(Recipe(epochs=4, train_points=(8, 32)), 1) == pytest.approx(0.25)
+    assert [Recipe(epochs=4).share_of_work(epochs) for epochs in range(6)] == [0, 0.25, 0.5, 0.75, 1, 1]
+    assert Recipe(epochs=4, train_points=(8, 32)).share_of_work(1) == pytest.approx(0.25)
     growing = Recipe(epochs=3, train_points=(10, 10), last_points=(40, 40))  # 10, 20 and 40 points
-    assert [share_of_work(growing, epochs) for epochs in range(4)] == pytest.approx([0, 1 / 7, 3 / 7, 1])
+    assert [growing.share_of_work(epochs) for epochs in range(4)] == pytest.approx([0, 1 / 7, 3 / 7, 1])
 
 
 def test_the_usual_size_is_the_mean_of_the_draws():
-    assert usual_size(Recipe()) is None
-    assert usual_size(Recipe(train_points=(50, 50))) == (50, 50)
+    assert Recipe().usual_size is None
+    assert Recipe(train_points=(50, 50)).usual_size == (50, 50)
     drawn = np.mean([drawn_size((64, 1024), 0, 0, batch) for batch in range(5000)])
-    mean, _ = usual_size(Recipe(train_points=(64, 1024)))
+    mean, _ = Recipe(train_points=(64, 1024)).usual_size
     assert mean == pytest.approx(drawn, rel=0.03)
-    assert mean < usual_size(Recipe(train_points=(64, 1024), last_points=(1024, 1024)))[0] < 1024
+    assert mean < Recipe(train_points=(64, 1024), last_points=(1024, 1024)).usual_size[0] < 1024

@@ -41,10 +41,10 @@ from pointset.tasks.classification.predictions import (
     save_predictions,
     write_robustness,
 )
+from pointset.tasks.classification.reuse import any_size, reuse
 from pointset.training.loop import Fitted, fit
+from pointset.training.objectives import require_sizes
 from pointset.training.recipe import Recipe
-from pointset.training.resume import any_size, reuse
-from pointset.training.sizes import require_sizes, sizes_in_words
 from pointset.zoo.models import create_model, create_pretrained
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
@@ -249,7 +249,7 @@ class Classification(Task):
         """Epochs or steps, and the set sizes in training if they differ from the tested size; for titles."""
         length = f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
         length += f", at least {recipe.least_steps} steps," if recipe.least_steps else ""
-        sizes = sizes_in_words(recipe)
+        sizes = recipe.sizes_in_words
         return f"{length} of {sizes}" if sizes else length
 
     def taken(self, recipe: Recipe) -> str:
