@@ -5,10 +5,8 @@ few batches per worker are in progress or waiting, so memory does not grow with 
 """
 
 import dataclasses
-import functools
-import itertools
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +30,8 @@ BATCH = {"fps": 1, "poisson": 1}
 MANY = 16
 IDLE_SECONDS = 20
 """Idle worker processes end after this time."""
-WAITING = 4
-"""Batches per worker that may be in progress or waiting to be written."""
+ROUND = 32
+"""Batches per worker that are given out at once, so that few results wait to be written."""
 
 
 Job = tuple[int, ShapeFile]
@@ -117,11 +115,11 @@ def _count_cores(workers: Workers) -> int:
 
 
 def _make_in_processes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Iterator[Result]:
-    from joblib import Parallel
+    from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     size = BATCH.get(sampling.sampler, MANY)
-    batches = iter([jobs[start : start + size] for start in range(0, len(jobs), size)])
+    batches = [jobs[start : start + size] for start in range(0, len(jobs), size)]
     try:
         # Ray's backend can return only lists.
         return_as = "list" if workers.backend == "ray" else "generator_unordered"
@@ -129,34 +127,14 @@ def _make_in_processes(jobs: Sequence[Job], sampling: Sampling, workers: Workers
             joblib_backend(workers, _count_cores(workers), idle_worker_timeout=IDLE_SECONDS),
             Parallel(return_as=return_as, batch_size=1, pre_dispatch="2*n_jobs") as parallel,
         ):
-            task = functools.partial(_make_batch, sampling=sampling)
-            give = functools.partial(hand_over, parallel, workers=workers)
-            yield from in_rounds(give, batches, task, limit=WAITING * parallel._effective_n_jobs())
+            length = ROUND * parallel._effective_n_jobs()
+            for start in range(0, len(batches), length):
+                tasks = [delayed(_make_batch)(batch, sampling) for batch in batches[start : start + length]]
+                with closed(hand_over(parallel, tasks, workers)) as finished:
+                    for results in finished:
+                        yield from results
     except BrokenProcessPool as error:
         raise PointsetError(
             "a worker process was stopped, most often because memory ran out: run again with fewer workers; finished "
             "shapes are kept"
         ) from error
-
-
-def in_rounds(parallel: Any, batches: Iterator[Any], task: Callable[[Any], list[Any]], limit: int) -> Iterator[Any]:
-    """Run batches in rounds that end when `limit` results are waiting, which joblib itself does not limit."""
-    from joblib import delayed
-
-    taken = given = 0
-
-    def supply() -> Iterator[Any]:
-        nonlocal given
-        while given - taken < limit and (batch := next(batches, None)):
-            given += 1
-            yield delayed(task)(batch)
-
-    while True:
-        first = next(batches, None)
-        if first is None:
-            return
-        batches = itertools.chain([first], batches)
-        with closed(parallel(supply())) as finished:
-            for results in finished:
-                yield from results
-                taken += 1
