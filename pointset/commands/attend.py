@@ -101,7 +101,7 @@ def attend(
         _check_live(output, {"--layer": layer, "--head": head, "--query": query}, points)
     draw = _writer(output)  # before the imports, which take seconds
     from pointset.data.loading import load_shape_like
-    from pointset.data.readers.paths import require_shape_file
+    from pointset.data.readers.formats import require_shape_file
     from pointset.explain.maps import attention_maps
     from pointset.viz import Camera
 

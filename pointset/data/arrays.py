@@ -15,8 +15,7 @@ from pointset.data.in_memory import as_array, ragged_pool, try_all, usable_cloud
 from pointset.data.options import NORMALS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
-from pointset.data.readers.clouds import Cloud
-from pointset.data.readers.columns import looks_transposed
+from pointset.data.readers.clouds import Cloud, looks_transposed
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, described, quoted
 

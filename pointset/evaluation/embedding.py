@@ -18,7 +18,7 @@ from pointset.data.axes import UsualUp
 from pointset.data.catalogue.folders import LooseShape
 from pointset.data.loading import load_shape_like
 from pointset.data.point_sets import PointSets
-from pointset.data.readers.paths import require_shape_file
+from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError
 from pointset.evaluation.files import Failure
 from pointset.runs.atomic import check_place, write_for_user

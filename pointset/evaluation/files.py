@@ -17,7 +17,7 @@ from pointset.data.isolated import kept_points
 from pointset.data.loading import file_up, is_cloud_file, load_shape_like, normalization_elsewhere
 from pointset.data.normalize import normalize_chunks
 from pointset.data.readers.clouds import extent_fault
-from pointset.data.readers.paths import require_shape_file
+from pointset.data.readers.formats import require_shape_file
 from pointset.data.readers.scans import open_scan
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.novelty import Detector

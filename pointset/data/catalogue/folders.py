@@ -12,7 +12,6 @@ from pointset.data.readers.formats import (
     NOTE_SUFFIXES,
     Kind,
     has_faces,
-    kind_of_files,
     suffix_of,
 )
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
@@ -86,7 +85,7 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
             split has no shape; the message says what was found.
     """
     tree = scan_folder(folder)
-    kind = kind_of_files(folder, [tree.files])
+    kind = _kind_of_files(folder, tree.files)
     layout = _layout(tree)
     if layout == "class/file":
         rule, shapes = f"a fifth of each class is test, by a hash of its names and seed {seed}", _by_rule(tree, seed)
@@ -109,6 +108,25 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     warn_of_skipped(tree)
     by_split = {name: frozenset(found) for name, found in present.items()}
     return Listing([shape for shape in listed if shape.split == split], classes, kind, by_split, rule)
+
+
+def _kind_of_files(folder: Path, files: dict[str, Path]) -> Kind:
+    """The kind of all files, by name; if all are .ply, the first decides. Text files beside meshes are removed."""
+    first: dict[str, Path] = {}
+    for name, path in files.items():
+        first.setdefault(suffix_of(name), path)
+    meshes = [path for suffix, path in first.items() if suffix not in CLOUD_SUFFIXES]
+    clouds = [path for suffix, path in first.items() if suffix not in MESH_SUFFIXES | NOTE_SUFFIXES]
+    if not meshes and ".ply" in first and has_faces(first[".ply"]):
+        meshes = [first[".ply"]]
+    if meshes and clouds:
+        found = " beside ".join(path.relative_to(folder).as_posix() for path in (meshes[0], clouds[0]))
+        raise PointsetError(f"{folder} mixes meshes and point clouds: found {found}; keep them in two folders")
+    if not meshes:
+        return "clouds" if first else "meshes"
+    for name in [name for name in files if suffix_of(name) in NOTE_SUFFIXES]:
+        del files[name]
+    return "meshes"
 
 
 def split_called(name: str) -> str:

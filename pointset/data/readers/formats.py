@@ -1,22 +1,28 @@
-"""Distinguish files with meshes, files with point clouds, and other files, by name and, for .ply, by header."""
+"""Tell files with meshes, with point clouds and others apart, and check them before they are opened.
+
+A pipe or a device may never end, and a huge file does not fit into memory.
+"""
 
 import re
-from collections.abc import Iterable, Mapping
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from pointset.errors import PointsetError
+from pointset.errors import REPEATED, PointsetError, one_line
 
 Kind = Literal["meshes", "clouds"]
 
-TRIMESH_SUFFIXES = frozenset({".stl", ".glb", ".gltf", ".3mf", ".dae"})
-"""Formats that trimesh reads; a further one of its formats needs no more than its suffix here."""
-MESH_SUFFIXES = TRIMESH_SUFFIXES | {".off", ".obj", ".ply"}
+MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf", ".3mf", ".dae"})
+"""Those without a reader here are read by trimesh; a further one of its formats needs no more than its suffix here."""
 NOTE_SUFFIXES = frozenset({".txt", ".csv", ".tsv"})
 """Suffixes of points as text that notes and tables have, too."""
 CLOUD_SUFFIXES = NOTE_SUFFIXES | {".npy", ".npz", ".ply", ".pcd", ".xyz", ".asc", ".pts", ".xyzn", ".xyzrgb"}
 UNREAD_SUFFIXES = frozenset({".3ds", ".e57", ".fbx", ".las", ".laz", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
 """Suffixes of unsupported shape formats."""
+MOST_BYTES = 4 << 30
+"""Most bytes of a file that is read as a whole."""
 PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
@@ -45,38 +51,6 @@ def suffix_of(name: str) -> str:
     return dot + last.lower() if stem else ""
 
 
-def kind_of_files(folder: Path, listings: Iterable[dict[str, Path]]) -> Kind:
-    """Determine whether a dataset holds meshes or clouds; if all files are .ply, the first one decides.
-
-    Args:
-        folder: folder of the dataset, for the message.
-        listings: the files of each folder, by name; in a dataset of meshes, text files are removed as notes.
-
-    Raises:
-        PointsetError: there are both meshes and clouds.
-    """
-    listings = list(listings)
-    first = _first_of_each_suffix(listings)
-    meshes = [path for suffix, path in first.items() if suffix not in CLOUD_SUFFIXES]
-    clouds = [path for suffix, path in first.items() if suffix not in MESH_SUFFIXES | NOTE_SUFFIXES]
-    if not meshes and ".ply" in first and has_faces(first[".ply"]):
-        meshes = [first[".ply"]]
-    if meshes and clouds:
-        raise mixed(folder, meshes[0], clouds[0])
-    if not meshes:
-        return "clouds" if first else "meshes"
-    for files in listings:
-        for name in [name for name in files if suffix_of(name) in NOTE_SUFFIXES]:
-            del files[name]
-    return "meshes"
-
-
-def mixed(folder: Path, mesh: Path, cloud: Path) -> PointsetError:
-    """The error for a dataset with both meshes and clouds."""
-    found = f"{mesh.relative_to(folder).as_posix()} beside {cloud.relative_to(folder).as_posix()}"
-    return PointsetError(f"{folder} mixes meshes and point clouds: found {found}; keep them in two folders")
-
-
 def has_faces(path: Path) -> bool:
     """True if a PLY file's header announces faces or triangle strips; False if it cannot be read."""
     try:
@@ -89,9 +63,76 @@ def has_faces(path: Path) -> bool:
     return any(line[:1] in ([b"face"], [b"tristrips"]) and line[1:2] != [b"0"] for line in announced)
 
 
-def _first_of_each_suffix(listings: Iterable[Mapping[str, Path]]) -> dict[str, Path]:
-    first: dict[str, Path] = {}
-    for files in listings:
-        for name, path in files.items():
-            first.setdefault(suffix_of(name), path)
-    return first
+def path_fault(path: Path, most: int | None = None) -> str:
+    """The reason why a path cannot be read as a file, whatever its suffix; "" if it can.
+
+    Args:
+        path: the path.
+        most: most bytes of the file; None means any size.
+    """
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        return "there is no such file or folder: check its spelling"
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    except ValueError as error:  # a name with a zero byte
+        return f"cannot be read: {error}"
+    if stat.S_ISDIR(facts.st_mode):
+        return "is a folder, but a file is read: give a file in it"
+    if not stat.S_ISREG(facts.st_mode):
+        return "is a pipe or a device, but a regular file is read: save its content to a file first"
+    if most is not None and facts.st_size > most:
+        return f"has {facts.st_size:,} bytes, more than the {most:,} that are read as a whole"
+    return ""
+
+
+def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Read a file as a whole.
+
+    Raises:
+        PointsetError: the path is not a regular file of at most `most` bytes, or cannot be read; the message names it.
+    """
+    if fault := path_fault(path, most):
+        raise PointsetError(f"{path}: {fault}")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PointsetError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise PointsetError(f"{path}: does not fit into memory") from error
+
+
+def require_shape_file(path: Path) -> None:
+    """Require a file with the suffix of a mesh or a point cloud.
+
+    Raises:
+        PointsetError: there is no such file, it is a folder, a pipe or a device, or its suffix is another.
+    """
+    if fault := path_fault(path):
+        raise PointsetError(f"{path}: {fault}")
+    if path.suffix.lower() not in MESH_SUFFIXES | CLOUD_SUFFIXES:
+        meshes, clouds = (", ".join(sorted(suffixes)) for suffixes in (MESH_SUFFIXES, CLOUD_SUFFIXES))
+        raise PointsetError(
+            f"{path}: a mesh's file ends in one of {meshes}, and a point cloud's in one of {clouds}, not in "
+            f"{path.suffix or 'no suffix'!r}"
+        )
+
+
+@contextmanager
+def naming(path: Path, kind: type[PointsetError]) -> Iterator[None]:
+    """Convert errors to those of one kind, that begin with the file's name; libraries raise any kind for damage."""
+    try:
+        yield
+    except PointsetError as error:
+        message = str(error)
+        if not message.startswith(str(path)):
+            message = f"{path}{',' if message.startswith('line ') else ':'} {message}"
+        raise kind(message) from error
+    except OSError as error:
+        raise kind(f"{path}: cannot be read: {error.strerror or one_line(error, REPEATED)}") from error
+    except MemoryError as error:
+        raise kind(f"{path}: does not fit into memory") from error
+    except Exception as error:
+        reason = one_line(error, REPEATED) or type(error).__name__
+        raise kind(f"{path}: is damaged, or not a {path.suffix} file ({reason}): restore it from a copy") from error

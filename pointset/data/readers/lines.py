@@ -1,20 +1,25 @@
-"""Lines of text with numbers: find their words and parse them by numpy, and name the first line that is wrong."""
+"""Lines of text with numbers, parsed by numpy, which name the first line that is wrong; and headers of PLY and PCD."""
 
 import io
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from pathlib import Path
 
 import numpy as np
 
+from pointset.data.readers.formats import read_regular
 from pointset.data.readers.meshes import MeshError
-from pointset.errors import quoted
+from pointset.errors import PointsetError, quoted
 
 BLANKS = b" \t\n\v"
 _NUMBERS = BLANKS + b"0123456789+-.eEnNaAiIfFtTyY"
 _COMMENT = re.compile(rb"#[^\n]*")
 _EXCERPT = 40
+_WHOLE = re.compile(r"\+?[0-9]{1,18}")
+MOST_BYTES = 1 << 20
+"""Most bytes of the header of a PLY or PCD file."""
 
 
 def plain_text(content: bytes) -> bytes:
@@ -36,6 +41,13 @@ def number_table(block: bytes, columns: Sequence[int] | None = None) -> np.ndarr
         return None
     try:
         return np.loadtxt(io.BytesIO(block), np.float64, comments=None, ndmin=2, usecols=columns)
+    except ValueError:
+        return None
+
+
+def _flat_numbers(block: bytes) -> np.ndarray | None:
+    try:
+        return None if block.translate(None, _NUMBERS) else np.array(block.split(), np.float64)
     except ValueError:
         return None
 
@@ -97,13 +109,19 @@ class Lines:
         return np.diff(np.searchsorted(words, starts), append=len(words))
 
     def table(self, columns: Sequence[int]) -> np.ndarray:
-        """The numbers float64 [lines, columns]."""
-        table = number_table(self.block, columns) if len(self) else np.empty((0, len(columns)))
-        if table is None:
-            lines = range(len(self))
-            wrong = bisect_left(lines, True, key=lambda line: number_table(self[: line + 1].block, columns) is None)
+        """The numbers float64 [lines, columns] in some columns."""
+        return self._parsed(lambda block: number_table(block, columns)) if len(self) else np.empty((0, len(columns)))
+
+    def numbers(self) -> np.ndarray:
+        """All numbers float64 [sum of widths], line after line."""
+        return self._parsed(_flat_numbers)
+
+    def _parsed(self, parse: Callable[[bytes], np.ndarray | None]) -> np.ndarray:
+        numbers = parse(self.block)
+        if numbers is None:
+            wrong = bisect_left(range(len(self)), True, key=lambda line: parse(self[: line + 1].block) is None)
             raise self.error(wrong, "expected only numbers")
-        return table
+        return numbers
 
     def require(self, right: np.ndarray, expected: str) -> None:
         """Raise a MeshError for the first line that is not right [lines]."""
@@ -126,3 +144,32 @@ def error_at(text: bytes, offset: int, name: str, expected: str) -> MeshError:
     number = 1 + sum(text.count(end, 0, offset) for end in (b"\n", b"\v"))
     found = quoted(line.decode("latin-1"), _EXCERPT) if line else "the end of the file"
     return MeshError(f"{name}, line {number}: {expected}, found {found}")
+
+
+def read_header(path: Path, last: str) -> tuple[list[list[str]], int]:
+    """The words of each line up to the one that begins with `last`, and the offset of what follows.
+
+    Raises:
+        PointsetError: there is no such line.
+    """
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES)
+    first = re.search(rb"\r?\n|\r", content)
+    line_end = rb"\r" if first and first[0] == b"\r" else rb"\r?\n"  # a \r may stand in a comment, or begin numbers
+    end = re.search(rb"(?:\A|[\r\n])[ \t]*" + last.encode() + rb"(?:[ \t][^\r\n]*)?" + line_end, content)
+    if end is None:
+        raise PointsetError(f"expected a header that ends with {last}: it is another kind of file, or cut off")
+    lines = re.split(line_end, content[: end.end()])
+    return [words for line in lines if (words := line.decode("latin-1").split())], end.end()
+
+
+def lines_after(path: Path, offset: int) -> Lines:
+    """The lines of text after a header."""
+    content = read_regular(path)
+    header = plain_text(content[:offset])
+    return Lines(header + plain_text(content[offset:]), str(path), len(header))
+
+
+def whole_number(word: str) -> int:
+    """A count in a header; -1 if the word is no whole number from 0 on."""
+    return int(word) if _WHOLE.fullmatch(word) else -1

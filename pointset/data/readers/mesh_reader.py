@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from pointset.data.readers.formats import MESH_SUFFIXES, TRIMESH_SUFFIXES
+from pointset.data.readers.formats import MESH_SUFFIXES, naming, path_fault, read_regular
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.data.readers.obj import parse_obj
 from pointset.data.readers.off import parse_off
-from pointset.data.readers.paths import naming, path_fault, read_regular
 from pointset.data.readers.ply import parse_ply
+from pointset.data.readers.stl import parse_stl
 from pointset.data.readers.trimesh_meshes import parse_with_trimesh
 
 
@@ -41,11 +41,17 @@ def read_mesh(path: str | Path) -> Mesh:
         if suffix not in MESH_SUFFIXES:
             known = ", ".join(sorted(MESH_SUFFIXES))
             raise MeshError(f"a mesh file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
-        if suffix in TRIMESH_SUFFIXES:
-            return parse_with_trimesh(path)
         if suffix == ".ply":
             return parse_ply(path)
         content = read_regular(path)
         if not content.strip():
             raise MeshError("expected a mesh, found an empty file")
-        return {".off": parse_off, ".obj": parse_obj}[suffix](content, str(path))
+        match suffix:
+            case ".off":
+                return parse_off(content, str(path))
+            case ".obj":
+                return parse_obj(content, str(path))
+            case ".stl":
+                return parse_stl(content, str(path))
+            case _:
+                return parse_with_trimesh(content, path)

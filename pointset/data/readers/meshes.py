@@ -1,10 +1,18 @@
-"""A triangle mesh as two arrays."""
+"""A triangle mesh as two arrays, and polygons cut into triangles.
+
+A polygon becomes a fan or, where that would leave the polygon, ears clipped by mapbox-earcut (D. Eberly, "Triangulation
+by Ear Clipping", 2002).
+"""
 
 from dataclasses import dataclass
 
+import mapbox_earcut
 import numpy as np
 
 from pointset.errors import PointsetError
+
+TOLERANCE = 1e-6
+"""Tolerated displacement of a corner, relative to the polygon's size: the rounding of files with six digits."""
 
 
 class MeshError(PointsetError, ValueError):
@@ -57,3 +65,150 @@ class Mesh:
             raise MeshError(f"face {row} is {faces[row].tolist()}, but vertices run from 0 to {len(vertices) - 1}")
         object.__setattr__(self, "vertices", vertices)
         object.__setattr__(self, "faces", faces)
+
+
+def cut_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Triangulate polygons, in the order of the polygons.
+
+    (a, b, c, d) becomes (a, b, c) and (c, d, a); longer polygons are cut as by `cut_fans`. If all polygons have four
+    corners, all first halves come before all second halves. This order must not change: the points drawn from a seed
+    depend on it, and pools of earlier versions have it.
+
+    Args:
+        vertices: floats [V, 3], in any unit.
+        corners: int64 [sum of sizes], vertex indices from 0 to V - 1, concatenated over polygons.
+        sizes: integers [polygons], numbers of corners, at least 3.
+
+    Returns:
+        int64 [sum of (sizes - 2), 3].
+    """
+    triangles = cut_fans(vertices, corners, sizes)
+    ends = np.cumsum(sizes - 2)[sizes == 4]
+    triangles[ends - 1] = np.roll(triangles[ends - 1], -1, axis=1)
+    return np.concatenate([triangles[::2], triangles[1::2]]) if (sizes == 4).all() else triangles
+
+
+def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Cut polygons into fans of triangles from their first corner, in the order of the polygons.
+
+    Concave polygons for which a fan is wrong are cut by ear clipping. If that fails, as for polygons that cross
+    themselves, the fan is kept. If it would lose a corner, as for polygons that are not flat and fold in the plane of
+    their normal, the fan of the smallest area is taken from any corner: it uses all of them.
+
+    Args:
+        vertices, corners, sizes: as for `cut_polygons`.
+
+    Returns:
+        int64 [sum of (sizes - 2), 3].
+    """
+    if (sizes == 3).all():
+        return corners.reshape(-1, 3)
+    counts = sizes - 2
+    polygon = np.repeat(np.arange(len(sizes)), counts)
+    starts = np.cumsum(counts) - counts
+    step = np.arange(len(polygon)) - starts[polygon]
+    firsts = np.cumsum(sizes) - sizes
+    first = firsts[polygon]
+    triangles: np.ndarray = corners[np.stack([first, first + step + 1, first + step + 2], axis=1)]
+    for index in find_folded(vertices[triangles], counts).tolist():
+        own = corners[firsts[index] : firsts[index] + sizes[index]]
+        cut = cut_concave(vertices[own])
+        if cut is not None:
+            triangles[starts[index] : starts[index] + counts[index]] = own[cut]
+    return triangles
+
+
+def find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Find the polygons whose fan has a triangle of the opposite orientation, with respect to Newell's normal.
+
+    Such a triangle lies outside its polygon. Convex polygons have none, nor have other polygons that are completely
+    visible from their first corner.
+
+    Args:
+        fans: floats [triangles, 3, 3], corners of the triangles, concatenated over polygons; the first corner of each
+            triangle is the polygon's first.
+        counts: integers [polygons], numbers of triangles, at least 1.
+
+    Returns:
+        int64 [k], indices of the polygons found. Polygons without a normal are never found.
+    """
+    starts = np.cumsum(counts) - counts
+    own = np.repeat(np.arange(len(counts)), counts)
+    with np.errstate(all="ignore"):  # non-finite coordinates are refused later; a polygon of size 0 divides by 0
+        sides = fans[:, 1:] - fans[:, :1]
+        sides = sides / np.maximum.reduceat(np.abs(sides).max(axis=(1, 2)), starts)[own, None, None]
+        normals = np.cross(sides[:, 0], sides[:, 1])
+        turns = (normals * _unit(np.add.reduceat(normals, starts))[own]).sum(axis=1)
+        folded = turns < -TOLERANCE * np.linalg.norm(sides, axis=2).sum(axis=1)
+    return np.flatnonzero(np.logical_or.reduceat(folded, starts))
+
+
+def cut_concave(points: np.ndarray) -> np.ndarray | None:
+    """Triangulate a polygon in the plane of its normal.
+
+    Args:
+        points: floats [n, 3], corners of the polygon, not all at one place.
+
+    Returns:
+        int64 [n - 2, 3], indices into `points`, with the orientation of the polygon. Corners on a straight edge may be
+        left out; triangles without area then complete the number. All other corners are used. None if the polygon has
+        no normal, or if it crosses itself, so that the areas differ.
+    """
+    with np.errstate(all="ignore"):  # a polygon whose corners are on a line has no normal
+        flat = _flattened(points)
+    area = _doubled_areas(flat[None])[0]
+    if not np.isfinite(area):
+        return None
+    cut = mapbox_earcut.triangulate_float64(flat, np.array([len(flat)], np.uint32)).astype(np.int64).reshape(-1, 3)
+    areas = _doubled_areas(flat[cut])
+    cut[areas < 0] = cut[areas < 0, ::-1]
+    if not len(cut) or len(cut) > len(points) - 2 or abs(np.abs(areas).sum() - area) > TOLERANCE * area:
+        return None
+    if _loses_corner(points, cut):
+        return _smallest_fan(points)
+    return np.concatenate([cut, np.repeat(cut[-1:, :1], 3, axis=1).repeat(len(points) - 2 - len(cut), axis=0)])
+
+
+def _loses_corner(points: np.ndarray, cut: np.ndarray) -> bool:
+    """True if a corner [n, 3] without a triangle is not on the straight line between its neighbours that have one."""
+    used = np.unique(cut)
+    size = np.abs(points - points[0]).max()
+    for corner in np.setdiff1d(np.arange(len(points)), used):
+        following = np.searchsorted(used, corner)
+        before, after = points[used[following - 1]], points[used[following % len(used)]]
+        if np.linalg.norm(np.cross(after - before, points[corner] - before)) > TOLERANCE * size * (
+            np.linalg.norm(after - before) + TOLERANCE * size
+        ):
+            return True
+    return False
+
+
+def _smallest_fan(points: np.ndarray) -> np.ndarray:
+    """The fan [n - 2, 3] with the smallest area, from any corner of a polygon [n, 3]."""
+    steps = np.arange(len(points) - 2)
+    fan = np.stack([0 * steps, steps + 1, steps + 2], axis=1)
+    fans = [(fan + first) % len(points) for first in range(len(points))]
+    sides = [points[each][:, 1:] - points[each][:, :1] for each in fans]
+    areas = [np.linalg.norm(np.cross(side[:, 0], side[:, 1]), axis=1).sum() for side in sides]
+    return fans[int(np.argmin(areas))]
+
+
+def _flattened(points: np.ndarray) -> np.ndarray:
+    """The corners [n, 2] of a polygon [n, 3] in the plane orthogonal to its normal, in counterclockwise order."""
+    points = points - points[0]
+    points = points / np.abs(points).max()
+    normal = _unit(np.cross(points, np.roll(points, -1, axis=0)).sum(axis=0))
+    across = _unit(np.cross(normal, np.eye(3)[np.abs(normal).argmin()]))
+    return np.ascontiguousarray(points @ np.stack([across, np.cross(normal, across)], axis=1))
+
+
+def _doubled_areas(polygons: np.ndarray) -> np.ndarray:
+    """Twice the signed areas [m] of flat polygons [m, n, 2], positive if counterclockwise."""
+    x, y = polygons[..., 0], polygons[..., 1]
+    doubled: np.ndarray = (x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1)).sum(axis=1)
+    return doubled
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    unit: np.ndarray = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return unit

@@ -6,7 +6,7 @@ OBJ is text, with a keyword and its words on each line. Supported:
   numbers, or a mixture of 3 and 6;
 - `f` with three corners or more, each `a`, `a/b`, `a//c` or `a/b/c`. The first number is the vertex:
   positive numbers count all vertices of the file from 1, also those below the face; -1 is the last vertex above it;
-- polygons, which are triangulated (`pointset.data.readers.polygons`);
+- polygons, which are triangulated (`pointset.data.readers.meshes`);
 - blank lines, comments from `#` to the end of the line, any line ends, also none after the last line. A backslash at
   the end of a line joins the next one, except in comments and names, where it is a character of a path.
 
@@ -21,8 +21,7 @@ import warnings
 import numpy as np
 
 from pointset.data.readers.lines import BLANKS, Lines, number_table, plain_text
-from pointset.data.readers.meshes import Mesh, MeshError
-from pointset.data.readers.polygons import cut_polygons
+from pointset.data.readers.meshes import Mesh, MeshError, cut_polygons
 
 _NAMES = b"g o usemtl mtllib usemap maplib shadow_obj trace_obj".split()
 _CURVES = b"cstype deg bmat step parm curv curv2 sp end con ctech res".split()

@@ -8,7 +8,7 @@ OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex p
 - the prefixes ST, C, N and 4 in any order. The position comes first on a line; texture coordinates, colour and normal
   are ignored. With 4 the position is homogeneous: x, y and z are divided by w;
 - polygons, which are cut into a fan of triangles from their first vertex, or by ear clipping if they are concave
-  (`pointset.data.readers.polygons`), and 0, 1, 3 or 4 numbers of colour per face.
+  (`pointset.data.readers.meshes`), and 0, 1, 3 or 4 numbers of colour per face.
 
 Everything else is refused with its line, because a guess could silently give a wrong mesh: counts that do not match the
 lines, surplus or missing numbers, faces of one or two vertices (points and segments in OFF), binary and n-dimensional
@@ -22,8 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from pointset.data.readers.lines import BLANKS, Lines, error_at, number_table, plain_text
-from pointset.data.readers.meshes import Mesh, MeshError
-from pointset.data.readers.polygons import cut_fans
+from pointset.data.readers.meshes import Mesh, MeshError, cut_fans
 from pointset.runs.atomic import why_not
 
 _WORD = re.compile(rb"\s*((?:ST|C|N|4)*)OFF\s*")

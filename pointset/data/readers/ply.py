@@ -8,15 +8,14 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from pointset.data.readers.columns import AXES, Columns, usual_names
-from pointset.data.readers.headers import read_header, whole_number
-from pointset.data.readers.meshes import Mesh
-from pointset.data.readers.polygons import cut_polygons
-from pointset.data.readers.text import number_table
+from pointset.data.readers.clouds import AXES, Columns, usual_names
+from pointset.data.readers.formats import has_faces
+from pointset.data.readers.lines import Lines, lines_after, read_header, whole_number
+from pointset.data.readers.meshes import Mesh, cut_polygons
 from pointset.errors import PointsetError, quoted
 
 ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
@@ -28,28 +27,21 @@ CORNERS = ("vertex_indices", "vertex_index")
 
 @dataclass
 class Element:
-    """An element: entries with the same properties, whose names are mapped to a type, or to those of a list."""
+    """Entries with the same properties: a type by name, and for a list that of its length before it."""
 
     name: str
     count: int
-    properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def has_lists(self) -> bool:
-        """True if entries may differ in size."""
-        return any(len(types) > 1 for types in self.properties.values())
+    properties: dict[str, tuple[np.dtype, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class Lists:
+class Ragged(NamedTuple):
     """A list of numbers for each entry, laid end to end."""
 
     values: np.ndarray
     sizes: np.ndarray
 
 
-Read = dict[str, dict[str, Any]]
-"""Arrays [count] or `Lists` by element and property."""
+Properties = dict[str, np.ndarray | Ragged]
 
 
 def ply_columns(path: Path) -> Columns:
@@ -58,18 +50,14 @@ def ply_columns(path: Path) -> Columns:
     Raises:
         PointsetError: the file is not PLY, is cut off or too long, or is a mesh.
     """
-    order, elements, offset = _header(path)
-    if any(element.count and element.name in ("face", "tristrips") for element in elements):
-        raise PointsetError(
-            "is a mesh, among point clouds: keep meshes and clouds in two folders, or sample points on it"
-        )
-    vertices = _read(path, order, elements, offset).get("vertex", {})
+    if has_faces(path):
+        raise PointsetError("is a mesh, among point clouds: keep them in two folders, or sample points on it")
+    elements = read_elements(path, *_header(path))
+    vertices = elements.get("vertex")
     if not vertices:
-        raise PointsetError(f"expected points called vertex, found {quoted(', '.join(one.name for one in elements))}")
-    names = usual_names([*vertices])
-    return {
-        name: column for name, column in zip(names, vertices.values(), strict=True) if not isinstance(column, Lists)
-    }
+        raise PointsetError(f"expected points called vertex, found {quoted(', '.join(elements))}")
+    columns = dict(zip(usual_names([*vertices]), vertices.values(), strict=True))
+    return {name: column for name, column in columns.items() if not isinstance(column, Ragged)}
 
 
 def parse_ply(path: Path) -> Mesh:
@@ -78,192 +66,154 @@ def parse_ply(path: Path) -> Mesh:
     Raises:
         PointsetError: the file is not PLY, is cut off or too long, or has no faces.
     """
-    order, elements, offset = _header(path)
-    if any(element.count and element.name == "tristrips" for element in elements):
+    elements = read_elements(path, *_header(path))
+    if elements.get("tristrips"):
         raise PointsetError("has strips of triangles, which are not supported: save it with faces")
-    if not any(element.count and element.name == "face" for element in elements):
+    vertex, face = (elements.get(name, {}) for name in ("vertex", "face"))
+    if not face:
         raise PointsetError("expected a mesh, found no faces: a point cloud alone has none")
-    read = _read(path, order, elements, offset)
-    if not {*AXES} <= {*read.get("vertex", {})}:
-        raise PointsetError(f"expected x, y and z of every vertex, found {quoted(', '.join(read.get('vertex', {})))}")
-    vertices = np.stack([np.asarray(read["vertex"][axis], np.float64) for axis in AXES], axis=1)
-    lists = next((read["face"][name] for name in CORNERS if isinstance(read["face"].get(name), Lists)), None)
-    if lists is None:
-        raise PointsetError(
-            f"expected lists called vertex_indices of its faces, found {quoted(', '.join(read['face']))}"
-        )
-    corners, sizes = lists.values.astype(np.int64), lists.sizes
+    lists = next((face[name] for name in CORNERS if isinstance(face.get(name), Ragged)), None)
+    if lists is None or not {*AXES} <= {*vertex}:
+        names = quoted(", ".join([*vertex, *face]))
+        raise PointsetError(f"expected x, y and z of vertices and lists {CORNERS[0]} of faces, found {names}")
+    vertices = np.stack([np.asarray(vertex[axis], np.float64) for axis in AXES], axis=1)
+    corners, sizes = lists[0].astype(np.int64), lists[1]
     if len(corners) and (corners.min() < 0 or corners.max() >= len(vertices)):
         raise PointsetError(f"expected corners of faces from 0 to {len(vertices) - 1}, found {corners.max()}")
-    area = sizes >= 3
-    if not area.all():
-        warnings.warn(
-            f"{(~area).sum():,} of {len(sizes):,} faces have less than 3 corners and were left out", stacklevel=2
-        )
-        corners, sizes = corners[np.repeat(area, sizes)], sizes[area]
+    has_area = sizes >= 3
+    if not has_area.all():
+        left_out = f"{(~has_area).sum():,} of {len(sizes):,} faces have less than 3 corners and were left out"
+        warnings.warn(f"{path}: {left_out}", stacklevel=2)
+        corners, sizes = corners[np.repeat(has_area, sizes)], sizes[has_area]
     return Mesh(vertices, cut_polygons(vertices, corners, sizes))
 
 
 def _header(path: Path) -> tuple[str, list[Element], int]:
     """Byte order (empty for text), elements, and the offset of the data."""
-    header = read_header(path, "end_header")
-    words = [line for _, line in header.lines[1:] if line[0] not in ("comment", "obj_info")]
-    formats = [line for line in words if line[0] == "format"]
-    if header.first.strip() != b"ply" or len(formats) != 1 or len(formats[0]) != 3 or formats[0][1] not in ORDERS:
+    header, offset = read_header(path, "end_header")
+    words = [line for line in header[1:-1] if line[0] not in ("comment", "obj_info")]
+    orders = [ORDERS.get(line[1]) for line in words if line[0] == "format" and len(line) == 3]
+    if header[0] != ["ply"] or len(orders) != 1 or orders[0] is None:
         raise PointsetError("expected a PLY file, which begins with ply and its format")
     elements: list[Element] = []
-    for line in [line for line in words[:-1] if line[0] != "format"]:
+    for line in words:
         match line:
-            case ["element", name, count] if whole_number(count) is not None:
-                elements.append(Element(name, whole_number(count) or 0))
-            case ["property", "list", length, kind, name] if (
-                elements and TYPES.get(length, "f")[0] != "f" and kind in TYPES
-            ):
-                elements[-1].properties[name] = (TYPES[length], TYPES[kind])
-            case ["property", kind, name] if elements and kind in TYPES and name not in elements[-1].properties:
-                elements[-1].properties[name] = (TYPES[kind],)
+            case ["format", _, _]:
+                continue
+            case ["element", name, count] if whole_number(count) >= 0:
+                elements.append(Element(name, whole_number(count)))
+                continue
+            case ["property", "list", length, kind, name] if TYPES.get(length, "f")[0] != "f":
+                kinds = [length, kind]
+            case ["property", kind, name]:
+                kinds = [kind]
             case _:
-                raise PointsetError(f"expected a line of a PLY file's header, found {quoted(' '.join(line))}")
-    order = ORDERS[formats[0][1]]
-    return order, elements, header.start_of_numbers if order else header.text
+                kinds = []
+        if not kinds or not {*kinds} <= {*TYPES} or not elements or name in elements[-1].properties:
+            raise PointsetError(f"expected a line of a PLY file's header, found {quoted(' '.join(line))}")
+        elements[-1].properties[name] = tuple(np.dtype(orders[0] + TYPES[kind]) for kind in kinds)
+    return orders[0], elements, offset
 
 
-def _read(path: Path, order: str, elements: Sequence[Element], offset: int) -> Read:
-    read = _read_binary(path, order, elements, offset) if order else _read_text(path, elements, offset)
-    return {element.name: values for element, values in zip(elements, read, strict=True)}
+def read_elements(path: Path, order: str, elements: Sequence[Element], offset: int) -> dict[str, Properties]:
+    """The properties of each element, as text if there is no byte order; none of an element without entries.
 
-
-def _read_binary(path: Path, order: str, elements: Sequence[Element], offset: int) -> list[dict[str, Any]]:
-    size, read = path.stat().st_size, []
-    cut_off = PointsetError(f"has {size:,} bytes, fewer than its header says: it is cut off")
-    content = np.memmap(path, np.uint8, "r") if size else np.empty(0, np.uint8)
+    Raises:
+        PointsetError: the file does not have exactly the entries that the elements announce; zeros may follow.
+    """
+    read: dict[str, Properties] = {}
+    if not order:
+        lines, first = lines_after(path, offset), 0
+        expected = sum(element.count for element in elements)
+        if len(lines) != expected:
+            found = f"has {len(lines):,} lines after its header, which says {expected:,}"
+            raise PointsetError(f"{found}: it is cut off or damaged")
+        for element in elements:
+            read[element.name] = _read_text(lines[first : first + element.count], element) if element.count else {}
+            first += element.count
+        return read
+    content = np.memmap(path, np.uint8, "r")
     for element in elements:
-        record = _uniform_record(element, order, content[offset:])
-        entries = None
-        if record is not None:
-            end = offset + element.count * record.itemsize
-            entries = content[offset:end].view(record) if end <= size else None
-        if entries is not None and _is_uniform(entries, element):
-            read.append(_columns_of(entries, element))
-        elif not element.has_lists:
-            raise cut_off
-        else:
-            values, end = _read_entries(content, offset, element, order)
-            if end > size:
-                raise cut_off
-            read.append(values)
-        offset = end
+        read[element.name], offset = _read_binary(content, offset, element) if element.count else ({}, offset)
     if content[offset:].any():
-        raise PointsetError(f"has {size:,} bytes, {size - offset:,} more than its header says: it is damaged")
+        raise PointsetError(f"has {len(content) - offset:,} bytes more than its header says: it is damaged")
     return read
 
 
-def _uniform_record(element: Element, order: str, content: np.ndarray) -> np.dtype | None:
-    """The type of an entry if all lists are as long as those of the first entry."""
-    fields: list[Any] = []
-    for name, types in element.properties.items():
-        kinds = [np.dtype(order + kind) for kind in types]
-        if len(kinds) > 1:
-            start = np.dtype(fields).itemsize
-            length = content[start : start + kinds[0].itemsize]
-            if len(length) < kinds[0].itemsize or int(length.view(kinds[0])[0]) > len(content):
-                return None
-            fields.append((f"{name} length", kinds[0]))
-            fields.append((name, kinds[1], (int(length.view(kinds[0])[0]),)))
+def _read_binary(content: np.ndarray, offset: int, element: Element) -> tuple[Properties, int]:
+    """The properties of at least one entry, and the offset of what follows."""
+    fields: list[tuple] = []
+    widths: dict[str, int] = {}
+    for name, (*length, kind) in element.properties.items():
+        if length:
+            start = offset + np.dtype(fields).itemsize
+            first = content[start : start + length[0].itemsize].tobytes()
+            widths[name] = min(int.from_bytes(first, _order(length[0])), len(content))
+            fields += [(f"{name} length", length[0]), (name, kind, (widths[name],))]
         else:
-            fields.append((name, kinds[0]))
-    return np.dtype(fields)
+            fields.append((name, kind))
+    record = np.dtype(fields)
+    end = offset + element.count * record.itemsize
+    entries = content[offset:end].view(record) if end <= len(content) else None
+    if entries is None and not widths:
+        raise PointsetError(f"has {len(content):,} bytes, fewer than its header says: it is cut off")
+    # Lists are as long as that of the first entry in most files.
+    if entries is None or any((entries[f"{name} length"] != width).any() for name, width in widths.items()):
+        return _read_entries(content, offset, element)
+    read: Properties = {name: entries[name] for name in element.properties}
+    for name, width in widths.items():
+        read[name] = Ragged(entries[name].ravel(), np.full(len(entries), width))
+    return read, end
 
 
-def _is_uniform(entries: np.ndarray, element: Element) -> bool:
-    lengths = [name for name, types in element.properties.items() if len(types) > 1]
-    return all((entries[f"{name} length"] == entries.dtype[name].shape[0]).all() for name in lengths)
-
-
-def _columns_of(entries: np.ndarray, element: Element) -> dict[str, Any]:
-    return {
-        name: entries[name]
-        if len(types) == 1
-        else Lists(entries[name].ravel(), np.full(len(entries), entries[name].shape[1]))
-        for name, types in element.properties.items()
-    }
-
-
-def _read_entries(content: np.ndarray, offset: int, element: Element, order: str) -> tuple[dict[str, Any], int]:
-    """Entry by entry; the second result is the offset after the last, beyond the file if that is cut off."""
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in element.properties}
+def _read_entries(content: np.ndarray, offset: int, element: Element) -> tuple[Properties, int]:
+    """As `_read_binary`, entry by entry, for lists that differ in size."""
     raw = content.tobytes()
+    places: dict[str, tuple[list[int], list[int]]] = {name: ([], []) for name in element.properties}
     for _ in range(element.count):
-        for name, types in element.properties.items():
-            kinds, count = [np.dtype(order + kind) for kind in types], 1
-            if len(kinds) > 1 and offset + kinds[0].itemsize <= len(raw):
-                count = int(np.frombuffer(raw, kinds[0], 1, offset)[0])
-                offset += kinds[0].itemsize
-            end = offset + count * kinds[-1].itemsize
-            if end > len(raw) or count < 0:
-                return {}, len(raw) + 1
-            parts[name].append(np.frombuffer(raw, kinds[-1], count, offset))
-            offset = end
-    return {name: _joined(arrays, len(element.properties[name]) > 1) for name, arrays in parts.items()}, offset
+        for name, (*length, kind) in element.properties.items():
+            size = 1
+            if length:
+                start, offset = offset, offset + length[0].itemsize
+                size = int.from_bytes(raw[start:offset], _order(length[0]))
+            places[name][0].append(offset)
+            places[name][1].append(size)
+            offset += size * kind.itemsize
+        if offset > len(raw):
+            raise PointsetError(f"has {len(raw):,} bytes, fewer than its header says: it is cut off")
+    read: Properties = {}
+    for name, (*length, kind) in element.properties.items():
+        starts, sizes = (np.array(numbers, np.int64) for numbers in places[name])
+        values = content[_ranges(starts, sizes * kind.itemsize)].view(kind)
+        read[name] = Ragged(values, sizes) if length else values
+    return read, offset
 
 
-def _joined(arrays: Sequence[np.ndarray], lists: bool) -> Any:
-    values = np.concatenate(arrays)
-    return Lists(values, np.array([len(array) for array in arrays])) if lists else values
+def _order(kind: np.dtype) -> Literal["big", "little"]:
+    return "big" if kind.str[0] == ">" else "little"
 
 
-def _read_text(path: Path, elements: Sequence[Element], offset: int) -> list[dict[str, Any]]:
-    lines = [line for line in path.read_bytes()[offset:].decode("latin-1").splitlines() if line.strip()]
-    expected = sum(element.count for element in elements)
-    if len(lines) != expected:
-        raise PointsetError(
-            f"has {len(lines):,} lines after its header, which says {expected:,}: it is cut off or damaged"
-        )
-    read, first = [], 0
-    for element in elements:
-        own = lines[first : first + element.count]
-        first += element.count
-        read.append(_text_lists(own, element) if element.has_lists else _text_columns(own, element))
+def _read_text(lines: Lines, element: Element) -> Properties:
+    numbers, widths = lines.numbers(), lines.widths
+    ends = np.cumsum(widths)
+    places, expected = ends - widths, f"expected the numbers of an entry of {element.name}"
+    read: Properties = {}
+    for name, (*length, kind) in element.properties.items():
+        lines.require(places < ends, expected)
+        sizes = numbers[places].astype(np.int64) if length else np.ones(len(lines), np.int64)
+        places = places + len(length)
+        lines.require((sizes >= 0) & (sizes <= ends - places), expected)
+        values = numbers[_ranges(places, sizes)]
+        with np.errstate(all="ignore"):
+            typed = values.astype(kind)
+        if kind.kind in "iu" and (typed != values).any():
+            raise PointsetError(f"expected whole numbers of the type {kind} for {quoted(name)}")
+        read[name] = Ragged(typed, sizes) if length else typed
+        places = places + sizes
+    lines.require(places == ends, expected)
     return read
 
 
-def _text_columns(lines: Sequence[str], element: Element) -> dict[str, Any]:
-    table = number_table(lines, len(element.properties), f"the element {element.name}")
-    pairs = zip(element.properties.items(), table.T, strict=True)
-    return {name: _typed(column, types[0]) for (name, types), column in pairs}
-
-
-def _typed(column: np.ndarray, kind: str) -> np.ndarray:
-    """Numbers rounded to the declared type, as in a binary file."""
-    if kind[0] == "f":
-        with np.errstate(over="ignore"):
-            return column.astype(kind)
-    bounds = np.iinfo(kind)
-    if not ((column >= bounds.min) & (column <= bounds.max) & (column % 1 == 0)).all():
-        raise PointsetError(f"expected whole numbers from {bounds.min} to {bounds.max}")
-    return column.astype(kind)
-
-
-def _text_lists(lines: Sequence[str], element: Element) -> dict[str, Any]:
-    values: dict[str, list[float]] = {name: [] for name in element.properties}
-    sizes: dict[str, list[int]] = {name: [] for name in element.properties}
-    for line in lines:
-        try:
-            numbers = [float(word) for word in line.split()]
-        except ValueError as error:
-            raise PointsetError(f"expected numbers, found {quoted(line, 40)}") from error
-        start = 0
-        for name, types in element.properties.items():
-            count = 1
-            if len(types) > 1:
-                count, start = int(numbers[start]) if start < len(numbers) else -1, start + 1
-            values[name] += numbers[start : start + count]
-            sizes[name].append(count)
-            start += count
-        if start != len(numbers) or min(sizes[name][-1] for name in sizes) < 0:
-            raise PointsetError(f"expected the numbers of an entry of {element.name}, found {quoted(line, 40)}")
-    read: dict[str, Any] = {}
-    for name, types in element.properties.items():
-        column = _typed(np.array(values[name]), types[-1])
-        read[name] = Lists(column, np.array(sizes[name], np.int64)) if len(types) > 1 else column
-    return read
+def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The numbers from each start on, as many as its size, laid end to end."""
+    return np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)

@@ -4,21 +4,29 @@ Example: `model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))`.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from pointset.configuration import Count, check
-from pointset.data.readers.clouds import Cloud, CloudError, require_cloud, require_finite, unit_normals
-from pointset.data.readers.columns import AXES, NORMALS, Columns, feature_columns, full_colors
-from pointset.data.readers.formats import CLOUD_SUFFIXES
-from pointset.data.readers.numpy_files import npy_columns, npz_columns
-from pointset.data.readers.paths import naming, path_fault
+from pointset.data.readers.clouds import (
+    AXES,
+    NORMALS,
+    Cloud,
+    CloudError,
+    Columns,
+    feature_columns,
+    full_colors,
+    require_cloud,
+    require_finite,
+    unit_normals,
+)
+from pointset.data.readers.formats import CLOUD_SUFFIXES, naming, path_fault
 from pointset.data.readers.pcd import pcd_columns
 from pointset.data.readers.ply import ply_columns
-from pointset.data.readers.text import text_columns
+from pointset.data.readers.tables import npy_columns, npz_columns, text_columns
 
 PIECE = 65_536
 """Default number of points that are read at a time."""
@@ -45,8 +53,6 @@ class Scan:
     """Features that follow the coordinates of each point."""
     bytes: int = 0
     """Size of the file when it was opened."""
-    full: dict[str, int] = field(default_factory=dict)
-    """The number of a full color in the columns of integer colors."""
 
     def __call__(self) -> Iterator[np.ndarray]:
         """Iterate over pieces [n_i, 3 + features] in the file's order, units and precision: float32 or float64.
@@ -75,46 +81,44 @@ class Scan:
 
     def pieces(self, columns: Sequence[str]) -> Iterator[np.ndarray]:
         """Iterate over pieces [n_i, columns] of these columns, the first of which are `AXES`."""
-        total, left_out = len(self.numbers["x"]), 0
+        left_out = 0
         with naming(self.path, CloudError):
-            for first, table in self._read(columns):
+            for start in range(0, self.count, self.piece):
+                if self.path.stat().st_size < self.bytes:  # a memory map beyond the end would end the process
+                    raise CloudError("became shorter while it was read: read it again when it is complete")
+                table = self._table(columns, slice(start, start + self.piece))
                 placed = np.isfinite(table[:, :3]).all(axis=1)
                 rows = table if placed.all() else table[placed]
                 left_out += len(table) - len(rows)
-                require_finite(rows, first)
+                require_finite(rows, start)
                 if len(rows):
                     yield rows
-            if left_out == total:
-                raise CloudError(f"none of its {total:,} points has a position that is finite")
+            if left_out == self.count:
+                raise CloudError(f"none of its {self.count:,} points has a position that is finite")
         if left_out:
-            message = f"{self.path}: {left_out:,} of {total:,} points have no position and were left out"
+            message = f"{self.path}: {left_out:,} of {self.count:,} points have no position and were left out"
             warnings.warn(message, stacklevel=2)
 
     def whole(self, columns: Sequence[str]) -> np.ndarray:
         """These columns of all points [count, columns]; allocated first, so that lack of memory is noticed early."""
-        table, start = np.empty((self.count, len(columns)), self._type(columns)), 0
+        table, start = np.empty((self.count, len(columns)), self._table(columns, slice(0)).dtype), 0
         for piece in self.pieces(columns):
             table[start : start + len(piece)] = piece
             start += len(piece)
         return table[:start]
 
-    def _read(self, columns: Sequence[str]) -> Iterator[tuple[int, np.ndarray]]:
-        """The index of the first point of each piece, and its columns."""
-        for start in range(0, len(self.numbers["x"]), self.piece):
-            if self.path.stat().st_size < self.bytes:  # a memory map beyond the end would end the process
-                raise CloudError("became shorter while it was read: read it again when it is complete")
-            read = [self._shares(self.numbers[name][start : start + self.piece], name) for name in columns]
-            with np.errstate(invalid="ignore"):  # a signalling NaN
-                yield start, np.stack(read, axis=1).astype(self._type(columns), copy=False)
-
-    def _type(self, columns: Sequence[str]) -> type[np.floating]:
-        """float32 if it holds all numbers of these columns, else float64."""
-        types = [np.dtype(float) if name in self.full else self.numbers[name].dtype for name in columns]
-        return np.float32 if all(kind.kind == "f" and kind.itemsize <= 4 for kind in types) else np.float64
-
-    def _shares(self, column: np.ndarray, name: str) -> np.ndarray:
-        """A column, with integer colors converted to fractions of the full color."""
-        return column / self.full[name] if name in self.full else column
+    def _table(self, columns: Sequence[str], rows: slice) -> np.ndarray:
+        """Columns of some points, with integer colors as fractions; float32 if it holds all numbers, else float64."""
+        full = full_colors({name: self.numbers[name] for name in columns})
+        arrays = [self.numbers[name][rows] for name in columns]
+        is_single = not full and all(array.dtype.kind == "f" and array.dtype.itemsize <= 4 for array in arrays)
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            table: np.ndarray = np.stack(arrays, axis=1).astype(np.float32 if is_single else np.float64, copy=False)
+        for index, most in ((columns.index(name), most) for name, most in full.items()):
+            table[:, index] = table[:, index] / most
+            if len(table) and not 0 <= table[:, index].min() <= table[:, index].max() <= 1:
+                raise CloudError(f"has colors in whole numbers below 0 or above {most}: save them as fractions to 1")
+        return table
 
 
 def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] = ()) -> Scan:
@@ -136,10 +140,9 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
         path: the file.
         piece: points that are read at a time.
         features: features beside the coordinates of each point, in this order: "normals", scaled to unit length;
-            "colors", scaled to the range from 0 to 1 if they are integers or packed in a PCD file's field rgb (the full
-            color of types with more than 16 bits is 255 if no number of the file exceeds it, else 65535); "columns",
-            the further columns of files without names; or the name of a field, or of an array [n] or [n, f] of an
-            `.npz` file.
+            "colors", scaled to the range from 0 to 1 if they are integers (the full color of types of 16 bits is 65535,
+            of others 255) or packed in a PCD file's field rgb; "columns", the further columns of files without names;
+            or the name of a field, or of an array [n] or [n, f] of an `.npz` file.
 
     Returns:
         The scan, which reads the file when it is called.
@@ -166,7 +169,7 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
             raise CloudError("expected a point cloud, found no point")
         scan = Scan(path, columns, piece, features, path.stat().st_size)
         scan.columns  # noqa: B018 - raises if a feature is missing
-        return replace(scan, full=full_colors({name: columns[name] for name in scan.columns}))
+        return scan
 
 
 def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
@@ -205,11 +208,14 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
 
 def _columns(path: Path, features: tuple[str, ...]) -> Columns:
     """The columns of a file with one of `CLOUD_SUFFIXES`."""
-    suffix = path.suffix.lower()
-    readers: dict[str, Callable[[], Columns]] = {
-        ".npy": lambda: npy_columns(path, features),
-        ".npz": lambda: npz_columns(path, features),
-        ".ply": lambda: ply_columns(path),
-        ".pcd": lambda: pcd_columns(path),
-    }
-    return readers.get(suffix, lambda: text_columns(path, features))()
+    match path.suffix.lower():
+        case ".npy":
+            return npy_columns(path, features)
+        case ".npz":
+            return npz_columns(path, features)
+        case ".ply":
+            return ply_columns(path)
+        case ".pcd":
+            return pcd_columns(path)
+        case _:
+            return text_columns(path, features)

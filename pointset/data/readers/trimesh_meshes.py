@@ -1,13 +1,11 @@
-"""Read meshes with trimesh, behind checks of what the file announces: STL, GLB, glTF, 3MF, DAE.
+"""Read meshes with trimesh, behind checks of what the file announces: GLB, glTF, 3MF, DAE.
 
-trimesh (5.2) reads some cut-off or unusual files as other meshes without a word: text STL without its last line, glTF
-with sparse accessors or fans of triangles. What a file announces is therefore counted here.
+trimesh (5.2) reads some unusual glTF files as other meshes without a word: with sparse accessors, or fans of triangles.
 """
 
 import io
 import json
 import logging
-import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -16,20 +14,17 @@ from urllib.parse import unquote
 import numpy as np
 
 from pointset.data.readers.meshes import Mesh
-from pointset.data.readers.paths import read_regular
 from pointset.errors import PointsetError, quoted
 
 NEEDED = {".3mf": "lxml", ".dae": "pycollada"}
+GLTF_SUFFIXES = (".glb", ".gltf")
 logging.getLogger("trimesh").addHandler(logging.NullHandler())  # else Python prints what trimesh logs
 _HARMLESS = ("KHR_materials_", "KHR_texture_", "EXT_texture_", "KHR_mesh_quantization", "KHR_lights_punctual")
 """Beginnings of the names of glTF's extensions that do not change where points are."""
-_SOLID = re.compile(rb"(?im)^[ \t]*(end)?solid\b[^\r\n]*")
-_FACET = re.compile(rb"(?im)^[ \t]*facet[ \t]+normal\b")
-_VERTEX = re.compile(rb"(?im)^[ \t]*vertex[ \t]+\S+[ \t]+\S+[ \t]+\S+[ \t]*\r?$")
-_END = re.compile(rb"(?im)^[ \t]*endfacet\b")
+_TRIANGLES, _STRIP, _FAN = 4, 5, 6
 
 
-def parse_with_trimesh(path: Path) -> Mesh:
+def parse_with_trimesh(content: bytes, path: Path) -> Mesh:
     """The triangles of all parts of a file, moved to their places in its scene; vertices are not merged.
 
     Raises:
@@ -37,57 +32,24 @@ def parse_with_trimesh(path: Path) -> Mesh:
     """
     import trimesh  # takes half a second
 
-    suffix, content = path.suffix.lower(), read_regular(path)
-    faces = None
-    if suffix == ".stl":
-        content, faces = _checked_stl(content)
-    elif suffix in (".glb", ".gltf"):
-        faces = _check_gltf(_document(content, suffix))
+    suffix = path.suffix.lower()
+    announced = _triangles(_document(content, suffix)) if suffix in GLTF_SUFFIXES else None
     resolver = trimesh.resolvers.FilePathResolver(str(path))
     try:
         with np.errstate(all="ignore"):
             scene: Any = trimesh.load_scene(
                 io.BytesIO(content), file_type=suffix[1:], resolver=resolver, process=False, skip_materials=True
             )
-            parts = [part for part in scene.geometry.values() if isinstance(part, trimesh.Trimesh)]
             mesh = scene.to_mesh()
     except ImportError as error:  # trimesh raises it for formats that need another library
         library = NEEDED.get(suffix, error.name)
         raise PointsetError(f"{suffix} files need {library}: pip install {library}") from error
-    read = sum(len(part.faces) for part in parts)
-    if faces is not None and read != faces:
-        raise PointsetError(f"announces {faces:,} triangles, and {read:,} can be read: it is cut off or damaged")
+    read = sum(len(part.faces) for part in scene.geometry.values() if isinstance(part, trimesh.Trimesh))
+    if announced is not None and read != announced:
+        raise PointsetError(f"announces {announced:,} triangles, and {read:,} can be read: it is cut off or damaged")
     if not len(mesh.faces):
         raise PointsetError("expected a mesh, found no triangles")
     return Mesh(np.asarray(mesh.vertices), np.asarray(mesh.faces))
-
-
-def _checked_stl(content: bytes) -> tuple[bytes, int]:
-    """The content without padding, as trimesh reads it, and the number of triangles it announces."""
-    count = int.from_bytes(content[80:84], "little")
-    size = 84 + 50 * count
-    if len(content) >= max(84, size) and not content[size:].strip(b"\0 \r\n") and not _is_text(content):
-        return content[:size], count
-    if not _is_text(content):
-        raise PointsetError(
-            f"has {len(content):,} bytes, and a binary STL of {count:,} triangles has {size:,}: it is damaged"
-        )
-    text = _SOLID.sub(lambda word: b"endsolid" if word[1] else b"solid", content)
-    facets, corners, ends = (len(form.findall(text)) for form in (_FACET, _VERTEX, _END))
-    if corners != 3 * facets or ends != facets:
-        raise PointsetError(
-            f"has {facets:,} facets with {corners:,} vertices and {ends:,} ends: it is cut off or damaged"
-        )
-    tail = text[max((end.end() for end in _END.finditer(text)), default=0) :].strip()
-    if tail not in (b"", b"endsolid"):
-        raise PointsetError("ends within a facet: it is cut off")
-    if not tail:
-        text = text.rstrip() + b"\nendsolid\n"
-    return text, facets
-
-
-def _is_text(content: bytes) -> bool:
-    return content[:80].lower().split()[:1] == [b"solid"] and bool(_FACET.search(content[:4096]))
 
 
 def _document(content: bytes, suffix: str) -> dict[str, Any]:
@@ -95,7 +57,7 @@ def _document(content: bytes, suffix: str) -> dict[str, Any]:
     if suffix == ".glb":
         if len(content) < 20 or content[:4] != b"glTF":
             raise PointsetError("expected a .glb file, which begins with the word glTF")
-        length, chunk = struct.unpack_from("<I", content, 8)[0], struct.unpack_from("<I", content, 12)[0]
+        length, chunk = struct.unpack_from("<2I", content, 8)
         if length != len(content) or 20 + chunk > length:
             raise PointsetError(f"has {len(content):,} bytes, and its header says {length:,}: it is cut off or damaged")
         content = content[20 : 20 + chunk]
@@ -105,25 +67,30 @@ def _document(content: bytes, suffix: str) -> dict[str, Any]:
     return document
 
 
-def _check_gltf(document: dict[str, Any]) -> int:
-    """Refuse what trimesh would leave out or misread; return the number of triangles in all meshes."""
-    for name in document.get("extensionsRequired", ()):
-        if not str(name).startswith(_HARMLESS):
-            raise PointsetError(f"requires the extension {quoted(name)}, which is not supported: export without it")
-    accessors, triangles = document.get("accessors", []), 0
-    if any("sparse" in accessor for accessor in accessors):
-        raise PointsetError("has sparse accessors, which are not supported: export the mesh in full")
-    nodes, meshes = document.get("nodes", []), document.get("meshes", [])
-    if any("skin" in node or "EXT_mesh_gpu_instancing" in node.get("extensions", ()) for node in nodes):
-        raise PointsetError("has a skin or instances, which are not supported: export the mesh as it stands")
-    if any(any(item.get("weights", ())) for item in nodes + meshes):
-        raise PointsetError("has a morphed shape, which is not supported: export the mesh as it stands")
-    for mesh in meshes:
-        for primitive in mesh["primitives"]:
-            mode = primitive.get("mode", 4)
-            corners = int(accessors[primitive.get("indices", primitive["attributes"]["POSITION"])]["count"])
-            triangles += {4: corners // 3, 5: max(0, corners - 2), 6: max(0, corners - 2)}.get(mode, 0)
-    return triangles
+def _triangles(document: dict[str, Any]) -> int:
+    """The number of triangles in all meshes of a glTF; refuse what trimesh would leave out or misread."""
+    accessors, nodes, meshes = (document.get(name, []) for name in ("accessors", "nodes", "meshes"))
+    primitives = [primitive for mesh in meshes for primitive in mesh["primitives"]]
+    below = [child for node in nodes for child in node.get("children", ())]
+    below += {root for scene in document.get("scenes", ()) for root in scene.get("nodes", ())}
+    required = [name for name in document.get("extensionsRequired", ()) if not str(name).startswith(_HARMLESS)]
+    faults = {
+        f"the extension {quoted(required[0])}" if required else "": required,
+        "sparse accessors": any("sparse" in accessor for accessor in accessors),
+        "a skin": any("skin" in node for node in nodes),
+        "instances": any("EXT_mesh_gpu_instancing" in node.get("extensions", ()) for node in nodes),
+        "a morphed shape": any(any(item.get("weights", ())) for item in nodes + meshes),
+        "fans of triangles": any(primitive.get("mode") == _FAN for primitive in primitives),
+        "nodes in a circle, or below two others": len({*below}) < len(below),
+    }
+    if fault := next((name for name, is_there in faults.items() if is_there), None):
+        raise PointsetError(f"has {fault}, which would be read as another mesh: export it without")
+    count = 0
+    for primitive in primitives:
+        mode = primitive.get("mode", _TRIANGLES)
+        corners = int(accessors[primitive.get("indices", primitive["attributes"]["POSITION"])]["count"])
+        count += {_TRIANGLES: corners // 3, _STRIP: max(0, corners - 2)}.get(mode, 0)
+    return count
 
 
 def files_beside(path: Path) -> list[Path]:

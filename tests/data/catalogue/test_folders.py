@@ -261,3 +261,25 @@ def test_text_is_a_note_beside_a_mesh_and_a_cloud_beside_a_cloud(
     (tmp_path / "a.ply").write_text(PLY.format(faces))
     (tmp_path / "b.txt").write_text("0 0 0\n1 0 0\n")
     assert [shape.name for shape in list_shapes(tmp_path)] == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "faces", "kind", "shapes"),
+    [
+        (["a.off", "b.txt", "C.TXT"], 0, "meshes", ["a.off"]),
+        (["a.txt", "b.npy"], 0, "clouds", ["a.txt", "b.npy"]),
+        (["A.PLY", "b.txt"], 1, "meshes", ["A.PLY"]),
+        (["a.ply", "b.txt"], 0, "clouds", ["a.ply", "b.txt"]),
+        (["a.ply", "b.off"], 0, "meshes", ["a.ply", "b.off"]),
+    ],
+)
+def test_files_are_all_meshes_or_all_clouds(
+    names: list[str], faces: int, kind: str, shapes: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "chair" / "train"
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).write_text(f"ply\nelement vertex 3\nelement face {faces}\nend_header\n")
+    listing = list_folder(tmp_path, "train")
+    assert listing.kind == kind
+    assert [shape.path.name for shape in listing.shapes] == shapes

@@ -1,10 +1,14 @@
-"""Which file names are shapes, and whether a folder contains meshes or clouds."""
+"""Which files are shapes, and why a path cannot be read as one."""
 
 from pathlib import Path, PurePath
 
 import pytest
 
-from pointset.data.readers.formats import Kind, has_faces, is_shape_file, kind_of_files, suffix_of
+from pointset.data.readers.clouds import CloudError
+from pointset.data.readers.formats import has_faces, is_shape_file, path_fault, require_shape_file, suffix_of
+from pointset.data.readers.mesh_reader import read_mesh
+from pointset.data.readers.meshes import MeshError
+from pointset.data.readers.scans import open_scan
 from pointset.errors import PointsetError
 
 MESH, CLOUD = (
@@ -42,36 +46,6 @@ def test_files_of_shapes_by_name(name: str, inside: bool, at_top: bool) -> None:
     assert is_shape_file(name, at_top=True) == at_top
 
 
-@pytest.mark.parametrize(
-    ("names", "ply", "kind", "left"),
-    [
-        ([], CLOUD, "meshes", []),
-        (["a.off", "b.txt", "C.TXT"], CLOUD, "meshes", ["a.off"]),
-        (["a.txt", "b.npy"], CLOUD, "clouds", ["a.txt", "b.npy"]),
-        (["A.PLY", "b.txt"], MESH, "meshes", ["A.PLY"]),
-        (["a.ply", "b.txt"], CLOUD, "clouds", ["a.ply", "b.txt"]),
-        (["a.ply", "b.off"], CLOUD, "meshes", ["a.ply", "b.off"]),
-    ],
-)
-def test_the_kind_of_a_folder(names: list[str], ply: bytes, kind: Kind, left: list[str], tmp_path: Path) -> None:
-    listings = [{name: tmp_path / name} for name in names]
-    for name in names:
-        (tmp_path / name).write_bytes(ply)
-    assert kind_of_files(tmp_path, listings) == kind
-    assert [name for files in listings for name in files] == left
-
-
-@pytest.mark.parametrize(("names", "cloud"), [(["a.ply", "b.npy"], "b.npy"), (["a.off", "c.xyz", "b.npy"], "c.xyz")])
-def test_a_mix_is_refused_with_the_first_of_each(names: list[str], cloud: str, tmp_path: Path) -> None:
-    files = {name: tmp_path / "chair" / name for name in names}
-    (tmp_path / "chair").mkdir()
-    (tmp_path / "chair" / "a.ply").write_bytes(MESH)
-    with pytest.raises(PointsetError) as caught:
-        kind_of_files(tmp_path, [files])
-    words = f"found chair/{names[0]} beside chair/{cloud}; keep them in two folders"
-    assert str(caught.value) == f"{tmp_path} mixes meshes and point clouds: {words}"
-
-
 def test_faces_are_those_that_a_header_announces(tmp_path: Path) -> None:
     assert not has_faces(tmp_path / "none.ply")
     for content, expected in [
@@ -82,3 +56,39 @@ def test_faces_are_those_that_a_header_announces(tmp_path: Path) -> None:
     ]:
         (tmp_path / "a.ply").write_bytes(content)
         assert has_faces(tmp_path / "a.ply") == expected
+
+
+FAULTS = [
+    ("gone", "there is no such file or folder"),
+    ("gone.step", "there is no such file or folder"),
+    ("folder", "is a folder, but a file is read"),
+    ("folder.d", "is a folder"),
+    ("file.step/a", "cannot be read: Not a directory"),
+    ("a\0b", "cannot be read: "),
+]
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    for name in ("folder", "folder.d"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "file.step").touch()
+    (tmp_path / "empty.npy").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(("name", "words"), FAULTS)
+def test_a_path_without_a_file_is_told_before_its_suffix(name: str, words: str, there: Path) -> None:
+    with pytest.raises(PointsetError, match=words):
+        require_shape_file(there / name)
+    with pytest.raises(CloudError, match=words):
+        open_scan(there / name)
+    with pytest.raises(MeshError, match=words):
+        read_mesh(there / name)
+
+
+def test_a_wrong_suffix_is_told_with_those_of_meshes_and_of_clouds(there: Path) -> None:
+    with pytest.raises(PointsetError, match=r"file\.step: .* in one of \.3mf, .*\.stl, .* in one of \.asc, .*'\.step'"):
+        require_shape_file(there / "file.step")
+    assert path_fault(there / "file.step") == ""
+    require_shape_file(there / "empty.npy")

@@ -93,10 +93,11 @@ BAD_FILES = {
 }
 
 
-@pytest.mark.parametrize(("file_type", "options"), [("stl_ascii", {}), ("stl", {}), ("ply", {}), ("glb", {})])
-def test_no_cut_off_file_is_read(file_type: str, options: dict, tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore:.*does not end with endsolid")
+@pytest.mark.parametrize("file_type", ["stl_ascii", "stl", "ply", "glb"])
+def test_no_cut_off_file_is_read(file_type: str, tmp_path: Path) -> None:
     """trimesh 5.2 shortens some without a word."""
-    content = BOX.export(file_type=file_type, **options)
+    content = BOX.export(file_type=file_type)
     content = content.encode() if isinstance(content, str) else content
     path = tmp_path / f"a.{file_type.partition('_')[0]}"
     for size in range(0, len(content) - 1, 3):
@@ -111,14 +112,28 @@ def test_no_cut_off_file_is_read(file_type: str, options: dict, tmp_path: Path) 
         assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces[: len(mesh.faces)])
 
 
-def test_stl_with_padding_without_its_last_line_and_with_odd_names(tmp_path: Path) -> None:
-    binary, text = BOX.export(file_type="stl"), BOX.export(file_type="stl_ascii")
-    (tmp_path / "padded.stl").write_bytes(binary + bytes(100))
-    (tmp_path / "open.stl").write_text(text[: text.rindex("endsolid")])
-    (tmp_path / "named.stl").write_text(text.replace("solid", "solid a vertex facet normal").replace("\n", "\r\n"))
-    for path in tmp_path.iterdir():
-        mesh = read_mesh(path)
-        assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces)
+STL_TEXT = BOX.export(file_type="stl_ascii")
+STL_SPELLINGS = {
+    "padded": BOX.export(file_type="stl") + bytes(100),
+    "named": STL_TEXT.replace("solid", "solid a vertex facet normal").replace("\n", "\r\n").encode(),
+    "on one line": " ".join(STL_TEXT.split()).encode(),
+    "carriage returns": STL_TEXT.replace("\n", "\r").upper().encode(),
+    "of two solids": STL_TEXT.replace("endfacet", "endfacet\nendsolid a\nsolid b", 1).encode(),
+}
+
+
+@pytest.mark.parametrize("content", STL_SPELLINGS.values(), ids=STL_SPELLINGS)
+def test_stl_as_programs_write_it(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.stl").write_bytes(content)
+    mesh = read_mesh(tmp_path / "a.stl")
+    assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces)
+
+
+def test_stl_without_its_last_line_is_read_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "open.stl").write_text(STL_TEXT[: STL_TEXT.rindex("endsolid")])
+    with pytest.warns(UserWarning, match=r"open\.stl: does not end with endsolid"):
+        mesh = read_mesh(tmp_path / "open.stl")
+    assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces)
 
 
 def ply_faces(order: str, faces: list[list[int]]) -> bytes:
@@ -187,7 +202,8 @@ def changed_gltf(**changes: object) -> bytes:
         ({"nodes": {"weights": [0.5]}}, "morphed"),
         ({"nodes": {"extensions": {"EXT_mesh_gpu_instancing": {}}}}, "instances"),
         ({"meshes": {"weights": [0.5]}}, "morphed"),
-        ({"meshes": {"primitives": [{"attributes": {"POSITION": 0}, "mode": 6}]}}, "triangles"),
+        ({"meshes": {"primitives": [{"attributes": {"POSITION": 0}, "mode": 6}]}}, "fans of triangles"),
+        ({"nodes": {"children": [0]}}, "in a circle"),
         ({"whole": {"meshes": []}}, "box.gltf"),
         ({"whole": {"accessors": []}}, "damaged"),
     ],

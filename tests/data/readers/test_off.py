@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pointset.data.readers.mesh_reader import read_mesh
-from pointset.data.readers.meshes import Mesh, MeshError
+from pointset.data.readers.meshes import Mesh, MeshError, cut_fans
 from pointset.data.readers.off import parse_off, write_off
-from pointset.data.readers.polygons import cut_fans
 
 coordinates = st.floats(-1e12, 1e12, allow_subnormal=False)
 polygon_meshes = st.integers(1, 9).flatmap(

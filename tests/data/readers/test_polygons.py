@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pointset.data.readers.mesh_reader import read_mesh
-from pointset.data.readers.polygons import cut_concave, cut_fans, cut_polygons
+from pointset.data.readers.meshes import cut_concave, cut_fans, cut_polygons
 
 ARROW = [[2, -1], [0.5, 0], [2, 1], [0, 0]]
 ARROW_AREA = 0.5

@@ -1,0 +1,188 @@
+"""Read points from .npy and .npz files, and from text: .xyz, .txt, .csv, .pts and others, as programs write them.
+
+A line of text is a point. The names of the columns, or the number of points, may come first. Numbers are separated by
+blanks, commas or semicolons; a comma is never a decimal point.
+"""
+
+import io
+import re
+import zipfile
+from bisect import bisect_left
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pointset.data.readers.clouds import (
+    AXES,
+    COLORS,
+    NORMALS,
+    Columns,
+    looks_transposed,
+    numbered,
+    plain_names,
+    usual_names,
+)
+from pointset.data.readers.formats import read_regular
+from pointset.errors import PointsetError, quoted
+
+POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
+NORMAL_KEYS = ("normals", "normal")
+"""Names of points and normals in an .npz file; the first name that is present is used."""
+FACE_KEYS = ("faces", "triangles")
+"""Names of arrays that show that an .npz file holds a mesh."""
+SMALL, MOST_RATIO = 1 << 26, 100
+"""Bytes that any .npz file may unpack to, and unpacked bytes per packed byte of larger ones: zip bombs have more."""
+NAMES = {
+    (".xyzn", 6): [*AXES, *NORMALS],
+    (".xyzrgb", 6): [*AXES, *COLORS[0]],
+    (".pts", 4): [*AXES, "intensity"],
+    (".pts", 6): [*AXES, *COLORS[0]],
+    (".pts", 7): [*AXES, "intensity", *COLORS[0]],
+}
+"""The columns of text files whose suffix and number of columns say what they are."""
+_COMMENT = re.compile(r"[ \t]*(#|//)")
+_CHARACTERS = frozenset("0123456789+-.eE \t\n,;nNaAiIfFtTyY")
+
+
+def npy_columns(path: Path, features: Sequence[str]) -> Columns:
+    """The columns of an array [n, d], or of an array [n] of records with named fields, in an .npy file.
+
+    Raises:
+        PointsetError: the file is something else, is cut off or too long.
+    """
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if not isinstance(array, np.memmap):
+        raise PointsetError("expected one array, found an archive")
+    size, announced = path.stat().st_size, array.offset + array.nbytes
+    if announced != size:
+        raise PointsetError(f"has {size:,} bytes, and its header says {announced:,}: it is damaged")
+    if array.dtype.names and array.ndim == 1:
+        return dict(zip(usual_names(array.dtype.names), (array[name] for name in array.dtype.names), strict=True))
+    return _columns(array, features)
+
+
+def npz_columns(path: Path, features: Sequence[str]) -> Columns:
+    """The columns of the points in an .npz file; features are further columns, or arrays with the features' names.
+
+    Raises:
+        PointsetError: the file is something else, is damaged, or unpacks to far more than its size.
+    """
+    with zipfile.ZipFile(path) as archive:
+        unpacked = sum(info.file_size for info in archive.infolist())
+    if unpacked > max(SMALL, MOST_RATIO * path.stat().st_size):
+        raise PointsetError(f"unpacks to {unpacked:,} bytes, which is too much for a point cloud")
+    with np.load(path, allow_pickle=False) as arrays:
+        key = next((key for key in POINT_KEYS if key in arrays), arrays.files[0] if len(arrays.files) == 1 else None)
+        if key is None:
+            names = quoted(", ".join(arrays.files))
+            raise PointsetError(f"expected an array called {' or '.join(POINT_KEYS)}, found {names}")
+        if key == "vertices" and {*FACE_KEYS} & {*arrays.files}:
+            raise PointsetError("is a mesh, and .npz files are read as clouds: save it as .off, .obj or .ply")
+        columns = dict(_columns(arrays[key], features))
+        normals = next((name for name in NORMAL_KEYS if name in arrays), None)
+        wanted = {name: name for name in features if name in arrays and name not in (*NORMAL_KEYS, key)}
+        for name, own in (wanted | ({"normals": normals} if normals else {})).items():
+            columns |= _beside(name, arrays[own], len(columns["x"]))
+    return columns
+
+
+def text_columns(path: Path, features: Sequence[str]) -> Columns:
+    """The columns of a file of text.
+
+    Raises:
+        PointsetError: a line is not a point, or there are more or fewer than the file says.
+    """
+    content = read_regular(path)
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise PointsetError("expected plain text, found UTF-16: save it as UTF-8")
+    text = content.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
+    names, count, lines = _without_header([line for line in text.splitlines() if line.strip()])
+    if not lines:
+        raise PointsetError("expected a point cloud, found no point")
+    if count is not None and count != len(lines):
+        raise PointsetError(f"has {len(lines):,} points, and its first line says {count:,}: it is cut off or damaged")
+    table = _table(lines)
+    width = table.shape[1]
+    if names and len(names) != width:
+        found = f"has {len(names)} names of columns, {quoted(', '.join(names))}, and {width} numbers in a line"
+        raise PointsetError(f"{found}: it is damaged")
+    named = usual_names(names) if names else NAMES.get((path.suffix.lower(), width)) or plain_names(width, features)
+    columns = {name: table[:, index] for index, name in enumerate(named)}
+    for group in COLORS:
+        if {*group} <= {*named} and not any((columns[name] % 1).any() for name in group):
+            columns |= {name: columns[name].astype(np.int64) for name in group}  # 0 to 255, not fractions
+    return columns
+
+
+def _columns(array: np.ndarray, features: Sequence[str]) -> Columns:
+    if array.ndim != 2 or array.shape[1] < 3 or array.dtype.kind not in "fiu":
+        raise PointsetError(f"expected numbers [n, 3] or more columns, found {array.dtype} {list(array.shape)}")
+    if looks_transposed(*array.shape):
+        raise PointsetError(f"expected numbers [n, 3], found {list(array.shape)}: it looks transposed, save array.T")
+    return {name: array[:, index] for index, name in enumerate(plain_names(array.shape[1], features))}
+
+
+def _beside(name: str, array: np.ndarray, count: int) -> dict[str, np.ndarray]:
+    """The columns of a feature's array [n] or [n, f]."""
+    columns = array[:, None] if array.ndim == 1 else array
+    if columns.ndim != 2 or len(columns) != count or columns.dtype.kind not in "fiub":
+        raise PointsetError(f"expected as many {name} as points, {count:,}, found {array.dtype} {list(array.shape)}")
+    if name == "normals" and columns.shape[1] != len(NORMALS):
+        raise PointsetError(f"expected normals [n, 3], found {list(array.shape)}")
+    names = NORMALS if name == "normals" else numbered(name, columns.shape[1])
+    return {own: columns[:, index] for index, own in enumerate(names)}
+
+
+def _without_header(lines: list[str]) -> tuple[list[str], int | None, list[str]]:
+    """Names of columns and number of points, where the file says them, and the lines of points without comments."""
+    names: list[str] = []
+    is_remark = False
+    count: int | None = None
+    first = 0
+    for line in lines[:100]:
+        is_comment = bool(_COMMENT.match(line))
+        words = _words(_COMMENT.sub("", line))
+        if len(words) >= 3 and {"x", "y", "z"} <= {word.lower() for word in words}:
+            names, is_remark = words, is_comment
+        elif not is_comment and len(words) == 1 and words[0].isdigit() and count is None:
+            count = int(words[0])
+        elif not is_comment:
+            break
+        first += 1
+    points = [line for line in lines[first:] if not _COMMENT.match(line)]
+    if is_remark and points and len(_words(points[0])) != len(names):
+        names = []  # a remark, such as "# x y z" above points with normals
+    return names, count, points
+
+
+def _words(line: str) -> list[str]:
+    """The words of a line, between semicolons, commas or blanks; names may have blanks between commas, and quotes."""
+    return [word.strip(' \t"') for word in line.split(_separator(line)) if word.strip()]
+
+
+def _separator(line: str) -> str | None:
+    return next((mark for mark in ";," if mark in line), None)
+
+
+def _table(lines: Sequence[str]) -> np.ndarray:
+    """The numbers float64 [lines, columns]."""
+    mark = _separator(lines[0].partition("#")[0].partition("//")[0])
+    table = _parsed(lines, mark)
+    if table is None:
+        wrong = bisect_left(range(len(lines)), True, key=lambda line: _parsed(lines[: line + 1], mark) is None)
+        expected = "expected as many numbers as in the first line, with decimal points and one separator"
+        raise PointsetError(f"{expected}, found {quoted(lines[wrong], 40)} for point {wrong}")
+    return table
+
+
+def _parsed(lines: Sequence[str], mark: str | None) -> np.ndarray | None:
+    text = "\n".join(lines)
+    if "#" in text or "//" in text:
+        text = re.sub(r"(#|//).*", "", text)
+    if not {*text} <= _CHARACTERS:  # numpy reads more than decimal numbers
+        return None
+    try:
+        return np.loadtxt(io.StringIO(text), np.float64, comments=None, delimiter=mark, ndmin=2)
+    except ValueError:
+        return None
