@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from pointset.commands.live_page import write_live_page
-from pointset.commands.models import UNLIKE, Model, Trained, load_model, require_network, say_usual
+from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, say_usual
 from pointset.commands.options import Json, KeepOutliers
 from pointset.commands.printing import print_json
 from pointset.configuration import Points, check
@@ -18,6 +18,7 @@ from pointset.runs.atomic import check_place
 
 if TYPE_CHECKING:
     from pointset.data.loading import Shape
+    from pointset.evaluation.shape_predictions import Guess
     from pointset.explain.maps import AttentionMap
     from pointset.viz import Camera
 
@@ -113,16 +114,16 @@ def attend(
     network, data = trained.network, trained.description["data"]
     points = max(data["points"], enough) if points is None else points
     loaded = load_shape_like(data, shape, points=points, seed=seed, up=up, keep_outliers=keep_outliers)
-    classes, unlike = _predict(trained, shape, loaded)
-    name, confidence = classes[0]
-    prediction = f"{name} ({confidence:.0%})" + f", but {UNLIKE}" * bool(unlike)
+    best = _predict(trained, shape, loaded)
+    name, confidence = best.likeliest[0]
+    prediction = f"{name} ({confidence:.0%})" + f": {DO_NOT_TRUST}" * best.do_not_trust
     camera = Camera(up=data["up"])
     maps = [] if live else attention_maps(network, loaded.points)
     titles = escaped(shape.name), escaped(f"predicted: {prediction}")
     if live:
         write_live_page(trained, shape.name, loaded, camera, output)
     else:
-        draw(Request(loaded, maps, layer, head, query, *titles, classes, camera), output)
+        draw(Request(loaded, maps, layer, head, query, *titles, list(best.likeliest), camera), output)
     if as_json:
         layers = [{"layer": found.layer, "kind": found.kind, "shape": list(found.weights.shape)} for found in maps]
         print_json(
@@ -130,7 +131,7 @@ def attend(
                 "model": trained.name,
                 "prediction": name,
                 "confidence": confidence,
-                "unlike": unlike,
+                "do_not_trust": best.do_not_trust,
                 "layers": layers,
                 "output": str(output),
             }
@@ -154,16 +155,16 @@ def _check_live(output: Path, choices: dict[str, str | int | None], points: int 
         raise PointsetError(f"--points must be at most {MOST_TO_ASK:,} with --live, got {points:,}")
 
 
-def _predict(trained: Trained, path: Path, shape: "Shape") -> tuple[list[tuple[str, float]], bool | None]:
-    """The most likely classes, with probabilities; whether the shape is unlike the training shapes, if known."""
+def _predict(trained: Trained, path: Path, shape: "Shape") -> "Guess":
     from pointset.data.catalogue.folders import LooseShape
     from pointset.evaluation.shape_predictions import guess
     from pointset.zoo.predicting import padded_batches, predict
 
-    detector, classes = trained.detector, trained.description["data"]["classes"]
-    prediction = predict(trained.network, padded_batches([shape.points]), last_rows=detector is not None)
-    (best,) = guess([LooseShape(path, path.name)], prediction, classes, [len(shape.points)], detector=detector)
-    return list(best.likeliest), best.unlike
+    prediction = predict(trained.network, padded_batches([shape.points]))
+    (best,) = guess(
+        [LooseShape(path, path.name)], prediction, trained.description["data"]["classes"], [len(shape.points)]
+    )
+    return best
 
 
 def _writer(output: Path) -> Callable[[Request, Path], object]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from pointset.commands.models import UNLIKE, Model, Trained, load_model, say_usual
+from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, say_usual
 from pointset.commands.options import Json, KeepOutliers
 from pointset.commands.printing import print_json, print_rows
 from pointset.data.axes import UsualUp
@@ -44,7 +44,7 @@ def classify(
         files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .xyz, .csv), and folders of them.
             If folders are named like classes of the model, the accuracy is printed.
         output: File for the predictions (*.csv, *.json or *.parquet): name, true class, the five most likely classes
-            with their probabilities, entropy in nats, number of points.
+            with their probabilities, entropy in nats, number of points, and whether not to trust the likeliest class.
         on_error: How to handle files that cannot be used: "raise" tries all files, then reports the faulty ones and
             writes nothing; "skip" continues without them.
         up: The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the
@@ -63,7 +63,7 @@ def classify(
         check_suffix(output)
     shapes, trained, start = in_folders(files), load_model(model), perf_counter()
     network, data = trained.network.to(find_device("auto")), trained.description["data"]
-    answers = classify_files(network, data, shapes, detector=trained.detector, up=up, keep_outliers=keep_outliers)
+    answers = classify_files(network, data, shapes, up=up, keep_outliers=keep_outliers)
     found: list[Guess] = []
     failures: list[Failure] = []
     for answer in followed(answers, "classifying", "shape", len(shapes), show=len(shapes) > FEW):
@@ -104,7 +104,7 @@ def _print(found: "Sequence[Guess]") -> None:
         print_rows([_row(one) for one in found])
         return
     for one in found:
-        how = ", read in pieces" * one.streamed + f"; {UNLIKE}" * bool(one.unlike)
+        how = ", read in pieces" * one.streamed + f"; {DO_NOT_TRUST}" * one.do_not_trust
         print(escaped(f"{one.name}: {one.points:,} point{'s' * (one.points != 1)}{how}"))
         print_rows([{"class": name, "%": f"{100 * probability:.1f}"} for name, probability in one.likeliest])
 
@@ -112,30 +112,22 @@ def _print(found: "Sequence[Guess]") -> None:
 def _row(one: "Guess") -> dict[str, Any]:
     name, probability = one.likeliest[0]
     row = {"shape": one.name, "class": name, "%": f"{100 * probability:.1f}", "points": one.points}
-    return row | ({} if one.unlike is None else {"": "unlike" * one.unlike})
+    return row | {"": "do not trust" * one.do_not_trust}
 
 
 def _print_summary(trained: Trained, found: "Sequence[Guess]", output: Path | None, seconds: float) -> None:
-    """Print the number of shapes, how many are unfamiliar, and the accuracy if known."""
+    """Print the number of shapes, how many classes not to trust, and the accuracy if known."""
     from pointset.evaluation.shape_predictions import accuracy_of
+    from pointset.zoo.trust import LEAST
 
     where = f"saved in {output}: " if output else ""
     count = f"{len(found):,} shape{'s' * (len(found) != 1)} in {seconds:.1f} s"
-    temperature = trained.network.temperature
-    how = f"; probabilities use the temperature {temperature:.3g} from the model's card" if trained.card else ""
-    print(f"{where}{count}{how}")
-    if trained.card and trained.card.unlike:
-        strange, score = sum(bool(one.unlike) for one in found), trained.card.unlike.score
-        print(f"{_who(strange, len(found))} {UNLIKE}, by {score}")
+    print(f"{where}{count}")
+    if doubtful := sum(one.do_not_trust for one in found):
+        which = "this class" if len(found) == 1 else f"{doubtful:,} of the {len(found):,} classes"
+        print(f"do not trust {which}: probability below {LEAST:.0%}, more likely wrong than right")
     accuracy, known = accuracy_of(found, trained.description["data"]["classes"])
     if known:
         others = len(found) - known
         rest = f"; the model does not know the classes of the other {others:,}" if others else ""
         print(f"accuracy {accuracy:.1%} of the {known:,} shapes whose folder is one of the model's classes{rest}")
-
-
-def _who(strange: int, count: int) -> str:
-    """How many of the shapes are unfamiliar, as the beginning of a sentence."""
-    if count == 1:
-        return "it is" if strange else "it is not"
-    return "none of them is" if not strange else f"{strange:,} of them {'is' if strange == 1 else 'are'}"

@@ -11,10 +11,10 @@ from pointset.errors import PointsetError, quoted
 from pointset.zoo.pretrained import USUAL, PretrainedCard, list_pretrained, pretrained_card
 
 if TYPE_CHECKING:
-    from pointset.evaluation.novelty import Detector
     from pointset.zoo.classifiers import Classifier
 
-UNLIKE = "unlike the shapes it was trained on"
+DO_NOT_TRUST = "do not trust this"
+"""Said of a class that is more likely wrong than right."""
 HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; default: {USUAL}."
 Model = Annotated[str | None, Parameter(name="--model", help=HELP)]
 
@@ -31,8 +31,6 @@ class Trained:
     """Content of run.json."""
     card: PretrainedCard | None
     """The card of a trained model in the package; None for a run."""
-    detector: "Detector | None"
-    """Flags shapes unlike the training shapes, if the card defines a threshold."""
 
 
 def load_model(model: str | None) -> Trained:
@@ -41,7 +39,6 @@ def load_model(model: str | None) -> Trained:
     Raises:
         PointsetError: there is no such model.
     """
-    from pointset.evaluation.novelty import load_detector
     from pointset.training.loading import find_run, load_run
     from pointset.zoo.pretrained import FOLDER
 
@@ -54,8 +51,7 @@ def load_model(model: str | None) -> Trained:
     network, description = load_run(name)
     folder = find_run(name)
     card = pretrained_card(folder.name) if folder.parent == FOLDER else None
-    detector = load_detector(card.unlike, folder) if card and card.unlike else None
-    return Trained(name, network, description, card, detector)
+    return Trained(name, network, description, card)
 
 
 def require_network(trained: Trained, verb: str) -> None:

@@ -249,7 +249,7 @@ def evaluate(
     trained = load_model(model)
     network, description = trained.network, trained.description
     sets = load_like(description["data"], split, data, on_error, points, up)
-    prediction = predict_sets(network.to(find_device("auto")), sets, last_rows=trained.detector is not None)
+    prediction = predict_sets(network.to(find_device("auto")), sets)
     evaluation = Evaluation.of(prediction, sets)
     result = {"model": trained.name} | evaluation.summary()
     if left_out := sets.describe().get("left_out"):
@@ -257,11 +257,13 @@ def evaluate(
     if calibrate:
         result |= _calibrated(network, description, evaluation, objective)
     if predictions is not None:
-        prediction = dataclasses.replace(prediction, temperature=result.get("temperature", prediction.temperature))
+        if calibrate:
+            prediction = dataclasses.replace(prediction, temperature=result["temperature"])
         true_classes = [sets.classes[label] for label in sets.labels.tolist()]
         shapes = [LooseShape(Path(name), name, true) for name, true in zip(sets.names, true_classes, strict=True)]
-        guesses = guess(shapes, prediction, sets.classes, sets.sizes, detector=trained.detector)
-        about = {"model": trained.name, "temperature": prediction.temperature, "classes": sets.classes}
+        guesses = guess(shapes, prediction, sets.classes, sets.sizes)
+        temperature = result.get("temperature", network.temperature)
+        about = {"model": trained.name, "temperature": temperature, "classes": sets.classes}
         write_guesses(predictions, guesses, about)
     if as_json:
         print_json(result)

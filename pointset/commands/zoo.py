@@ -112,9 +112,11 @@ def _show(name: str, as_json: bool) -> None:
         print_json(found)
         return
     found["accuracy"] = {f"{size} points": _share(*tested) for size, tested in card.accuracy.items()}
-    if card.unlike is not None:
-        told = [f"{value:.3f} of {name}" for name, value in card.unlike.auroc.items()]
-        found["unlike"] = f"{card.unlike.score} above {card.unlike.threshold:.3g}; AUROC {', '.join(told) or 'unknown'}"
+    if card.trust is not None:
+        found["trust"] = {
+            name: f"AUROC of errors {area:.3f}, calibration error {100 * card.trust.calibration_error[name]:.1f} %"
+            for name, area in card.trust.auroc.items()
+        }
     width = max(map(len, found))
     for key, value in found.items():
         if value not in (None, {}, []):

@@ -31,7 +31,7 @@ class Background:
 
     most: float = 0.1
     """The share is uniform on [0, most]."""
-    probability: float = 0.3
+    probability: float = 0.2
     """Share of the clouds that are changed."""
 
     def __post_init__(self) -> None:
@@ -64,9 +64,9 @@ class Crop:
         torch.Size([2, 32, 3])
     """
 
-    most: float = 0.6
+    most: float = 0.5
     """The share that is cut off is uniform on [0, most]."""
-    probability: float = 0.5
+    probability: float = 0.3
     """Share of the clouds that are changed."""
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ class Uneven:
 
     most: float = 1.5
     """The steepest fall."""
-    probability: float = 0.3
+    probability: float = 0.2
     """Share of the clouds that are changed."""
 
     def __post_init__(self) -> None:

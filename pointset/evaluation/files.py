@@ -20,7 +20,6 @@ from pointset.data.readers.clouds import extent_fault
 from pointset.data.readers.formats import require_shape_file
 from pointset.data.readers.scans import open_scan
 from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.evaluation.novelty import Detector
 from pointset.evaluation.shape_predictions import Guess, guess
 from pointset.streaming import StreamingError, check_streams
 from pointset.zoo.classifiers import Classifier
@@ -60,7 +59,6 @@ def classify_files(
     data: Mapping[str, Any],
     shapes: Iterable[LooseShape],
     *,
-    detector: Detector | None = None,
     up: UsualUp = "auto",
     keep_outliers: bool = False,
 ) -> Iterator[Guess | Failure]:
@@ -70,7 +68,6 @@ def classify_files(
         model: from `load_run`, on the device that is to compute.
         data: `description["data"]` of its run.
         shapes: meshes and point clouds; small clouds are classified in batches, large scans are read in pieces.
-        detector: says which shapes are unlike those of the training; None says nothing.
         up: the files' upward axis; see `load_shape_like`.
         keep_outliers: keep isolated points of clouds that fit into memory; see `pointset.data.isolated`.
 
@@ -82,14 +79,14 @@ def classify_files(
         answer: Tensor | Guess | Failure
         try:
             cloud = _open(model, dict(data), shape.path, up, keep_outliers)
-            answer = cloud if isinstance(cloud, Tensor) else _stream(model, data["classes"], shape, cloud, detector)
+            answer = cloud if isinstance(cloud, Tensor) else _stream(model, data["classes"], shape, cloud)
         except (PointsetError, OSError) as error:
             answer = Failure.of(shape, error)
         waiting.append((shape, answer))
         if len(waiting) == BATCH or isinstance(answer, Guess):
-            yield from _answers(model, data["classes"], waiting, detector)
+            yield from _answers(model, data["classes"], waiting)
             waiting = []
-    yield from _answers(model, data["classes"], waiting, detector)
+    yield from _answers(model, data["classes"], waiting)
 
 
 def _open(model: Classifier, data: dict[str, Any], path: Path, up: UsualUp, keep_outliers: bool) -> Tensor | Scan:
@@ -129,11 +126,9 @@ def _why_not_streamed(model: Classifier) -> str:
     return ""
 
 
-def _stream(
-    model: Classifier, classes: Sequence[str], shape: LooseShape, scan: Scan, detector: Detector | None
-) -> Guess:
-    prediction = predict_in_pieces(model, scan.chunks, last_rows=detector is not None)
-    (answer,) = guess([shape], prediction, classes, [scan.points], streamed=True, detector=detector)
+def _stream(model: Classifier, classes: Sequence[str], shape: LooseShape, scan: Scan) -> Guess:
+    prediction = predict_in_pieces(model, scan.chunks)
+    (answer,) = guess([shape], prediction, classes, [scan.points], streamed=True)
     return answer
 
 
@@ -141,15 +136,14 @@ def _answers(
     model: Classifier,
     classes: Sequence[str],
     waiting: Sequence[tuple[LooseShape, Tensor | Guess | Failure]],
-    detector: Detector | None,
 ) -> Iterator[Guess | Failure]:
     """The answers for shapes, of which clouds go through the model together."""
     shapes = [shape for shape, cloud in waiting if isinstance(cloud, Tensor)]
     clouds = [cloud for _, cloud in waiting if isinstance(cloud, Tensor)]
     together: Iterator[Guess] = iter(())
     if clouds:
-        prediction = predict(model, padded_batches(clouds), last_rows=detector is not None)
-        together = iter(guess(shapes, prediction, classes, [*map(len, clouds)], detector=detector))
+        prediction = predict(model, padded_batches(clouds))
+        together = iter(guess(shapes, prediction, classes, [*map(len, clouds)]))
     for shape, answer in waiting:
         given = next(together) if isinstance(answer, Tensor) else answer
         finite = isinstance(given, Failure) or not math.isnan(given.entropy)

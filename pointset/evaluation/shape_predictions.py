@@ -13,10 +13,10 @@ from numpy import ndarray
 
 from pointset.data.catalogue.folders import LooseShape
 from pointset.errors import PointsetError
-from pointset.evaluation.novelty import Detector
 from pointset.runs.atomic import check_place, write_for_user
 from pointset.runs.spreadsheets import as_texts
 from pointset.zoo.predicting import Prediction
+from pointset.zoo.trust import LEAST
 
 BEST = 5
 """Number of classes listed for each shape."""
@@ -40,18 +40,18 @@ class Guess:
     """The true class, empty if unknown; it may be a class that the model does not know."""
     streamed: bool = False
     """True if the points were read from the disk in pieces."""
-    unlike: bool | None = None
-    """True for a shape unlike the training shapes; None if the model has no threshold."""
-    unlike_score: float | None = None
-    """The score behind `unlike`: see `pointset.evaluation.novelty`."""
+
+    @property
+    def do_not_trust(self) -> bool:
+        """True if the likeliest class is more likely wrong than right."""
+        return self.likeliest[0][1] < LEAST
 
     def as_dict(self) -> dict[str, Any]:
         """The prediction as plain data, for JSON."""
         classes = [{"class": name, "probability": _short(probability)} for name, probability in self.likeliest]
         found: dict[str, Any] = {"name": self.name, "true_class": self.true_class, "classes": classes}
         found |= {"entropy": _short(self.entropy), "points": self.points, "streamed": self.streamed}
-        score = None if self.unlike_score is None else _short(self.unlike_score)
-        return found | {"unlike": self.unlike, "unlike_score": score}
+        return found | {"do_not_trust": self.do_not_trust}
 
     def as_row(self) -> dict[str, Any]:
         """As one row of a table: class_1, probability_1, class_2, ..."""
@@ -68,7 +68,6 @@ def guess(
     points: Sequence[int] | ndarray,
     *,
     streamed: bool = False,
-    detector: Detector | None = None,
 ) -> list[Guess]:
     """The most likely classes of shapes.
 
@@ -78,7 +77,6 @@ def guess(
         classes: classes of the model, in the order of its logits.
         points: number of points that the model got for each shape.
         streamed: see `Guess`.
-        detector: says which shapes are unlike those of the training.
     """
     from scipy.special import entr
 
@@ -86,7 +84,6 @@ def guess(
     # Logits that differ by little can have the same probability, so the order is that of the logits.
     order = np.argsort(-logits, axis=1, kind="stable")[:, :BEST]
     entropies = entr(shares).sum(axis=1)
-    scores = None if detector is None else detector.scores(prediction)
     return [
         Guess(
             name=shape.name,
@@ -95,8 +92,6 @@ def guess(
             points=int(points[row]),
             true_class=shape.true_class,
             streamed=streamed,
-            unlike=None if detector is None or scores is None else bool(scores[row] > detector.threshold),
-            unlike_score=None if scores is None else float(scores[row]),
         )
         for row, shape in enumerate(shapes)
     ]

@@ -12,9 +12,9 @@ from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.training.checkpoints import RunFolder, load_weights
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier
-from pointset.zoo.models import build_model, know_data, spec_of
+from pointset.zoo.models import build_model, know_card, know_data, spec_of
 from pointset.zoo.names import missing_parts, missing_weights
-from pointset.zoo.pretrained import list_pretrained, pretrained_card, pretrained_folder
+from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 
 def find_run(path: str | Path) -> Path:
@@ -73,7 +73,7 @@ def load_run(path: str | Path) -> tuple[Classifier, dict[str, Any]]:
         raise _not_a_run(file, error) from error
     load_weights(built, weights, f"model.safetensors in {path}")
     if folder.path.parent == pretrained.FOLDER:
-        built.temperature = pretrained_card(folder.path.name).temperature
+        know_card(built, folder.path.name)
     return built.eval(), description
 
 

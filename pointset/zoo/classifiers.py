@@ -18,6 +18,7 @@ from pointset.nn.masks import zero_padding
 from pointset.nn.registry import part_of
 from pointset.streaming.stream import stream_logits
 from pointset.zoo.predicting import BATCH, as_given, cloud_batches, embed_rows, predict
+from pointset.zoo.trust import Trust
 
 CloudsLike = Any
 """One cloud [n, inputs], a batch [B, n, inputs], or a list of clouds [n_i, inputs] of several sizes."""
@@ -34,6 +35,7 @@ class Classifier(nn.Module):
         classes: names of the classes in the order of the logits; None before training.
         normalize: how each cloud is normalised before a prediction, as in training; "none" before training.
         temperature: logits are divided by it for probabilities; that of its card for a trained model of the package.
+        trust: raises the temperature of shapes unlike those of training, for a trained model of the package; or None.
     """
 
     def __init__(self, inputs: int) -> None:
@@ -42,6 +44,7 @@ class Classifier(nn.Module):
         self.classes: list[str] | None = None
         self.normalize = "none"
         self.temperature = 1.0
+        self.trust: Trust | None = None
         self.computes_in: torch.dtype | None = None
         """Of the weights, known beforehand: looking for a parameter takes a tenth of a tiny model's time."""
 
@@ -92,7 +95,11 @@ class Classifier(nn.Module):
         return as_given(predict(self, self._batches(points, mask, batch_size)).logits.argmax(dim=1), points)
 
     def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
-        """Return probabilities of the classes, float32 [B, classes]: softmax(logits / temperature); see `predict`."""
+        """Return probabilities of the classes, float32 [B, classes]: softmax(logits / temperature); see `predict`.
+
+        The trained models of the package raise the temperature of shapes unlike those of their training; see
+        `pointset.zoo.trust`. A class of less than 50 % is more likely wrong than right.
+        """
         probabilities = predict(self, self._batches(points, mask, batch_size)).probabilities
         return as_given(torch.from_numpy(probabilities).float(), points)
 

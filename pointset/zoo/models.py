@@ -31,7 +31,8 @@ from pointset.zoo.listing import CLASSES
 from pointset.zoo.names import list_models, parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.part_checks import check_encoder, check_pooling
-from pointset.zoo.pretrained import pretrained_card, pretrained_run, pretrained_weights
+from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
+from pointset.zoo.trust import load_trust
 
 MIXTURE = "mixture"
 """Name of the specs that have members."""
@@ -138,7 +139,7 @@ def create_model(
     load_pretrained(model, trained, spec.classes)
     know_data(model, run["data"])
     if isinstance(model, Classifier) and model.classes:
-        model.temperature = pretrained_card(trained).temperature
+        know_card(model, trained)
     return model
 
 
@@ -154,9 +155,16 @@ def load_pretrained(model: nn.Module, trained: str, classes: int) -> None:
 def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:
     """Set the classes and the normalisation of a zoo model's predictions from the description of its training data."""
     if isinstance(model, Classifier):
-        model.normalize, model.temperature = normalization_elsewhere(data), 1.0
+        model.normalize, model.temperature, model.trust = normalization_elsewhere(data), 1.0, None
         same = model.spec.classes == len(data["classes"])  # type: ignore[union-attr]
         model.classes = list(data["classes"]) if same else None
+
+
+def know_card(model: Classifier, trained: str) -> None:
+    """Set the temperature of a trained model of the package, and how it rises."""
+    card = pretrained_card(trained)
+    model.temperature = card.temperature
+    model.trust = load_trust(card.trust, pretrained_folder(trained)) if card.trust else None
 
 
 def spec_of(described: Mapping[str, Any]) -> Spec:

@@ -44,8 +44,8 @@ class Prediction:
 
     logits: Float[Tensor, "N classes"]
     """float32, on the device of the model."""
-    temperature: float = 1.0
-    """Of the model: probabilities are softmax(logits / temperature)."""
+    temperature: float | Float[Tensor, "N 1"] = 1.0
+    """Of the model, or of each set (see `pointset.zoo.trust`): probabilities are softmax(logits / temperature)."""
     last_rows: Float[Tensor, "N width"] | None = None
     """The input of the model's last linear layer, if it was requested and there is such a layer."""
 
@@ -70,16 +70,25 @@ def predict(model: nn.Module, sets: Sets, *, batch_size: int = BATCH, last_rows:
         >>> prediction.logits.shape, prediction.probabilities.sum(axis=1).round(6).tolist()[:2]
         (torch.Size([8, 2]), [1.0, 1.0])
     """
-    with _last_inputs(model, last_rows) as rows:
+    trust = getattr(model, "trust", None)
+    with _last_inputs(model, last_rows or trust is not None) as rows:
         logits = _each(model, sets, batch_size, lambda points, mask: forward(model, points, mask))
-    return Prediction(logits, getattr(model, "temperature", 1.0), torch.cat(rows) if rows else None)
+    return _prediction(model, logits, rows)
 
 
-def predict_in_pieces(model: nn.Module, chunks: Any, *, last_rows: bool = False) -> Prediction:
+def predict_in_pieces(model: nn.Module, chunks: Any) -> Prediction:
     """Predict the class of one prepared cloud that is read in pieces; see `pointset.streaming.stream_logits`."""
-    with _last_inputs(model, last_rows) as rows:
+    with _last_inputs(model, getattr(model, "trust", None) is not None) as rows:
         logits = stream_logits(model, chunks).float()
-    return Prediction(logits, getattr(model, "temperature", 1.0), torch.cat(rows) if rows else None)
+    return _prediction(model, logits, rows)
+
+
+def _prediction(model: nn.Module, logits: Tensor, rows: list[Tensor]) -> Prediction:
+    temperature, trust = getattr(model, "temperature", 1.0), getattr(model, "trust", None)
+    last_rows = torch.cat(rows) if rows else None
+    if trust is not None and last_rows is not None:
+        temperature = (temperature * trust.factors(last_rows)).to(logits.device)
+    return Prediction(logits, temperature, last_rows)
 
 
 def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = BATCH) -> Float[Tensor, "N d"]:

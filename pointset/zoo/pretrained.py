@@ -9,11 +9,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Meta
-
-from pointset.configuration import FINITE, Checked, Count, Positive, Text
+from pointset.configuration import Checked, Count, NonNegative, Positive, Text
 from pointset.errors import PointsetError, quoted
 from pointset.runs import digests
 
@@ -26,11 +24,6 @@ USUAL = "isab16-pma.modelnet40-1024"
 AGAIN = "install pointset again"
 
 
-StrangerScore = Literal["energy", "distance"]
-"""See `pointset.evaluation.novelty`."""
-Finite = Annotated[float, Meta(ge=-FINITE, le=FINITE, description="a finite number")]
-
-
 class Tested(NamedTuple):
     """An accuracy on test shapes, with its 95 % interval."""
 
@@ -40,14 +33,16 @@ class Tested(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unlike(Checked):
-    """What tells shapes unlike those of training; see `pointset.evaluation.novelty`."""
+class TrustFigures(Checked):
+    """How the temperature rises for shapes unlike those of training, and what the probabilities are worth."""
 
-    score: StrangerScore
-    threshold: Finite
-    """The score that 95 % of held-out shapes stay below."""
+    median: Positive
+    exponent: NonNegative
+    """See `pointset.zoo.trust.Trust`."""
     auroc: Mapping[str, float] = field(default_factory=dict)
-    """AUROC by set of unfamiliar shapes: the probability that such a shape has a larger score than a test shape."""
+    """By set of shapes: of a right and a wrong prediction, the right one has the larger probability so often."""
+    calibration_error: Mapping[str, float] = field(default_factory=dict)
+    """By set of shapes: mean difference of probability and accuracy, in 15 bins of probability."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +58,12 @@ class PretrainedCard(Checked):
     accuracy: Mapping[str, Tested] = field(default_factory=dict)
     """Accuracy on the official test split, by points per set."""
     temperature: Positive
-    """Logits are divided by this before the softmax; fitted on the validation split."""
+    """Logits are divided by this before the softmax, for shapes like those of training; fitted on the validation
+    split."""
     corruption_errors: Mapping[str, float] = field(default_factory=dict)
     """Mean over five severities, by corruption of ModelNet40-C; "clean" without any, on sets of so many `points`."""
-    unlike: Unlike | None = None
-    """How shapes unlike the training shapes are detected, and how well."""
+    trust: TrustFigures | None = None
+    """How the temperature rises for other shapes."""
     failures: tuple[Text, ...] = ()
     """Known weaknesses."""
     command: Text
@@ -127,8 +123,8 @@ def _parse_card(content: bytes) -> PretrainedCard:
     found = tomllib.loads(content.decode())
     if isinstance(found.get("accuracy"), dict):
         found["accuracy"] = {size: Tested(*numbers) for size, numbers in found["accuracy"].items()}
-    if isinstance(found.get("unlike"), dict):
-        found["unlike"] = Unlike.from_dict(found["unlike"])
+    if isinstance(found.get("trust"), dict):
+        found["trust"] = TrustFigures.from_dict(found["trust"])
     return PretrainedCard.from_dict(found)
 
 
