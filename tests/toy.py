@@ -5,11 +5,14 @@ from typing import Any
 
 import h5py
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import nn
 
 import pointset
 from pointset.runs import digests
 from pointset.training.recipe import Recipe
+from pointset.zoo.trust import Trust
 
 CLASSES = ("ball", "box", "rod")
 CARD = """
@@ -20,11 +23,13 @@ multiply_adds = 1
 temperature = 2.0
 command = "pointset train"
 terms = "for nobody"
-[unlike]
-score = "energy"
-threshold = -1000.0
-[unlike.auroc]
+[trust]
+median = 1e9
+exponent = 0.5
+[trust.auroc]
 airplanes = 0.875
+[trust.calibration_error]
+airplanes = 0.125
 [accuracy]
 64 = [0.5, 0.4, 0.6]
 """
@@ -59,4 +64,6 @@ def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **
     model = pointset.create_model(name.split(".")[0], classes=len(sets.classes), dim=8, **options)
     pointset.fit(model, sets, recipe or Recipe(epochs=1), run=folder / name, progress=False)
     digests.write_text(folder / name / "card.toml", CARD)
+    (*_, last) = (layer for layer in model.modules() if isinstance(layer, nn.Linear))
+    Trust(torch.zeros(1, last.in_features), torch.eye(last.in_features), 1e9, 0.5).save(folder / name)
     return model

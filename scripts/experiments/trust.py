@@ -11,11 +11,12 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import cyclopts
 import numpy as np
 import torch
+from cyclopts import Parameter
 from numpy import ndarray
 from scipy.optimize import minimize_scalar
 from sklearn.covariance import LedoitWolf
@@ -41,8 +42,8 @@ from pointset.zoo.trust import Trust
 
 SHIFTS = {"density": 3, "gaussian": 3, "background": 3, "rotation": 5, "shear": 5, "distortion": 3, "drop_local": 3}
 """Corruptions of ModelNet40-C and their severities."""
-EVERY = 6
-"""One in so many test shapes is measured."""
+MEASURED = 400
+"""Of more test shapes, every so manieth is measured."""
 BINS = 15
 SEED = 5
 BATCH = 64
@@ -68,7 +69,7 @@ class Worth(NamedTuple):
 def main(
     model: str,
     *,
-    foreign: list[str],
+    foreign: Annotated[list[str], Parameter(consume_multiple=True)],
     data: str | None = None,
     up: UsualUp = "z",
     write: bool = False,
@@ -153,10 +154,10 @@ def shifted(sets: PointSets) -> Iterator[Tensor]:
 
 
 def measure(
-    model: Classifier, description: dict, test: PointSets, foreign: list[str], up: UsualUp
+    model: Classifier, description: dict[str, Any], test: PointSets, foreign: list[str], up: UsualUp
 ) -> Iterator[tuple[str, Worth]]:
     """What the probabilities are worth, for test shapes and for foreign shapes."""
-    some = test.subset(list(range(0, len(test), EVERY)))
+    some = test.subset(list(range(0, len(test), max(1, len(test) // MEASURED))))
     clean, *others = (
         (one.probabilities.max(axis=1), one.logits.argmax(dim=1).numpy() == some.labels.numpy())
         for one in _predictions(model, shifted(some))

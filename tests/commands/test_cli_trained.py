@@ -12,6 +12,7 @@ from command_line import fail, succeed
 from toy import ship
 
 from pointset.commands import models
+from pointset.runs import digests
 from pointset.zoo import pretrained
 
 NAME = "isab4-pma.toy"
@@ -58,22 +59,30 @@ def test_probabilities_are_those_at_the_temperature_of_the_card(scan, folder, tm
     assert drawn["confidence"] == pytest.approx(max(shares[0].values()), abs=1e-5)
 
 
-def test_a_shape_beyond_the_threshold_of_the_card_is_called_unlike(scan, folder, tmp_path, capsys):
-    words = "unlike the shapes it was trained on"
-    assert f"it is {words}, by energy" in succeed(capsys, "classify", scan)
-    assert f"but {words}" in succeed(capsys, "attend", scan, "-o", tmp_path / "scan.html")
-    assert words in (tmp_path / "scan.html").read_text(encoding="utf-8")
-    succeed(capsys, "evaluate", "--predictions", tmp_path / "test.json")
+@pytest.mark.parametrize(("temperature", "median", "doubtful"), [("0.001", "1e9", False), ("2.0", "1e-30", True)])
+def test_a_class_more_likely_wrong_than_right_is_not_to_be_trusted(
+    temperature, median, doubtful, scan, folder, tmp_path, capsys, monkeypatch
+):
+    trained = shutil.copytree(folder, tmp_path / "trained")
+    text = (
+        (trained / NAME / "card.toml").read_text().replace("= 2.0", f"= {temperature}").replace("= 1e9", f"= {median}")
+    )
+    digests.write_text(trained / NAME / "card.toml", text)
+    monkeypatch.setattr(pretrained, "FOLDER", trained)
     (tmp_path / "more").mkdir()
     for number in range(6):
         shutil.copy(scan, tmp_path / "more" / f"{number}.npy")
-    assert f"6 of them are {words}, by energy" in succeed(capsys, "classify", tmp_path / "more")
-    found = json.loads(succeed(capsys, "classify", scan, "--json"))["predictions"]
-    for one in (*found, *json.loads((tmp_path / "test.json").read_text())["predictions"]):
-        assert one["unlike"] is True
-        assert -1000 < one["unlike_score"] < 0
-    shutil.copytree(folder / NAME, tmp_path / "run")
-    assert words not in succeed(capsys, "classify", scan, "--model", tmp_path / "run")
+    printed = [
+        succeed(capsys, "classify", scan),
+        succeed(capsys, "classify", tmp_path / "more"),
+        succeed(capsys, "attend", scan, "-o", tmp_path / "scan.html"),
+        (tmp_path / "scan.html").read_text(encoding="utf-8"),
+    ]
+    assert [("do not trust" in text) for text in printed] == [doubtful] * 4
+    succeed(capsys, "evaluate", "--predictions", tmp_path / "test.json")
+    guesses = json.loads(succeed(capsys, "classify", scan, "--json"))["predictions"]
+    for guess in (*guesses, *json.loads((tmp_path / "test.json").read_text())["predictions"]):
+        assert guess["do_not_trust"] is doubtful
 
 
 def test_a_usual_model_that_is_not_there_is_named_with_those_that_are(scan, capsys, monkeypatch, tmp_path):
@@ -97,7 +106,7 @@ def test_trained_models_are_listed_and_shown(capsys):
         "64 points 50.0 % (40.0 to 60.0)",
         "ball, box, rod",
         "unit-sphere",
-        "0.875 of airplanes",
+        "AUROC of errors 0.875, calibration error 12.5 %",
     ):
         assert words in shown
     assert json.loads(succeed(capsys, "zoo", NAME, "--json"))["data_classes"] == ["ball", "box", "rod"]
