@@ -2,13 +2,16 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 import pointset
 from pointset.data.catalogue.cards import load_card
+from pointset.data.catalogue.folders import LooseShape
 from pointset.data.loading import load_like
+from pointset.evaluation.files import classify_files
 from pointset.runs import digests
 from pointset.zoo.pretrained import FOLDER, USUAL, pretrained_card
 
@@ -55,12 +58,19 @@ def test_the_accuracy_of_the_card_is_found_again_on_the_real_clouds(name, real_d
     )
 
 
-def test_probabilities_are_those_of_classify():
-    """One model has one temperature, in Python and on the command line."""
-    name, X = "rff-max.modelnet40-1024", torch.randn(2, 50, 3, generator=torch.Generator().manual_seed(0))
-    temperature = pretrained_card(name).temperature
-    for model in (pointset.load_run(name)[0], pointset.create_model("rff-max", pretrained="modelnet40-1024").eval()):
-        logits = model(pointset.data.normalize_points(X, model.normalize))
-        torch.testing.assert_close(model.predict_proba(X), (logits / temperature).softmax(dim=1))
-    assert temperature != 1
-    assert pointset.create_model("rff-max", classes=3, pretrained="modelnet40-1024").temperature == 1
+@pytest.mark.parametrize("name", [name for name in NAMES if "modelnet40" in name])
+def test_probabilities_are_those_of_classify(name, tmp_path):
+    """One model has one probability, in Python and on the command line: at the temperature of the shape."""
+    X = torch.randn(2, 50, 3, generator=torch.Generator().manual_seed(0))
+    np.save(tmp_path / "noise.npy", X[0])
+    loaded, description = pointset.load_run(name)
+    (guess,) = classify_files(loaded, description["data"], [LooseShape(tmp_path / "noise.npy", "noise")])
+    kind, tag = name.split(".")
+    for model in (loaded, pointset.create_model(kind, pretrained=tag).eval()):
+        probabilities = model.predict_proba(X)
+        assert float(probabilities[0].max()) == pytest.approx(guess.likeliest[0][1], abs=1e-4)
+        plain = model(pointset.data.normalize_points(X, model.normalize)) / pretrained_card(name).temperature
+        assert (probabilities.max(dim=1).values < plain.softmax(dim=1).max(dim=1).values).all()
+    assert loaded.temperature != 1
+    untrained = pointset.create_model(kind, classes=3, pretrained=tag)
+    assert (untrained.temperature, untrained.trust) == (1, None)
