@@ -78,7 +78,7 @@ def test_the_default_output_is_a_table(runs, scan, capsys) -> None:
     printed = succeed(capsys, "classify", scan, "--model", runs / "isab4-pma")
     assert printed.startswith(f"{scan}: 700 points")
     np.save(scan.with_name("one.npy"), CLOUD[:1])
-    assert ": 1 point\n" in succeed(capsys, "classify", scan.with_name("one.npy"), "--model", runs / "isab4-pma")
+    assert ": 1 point" in succeed(capsys, "classify", scan.with_name("one.npy"), "--model", runs / "isab4-pma")
     best, probability = next(iter(expected(runs / "isab4-pma", CLOUD).items()))
     assert printed.splitlines()[3].split() == [best, f"{100 * probability:.1f}"]
     assert "1 shape in 0." in printed
