@@ -8,7 +8,7 @@ import torch
 from corruption_cases import clouds, line, lost_rows, rows_of, seeded
 
 from pointset.evaluation.corruptions import CORRUPTIONS, SEVERITIES, corrupt
-from pointset.evaluation.corruptions.density import nearest_patch, portions, rounded
+from pointset.evaluation.corruptions.points import nearest_patch, portions, rounded
 
 pytestmark = pytest.mark.usefixtures("single_thread")
 
@@ -17,7 +17,6 @@ pytestmark = pytest.mark.usefixtures("single_thread")
     ("name", "sizes"),
     [
         # What the released code leaves of 1,024 points: less 30 a patch; less 75 a patch; less the dropped.
-        ("cutout", [1024 - 30 * patches for patches in (2, 3, 5, 7, 10)]),
         ("density", [949, 874, 799, 724, 649]),
         ("drop_global", [768, 640, 512, 384, 256]),
         ("drop_local", [924, 824, 724, 624, 524]),

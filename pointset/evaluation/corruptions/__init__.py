@@ -13,23 +13,124 @@ Differences from the released code:
   Here a model gets the normalisation that it was trained with instead, see `pointset.evaluation.robustness`.
 """
 
-from pointset.evaluation.corruptions import density, noise, transformations  # noqa: F401, they fill the registry
-from pointset.evaluation.corruptions.registry import (
-    CORRUPTIONS,
-    MODELNET40_C,
-    SEVERITIES,
-    Corruption,
-    corrupt,
-    find_corruption,
-    list_corruptions,
-)
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
 
-__all__ = [
-    "CORRUPTIONS",
-    "MODELNET40_C",
-    "SEVERITIES",
-    "Corruption",
-    "corrupt",
-    "find_corruption",
-    "list_corruptions",
-]
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from pointset.configuration import check
+from pointset.errors import PointsetError, quoted
+from pointset.evaluation.corruptions import clouds, points
+
+Family = Literal["density", "noise", "transformation", "dropout"]
+Apply = Callable[[Tensor, Any, Generator], Tensor]
+"""Called with points [B, n, 3], the level of the severity, and the only source of randomness."""
+
+SEVERITIES = (1, 2, 3, 4, 5)
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """One corruption, at five severities."""
+
+    name: str
+    family: Family
+    levels: tuple[Any, ...]
+    """The numbers for severities 1 to 5; the docstring of `apply` says what they count."""
+    apply: Apply
+    points_needed: int = 1
+    """Points given for each point returned, as published: 2 for density_inc, which makes 1,024 of 2,048."""
+
+
+_MODELNET40_C = (
+    Corruption("density", "density", (1, 2, 3, 4, 5), points.density),
+    Corruption("density_inc", "density", (1, 2, 3, 4, 5), points.density_inc, points_needed=2),
+    Corruption("cutout", "density", (2, 3, 5, 7, 10), points.cutout),
+    Corruption("uniform", "noise", (0.01, 0.02, 0.03, 0.04, 0.05), points.uniform_noise),
+    Corruption("gaussian", "noise", (0.01, 0.015, 0.02, 0.025, 0.03), points.gaussian_noise),
+    Corruption("impulse", "noise", (30, 25, 20, 15, 10), points.impulse_noise),
+    Corruption("upsampling", "noise", (5, 4, 3, 2, 1), points.upsampling),
+    Corruption("background", "noise", (45, 40, 35, 30, 20), points.background_noise),
+    Corruption("rotation", "transformation", (2.5, 5.0, 7.5, 10.0, 15.0), clouds.rotation),
+    Corruption("shear", "transformation", (0.05, 0.1, 0.15, 0.2, 0.25), clouds.shear),
+    Corruption("distortion", "transformation", (0.1, 0.2, 0.3, 0.4, 0.5), clouds.free_form_distortion),
+    Corruption("distortion_rbf", "transformation", (0.025, 0.05, 0.075, 0.1, 0.125), clouds.rbf_distortion),
+    Corruption("distortion_rbf_inv", "transformation", (0.025, 0.05, 0.075, 0.1, 0.125), clouds.rbf_distortion_inverse),
+)
+_OTHERS = (
+    Corruption("drop_global", "dropout", (0.25, 0.375, 0.5, 0.625, 0.75), points.drop_global),
+    Corruption("drop_local", "dropout", (100, 200, 300, 400, 500), points.drop_local),
+    Corruption("scale", "transformation", (0.1, 0.2, 0.3, 0.4, 0.5), clouds.scale),
+)
+MODELNET40_C = tuple(each.name for each in _MODELNET40_C)
+"""The corruptions of ModelNet40-C except occlusion and lidar, under the names of its files."""
+CORRUPTIONS = {each.name: each for each in _MODELNET40_C + _OTHERS}
+"""Every corruption by its name."""
+
+
+def list_corruptions(family: Family | None = None) -> list[str]:
+    """Names of all corruptions, or of one family ("density", "noise", "transformation", "dropout"), sorted.
+
+    Args:
+        family: which ones; all when None.
+
+    Returns:
+        Names for `corrupt`.
+
+    Raises:
+        PointsetError: there is no such family.
+
+    Example:
+        >>> "gaussian" in pointset.evaluation.list_corruptions("noise")
+        True
+    """
+    check("family", family, Family | None)
+    return sorted(name for name, found in CORRUPTIONS.items() if family in (None, found.family))
+
+
+def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
+    """A corruption by name, and the level of one of its severities.
+
+    Raises:
+        PointsetError: there is no such corruption or severity; the message lists what exists.
+    """
+    if name not in CORRUPTIONS:
+        near = difflib.get_close_matches(name, CORRUPTIONS, n=1)
+        meant = f"did you mean {near[0]!r}? There are " if near else "choose one of "
+        raise PointsetError(f"no corruption is called {quoted(name)}: {meant}{', '.join(list_corruptions())}")
+    if severity not in SEVERITIES:
+        raise PointsetError(f"severity of {name} must be 1, 2, 3, 4 or 5, got {quoted(severity)}")
+    found = CORRUPTIONS[name]
+    return found, found.levels[int(severity) - 1]
+
+
+def corrupt(points: Float[Tensor, "B n 3"], name: str, severity: int, generator: Generator) -> Float[Tensor, "B m 3"]:
+    """Corrupt every cloud of a batch on its own.
+
+    Args:
+        points: in the unit sphere, y up; not changed. Clouds of several sizes go in one call per size.
+        name: one of `list_corruptions()`.
+        severity: 1, the mildest, to 5.
+        generator: the only source of randomness; the same state gives the same result.
+
+    Returns:
+        Points on the same device and of the same type. Their number m depends only on n, name and severity, so the
+        result needs no padding and no mask.
+
+    Raises:
+        PointsetError: there is no such corruption or severity, or the points are not [B, n, 3] with n at least 1.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> pointset.evaluation.corrupt(test.points, "gaussian", 3, generator).shape
+        torch.Size([8, 32, 3])
+    """
+    found, level = find_corruption(name, severity)
+    if points.dim() != 3 or points.shape[2] != 3 or points.shape[1] < 1 or not points.is_floating_point():
+        raise PointsetError(
+            f"points must be floating numbers [B, n, 3], n at least 1, got {list(points.shape)} {points.dtype}"
+        )
+    return found.apply(points, level, generator)

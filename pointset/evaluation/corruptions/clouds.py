@@ -8,19 +8,17 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 
 from pointset.data.random_numbers import uniform
-from pointset.evaluation.corruptions.draws import signs, whole
-from pointset.evaluation.corruptions.registry import corruption
+from pointset.evaluation.corruptions.points import signs, whole
 
 Points = Float[Tensor, "B n 3"]
 Root = Callable[[Tensor], Tensor]
 """The square root, or one over it."""
 
 
-@corruption("rotation", "transformation", (2.5, 5.0, 7.5, 10.0, 15.0))
 def rotation(points: Points, degrees: float, generator: Generator) -> Points:
     """Turn about the x axis, then y, then z: each by an angle of random sign, uniform within 2.5 degrees of a value.
 
-    Severities: 2.5, 5, 7.5, 10, 15 degrees. Source: ModelNet40-C, rotation.
+    Source: ModelNet40-C, rotation.
     """
     angles = torch.deg2rad(_around((len(points), 3), degrees, 2.5, points, generator))
     for axis, angle in enumerate(angles.unbind(1)):
@@ -28,13 +26,12 @@ def rotation(points: Points, degrees: float, generator: Generator) -> Points:
     return points
 
 
-@corruption("shear", "transformation", (0.05, 0.1, 0.15, 0.2, 0.25))
 def shear(points: Points, amount: float, generator: Generator) -> Points:
     """Add shares of the coordinates to each other; heights, y, stay: p [[1, 0, b], [d, 1, e], [f, 0, 1]] for a row p.
 
     b, d, e and f are independent, of random sign and uniform within 0.05 of a value.
 
-    Severities: 0.05, 0.1, 0.15, 0.2, 0.25. Source: ModelNet40-C, shear.
+    Source: ModelNet40-C, shear.
     """
     b, d, e, f = _around((4, len(points)), amount, 0.05, points, generator).unbind(0)
     one, zero = torch.ones_like(b), torch.zeros_like(b)
@@ -42,11 +39,10 @@ def shear(points: Points, amount: float, generator: Generator) -> Points:
     return points @ torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
 
 
-@corruption("scale", "transformation", (0.1, 0.2, 0.3, 0.4, 0.5))
 def scale(points: Points, amount: float, generator: Generator) -> Points:
     """Stretch one axis by 1 + amount and shrink another by 1 - amount: a random pair of axes, either way round.
 
-    Severities: 0.1, 0.2, 0.3, 0.4, 0.5. Source: the released code of ModelNet40-C; not one of the benchmark's 15.
+    Source: the released code of ModelNet40-C; not one of the benchmark's 15.
     """
     stretched = whole((len(points), 1), 3, points, generator)
     shrunk = (stretched + 1 + whole((len(points), 1), 2, points, generator)) % 3
@@ -54,7 +50,6 @@ def scale(points: Points, amount: float, generator: Generator) -> Points:
     return points * factors.unsqueeze(1)
 
 
-@corruption("distortion", "transformation", (0.1, 0.2, 0.3, 0.4, 0.5))
 def free_form_distortion(points: Points, amount: float, generator: Generator) -> Points:
     """Free-form deformation (Sederberg and Parry, SIGGRAPH 1986) by 5 x 5 x 5 control points in the cube [-1, 1]^3.
 
@@ -62,7 +57,7 @@ def free_form_distortion(points: Points, amount: float, generator: Generator) ->
     b_i(t) = binomial(4, i) t^i (1 - t)^(4 - i). Every component of mu is uniform on [-amount, amount]; it counts in
     lengths of the cube's edge, hence the 2. Points outside the cube stay.
 
-    Severities: 0.1, 0.2, 0.3, 0.4, 0.5. Source: ModelNet40-C, distortion, which calls PyGeM's FFD (`pygem/ffd.py`).
+    Source: ModelNet40-C, distortion, which calls PyGeM's FFD (`pygem/ffd.py`).
     """
     mu = uniform((len(points), _GRID**3, 3), -amount, amount, points, generator)
     b = _bernstein((points + 1) / 2)  # [B, n, 3 axes, 5]
@@ -71,20 +66,18 @@ def free_form_distortion(points: Points, amount: float, generator: Generator) ->
     return torch.where(inside, points + 2 * of_lattice @ mu, points)
 
 
-@corruption("distortion_rbf", "transformation", (0.025, 0.05, 0.075, 0.1, 0.125))
 def rbf_distortion(points: Points, distance: float, generator: Generator) -> Points:
     """Deformation by radial basis functions phi(r) = sqrt(r^2 + 0.5^2), multi-quadratic; see `_radial_distortion`.
 
-    Severities: control points move by 0.025, 0.05, 0.075, 0.1, 0.125. Source: ModelNet40-C, distortion_rbf.
+    Source: ModelNet40-C, distortion_rbf.
     """
     return _radial_distortion(points, distance, torch.sqrt, generator)
 
 
-@corruption("distortion_rbf_inv", "transformation", (0.025, 0.05, 0.075, 0.1, 0.125))
 def rbf_distortion_inverse(points: Points, distance: float, generator: Generator) -> Points:
     """As `distortion_rbf` with the inverse multi-quadratic phi(r) = 1 / sqrt(r^2 + 0.5^2).
 
-    Severities: control points move by 0.025, 0.05, 0.075, 0.1, 0.125. Source: ModelNet40-C, distortion_rbf_inv.
+    Source: ModelNet40-C, distortion_rbf_inv.
     """
     return _radial_distortion(points, distance, torch.rsqrt, generator)
 
