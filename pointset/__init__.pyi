@@ -31,11 +31,11 @@ from .streaming.maps import stream_attention as stream_attention
 from .tasks.experiments import compare as compare
 from .tasks.experiments import read_experiment as read_experiment
 from .training.estimator import PointSetClassifier as PointSetClassifier
+from .training.estimator import PointSetEmbedding as PointSetEmbedding
 from .training.loading import load_run as load_run
 from .training.loop import Fitted as Fitted
 from .training.loop import fit as fit
 from .training.recipe import Recipe as Recipe
-from .training.transformer import PointSetEmbedding as PointSetEmbedding
 from .zoo.models import create_model as create_model
 from .zoo.names import list_models as list_models
 from .zoo.options import ModelOptions as ModelOptions

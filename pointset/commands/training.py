@@ -286,7 +286,7 @@ def _calibrated(
     evaluation: "Evaluation",
     objective: Literal["log-loss", "ece"],
 ) -> dict[str, Any]:
-    from pointset.evaluation.temperature import validation_temperature
+    from pointset.evaluation.predictions import validation_temperature
 
     temperature = validation_temperature(network, description, objective)
     scaled = evaluation.at_temperature(temperature).summary()

@@ -1,5 +1,6 @@
 """Metrics of predictions: every test shape counts once; means are over shapes, not over batches."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +13,10 @@ from torch.nn.functional import cross_entropy
 
 from pointset.configuration import Count, Positive, check
 from pointset.data.dataset import PointSets
+from pointset.data.loading import is_in_memory, load_like
 from pointset.data.pool import first_fault
 from pointset.errors import PointsetError, quoted
-from pointset.evaluation.calibration import Edges, brier_score, reliability
+from pointset.evaluation.calibration import Edges, Objective, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model
 from pointset.zoo.predicting import Prediction, predict
 
@@ -161,3 +163,33 @@ def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64, las
         cause = first_fault(data) or "check whether the weights are finite"
         raise PointsetError(f"the logits of shape {quoted(data.names[odd[0]])} are not finite: {cause}")
     return prediction
+
+
+def validation_temperature(
+    model: nn.Module, description: Mapping[str, Any], objective: Objective = "log-loss"
+) -> float:
+    """The temperature that fits the validation split of a run best; see `fit_temperature`.
+
+    Args:
+        model: the run's, trained.
+        description: what `load_run` gives beside it.
+        objective: "log-loss", or "ece" for the expected calibration error.
+
+    Raises:
+        PointsetError: the run has no validation split, or its training data is missing or has changed.
+    """
+    share = description["recipe"]["validation"]
+    if share == 0.0:
+        raise PointsetError("the run has no validation split to calibrate on: train with --validation 0.1, for example")
+    if is_in_memory(description["data"]):
+        raise PointsetError(
+            "the run was trained on data in memory, which is not saved with it, and calibration needs its validation "
+            "shapes: in Python, evaluate on held-out shapes of your own and pass the logits to fit_temperature"
+        )
+    train = load_like(description["data"], "train")
+    if train.describe()["fingerprint"] != description["data"]["fingerprint"]:
+        raise PointsetError(
+            f"the training data of the run in {description['data']['source']} has changed: restore it, or train again"
+        )
+    held_out = evaluate(model, train.split_validation(share, description["seed"])[1])
+    return fit_temperature(held_out.logits, held_out.labels, objective)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.evaluation.set_functions import MaskArgument, SetFunction
+from pointset.nn.modes import in_evaluation_mode
 
 SETS = 3
 """In each batch."""
@@ -92,10 +95,10 @@ def check_symmetry(
     """
     if not sizes or min(sizes) < 1:
         raise PointsetError(f"sizes must be one or more numbers of at least 1, got {sizes}")
-    function = SetFunction(module, mask)
-    dim = dim or function.inputs
+    function = _SetFunction(module, mask)
+    dim = dim or int(getattr(function.owner, "inputs", 3))
     generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad(), function.evaluating():
+    with torch.no_grad(), nullcontext() if function.owner is None else in_evaluation_mode(function.owner):
         trials = [_Trial(function, size, dim, generator) for size in sizes]
         equivariant = all(trial.has_rows for trial in trials)
         for trial in trials:
@@ -104,9 +107,84 @@ def check_symmetry(
             "equivariant" if equivariant else "invariant",
             permutation=max(trial.permutation() for trial in trials),
             duplicates=max(trial.duplicates() for trial in trials),
-            padding=None if function.mask is MaskArgument.NONE else max(trial.padding() for trial in trials),
+            padding=None if function.mask == "none" else max(trial.padding() for trial in trials),
             repetition=max(trial.repetition() for trial in trials),
         )
+
+
+class _SetFunction:
+    """A module or any other callable, called as `f(X [B, n, dim])`, or with a mask [B, n] too.
+
+    Attributes:
+        name: of the function, or of the module's class, for messages.
+        mask: how it is given a mask: not at all, as `mask=mask`, or as the second argument.
+        owner: the module that has the mode, parameters and `inputs`: the module itself or, for a method, the one it
+            is bound to; None for other functions.
+    """
+
+    def __init__(self, function: nn.Module | Callable[..., Tensor], mask: bool | None) -> None:
+        self.function = function
+        self.name = str(getattr(function, "__name__", type(function).__name__))
+        self.mask = _mask_argument(function, mask)
+        owner = function if isinstance(function, nn.Module) else getattr(function, "__self__", None)
+        self.owner = owner if isinstance(owner, nn.Module) else None
+
+    def random_sets(self, size: int, dim: int, generator: torch.Generator) -> Tensor:
+        """Rows [SETS, size, dim] from N(0, 1), of the type and on the device of its parameters."""
+        X = torch.randn(SETS, size, dim, generator=generator)
+        parameter = None if self.owner is None else next(self.owner.parameters(), None)
+        return X if parameter is None else X.to(parameter)
+
+    def __call__(self, X: Tensor, mask: Tensor) -> Tensor:
+        arguments = {"none": (X,), "named": (X,), "second": (X, mask)}[self.mask]
+        try:
+            output = self.function(*arguments, **({"mask": mask} if self.mask == "named" else {}))
+        except PointsetError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            given, remedy = f"and a mask {list(mask.shape)}", "mask=False where it takes no mask"
+            if self.mask == "none":
+                given, remedy = "alone", "mask=True where it needs a mask (mask=False and None call it without)"
+            raise PointsetError(
+                f"{self.name} cannot be called with X {list(X.shape)} {given} ({reason}): give dim= the width of its "
+                f"rows, or {remedy}"
+            ) from error
+        if not isinstance(output, Tensor):
+            raise PointsetError(
+                f"{self.name} must return a tensor, got {type(output).__name__}: wrap it in a module that returns one"
+            )
+        return output
+
+
+def _mask_argument(function: Callable[..., object], wanted: bool | None) -> Literal["none", "named", "second"]:
+    """How a function of X takes a mask, from its signature; see `check_symmetry`."""
+    if wanted is False:
+        return "none"
+    parameters = _parameters(function)
+    others = parameters[1:]
+    if any(each.name == "mask" and each.kind is not inspect.Parameter.POSITIONAL_ONLY for each in others):
+        return "named"
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    second = others[0] if others and others[0].kind in by_position else None
+    if second is not None and (second.name == "mask" or second.default is inspect.Parameter.empty):
+        return "second"
+    if not wanted:
+        return "none"
+    takes_any = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
+    return "second" if second is not None or takes_any or not parameters else "named"
+
+
+def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+    """Of the call, without `self`; none for a builtin, which has no signature."""
+    try:
+        parameters = list(inspect.signature(getattr(function, "forward", function)).parameters.values())
+    except (TypeError, ValueError):
+        return []
+    # torch.compile, DataParallel and averages of weights pass everything on to the module in them.
+    inner = getattr(function, "_orig_mod", getattr(function, "module", None))
+    hidden = bool(parameters) and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
+    return _parameters(inner) if hidden and callable(inner) else parameters
 
 
 class _Trial:
@@ -115,9 +193,9 @@ class _Trial:
     equivariant = False
     """Decided over all sizes: at a single size, two seeds look like two elements."""
 
-    def __init__(self, function: SetFunction, size: int, dim: int, generator: torch.Generator) -> None:
+    def __init__(self, function: _SetFunction, size: int, dim: int, generator: torch.Generator) -> None:
         self.function, self.size, self.generator = function, size, generator
-        self.X = function.random_sets(SETS, size, dim, generator)
+        self.X = function.random_sets(size, dim, generator)
         self.result = self._run(self.X)
         self.repeated = self._run(self.X.repeat_interleave(2, dim=1))
         self.has_rows = all(
@@ -146,7 +224,7 @@ class _Trial:
 
     def _padded(self, garbage: float) -> float:
         places = _places(self.size, self.generator)
-        X = garbage * self.function.random_sets(SETS, self.size + PADDING, self.X.shape[2], self.generator)
+        X = garbage * self.function.random_sets(self.size + PADDING, self.X.shape[2], self.generator)
         X[_each_set(), places] = self.X
         mask = torch.zeros(X.shape[:2], dtype=torch.bool)
         mask[_each_set(), places] = True

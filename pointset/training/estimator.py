@@ -1,4 +1,4 @@
-"""A scikit-learn estimator: works with cross-validation, grid search, pipelines and calibration."""
+"""Classifiers and embeddings for scikit-learn: cross-validation, grid search, pipelines and calibration."""
 
 import copy
 import dataclasses
@@ -11,13 +11,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import Tensor, nn
 
+from pointset.baselines.models import EMBEDDERS
 from pointset.data.arrays import from_arrays
+from pointset.data.axes import Axis, turned_up
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, described, quoted
@@ -59,7 +61,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         normalize: of each cloud; see `DataOptions`, and there `up`.
         random_state: of the weights, of all that is drawn in training, and of the validation split: a seed, a
             RandomState, or None for numpy's global one.
-        progress: tell how far a training is; see `pointset.fit`.
+        progress: show the progress of a training; see `pointset.fit`.
         options: the fields of `Recipe` (epochs, batch_size, learning_rate, ...) and of `ModelOptions` (dim, heads,
             dropout, ...; its `score` is `attention_score`). Those that the model does not use are ignored. Early
             stopping: `validation=0.1, patience=10`.
@@ -144,29 +146,27 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest label of each cloud [N], of `classes_`; errors as for `predict_proba`."""
-        places = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[places]
+        indices = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[indices]
 
     def _seed(self) -> int:
-        """Of the first training: `random_state` itself where it is a seed, as `pointset.fit` has it."""
-        random = self.random_state
-        given = isinstance(random, numbers.Integral)
-        return int(random if given else check_random_state(random).randint(2**31 - 1))
+        """The seed of the first training: `random_state` itself if it is one, as in `pointset.fit`."""
+        given = isinstance(self.random_state, numbers.Integral)
+        return int(self.random_state if given else check_random_state(self.random_state).randint(2**31 - 1))
 
     def _begin(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> Self:
         sets, seed = self._sets(X, labels, classes), self._seed()
-        if self.model == "auto" and self.start is None:
-            with value_errors():
-                chosen = fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress)
-            return self._keep(chosen.fitted, sets, classes, seed)
         with value_errors():
             if self.start is not None:
                 trained, description = load_run(self.start)
                 up = description["data"]["up"]
                 model = start_from(trained, sets.classes, sets.up, trained_up=up, seed=seed, start=str(self.start))
-                return self._train(model, sets, classes, seed)
-            options = ModelOptions.from_dict(self._fields(ModelOptions))
-            model = create_model(self.model, len(classes), options, inputs=sets.inputs, seed=seed)
+            elif self.model == "auto":
+                chosen = fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress)
+                return self._keep(chosen.fitted, sets, classes, seed)
+            else:
+                options = ModelOptions.from_dict(self._fields(ModelOptions))
+                model = create_model(self.model, len(classes), options, inputs=sets.inputs, seed=seed)
         return self._train(model, sets, classes, seed)
 
     def _train(
@@ -186,9 +186,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         recipe = Recipe.from_dict(self._fields(Recipe))
         if self.start is None:
             return recipe
-        usual = Recipe()
-        fields = [field.name for field in dataclasses.fields(Recipe)]
-        given = {name: getattr(recipe, name) for name in fields if getattr(recipe, name) != getattr(usual, name)}
+        given = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
         given |= {"steps": None} if "epochs" in given and "steps" not in given else {}
         return dataclasses.replace(transfer_recipe(sets), **given)
 
@@ -202,17 +200,14 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _sets(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> PointSets:
-        known = classes.tolist()
-        names = {label: str(label) for label in known}
+        names = {label: str(label) for label in classes.tolist()}
         odd = next((label for label in labels.tolist() if label not in names), None)
         if odd is not None:
-            raise InputError(f"y has {quoted(odd)}, and the classes are {_few(known)}")
-        chosen = {name: getattr(self, name) for name in DATA}
-        if chosen["up"] is None:
-            del chosen["up"]
-        called = [names[label] for label in labels.tolist()]
+            raise InputError(f"y has {quoted(odd)}, and the classes are {_few(classes)}")
+        options = {name: getattr(self, name) for name in DATA if name != "up" or self.up is not None}
+        named = [names[label] for label in labels.tolist()]
         with value_errors():
-            return from_arrays(clouds_of(X), called, list(names.values()), points=self.points, **chosen)
+            return from_arrays(clouds_of(X), named, list(names.values()), points=self.points, **options)
 
     def _fields(self, kind: type) -> dict[str, Any]:
         """What was chosen of the fields of a configuration."""
@@ -231,26 +226,71 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         return state
 
 
+class PointSetEmbedding(TransformerMixin, BaseEstimator):
+    """The embedding of a trained model, for pipelines: clouds in, rows of numbers out.
+
+    Args:
+        model: the folder of a run, or a trained model that comes with the package.
+        up: the axis that points up in X; clouds are turned to that of the model's shapes.
+        device: see `pointset.fit`.
+
+    Attributes:
+        model_: the trained model.
+        n_features_in_: numbers per point.
+
+    Example:
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.svm import SVC
+        >>> pipeline = make_pipeline(pointset.PointSetEmbedding("rff-max.modelnet40-1024"), SVC())
+        >>> pipeline.fit(X[:16], y[:16]).predict(X[16:]).shape
+        (8,)
+    """
+
+    def __init__(self, model: str = EMBEDDERS[0], up: Axis = "z", device: str = "auto") -> None:
+        self.model, self.up, self.device = model, up, device
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Load the model; nothing is learned from X.
+
+        Raises:
+            InputError: there is no such model; a PointsetError and a ValueError.
+        """
+        with value_errors():
+            self.model_, description = load_run(self.model)
+            self.model_up_ = description["data"]["up"]
+        self.n_features_in_ = self.model_.inputs
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Rows float32 [N, d] of clouds [N, n, 3], or of a list of clouds; see `Classifier.embed`.
+
+        Raises:
+            NotFittedError: before `fit`.
+            InputError: X is something else than N clouds.
+        """
+        check_is_fitted(self, "model_")
+        with value_errors():
+            model = self.model_.to(find_device(self.device))
+            clouds = [turned_up(np.asarray(cloud), self.up, self.model_up_) for cloud in clouds_of(X)]
+            return np.asarray(model.embed(clouds))
+
+
 def _signature() -> inspect.Signature:
     """Every option by name, as scikit-learn asks for: data, recipe, model."""
-    data = {one.name: one for one in dataclasses.fields(DataOptions)}
-    found = [("points", int | None, None), *((name, data[name].type, data[name].default) for name in DATA)]
-    for kind in (Recipe, ModelOptions):
-        for one in dataclasses.fields(kind):
-            found.append((CALLED.get(one.name, one.name), one.type, one.default))
-    found += [("start", str | None, None), ("budget", float, BUDGET)]
-    found += [("progress", bool, False), ("random_state", int | np.random.RandomState | None, None)]
-    parameter = inspect.Parameter
-    return inspect.Signature(
-        [
-            parameter("self", parameter.POSITIONAL_OR_KEYWORD),
-            parameter("model", parameter.POSITIONAL_OR_KEYWORD, default="isab16-pma", annotation=str),
-            *(
-                parameter(name, parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-                for name, annotation, default in found
-            ),
-        ]
-    )
+    kinds = {kind: dataclasses.fields(kind) for kind in (DataOptions, Recipe, ModelOptions)}
+    options = {each.name: (each.type, each.default) for each in kinds[DataOptions] if each.name in DATA}
+    options = {"points": (int | None, None)} | options
+    for each in (*kinds[Recipe], *kinds[ModelOptions]):
+        options[CALLED.get(each.name, each.name)] = each.type, each.default
+    options |= {"start": (str | None, None), "budget": (float, BUDGET), "progress": (bool, False)}
+    options["random_state"] = int | np.random.RandomState | None, None
+    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = [first, first.replace(name="model", default="isab16-pma", annotation=str)]
+    for name, (annotation, default) in options.items():
+        parameters.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        )
+    return inspect.Signature(parameters)
 
 
 PointSetClassifier.__init__.__signature__ = _signature()  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ from pointset.data.normalize import normalize_points
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, evaluate
 from pointset.evaluation.costs import multiply_adds
-from pointset.evaluation.temperature import validation_temperature
+from pointset.evaluation.predictions import validation_temperature
 from pointset.runs import digests
 from pointset.tasks.classification.predictions import robustness_of
 from pointset.training.checkpoints import Weights, as_safetensors

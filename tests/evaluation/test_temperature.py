@@ -13,7 +13,7 @@ from pointset.data.dataset import load_split
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import fit_temperature
-from pointset.evaluation.temperature import validation_temperature
+from pointset.evaluation.predictions import validation_temperature
 from pointset.training.recipe import Recipe
 
 
