@@ -1,6 +1,5 @@
 """Make point sets from arrays of points and labels."""
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -11,10 +10,9 @@ import torch
 
 from pointset.configuration import check
 from pointset.data.augment import Axis
-from pointset.data.in_memory import as_array, ragged_pool, try_all, usable_cloud
+from pointset.data.in_memory import as_array, pool_of, try_all, usable_cloud
 from pointset.data.options import NORMALS, DataOptions
 from pointset.data.point_sets import PointSets
-from pointset.data.pool import Pool
 from pointset.data.readers.clouds import Cloud, looks_transposed
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, described, quoted
@@ -82,7 +80,7 @@ def from_arrays(
     make = partial(_cloud, clouds, beside)
     made, skipped = try_all(chosen, make, on_error, "clouds", "X", stacklevel=3)
     kept = [label for label, name in zip(labels, chosen, strict=True) if name in made]
-    pool = _pool(made, kept, known, skipped)
+    pool = pool_of(made, kept, known, skipped, even=True)
     most = int(pool.sizes.max()) if points is None else points
     shape = as_array(clouds[chosen.index(pool.names[0])]).shape
     if looks_transposed(*shape) and (pool.sizes == shape[0]).all():  # as networks of convolutions take them
@@ -94,23 +92,14 @@ def from_arrays(
     return PointSets(pool, options, name=NAME, split=split)
 
 
-def _clouds(given: Any) -> Sequence[Any]:
+def _clouds(given: Any) -> list[Any]:
     """The N clouds of X as a list; `_cloud` checks each of them."""
-    if isinstance(given, np.ndarray | torch.Tensor):
-        if given.ndim != 3 and not _is_list(given):
-            alone = ": for one cloud give X[None]" if given.ndim == 2 else ""
-            raise PointsetError(f"X must be [N, n, d], or a list of clouds [n, d], got {described(given)}{alone}")
-    elif not isinstance(given, Sequence) or isinstance(given, str | bytes):
-        raise PointsetError(f"X must be an array [N, n, d], or a list of clouds [n, d], got {described(given)}")
+    if getattr(given, "ndim", 3) == 2 or isinstance(given, str | bytes) or not hasattr(given, "__len__"):
+        alone = ": for one cloud give X[None]" if getattr(given, "ndim", 3) == 2 else ""
+        raise PointsetError(f"X must be an array [N, n, d], or a list of clouds [n, d], got {described(given)}{alone}")
     if not len(given):
         raise PointsetError("X is empty: give at least one cloud")
-    whole = as_array(given) if isinstance(given, torch.Tensor) else given
-    return list(whole)
-
-
-def _is_list(given: Any) -> bool:
-    """True for an object array, whose elements are the clouds."""
-    return isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind == "O"
+    return list(as_array(given) if isinstance(given, torch.Tensor) else given)
 
 
 def _features(given: Any, count: int) -> dict[str, Sequence[Any]]:
@@ -185,13 +174,3 @@ def _require_once(what: str, names: Sequence[str]) -> None:
     for index, name in enumerate(names):
         if first.setdefault(name, index) != index:
             raise PointsetError(f"{what} has {quoted(name)} twice, at {first[name]} and {index}: give each its own")
-
-
-def _pool(made: Mapping[str, Cloud], labels: Sequence[int], classes: Sequence[str], skipped: tuple[str, ...]) -> Pool:
-    pool = ragged_pool(made, labels, classes, skipped)
-    size = int(pool.sizes[0])
-    if (pool.sizes != size).any():
-        return pool
-    arrays = {name: getattr(pool, name) for name in ("points", "normals", "features")}
-    even = {name: array.reshape(-1, size, array.shape[1]) for name, array in arrays.items() if array is not None}
-    return dataclasses.replace(pool, **even, offsets=None)

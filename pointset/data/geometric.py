@@ -1,14 +1,14 @@
 """Convert to and from torch-geometric: point sets as `Data`, and datasets of `Data` with positions as pools."""
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from pointset.data.in_memory import as_array, ragged_pool, try_all, usable_cloud
+from pointset.data.in_memory import as_array, pool_of, try_all, usable_cloud
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool
 from pointset.data.readers.clouds import Cloud
@@ -90,13 +90,10 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
     )
     labels, clouds = [label for label, _ in made.values()], {name: cloud for name, (_, cloud) in made.items()}
     known = _classes(dataset, max(labels) + 1)
-    if not are_meshes:
-        return ragged_pool(clouds, labels, known, skipped)
-    points = np.stack([cloud.points for cloud in clouds.values()])
-    directions: Any = np.stack([cloud.normals for cloud in clouds.values()]) if normals else None
-    return Pool(
-        points, list(clouds), np.array(labels, np.int64), known, options.sampler, normals=directions, skipped=skipped
-    )
+    if not normals:
+        clouds = {name: dataclasses.replace(cloud, normals=None) for name, cloud in clouds.items()}
+    pool = pool_of(clouds, labels, known, skipped, even=are_meshes)
+    return dataclasses.replace(pool, sampler=options.sampler) if are_meshes else pool
 
 
 def _are_meshes(items: Sequence[Any], options: DataOptions) -> bool:

@@ -66,33 +66,39 @@ def usable_cloud(points: Any, normals: Any, with_normals: bool, features: Sequen
     return cloud
 
 
-def ragged_pool(
-    clouds: Mapping[str, Cloud], labels: Sequence[int], classes: Sequence[str], skipped: tuple[str, ...]
+def pool_of(
+    clouds: Mapping[str, Cloud], labels: Sequence[int], classes: Sequence[str], skipped: tuple[str, ...], even: bool
 ) -> Pool:
-    """A ragged pool of at least one cloud, given by name.
+    """A pool of at least one cloud, given by name; ragged, unless `even` and all clouds have one size.
 
     Raises:
         CloudError: the number of features of some cloud differs from the first one's.
     """
-    found = list(clouds.values())
-    normals = [cloud.normals for cloud in found if cloud.normals is not None]
-    features = [cloud.features for cloud in found if cloud.features is not None]
+    sizes = [len(cloud.points) for cloud in clouds.values()]
+    shape = (len(sizes), sizes[0]) if even and len(set(sizes)) == 1 else (sum(sizes),)
     widths = {name: 0 if cloud.features is None else cloud.features.shape[1] for name, cloud in clouds.items()}
     first = next(iter(widths.values()))
     odd = next((name for name, width in widths.items() if width != first), None)
     if odd is not None:
-        told = f"the features of {quoted(odd)} have {widths[odd]} columns, and those before have {first}"
-        raise CloudError(f"{told}: give all the same number")
+        raise CloudError(
+            f"the features of {quoted(odd)} have {widths[odd]} columns, and those before have {first}: give all the "
+            "same number"
+        )
+
+    def joined(name: str) -> Any:
+        arrays = [getattr(cloud, name) for cloud in clouds.values()]
+        return None if arrays[0] is None else np.concatenate(arrays).reshape(*shape, -1)
+
     return Pool(
-        np.concatenate([cloud.points for cloud in found]),
+        joined("points"),
         list(clouds),
         np.array(labels, np.int64),
         list(classes),
         AS_RELEASED,
-        normals=np.concatenate(normals) if normals else None,
-        features=np.concatenate(features) if features else None,
+        normals=joined("normals"),
+        features=joined("features"),
         skipped=skipped,
-        offsets=np.cumsum([0, *(len(cloud.points) for cloud in found)]),
+        offsets=np.cumsum([0, *sizes]) if len(shape) == 1 else None,
     )
 
 

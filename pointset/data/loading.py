@@ -85,11 +85,9 @@ def load_like(
 
 
 def _turned_and_normalised_like(description: dict[str, Any], sets: PointSets, said: Axis | None) -> PointSets:
-    """The sets, each shape turned to the axis of the description; another dataset is centred if the run's was centred.
-
-    A dataset whose shapes are centred already keeps its own normalisation: subsets of its shapes are not centred again.
-    """
+    """The sets, each shape turned to the description's axis; another dataset is centred if the run's was centred."""
     own, pool, options = sets.source == description["source"], sets.source_pool, sets.options
+    # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
     if not (own or pool.is_centred(sets.rows.numpy())):
         options = options.changed({"normalize": normalization_elsewhere(description)})
     of_card = load_card(sets.source).up if sets.source in list_cards() else None

@@ -74,17 +74,15 @@ class Pool:
         """Raise an InputError unless types and shapes are consistent; array contents are not read."""
         for name, kind in {"names": Sequence[str], "classes": Sequence[str], "sampler": str}.items():
             check(name, getattr(self, name), kind)
-        count, ragged = len(self.names), self.offsets is not None
-        shape = "[T, 3], with offsets" if ragged else f"[{count}, P, 3], one cloud for each name"
-        sides = getattr(self.points, "shape", ())
-        clouds = (*sides[:1], 3) if ragged else (count, *sides[1:2], 3)
-        _require("points", self.points, "f", clouds, shape)
+        count = len(self.names)
+        clouds = (count, *getattr(self.points, "shape", ())[1:2]) if self.offsets is None else self.points.shape[:1]
+        shape = f"[{count}, P, 3], one cloud for each name" if self.offsets is None else "[T, 3], with offsets"
+        _require("points", self.points, "f", (*clouds, 3), shape)
         _require("labels", self.labels, "iu", (count,), f"[{count}], one for each name")
-        if self.normals is not None:
-            _require("normals", self.normals, "f", clouds, f"as the points, {list(clouds)}")
-        if self.features is not None:
-            wide = (*clouds[:-1], *getattr(self.features, "shape", ())[-1:])
-            _require("features", self.features, "f", wide, f"as the points, {[*clouds[:-1], 'f']}")
+        for name, width in (("normals", (3,)), ("features", getattr(self.features, "shape", ())[-1:])):
+            if getattr(self, name) is not None:
+                expected = f"as the points, {[*clouds, *(width if name == 'normals' else 'f')]}"
+                _require(name, getattr(self, name), "f", (*clouds, *width), expected)
         if self.offsets is not None:
             _require("offsets", self.offsets, "iu", (count + 1,), f"[{count + 1}], one more than names")
             first, last = int(self.offsets[0]), int(self.offsets[-1])

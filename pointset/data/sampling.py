@@ -141,11 +141,7 @@ def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
 
 
 def _measurable(points: np.ndarray) -> np.ndarray:
-    """The points [N, 3], rescaled if needed so that squared distances neither overflow nor underflow.
-
-    The factor is a power of two, so differences keep their precision. Constant axes become zero, because a large
-    constant could overflow.
-    """
+    """The points [N, 3], rescaled by a power of two if squared distances would overflow or underflow."""
     if points.dtype.kind != "f":
         return points.astype(np.float64)
     low, high = points.min(axis=0), points.max(axis=0)
@@ -153,6 +149,7 @@ def _measurable(points: np.ndarray) -> np.ndarray:
     kind = np.finfo(points.dtype)
     if extent == 0 or np.sqrt(kind.tiny) / kind.eps < extent < np.sqrt(kind.max) / 8:
         return points
+    # Constant axes become zero, because a large constant could overflow.
     return np.ldexp(np.where(low == high, 0, points), -int(np.frexp(extent)[1]))
 
 
@@ -162,11 +159,7 @@ def _corners(mesh: Mesh) -> np.ndarray:
 
 
 def _cross_products(corners: np.ndarray) -> np.ndarray:
-    """Cross products [3, F] of two edges of each face: normals, with twice the face's area as length.
-
-    Their squares neither overflow nor underflow in float64: a mesh that fits float32 has an extent between 1e-38 and
-    1e39.
-    """
+    """Cross products [3, F] of two edges of each face: normals, with twice the face's area as length."""
     x, y, z = corners[1] - corners[0]
     u, v, w = corners[2] - corners[0]
     return np.stack([y * w - z * v, z * u - x * w, x * v - y * u])
@@ -175,38 +168,30 @@ def _cross_products(corners: np.ndarray) -> np.ndarray:
 def _draw_uniform(
     corners: np.ndarray, areas: np.ndarray, n: int, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw points [n, 3] and their faces [n]: a face with probability proportional to its area, then a point in it.
-
-    P = (1 - sqrt(r1)) A + sqrt(r1) (1 - r2) B + sqrt(r1) r2 C (Osada et al., Shape Distributions, ACM
-    Transactions on Graphics 21(4), 2002).
-    """
+    """Draw points [n, 3] and their faces [n]: a face with probability proportional to its area, then a point in it."""
     cumulative = areas.cumsum()
     if cumulative[-1] == 0:
         raise MeshError(f"the mesh has no area to sample: each of its {len(areas)} faces is degenerate")
     r0, r1, r2 = generator.random((n, 3)).T.copy()
     faces = _first_above(cumulative, r0 * cumulative[-1])
+    # P = (1 - sqrt(r1)) A + sqrt(r1) (1 - r2) B + sqrt(r1) r2 C (Osada et al., Shape Distributions, ACM Transactions on
+    # Graphics 21(4), 2002).
     root = np.sqrt(r1)
     a, b, c = (corner.take(faces, axis=1) for corner in corners)
     return ((1 - root) * a + root * (1 - r2) * b + root * r2 * c).T, faces
 
 
 def _first_above(cumulative: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Index of the first cumulative sum above each number, which is never that of a face without area.
-
-    The numbers are sorted first, which keeps the search in the processor's cache and makes it several times faster.
-    """
-    order = numbers.argsort()
-    found = np.empty(len(numbers), dtype=np.int64)
-    found[order] = cumulative.searchsorted(numbers[order], side="right")
-    return found
+    """Index of the first cumulative sum above each number, which is never that of a face without area."""
+    order = numbers.argsort()  # keeps the search in the processor's cache, which makes it several times faster
+    indices = np.empty(len(numbers), dtype=np.int64)
+    indices[order] = cumulative.searchsorted(numbers[order], side="right")
+    return indices
 
 
 def _poisson_disk(candidates: np.ndarray, mesh: Mesh, n: int) -> np.ndarray:
-    """Indices [n] of the candidates [N, 3] that remain after eliminating those too close to others.
-
-    Open3D's implementation of Yuksel, Sample Elimination for Generating Poisson Disk Sample Sets, Computer Graphics
-    Forum 34(2), 2015; it is deterministic.
-    """
+    """Indices [n] of the candidates [N, 3] that remain after eliminating those too close to others."""
+    # Yuksel, Sample Elimination for Generating Poisson Disk Sample Sets, Computer Graphics Forum 34(2), 2015.
     open3d = import_open3d()
     vector3d = open3d.utility.Vector3dVector
     cloud = open3d.geometry.PointCloud(vector3d(candidates))

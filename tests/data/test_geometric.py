@@ -157,14 +157,6 @@ def test_bad_items_are_named_together_or_left_out() -> None:
     assert [item.pos.shape[0] for item in items if item.y is None] == [6]
 
 
-def test_arrays_are_positions_too() -> None:
-    items = clouds(4, 7)
-    expected = load_dataset(items, points=4)
-    for item in items:
-        item.pos = item.pos.numpy().astype(np.float64)
-    assert load_dataset(items, points=4).fingerprint == expected.fingerprint
-
-
 def test_too_few_class_names_are_refused() -> None:
     with pytest.raises(PointsetError, match="label 1, and only 1 class names"):
         load_dataset(type("Named", (list,), {"classes": ["only"]})(meshes()))

@@ -185,10 +185,3 @@ def test_a_pool_that_was_built_is_used(parts: Path, home: Path, built: bool, nor
         data = load_dataset(parts, split, points=50, pool_points=300, normals=normals)
         assert (data.describe()["pool"], data.has_normals) == (300, normals)
     assert {path: path.stat().st_mtime_ns for path in (home / "pools").iterdir()} == pools
-
-
-def test_the_order_of_the_classes_is_part_of_the_fingerprint(parts: Path) -> None:
-    both = [load_dataset(parts, points=5, classes=classes) for classes in (None, ["a", "b"], ["b", "a"])]
-    assert both[0].fingerprint == both[1].fingerprint
-    assert both[2].fingerprint != both[0].fingerprint
-    assert load_dataset(parts, points=5, classes=["a"]).fingerprint not in {one.fingerprint for one in both}

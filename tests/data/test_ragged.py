@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import pointset
-from pointset.data.batches import batches, collate, fixed_batches
+from pointset.data.batches import batches, fixed_batches
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.dataset import load_dataset
 from pointset.data.loading import load_like
@@ -110,16 +110,6 @@ def test_a_model_is_trained_and_measured_on_ragged_sets(folder: Path) -> None:
     np.testing.assert_allclose(pointset.evaluate(model, test).logits, one_by_one, atol=1e-5)
     unpadded = torch.cat([model(points[None], None) for points, _ in test]).detach().numpy()
     np.testing.assert_allclose(one_by_one, unpadded, atol=1e-5)
-
-
-def test_a_data_loader_collates_ragged_sets(folder: Path) -> None:
-    data = load_dataset(folder, points=8)
-    loader = torch.utils.data.DataLoader(data, batch_size=4, collate_fn=collate)
-    batch = next(iter(loader))
-    expected = next(fixed_batches(data, 4))
-    torch.testing.assert_close(batch.points, expected.points)
-    torch.testing.assert_close(batch.mask, expected.mask)
-    torch.testing.assert_close(batch.labels, expected.labels)
 
 
 def test_normals_go_with_their_points(folder: Path) -> None:
