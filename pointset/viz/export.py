@@ -56,9 +56,6 @@ def export_cloud(
             suffix or cannot be written.
 
     Example:
-        >>> points = test.points[0]
-        >>> maps = pointset.attention_maps(model, points)
-        >>> pools = pointset.find_map(maps, kind="pools")
         >>> pointset.viz.export_cloud(pools, points, "pools.ply").name
         'pools.ply'
     """
@@ -140,9 +137,6 @@ def show_window(
         PointsetError: see `export_cloud`; or Open3D is not installed.
 
     Example:
-        >>> points = test.points[0]
-        >>> maps = pointset.attention_maps(model, points)
-        >>> pools = pointset.find_map(maps, kind="pools")
         >>> print(pointset.viz.show_window(pools, points, "pools.ply"))  # doctest: +SKIP
     """
     camera, cloud = camera or Camera(), as_cloud(points)

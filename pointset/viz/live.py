@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +14,9 @@ from pointset.viz.camera import Camera
 from pointset.viz.color import DEFAULT
 from pointset.viz.html_page import HtmlPage, as_base64, page_of, view_content
 from pointset.viz.rows import as_cloud
+
+if TYPE_CHECKING:
+    from pointset.export.javascript import PlainModel
 
 MOST_POINTS = 2048
 MOST_MODELS = 3
@@ -28,19 +30,6 @@ EXAMPLES = (
 """Shapes of shapes10 that a page includes if one of its models has their class. ModelNet40 has all these classes."""
 LARGEST = 3_000_000
 """Maximum size of a page in bytes."""
-
-
-@runtime_checkable
-class PlainModel(Protocol):
-    """A model converted by `pointset.describe_plainly`."""
-
-    @property
-    def tree(self) -> dict[str, Any]:
-        """The modules of the model, as plain data."""
-
-    @property
-    def weights(self) -> bytes:
-        """The arrays of weights."""
 
 
 def make_live_page(
@@ -83,7 +72,8 @@ def make_live_page(
     clouds = {name: as_cloud(points) for name, points in (shapes or {}).items()}
     known = {name for model in models for name in model.tree["classes"]}
     examples = [example for example in EXAMPLES if example[0] in known] or EXAMPLES * (not clouds)
-    clouds |= {f"{kind} (built in)": _example(kind, split, number) for kind, split, number in examples}
+    for example in examples:
+        clouds[f"{example[0]} (built in)"] = as_cloud(sample_points(make_shape(*example), MOST_POINTS, seed=0))
     content = {
         **view_content(camera or Camera(), DEFAULT),
         "title": title,
@@ -100,14 +90,9 @@ def make_live_page(
 
 def _model(model: PlainModel, number: int, models: Sequence[PlainModel]) -> dict[str, Any]:
     """The data of a model for the page, with a unique name."""
-    name = model.tree["name"]
-    again = sum(other.tree["name"] == name for other in models[:number])
-    weights = base64.b64encode(model.weights).decode()
-    return {**model.tree, "name": f"{name} ({again + 1})" if again else name, "weights": weights}
-
-
-def _example(kind: str, split: str, number: int) -> Any:
-    return sample_points(make_shape(kind, split, number), MOST_POINTS, seed=0).astype(np.float64)
+    content = model.as_content()
+    again = sum(other.tree["name"] == content["name"] for other in models[:number])
+    return content | ({"name": f"{content['name']} ({again + 1})"} if again else {})
 
 
 def _shape(name: str, cloud: Any) -> dict[str, Any]:

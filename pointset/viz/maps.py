@@ -51,9 +51,6 @@ def draw_maps(
         PointsetError: cloud and map do not belong together, or there is no such head or query.
 
     Example:
-        >>> points = test.points[0]
-        >>> maps = pointset.attention_maps(model, points)
-        >>> pools = pointset.find_map(maps, kind="pools")
         >>> len(pointset.viz.draw_maps(pools, points).axes) >= 4  # one panel per head
         True
     """
@@ -113,9 +110,6 @@ def draw_reads_and_writes(
             head or query.
 
     Example:
-        >>> points = test.points[0]
-        >>> maps = pointset.attention_maps(model, points)
-        >>> pools = pointset.find_map(maps, kind="pools")
         >>> reads, writes = (pointset.find_map(maps, layer=f"encoder.0.{kind}") for kind in ("reads", "writes"))
         >>> len(pointset.viz.draw_reads_and_writes(reads, writes, points, queries=[0, 1]).axes) >= 4
         True
@@ -217,9 +211,6 @@ def draw_pooling_comparison(
         PointsetError: none of the three is given, or one does not have n finite values.
 
     Example:
-        >>> points = test.points[0]
-        >>> maps = pointset.attention_maps(model, points)
-        >>> pools = pointset.find_map(maps, kind="pools")
         >>> seed = pools.weights.mean(dim=0)[0]
         >>> len(pointset.viz.draw_pooling_comparison(points, pools=seed).axes) >= 1
         True

@@ -40,9 +40,6 @@ class Page(HtmlPage):
     scripts and frames.
 
     Example:
-        >>> points = test.points[0]
-        >>> maps = pointset.attention_maps(model, points)
-        >>> pools = pointset.find_map(maps, kind="pools")
         >>> page = pointset.viz.make_page(maps, points, title="a flat one")
         >>> page.save("flat.html").stat().st_size > 10_000
         True
@@ -100,9 +97,6 @@ def make_page(
         PointsetError: cloud and maps do not fit each other, or a map does not have a chosen layer, head or query.
 
     Example:
-        >>> points = test.points[0]
-        >>> maps = pointset.attention_maps(model, points)
-        >>> pools = pointset.find_map(maps, kind="pools")
         >>> page = pointset.viz.make_page(maps, points, prediction="predicted: flat (93 %)")
         >>> "predicted: flat" in page.html
         True

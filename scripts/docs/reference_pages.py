@@ -22,6 +22,9 @@ y = ["flat", "round"] * 12
 train = pointset.from_arrays(X[:16], y[:16])
 test = pointset.from_arrays(X[16:], y[16:], split="test")
 model = pointset.create_model("isab4-pma", classes=2, dim=16).eval()
+points = test.points[0]
+maps = pointset.attention_maps(model, points)
+pools = pointset.find_map(maps, kind="pools")
 """
 """What the examples of all docstrings begin with."""
 
