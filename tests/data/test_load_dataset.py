@@ -1,6 +1,5 @@
 """Loading sets by the name of a card or from a folder."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -157,10 +156,8 @@ def test_a_damaged_embedded_data_set_says_what_to_delete(home: Path, builds: lis
 
 
 def test_the_real_clouds(real_data: Path) -> None:
-    start = time.perf_counter()
     data = load_dataset(real_data / "modelnet40_ply_hdf5_1024", "test", points=100)
     assert data.points.shape == (2468, 100, 3)
-    assert time.perf_counter() - start < 10
     torch.testing.assert_close(data.points.norm(dim=2).amax(1), torch.ones(2468))
 
 
