@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 METHOD = (
     "Two-sided t-tests of a crossed analysis of variance over seeds and items together, a variance over seeds for each "
-    "model, Satterthwaite's degrees of freedom, Holm's correction for the number of pairs, level 0.05."
+    "model, Satterthwaite's degrees of freedom (the fewest for the part of the seeds), Holm's correction for the "
+    "number of pairs, level 0.05."
 )
 NOT_DISTINGUISHABLE = "not distinguishable"
 SHOWN_CLASSES = 12

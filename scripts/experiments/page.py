@@ -4,6 +4,8 @@ python scripts/experiments/page.py                      # after something in res
 python scripts/experiments/page.py --save runs/frontier # keep a finished comparison in results/frontier first
 python scripts/experiments/page.py --save runs/frontier --add   # add seeds or rows from another day or machine
 python scripts/experiments/page.py --check              # is the page up to date?
+
+Studies that are not comparisons write their own text: every results/NAME/study.md ends up at the end of the page.
 """
 
 import sys
@@ -105,6 +107,7 @@ def render(saved: Mapping[str, Saved]) -> str:
     if others := [saved[name] for name in saved if name not in known]:
         parts.append("## Further results")
         parts += [part for one in others for part in _result(one)]
+    parts += [study.read_text(encoding="utf-8").rstrip() for study in sorted((FOLDER / "results").glob("*/study.md"))]
     return "\n\n".join(parts) + "\n"
 
 

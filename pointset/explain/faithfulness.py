@@ -1,0 +1,180 @@
+"""Faithfulness of explanations: does a prediction fall with the points that an explanation puts first?
+
+An explanation gives each point an importance. Deletion removes the most important points first and follows the
+probability of the predicted class; insertion begins with the most important points and adds the others (Petsiuk et al.,
+RISE, arXiv 1806.07421, section 4.2). The area under the deletion curve is small for a faithful explanation, that under
+the insertion curve large. A random order of the points is the baseline: it is not a bad one, since a set that lost
+random points is still the same shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor, nn
+
+from pointset.errors import PointsetError
+from pointset.explain.critical_points import pooled_from
+from pointset.explain.maps import as_cloud_of, attention_maps
+from pointset.explain.occlusion import occlusion_influence
+from pointset.explain.rollout import rollout
+from pointset.nn.modes import in_evaluation_mode
+
+SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Shares of the points that are removed, or that are not inserted yet."""
+STEPS = 32
+"""Steps of integrated gradients."""
+Explanation = Callable[[nn.Module, Tensor, int], Tensor]
+"""The importance [n] of the points [n, inputs] of a cloud for a class of a model."""
+
+
+def attention(model: nn.Module, points: Tensor, label: int) -> Tensor:
+    """What the pooling attends to, mean over heads and seeds; independent of the class."""
+    pooled = pooled_from(model, points)
+    if pooled is None or pooled.kind != "attention":
+        raise PointsetError("the model does not pool by attention")
+    return pooled.values
+
+
+def rolled_out(model: nn.Module, points: Tensor, label: int) -> Tensor:
+    """Attention rollout, mean over the pooled vectors; independent of the class."""
+    return rollout(attention_maps(model, points)).mean(dim=0)
+
+
+def critical(model: nn.Module, points: Tensor, label: int) -> Tensor:
+    """For how many features a max pooling selects the point; independent of the class."""
+    pooled = pooled_from(model, points)
+    if pooled is None or pooled.kind != "features":
+        raise PointsetError("the model does not pool by max")
+    return pooled.values.float()
+
+
+def gradient_times_input(model: nn.Module, points: Tensor, label: int) -> Tensor:
+    """Derivative of the logit along the point: its part of a first-order removal to the origin."""
+    inputs = points[None].clone().requires_grad_()
+    with torch.enable_grad():
+        (gradient,) = torch.autograd.grad(model(inputs)[0, label], inputs)
+    return (gradient * inputs).sum(dim=2)[0].detach()
+
+
+def integrated_gradients(model: nn.Module, points: Tensor, label: int) -> Tensor:
+    """Integrated gradients from the origin (Sundararajan et al., arXiv 1703.01365), by captum."""
+    if find_spec("captum") is None:
+        raise PointsetError("integrated gradients need captum: pip install 'pointset-learn[captum]'")
+    from captum.attr import IntegratedGradients
+
+    with torch.enable_grad():
+        values = IntegratedGradients(model).attribute(points[None], target=label, n_steps=STEPS)
+    return values.sum(dim=2)[0].detach()
+
+
+def occlusion(model: nn.Module, points: Tensor, label: int) -> Tensor:
+    """Decrease of the log probability without the point and its neighbours."""
+    return occlusion_influence(model, points, label).influence
+
+
+EXPLANATIONS: dict[str, Explanation] = {
+    "attention": attention,
+    "rollout": rolled_out,
+    "critical points": critical,
+    "gradient x input": gradient_times_input,
+    "integrated gradients": integrated_gradients,
+    "occlusion": occlusion,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Probabilities of the predicted class along the order of one explanation.
+
+    Example:
+        >>> from pointset.explain.faithfulness import check_explanations
+        >>> curves = check_explanations(model.eval(), [test.points[0]])["occlusion"]
+        >>> curves.deletion.shape, curves.insertion.shape
+        ((1, 12), (1, 12))
+    """
+
+    deletion: Float[ndarray, "shapes shares"]
+    """Without the most important points, for each of `SHARES`."""
+    insertion: Float[ndarray, "shapes shares"]
+    """With only the most important points, the same shares being left out."""
+
+    @property
+    def areas(self) -> dict[str, Float[ndarray, " shapes"]]:
+        """Mean probability over the removed shares, "deletion" and "insertion", for each shape."""
+        span = SHARES[-1] - SHARES[0]
+        return {
+            "deletion": np.trapezoid(self.deletion, SHARES, axis=1) / span,
+            "insertion": np.trapezoid(self.insertion, SHARES, axis=1) / span,
+        }
+
+
+def check_explanations(
+    model: nn.Module, clouds: Iterable[Tensor], explanations: Sequence[str] | None = None, seed: int = 0
+) -> dict[str, Curves]:
+    """Deletion and insertion curves of explanations, and of a random order of the points.
+
+    Args:
+        model: a classifier, called as `model(points [B, n, inputs], mask [B, n]) -> logits [B, classes]`.
+        clouds: clouds [n, inputs], normalised as for the model.
+        explanations: names from `EXPLANATIONS`; None means all that the model has and that are installed.
+        seed: seed of the random order.
+
+    Returns:
+        By explanation, and for "random": the curves of all clouds.
+
+    Raises:
+        PointsetError: an explanation is unknown, or the model does not have it, or there is no cloud.
+
+    Example:
+        >>> from pointset.explain.faithfulness import check_explanations
+        >>> sorted(check_explanations(model.eval(), test.points[:2], ["attention"]))
+        ['attention', 'random']
+    """
+    clouds = [as_cloud_of(model, cloud, least=2) for cloud in clouds]
+    if not clouds:
+        raise PointsetError("explanations are checked on shapes, got 0 clouds")
+    if unknown := set(explanations or ()) - set(EXPLANATIONS):
+        raise PointsetError(f"{sorted(unknown)[0]!r} is not an explanation: use {', '.join(EXPLANATIONS)}")
+    generator = torch.Generator().manual_seed(seed)
+    curves: dict[str, list[tuple[ndarray, ndarray]]] = {}
+    with in_evaluation_mode(model):
+        names = [name for name in explanations or EXPLANATIONS if explanations or _has(model, clouds[0], name)]
+        for cloud in clouds:
+            label = int(_probabilities(model, cloud, torch.ones(1, len(cloud), dtype=torch.bool)).argmax())
+            importances = {name: EXPLANATIONS[name](model, cloud, label) for name in names}
+            importances["random"] = torch.rand(len(cloud), generator=generator)
+            for name, importance in importances.items():
+                curves.setdefault(name, []).append(_curves(model, cloud, label, importance))
+    return {name: Curves(*(np.stack(column) for column in zip(*rows, strict=True))) for name, rows in curves.items()}
+
+
+def _has(model: nn.Module, cloud: Tensor, name: str) -> bool:
+    try:
+        EXPLANATIONS[name](model, cloud, 0)
+    except PointsetError:
+        return False
+    return True
+
+
+def _curves(model: nn.Module, cloud: Tensor, label: int, importance: Tensor) -> tuple[ndarray, ndarray]:
+    rank = importance.cpu().argsort(descending=True, stable=True).argsort()  # 0 is the most important
+    removed = torch.tensor([round(share * len(cloud)) for share in SHARES])[:, None]
+    kept = torch.clamp(len(cloud) - removed, min=1)
+    masks = torch.cat([rank >= len(cloud) - kept, rank < kept])
+    deletion, insertion = _probabilities(model, cloud, masks)[:, label].split(len(SHARES))
+    return deletion.numpy(), insertion.numpy()
+
+
+def _probabilities(model: nn.Module, cloud: Tensor, masks: Tensor) -> Tensor:
+    """Probabilities [B, classes] of a cloud with the masks [B, n], on the CPU."""
+    device = next(model.parameters()).device
+    with torch.no_grad():
+        logits = model(cloud.to(device).expand(len(masks), -1, -1), masks.to(device))
+    return logits.softmax(dim=1).double().cpu()

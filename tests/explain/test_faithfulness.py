@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.explain import faithfulness
+from pointset.explain.faithfulness import EXPLANATIONS, SHARES, check_explanations
+
+
+class FarPoints(nn.Module):
+    """Class 1 if the set has far points: its logit is the sum over points of max(0, radius - 1)."""
+
+    inputs = 3
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, points, mask=None):
+        far = (points.norm(dim=2) - 1).clamp(min=0)
+        far = far if mask is None else far * mask
+        return torch.stack([far.new_zeros(len(far)), self.scale * far.sum(dim=1) - 1], dim=1)
+
+
+@pytest.fixture
+def cloud():
+    """Forty points inside the unit ball and four far outside."""
+    points = torch.randn(44, 3, generator=torch.Generator().manual_seed(0))
+    points = 0.5 * points / points.norm(dim=1, keepdim=True)
+    points[7], points[8], points[20], points[40] = torch.eye(3).repeat(2, 1)[:4].mul(4)
+    return points
+
+
+@pytest.mark.parametrize("name", ["gradient x input", "integrated gradients"])
+def test_gradients_put_the_points_first_that_the_model_needs(cloud, name):
+    importance = EXPLANATIONS[name](FarPoints(), cloud, 1)
+    assert set(importance.topk(4).indices.tolist()) == {7, 8, 20, 40}
+
+
+def test_integrated_gradients_sum_to_the_difference_from_the_origin(cloud):
+    model = FarPoints()
+    importance = EXPLANATIONS["integrated gradients"](model, cloud, 1)
+    with torch.no_grad():
+        whole, origin = model(torch.stack([cloud, torch.zeros_like(cloud)]))[:, 1].tolist()
+    assert float(importance.sum()) == pytest.approx(whole - origin, rel=0.05)
+
+
+def test_a_faithful_explanation_beats_the_random_order(cloud):
+    curves = check_explanations(FarPoints(), [cloud] * 3, ["gradient x input"])
+    areas = {name: {what: float(area.mean()) for what, area in by.areas.items()} for name, by in curves.items()}
+    assert areas["gradient x input"]["deletion"] < areas["random"]["deletion"] - 0.1
+    assert areas["gradient x input"]["insertion"] > areas["random"]["insertion"] + 0.05
+
+
+def test_curves_begin_with_the_whole_set_and_remove_as_many_points_as_they_say(cloud, monkeypatch):
+    counts = []
+    plain = faithfulness._probabilities
+    monkeypatch.setattr(
+        faithfulness, "_probabilities", lambda *given: counts.append(given[2].sum(dim=1)) or plain(*given)
+    )
+    curves = check_explanations(FarPoints(), [cloud], ["gradient x input"])
+    whole = FarPoints()(cloud[None]).softmax(dim=1)[0, 1].item()
+    assert [by.deletion[0, 0] for by in curves.values()] == pytest.approx([whole] * 2)
+    assert [by.insertion[0, 0] for by in curves.values()] == pytest.approx([whole] * 2)
+    kept = [44 - round(44 * share) for share in SHARES]
+    assert counts[1].tolist() == kept * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"), [("isab4-pma", {"critical points"}), ("rff-max", {"attention", "rollout"})]
+)
+def test_every_explanation_that_a_model_has_is_checked(name, missing):
+    model = pointset.create_model(name, classes=3, dim=16).eval()
+    curves = check_explanations(model, [torch.randn(20, 3)])
+    assert set(curves) == {*EXPLANATIONS, "random"} - missing
+    assert all(np.isfinite(by.deletion).all() for by in curves.values())
+
+
+def test_the_same_seed_gives_the_same_random_order(cloud):
+    first, same, other = (check_explanations(FarPoints(), [cloud], ["occlusion"], seed) for seed in (0, 0, 1))
+    assert np.array_equal(first["random"].deletion, same["random"].deletion)
+    assert not np.array_equal(first["random"].deletion, other["random"].deletion)
+
+
+def test_what_cannot_be_checked_is_refused():
+    model = pointset.create_model("rff-max", classes=3, dim=16).eval()
+    cloud = torch.randn(20, 3)
+    with pytest.raises(PointsetError, match="0 clouds"):
+        check_explanations(model, [])
+    with pytest.raises(PointsetError, match="'saliency'"):
+        check_explanations(model, [cloud], ["saliency"])
+    with pytest.raises(PointsetError, match="attention"):
+        check_explanations(model, [cloud], ["attention"])
