@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from pointset.commands.live_page import write_live_page
 from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, say_usual
 from pointset.commands.options import Json, KeepOutliers
-from pointset.commands.printing import print_json
+from pointset.commands.printing import print_json, print_rows
 from pointset.configuration import Points, check
 from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError, escaped
@@ -19,6 +19,7 @@ from pointset.runs.atomic import check_place
 if TYPE_CHECKING:
     from pointset.data.loading import Shape
     from pointset.evaluation.shape_predictions import Guess
+    from pointset.explain.faithfulness import Curves
     from pointset.explain.maps import AttentionMap
     from pointset.viz import Camera
 
@@ -44,6 +45,8 @@ class Request:
     classes: list[tuple[str, float]]
     """The most likely classes, with their probabilities."""
     camera: "Camera"
+    checks: "dict[str, Curves]"
+    """Curves of explanations by name; empty if they are not asked for."""
 
     def chosen(self) -> "AttentionMap":
         """The map of the named layer; by default the last one that reads the points, or else pools them."""
@@ -68,6 +71,7 @@ def attend(
     up: UsualUp = "auto",
     keep_outliers: KeepOutliers = False,
     live: bool = False,
+    check_: Annotated[bool, Parameter(name="--check")] = False,
     as_json: Json = False,
 ) -> None:
     """Draw what a trained model attends to on one shape, and print its prediction.
@@ -93,16 +97,19 @@ def attend(
         seed: Seed for sampling points on the mesh.
         up: The axis that points up in the file; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
             shapes. A file with another axis is rotated.
+        check_: Check which explanation is faithful: remove points in the order of attention, gradients, occlusion and
+            others, and print how far the probability falls; a page shows the curves too.
         live: Write a page that runs the model, and other trained models of the package with the same classes.
         as_json: Print JSON.
     """
     if points is not None:
         check("points", points, Points)
     if live:
-        _check_live(output, {"--layer": layer, "--head": head, "--query": query}, points)
+        _check_live(output, {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}, points)
     draw = _writer(output)  # before the imports, which take seconds
     from pointset.data.loading import load_shape_like
     from pointset.data.readers.formats import require_shape_file
+    from pointset.explain.faithfulness import check_explanations
     from pointset.explain.maps import attention_maps
     from pointset.viz import Camera
 
@@ -119,11 +126,13 @@ def attend(
     prediction = f"{name} ({confidence:.0%})" + f": {DO_NOT_TRUST}" * best.do_not_trust
     camera = Camera(up=data["up"])
     maps = [] if live else attention_maps(network, loaded.points)
+    checks = check_explanations(network, [loaded.points]) if check_ else {}
     titles = escaped(shape.name), escaped(f"predicted: {prediction}")
     if live:
         write_live_page(trained, shape.name, loaded, camera, output)
     else:
-        draw(Request(loaded, maps, layer, head, query, *titles, list(best.likeliest), camera), output)
+        draw(Request(loaded, maps, layer, head, query, *titles, list(best.likeliest), camera, checks), output)
+    areas = {name: {what: float(area[0]) for what, area in curves.areas.items()} for name, curves in checks.items()}
     if as_json:
         layers = [{"layer": found.layer, "kind": found.kind, "shape": list(found.weights.shape)} for found in maps]
         print_json(
@@ -133,12 +142,17 @@ def attend(
                 "confidence": confidence,
                 "do_not_trust": best.do_not_trust,
                 "layers": layers,
+                "checks": areas,
                 "output": str(output),
             }
         )
     else:
         say_usual(model)
         print(escaped(f"{shape.name}: {prediction}"))
+        if checks:
+            percents = ({what: f"{100 * area:.0f} %" for what, area in own.items()} for own in areas.values())
+            print_rows([{"explanation": name, **own} for name, own in zip(areas, percents, strict=True)])
+            print("mean probability; below random in deletion and above it in insertion is faithful")
         print(f"saved in {output}")
 
 
@@ -191,6 +205,7 @@ def _page(request: Request, output: Path) -> None:
         heads=heads,
         queries=queries,
         camera=request.camera,
+        checks=request.checks,
     )
     page.save(output)
 

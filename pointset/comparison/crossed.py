@@ -141,6 +141,12 @@ class Design:
         """Items that find a true difference, with these seeds, with the probability `POWER`, if any do."""
         return _smallest(lambda items: self._finds(difference, self.seeds, items), self.items, MOST_ITEMS)
 
+    def both_for(self, difference: float) -> tuple[int, int] | None:
+        """Seeds and items, the same multiple of those of the design, that find a true difference; None if none do."""
+        most = min(MOST_SEEDS // self.seeds, MOST_ITEMS // self.items)
+        times = _smallest(lambda times: self._finds(difference, times * self.seeds, times * self.items), 1, most)
+        return None if times is None else (times * self.seeds, times * self.items)
+
     def _finds(self, difference: float, seeds: int, items: int) -> bool:
         from scipy.stats import norm
 

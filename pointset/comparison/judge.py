@@ -364,7 +364,9 @@ def _to_settle(pair: CrossedPair) -> str:
         return "no difference to find"
     seeds, items = pair.design.seeds_for(pair.difference), pair.design.items_for(pair.difference)
     ways = [f"{number:,} {what}" for number, what in ((seeds, "seeds"), (items, "items")) if number is not None]
-    return " or ".join(ways) or "more of both"
+    if not ways and (both := pair.design.both_for(pair.difference)):
+        return f"{both[0]:,} seeds and {both[1]:,} items"
+    return " or ".join(ways) or "too small to find"
 
 
 def _place(value: float, low: float, high: float) -> float:

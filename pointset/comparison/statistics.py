@@ -135,8 +135,8 @@ def seed_error(values: Float[ndarray, "models seeds"]) -> SeedError | None:
     This is the analysis of variance of a randomised block design with seeds as blocks: (k - 1) (n - 1) degrees of
     freedom for k models and n seeds. For two models it is the paired t-test. For more, it assumes equal error variances
     of all models, and in exchange has power with three seeds. If one model's deviation is three times that of the
-    others, a table of five or seven equally good models shows a difference in 7 to 9 % of simulations (test over seeds
-    alone, after Holm), instead of 5 %. Undefined for a single seed or model.
+    others, a table of five or seven equally good models shows a difference in 8 to 12 % of simulations instead of 5 %
+    (scripts/experiments/levels.py; `pointset.comparison.crossed` keeps the level). Undefined for one seed or model.
     """
     models, seeds = values.shape
     freedom = (models - 1) * (seeds - 1)

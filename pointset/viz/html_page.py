@@ -7,6 +7,7 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -62,7 +63,9 @@ class HtmlPage:
         )
 
 
-def page_of(kind: Literal["maps", "live"], title: str, content: dict[str, Any]) -> str:
+def page_of(
+    kind: Literal["maps", "live"], title: str, content: dict[str, Any], panels: Sequence[dict[str, Any]] = ()
+) -> str:
     """The HTML of a page of maps or of a live page.
 
     Its content security policy allows only this script and this style, by their digests, and no network requests;
@@ -72,6 +75,7 @@ def page_of(kind: Literal["maps", "live"], title: str, content: dict[str, Any]) 
         kind: the kind of the page, which chooses sections of page.html and the module that starts it.
         title: title of the window; it is escaped in the template.
         content: data that the page reads as JSON from its element `data`.
+        panels: curves of `check_panels`, if the page has them.
     """
     style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of({"maps": "page", "live": "live"}[kind])
     assembly = " 'wasm-unsafe-eval'" * ("WebAssembly" in script)
@@ -84,7 +88,7 @@ def page_of(kind: Literal["maps", "live"], title: str, content: dict[str, Any]) 
     template = Template(
         (WEB / "page.html").read_text(encoding="utf-8"), trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    return template.render(kind=kind, title=title, style=style, script=script, data=data, policy=policy)
+    return template.render(kind=kind, title=title, style=style, script=script, data=data, policy=policy, panels=panels)
 
 
 def script_of(start: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError, quoted
+from pointset.explain.faithfulness import Curves
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera, to_unit
+from pointset.viz.checks import check_panels
 from pointset.viz.color import DEFAULT, HOLLOW, scale_for
 from pointset.viz.html_page import HtmlPage, as_base64, page_of, view_content
 from pointset.viz.maps import draw_maps
@@ -73,6 +75,7 @@ def make_page(
     queries: Sequence[int] | None = None,
     camera: Camera | None = None,
     colors: str | None = None,
+    checks: Mapping[str, Curves] | None = None,
 ) -> Page:
     """Make a page of all maps on one cloud [n, 3].
 
@@ -89,6 +92,8 @@ def make_page(
             kind and number of rows; None means all, or 16 distant points if the queries are points.
         camera: the first view.
         colors: name of a matplotlib colour map.
+        checks: curves of explanations, as `pointset.explain.faithfulness.check_explanations` gives them, to be drawn
+            below the maps.
 
     Returns:
         The page, for saving or for showing in a notebook.
@@ -127,7 +132,7 @@ def make_page(
         "order": "sharpest" if heads is None and queries is None else "model",
     }
     options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "colors": colors, "title": title}
-    page = page_of("maps", title, content)
+    page = page_of("maps", title, content, check_panels(checks or {}))
     return Page(html=page, draw_still=partial(draw_maps, shown[first], cloud, **options))
 
 

@@ -24,8 +24,8 @@ STUDY = """## Which explanation is faithful
 
 Points are removed in the order of their importance (deletion), or only the most important ones are kept (insertion),
 and the probability of the predicted class is followed (Petsiuk et al., arXiv 1806.07421; `pointset attend --check` does
-it for one shape). The tables have the mean probability over the removed shares, in per cent, for {shapes} test shapes of
-ModelNet40, of {points} points each, spread over all classes; in brackets, the difference from a random order of the
+it for one shape). The tables have the mean probability over the removed shares, in per cent, for {shapes} test shapes
+of ModelNet40, of {points} points each, spread over all classes; in brackets, the difference from a random order of the
 points with its 95 % interval over shapes. A faithful explanation is below the random order in deletion and above it in
 insertion.
 

@@ -118,13 +118,13 @@ def draw(results: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -
                 label=words,
             )
         axes.set_yticks(range(len(results)), list(results), fontsize=8)
-        axes.invert_yaxis()
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_xlabel(
             {"level": "% of tables of equal models with an error", "power": "% of tables in which a pair is found"}[
                 what
             ]
         )
+    panels[0].invert_yaxis()
     panels[0].axvline(100 * LEVEL, color="#1c1c1c", lw=0.8)
     figure.legend(
         *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=8

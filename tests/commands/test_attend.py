@@ -75,6 +75,15 @@ def test_the_prediction_and_the_layers_are_there_for_programs(run, shape, tmp_pa
     assert found["layers"][0] == {"layer": "encoder.0.reads", "kind": "reads", "shape": [2, 4, 60]}
 
 
+def test_explanations_are_checked(run, shape, tmp_path, capsys):
+    command = ("attend", shape, "--model", run, "-o", tmp_path / "box.html", "--points", "60", "--check")
+    assert "occlusion" in succeed(capsys, *command)
+    assert "occlusion (" in (tmp_path / "box.html").read_text()
+    checks = json.loads(succeed(capsys, *command, "--json"))["checks"]
+    assert {"attention", "occlusion", "random"} <= set(checks)
+    assert all(0 <= area <= 1 for areas in checks.values() for area in areas.values())
+
+
 @pytest.mark.slow
 def test_one_map_is_another_picture_than_all(run, shape, tmp_path, capsys):
     pictures = []

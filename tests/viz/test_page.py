@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
+from pointset.explain.faithfulness import SHARES, Curves
 from pointset.viz import Page, make_page
 from pointset.viz.html_page import WEB, script_of
 from pointset.viz.page import UNIFORM, quantise
@@ -185,3 +186,13 @@ def test_saving(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path)
     (tmp_path / "file").touch()
     with pytest.raises(PointsetError, match=r"cannot be written .*file is a file, not a folder"):
         page.save(tmp_path / "file" / "out.html")
+
+
+def test_a_page_draws_the_curves_of_explanations(attention: Callable, cloud: NDArray[np.float64]) -> None:
+    falling, level = np.linspace(1, 0, len(SHARES))[None], np.ones((1, len(SHARES)))
+    checks = {"occlusion": Curves(falling, level), "random": Curves(level, level)}
+    page = make_page(attention("reads"), cloud, checks=checks).html
+    assert page.count("<polyline") == 4
+    assert "occlusion (51 %)" in page
+    assert "random (100 %)" in page
+    assert "<polyline" not in make_page(attention("reads"), cloud).html
