@@ -87,6 +87,9 @@ def as_points(points: Any, width: int, like: Tensor | None, shape: str = "[B, n,
     Raises:
         InputError: the points are not such numbers; the message has their type and shape.
     """
+    wanted = torch.get_default_dtype() if like is None else like.dtype
+    if isinstance(points, Tensor) and points.is_floating_point() and points.dim() and points.shape[-1] == width:
+        return points if like is None or points.dtype == wanted else points.to(wanted)
     expected = shape.format(width)
     if not isinstance(points, Tensor | np.ndarray):
         hint = ": torch.tensor(points) makes a tensor of numbers" if isinstance(points, list | tuple) else ""
@@ -101,7 +104,6 @@ def as_points(points: Any, width: int, like: Tensor | None, shape: str = "[B, n,
         raise InputError(f"points must be real numbers {expected}, got {told}")
     if points.dim() == 0 or points.shape[-1] != width:
         raise InputError(f"points must be {expected}, got {told}")
-    wanted = torch.get_default_dtype() if like is None else like.dtype
     if points.is_floating_point():
         return points if like is None else points.to(wanted)
     converted = points.to(wanted)

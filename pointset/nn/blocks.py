@@ -348,7 +348,7 @@ class PooledSeeds(nn.Module):
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
         """Return the seeds of each set; the mask is True at real rows."""
-        return self.of_statistics({name: STATISTICS[name](Z, mask) for name in set(self.statistics)})
+        return self.of_statistics({name: STATISTICS[name](Z, mask) for name in dict.fromkeys(self.statistics)})
 
     def of_statistics(self, pooled: Mapping[StatisticName, Float[Tensor, "B 1 d"]]) -> Float[Tensor, "B k d"]:
         """The seeds, from the statistics of each set by name."""

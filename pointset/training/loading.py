@@ -13,7 +13,7 @@ from pointset.training.checkpoints import RunFolder, load_weights
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.models import build_model, know_card, know_data, spec_of
-from pointset.zoo.names import missing_parts, missing_weights
+from pointset.zoo.names import missing_parts
 from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 
@@ -59,8 +59,7 @@ def load_run(path: str | Path) -> tuple[Classifier, dict[str, Any]]:
     _check_description(description, file)
     model, data = description["model"], description["data"]
     try:
-        unknown = "" if model.get("members") else missing_parts(model["name"])
-        if missing := unknown or missing_weights(model["options"]):
+        if missing := "" if model.get("members") else missing_parts(model["name"], model["options"]):
             raise PointsetError(
                 f"{path} holds a {model['name']}, and {missing} {'are' if ' and ' in missing else 'is'} not "
                 "registered: first run the code with pointset.register_pooling, register_encoder or "

@@ -45,14 +45,6 @@ class Classifier(nn.Module):
         self.normalize = "none"
         self.temperature = 1.0
         self.trust: Trust | None = None
-        self.computes_in: torch.dtype | None = None
-        """Of the weights, known beforehand: looking for a parameter takes a tenth of a tiny model's time."""
-
-    def _apply(self, *given: Any, **options: Any) -> "Classifier":
-        """As every module, when it is moved or gets another type."""
-        super()._apply(*given, **options)
-        self.settle()
-        return self
 
     def __repr__(self) -> str:
         """What it is, in a line; `print(model)` shows its layers."""
@@ -116,10 +108,6 @@ class Classifier(nn.Module):
     def _batches(self, points: Any, mask: Any, batch_size: int) -> Iterator[tuple[Tensor, Tensor | None]]:
         return cloud_batches(points, mask, inputs=self.inputs, normalize=self.normalize, batch_size=batch_size)
 
-    def settle(self) -> None:
-        """Look for the type of the weights."""
-        self.computes_in = next((parameter.dtype for parameter in self.parameters()), None)
-
 
 class SetClassifier(Classifier):
     """logits = head(pool(encoder(X))): invariant to the order of the rows, for sets of any size.
@@ -136,7 +124,6 @@ class SetClassifier(Classifier):
         self.encoder = nn.ModuleList(encoder)
         self.pool = pool
         self.head = head
-        self.settle()
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes].
@@ -209,7 +196,6 @@ class PackedClassifier(Classifier):
     def __init__(self, model: nn.Module, inputs: int = 3) -> None:
         super().__init__(inputs)
         self.model = model
-        self.settle()
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]; see `SetClassifier.forward`."""
@@ -239,51 +225,35 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters()) + heads - len(baselines)  # their anchors
 
 
-def checked(points: Any, mask: Any, inputs: int, model: Classifier | None = None) -> tuple[Tensor, Tensor | None]:
+def checked(points: Any, mask: Any, inputs: int, model: nn.Module | None = None) -> tuple[Tensor, Tensor | None]:
     """Points [B, n, inputs] with zeros in padded rows and at least one row, or an error that shows the shapes."""
-    if not _fit(points, mask, inputs, None if model is None else model.computes_in):
-        points, mask = _converted(points, mask, inputs, None if model is None else next(model.parameters(), None))
+    like = None if model is None else next(model.parameters(), None)
+    given = points
+    if not _casts(points):  # mixed precision leaves them as they are
+        points = as_points(points, inputs, like)
+    if points.dim() not in (2, 3) or points.shape[-1] != inputs:
+        raise InputError(f"points must be [B, n, {inputs}] or, of one cloud, [n, {inputs}], got {described(given)}")
+    mask = as_mask(mask, points)
+    if points.dim() == 2:
+        points, mask = points[None], None if mask is None else mask[None]
     if points.shape[1] == 0:
         points = points.new_zeros(points.shape[0], 1, inputs)
         mask = torch.zeros(points.shape[:2], dtype=torch.bool, device=points.device)
     return zero_padding(points, mask), mask
 
 
-def _fit(points: Any, mask: Any, inputs: int, wanted: torch.dtype | None) -> bool:
-    """True for what a model takes as it is: asked at every step, so it is short."""
-    return (
-        isinstance(points, Tensor)
-        and points.dim() == 3
-        and points.shape[2] == inputs
-        and (points.dtype == wanted or (points.is_floating_point() if wanted is None else _casts(points)))
-        and (mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == points.shape[:2]))
-    )
-
-
-def _casts(points: Tensor) -> bool:
-    """True under mixed precision, which leaves double precision alone."""
-    return points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)
-
-
-def _converted(points: Any, mask: Any, inputs: int, like: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    found = as_points(points, inputs, like)
-    if found.dim() not in (2, 3):
-        raise InputError(f"points must be [B, n, {inputs}] or, of one cloud, [n, {inputs}], got {described(points)}")
-    real = as_mask(mask, found)
-    return (found, real) if found.dim() == 3 else (found[None], None if real is None else real[None])
+def _casts(points: Any) -> bool:
+    """True for points that mixed precision converts by itself; it leaves double precision alone."""
+    return isinstance(points, Tensor) and points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)
 
 
 def checked_packed(
-    points: Any, batch: Any, sets: int | None, inputs: int, model: Classifier | None = None
+    points: Any, batch: Any, sets: int | None, inputs: int, model: nn.Module | None = None
 ) -> tuple[Tensor, Packed]:
     """Points of sets laid end to end and how they lie, or an error that shows the shapes."""
     like = None if model is None else next(model.parameters(), None)
-    found = as_points(points, inputs, like, "[N, {}]")
-    if found.dim() != 2:
+    rows = as_points(points, inputs, like, "[N, {}]")
+    if rows.dim() != 2:
         raise InputError(f"points must be [N, {inputs}], got {described(points)}")
-    numbers = torch.from_numpy(batch.astype(np.int64)) if _are_whole(batch) else batch
-    return found, lengths_of(numbers, found, sets)
-
-
-def _are_whole(batch: Any) -> bool:
-    return isinstance(batch, np.ndarray) and batch.dtype.kind in "iu"
+    whole = isinstance(batch, np.ndarray) and batch.dtype.kind in "iu"
+    return rows, lengths_of(torch.from_numpy(batch.astype(np.int64)) if whole else batch, rows, sets)

@@ -4,7 +4,6 @@ All poolings except pma share one head, so such models differ only in the poolin
 comparison.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,12 +24,11 @@ from pointset.nn.registry import Choice, part_of
 from pointset.nn.weights import Weights
 from pointset.streaming.parts import check_streams
 from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier
-from pointset.zoo.custom_parts import source_digests
+from pointset.zoo.custom_parts import check_encoder, check_pooling, source_digests
 from pointset.zoo.layers import put_together, shape_of
 from pointset.zoo.listing import CLASSES
 from pointset.zoo.names import list_models, parse_name
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.part_checks import check_encoder, check_pooling
 from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
 from pointset.zoo.trust import load_trust
 
@@ -68,16 +66,6 @@ class Spec:
             **members,
             **({"start": self.start, "freeze": self.freeze} if self.start else {}),
         }
-
-
-@dataclass(frozen=True)
-class Body:
-    """An encoder and a pooling without a head."""
-
-    encoder: list[nn.Module]
-    pool: nn.Module
-    width: int
-    """Of the pooled rows of a set, laid side by side."""
 
 
 def create_model(
@@ -182,7 +170,11 @@ def build_model(spec: Spec) -> nn.Module:
     if spec.classes < 1:
         raise PointsetError(f"classes must be at least 1, got {spec.classes}")
     with _seeded(spec.seed):
-        model = _whole(choices[0], spec) if len(choices) == 1 else _with_head(choices, spec)
+        if len(choices) == 1:
+            model = _whole(choices[0], spec)
+        else:
+            encoder, pooling = choices
+            model = _with_head(encoder, pooling, spec)
     model.spec = spec  # type: ignore[assignment]
     return model
 
@@ -195,25 +187,6 @@ def mix(members: list[nn.Module]) -> nn.Module:
     return mixture
 
 
-def build_body(name: str, inputs: int, options: ModelOptions, seed: int) -> Body:
-    """Build the encoder and the pooling of a model, with the weights that they have in `create_model`.
-
-    Args:
-        name: of a model with an encoder and a pooling.
-        inputs: numbers per element.
-        options: of encoder and pooling.
-        seed: of the initial weights; global random state is neither used nor changed.
-
-    Raises:
-        PointsetError: the name is unknown, or that of a whole model.
-    """
-    choices = parse_name(name)
-    if len(choices) < 2:
-        raise PointsetError(f"{name} is a whole model: name an encoder and a pooling, as in isab16-pma")
-    with _seeded(seed):
-        return _body(choices, inputs, options)
-
-
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
     check_seed(seed)
@@ -223,8 +196,7 @@ def _seeded(seed: int) -> Iterator[None]:
 
 
 def _whole(choice: Choice, spec: Spec) -> nn.Module:
-    known = _known(spec.options, inputs=spec.inputs, classes=spec.classes, pretrained=create_pretrained)
-    (model,) = choice.make(known)
+    (model,) = choice.make(_values(spec, classes=spec.classes, pretrained=create_pretrained))
     return PackedClassifier(model, spec.inputs)
 
 
@@ -234,17 +206,23 @@ def create_pretrained(name: str) -> nn.Module:
     return create_model(model, pretrained=trained_on)
 
 
-def _with_head(choices: tuple[Choice, ...], spec: Spec) -> nn.Module:
-    encoder, pooling = choices
-    body = _body(choices, spec.inputs, spec.options)
-    options, width = spec.options, body.width
+def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
+    options, inputs = spec.options, spec.inputs
+    values = _values(spec, statistic=pooling.part.statistic, any_width=pooling.any_width)
+    modules = encoder.make(values)
+    if encoder.part.user_defined:
+        check_encoder(encoder.part, modules, inputs, options.dim)
+    layers = put_together(encoder, modules, inputs, options)
+    width = shape_of(layers, inputs)[-1] if pooling.any_width else options.dim
+    (pool,) = pooling.make({**values, "width": width})
+    pools = pool.pools if isinstance(pool, JoinedPool) else [pool]
+    pooled = sum(_pooled_width(part, one, width) for part, one in zip(pooling.members, pools, strict=True))
     first = options.dropout if options.pooled_dropout is None else options.pooled_dropout
-    layers: list[nn.Module] = [nn.Flatten(), Dropout(first)]
+    head: list[nn.Module] = [nn.Flatten(), Dropout(first)]
     if pooling.part.head == "hidden":
-        layers += _hidden(width, options, encoder.part.activation)
-        width = options.head_dim or options.dim
-    head = nn.Sequential(*layers, nn.Linear(width, spec.classes))
-    return SetClassifier(body.encoder, body.pool, head, spec.inputs)
+        head += _hidden(pooled, options, encoder.part.activation)
+        pooled = options.head_dim or options.dim
+    return SetClassifier(layers, pool, nn.Sequential(*head, nn.Linear(pooled, spec.classes)), inputs)
 
 
 def _hidden(width: int, options: ModelOptions, activation: type[nn.Module]) -> list[nn.Module]:
@@ -256,20 +234,6 @@ def _hidden(width: int, options: ModelOptions, activation: type[nn.Module]) -> l
     return [*layers, activation(), Dropout(options.dropout)]
 
 
-def _body(choices: tuple[Choice, ...], inputs: int, options: ModelOptions) -> Body:
-    encoder, pooling = choices
-    dim = options.dim
-    known = _known(options, inputs=inputs, statistic=pooling.part.statistic, any_width=pooling.any_width)
-    modules = encoder.make(known)
-    if encoder.part.user_defined:
-        check_encoder(encoder.part, modules, inputs, dim)
-    layers = put_together(encoder, modules, inputs, options)
-    width = shape_of(layers, inputs)[-1] if pooling.any_width else dim
-    (pool,) = pooling.make({**known, "width": width})
-    pools = pool.pools if isinstance(pool, JoinedPool) else [pool]
-    return Body(layers, pool, sum(map(_pooled_width, pooling.members, pools, itertools.repeat(width))))
-
-
 def _pooled_width(pooling: Choice, pool: nn.Module, width: int) -> int:
     """Width of the rows that a pooling gives for a set of rows [n, width], side by side."""
     if pooling.part.user_defined:
@@ -277,9 +241,11 @@ def _pooled_width(pooling: Choice, pool: nn.Module, width: int) -> int:
     return math.prod(shape_of([pool], width))
 
 
-def _known(options: ModelOptions, **beside: Any) -> dict[str, Any]:
+def _values(spec: Spec, **beside: Any) -> dict[str, Any]:
+    """What parts can be built from, by the names of their parameters."""
+    options = spec.options
     attention = {"attention": options.attention(), "pool_attention": options.attention(pooling=True)}
-    return {**vars(options), **attention, **beside}
+    return {**vars(options), **attention, "inputs": spec.inputs, **beside}
 
 
 def describe_models(classes: int = CLASSES, options: ModelOptions | None = None) -> list[dict[str, Any]]:

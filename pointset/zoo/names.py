@@ -76,21 +76,16 @@ def parse_name(name: str) -> tuple[Choice, ...]:
     return choices
 
 
-def missing_parts(name: str) -> str:
-    """Which parts of a model's name are not registered, in words; empty if all are."""
+def missing_parts(name: str, options: Mapping[str, Any]) -> str:
+    """What a saved model has, by its name and its options, that is not registered, in words; empty if all is."""
     load_files()
-    if registry.find("model", name) or registry.find("baseline", name):
-        return ""
-    members = ((kind, one) for kind, part in _split(name) for one in part.split("+"))
-    return " and ".join(f"the {kind} {quoted(one)}" for kind, one in members if not registry.find(kind, one))
-
-
-def missing_weights(options: Mapping[str, Any]) -> str:
-    """Which weights functions among the options of a saved model are not registered, in words; empty if all are."""
-    load_files()
-    names = [name for option in ("weights", "pool_weights") for name in options.get(option) or ()]
-    unknown = [name for name in dict.fromkeys(names) if name not in WEIGHTS and ("weights", name) not in registry.PARTS]
-    return " and ".join(f"the weights function {quoted(name)}" for name in unknown)
+    members: list[tuple[Kind, str]] = []
+    if not (registry.find("model", name) or registry.find("baseline", name)):
+        members = [(kind, one) for kind, part in _split(name) for one in part.split("+")]
+    missing = [f"the {kind} {quoted(one)}" for kind, one in members if not registry.find(kind, one)]
+    weights = dict.fromkeys(name for option in ("weights", "pool_weights") for name in options.get(option) or ())
+    unknown = (name for name in weights if name not in WEIGHTS and ("weights", name) not in registry.PARTS)
+    return " and ".join(missing + [f"the weights function {quoted(name)}" for name in unknown])
 
 
 def used_options(name: str) -> set[str]:

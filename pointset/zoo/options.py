@@ -87,6 +87,6 @@ class ModelOptions(AttentionOptions):
 
     def attention(self, *, pooling: bool = False) -> AttentionOptions:
         """What PMA is built with, or what all other attention blocks are."""
-        shared = {field.name: getattr(self, field.name) for field in dataclasses.fields(AttentionOptions)}
-        own = {"weights": self.covered_weights} if pooling else {"coverage": "none"}
-        return AttentionOptions(**shared | own)
+        if pooling and self.pool_weights:
+            return dataclasses.replace(self, weights=self.pool_weights, pool_weights=None)
+        return self if pooling or self.coverage == "none" else dataclasses.replace(self, coverage="none")

@@ -6,11 +6,7 @@ from small_models import CLASSES, model_of
 from torch import nn
 
 import pointset
-from pointset.nn import registry
-from pointset.zoo.models import Spec, build_body, build_model
-from pointset.zoo.options import ModelOptions
-
-POOLINGS = [part.listed for part in registry.parts("pooling")]
+from pointset.zoo.models import build_model
 
 
 def test_the_seed_decides_the_weights_and_global_state_does_not():
@@ -28,21 +24,6 @@ def test_a_spec_builds_the_model_again(name):
     again, points = build_model(model.spec), torch.randn(2, 8, 3)
     assert torch.equal(model.eval()(points), again.eval()(points))
     again.load_state_dict(model.state_dict())
-
-
-@pytest.mark.parametrize("pooling", POOLINGS)
-def test_a_body_without_a_head_has_the_weights_of_its_model(pooling):
-    """Tasks add their own head to the body."""
-    name, options = f"isab3-{pooling}", ModelOptions(dim=16, row_dropout=0.1)
-    before = torch.random.get_rng_state()
-    body, model = build_body(name, 5, options, 3), build_model(Spec(name, 4, 5, 3, options))
-    assert torch.equal(before, torch.random.get_rng_state())
-    weights = nn.ModuleDict({"encoder": nn.ModuleList(body.encoder), "pool": body.pool}).state_dict()
-    whole = model.state_dict()
-    assert {key.split(".")[0] for key in whole.keys() - weights.keys()} == {"head"}
-    assert all(torch.equal(whole[key], value) for key, value in weights.items())
-    first = next(layer for layer in model.head if isinstance(layer, nn.Linear))
-    assert body.width == first.in_features
 
 
 @pytest.mark.parametrize(
