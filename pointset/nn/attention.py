@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from pointset.configuration import RELEASED, AttentionOptions
 from pointset.inputs import InputError
-from pointset.nn.checks import check_callable, check_heads, check_pair
+from pointset.nn.checks import check_heads, check_pair
 from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles, absorbing_saves_products
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.fast.tiles import may_tile
@@ -78,7 +78,7 @@ def attend(
         The values read, [B, h, n, e], and the weights, [B, h, n, m].
 
     Raises:
-        InputError: the shapes do not fit each other, or score or weights is not a function.
+        InputError: the shapes do not fit each other.
 
     Example:
         >>> from pointset.nn.scores import DotScore
@@ -88,7 +88,6 @@ def attend(
         (torch.Size([2, 4, 9, 8]), torch.Size([2, 4, 9, 9]))
     """
     check_heads(Q, K, V)
-    check_callable(score=score, weights=weights)
     return attention(Q, K, V, mask, score, weights)
 
 

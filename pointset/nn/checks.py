@@ -75,18 +75,3 @@ def check_heads(Q: Any, K: Any, V: Any) -> None:
             return
     got = ", ".join(described(part) for part in (Q, K, V))
     raise InputError(f"Q, K and V must be [B, h, n, c], [B, h, m, c] and [B, h, m, e], got {got}")
-
-
-def check_callable(**functions: Any) -> None:
-    """Raise an InputError for an argument that is not a function or a module."""
-    for name, function in functions.items():
-        if not callable(function):
-            raise InputError(f"{name} must be a torch module or a function, got {described(function)}")
-
-
-def check_logits(logits: Any, mask: Any) -> None:
-    """Raise an InputError unless the logits are a floating tensor [B, h, n, m], and the mask is bool [B, m] or None."""
-    if not isinstance(logits, Tensor) or logits.dim() != 4 or not logits.is_floating_point():
-        raise InputError(f"logits must be a floating tensor [B, h, n, m], got {described(logits)}")
-    if mask is not None and not (isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.dim() == 2):
-        raise InputError(f"mask must be bool [B, m], True at real keys, got {described(mask)}")

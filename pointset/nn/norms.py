@@ -21,7 +21,6 @@ from torch import Tensor, nn
 
 from pointset.configuration import HeadNormName, NormName
 from pointset.inputs import InputError
-from pointset.nn.checks import check_rows
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import as_mask, zero_padding
 
@@ -49,12 +48,8 @@ class LayerNorm(nn.LayerNorm):
         torch.Size([2, 100, 16])
     """
 
-    def __init__(self, dim: int, eps: float = 1e-5) -> None:
-        super().__init__(dim, eps)
-
     def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the normalised X."""
-        check_rows(X, mask, self.weight)
         return super().forward(X)
 
 
@@ -95,7 +90,6 @@ class SetNorm(nn.Module):
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the normalised X; `mask` is True at real rows."""
-        check_rows(X, mask, self.weight)
         if isinstance(mask, Packed):
             return mask.each_row(self.forward, X)
         parts = X.unflatten(2, (self.groups, -1))  # [B, n, groups, d / groups]
@@ -153,7 +147,6 @@ class BatchNorm(nn.BatchNorm1d):
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the normalised X; `mask` is True at real rows, padded rows come out as zeros."""
-        check_rows(X, mask, self.weight)
         if not isinstance(mask, Tensor):
             return self.of_rows(X.flatten(0, -2)).view_as(X)
         if not self.training:

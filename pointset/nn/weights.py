@@ -25,7 +25,6 @@ from torch import Tensor, nn
 from pointset.configuration import RELEASED, AttentionOptions, Weighting, name_of
 from pointset.errors import PointsetError, quoted
 from pointset.nn import registry
-from pointset.nn.checks import check_logits
 from pointset.nn.dropout import Dropout
 from pointset.nn.simplex import BOUNDED, WEIGHTS
 from pointset.nn.simplex.gradients import single_or_double
@@ -87,7 +86,6 @@ class Weights(nn.Module):
         self, logits: Float[Tensor, "B h n m"], mask: Bool[Tensor, "B m"] | None = None
     ) -> Float[Tensor, "B h n m"]:
         """Return the weights; the mask is True at real keys."""
-        check_logits(logits, mask)
         keep = None if mask is None else mask[:, None, None, :]
         if self.coverage == "none":
             return self.dropout(self._by_head(logits, keep))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pointset.inputs import InputError
-from pointset.nn import ISAB, MAB, PMA, SAB, EquivariantLayer, LayerNorm, Multihead, SetNorm
+from pointset.nn import ISAB, MAB, PMA, SAB, EquivariantLayer, LayerNorm, Multihead
 from pointset.nn.checks import check_rows
 from pointset.nn.fast.packing import Packed
 
@@ -12,7 +12,7 @@ X = torch.zeros(2, 7, 4)
 MASK = r"mask must be bool \[2, 7\].* got "
 
 
-@pytest.mark.parametrize("make", [SAB, ISAB, EquivariantLayer, lambda d, _: PMA(d), lambda d, _: SetNorm(d)])
+@pytest.mark.parametrize("make", [SAB, ISAB, EquivariantLayer, lambda d, _: PMA(d)])
 @pytest.mark.parametrize(
     ("width", "rows", "words"),
     [

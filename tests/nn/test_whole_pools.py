@@ -9,10 +9,7 @@ from torch import Tensor, nn
 from pointset.nn import registry
 from pointset.nn.fast.packing import Packed
 from pointset.nn.pooling.whole import WholePool
-from pointset.zoo.models import _known
-from pointset.zoo.options import ModelOptions
-
-import pointset.zoo.names  # noqa: F401  isort: skip - enters all poolings
+from pointset.zoo.models import create_model
 
 DIM = 4
 LISTED = [
@@ -23,7 +20,7 @@ LISTED = [
 def pool_of(listed: str, dtype: torch.dtype = torch.float64) -> nn.Module:
     """A pooling with parameters that differ from their initial values."""
     torch.manual_seed(0)
-    (pool,) = registry.find("pooling", listed).make(_known(ModelOptions(dim=DIM)))
+    pool = create_model(f"rff-{listed}", dim=DIM).pool
     with torch.no_grad():
         for parameter in pool.parameters():
             parameter += 0.2 * torch.rand_like(parameter)

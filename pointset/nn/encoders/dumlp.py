@@ -5,7 +5,6 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from pointset.configuration import NormName
-from pointset.nn.checks import check_rows
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import zero_padding
 from pointset.nn.norms import has_shift, is_fixed, make_norm
@@ -37,7 +36,6 @@ class InteractionLayer(nn.Module):
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
-        check_rows(X, mask, self.rows.weight)
         return self.write(X, self.reads(X, mask), mask)
 
     def write(

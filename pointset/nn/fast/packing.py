@@ -7,6 +7,7 @@ at whole sets work *run by run*: a run is a sequence of neighbouring sets of one
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -49,7 +50,7 @@ class Packed:
 
     def __post_init__(self) -> None:
         if type(self.lengths) is not tuple or set(map(type, self.lengths)) - {int}:  # else there is nothing to do
-            object.__setattr__(self, "lengths", tuple(map(int, self.lengths)))
+            object.__setattr__(self, "lengths", tuple(map(operator.index, self.lengths)))
         if self.lengths and min(self.lengths) < 0:
             raise InputError(f"lengths must be at least 0, got {min(self.lengths)}")
 

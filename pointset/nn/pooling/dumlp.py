@@ -33,7 +33,6 @@ class NormedLayers(nn.Module):
 
     def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
-        check_rows(X, mask, self.weight)
         for number, (linear, norm) in enumerate(zip(self.linear, self.norm, strict=True)):
             assert isinstance(linear, nn.Linear)
             X = normed_linear(linear, norm, X.relu() if number else X, mask)

@@ -4,9 +4,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.fast.torch_private import is_traced
-from pointset.nn.simplex.bounds import gradient_of_shares, leave_no_choice, upper_bounds
-from pointset.nn.simplex.gradients import below_bounds, single_or_double
+from pointset.nn.simplex.bounds import gradient_of_shares, leave_no_choice
+from pointset.nn.simplex.gradients import below_bounds
 
 HALVINGS = {torch.float32: 36, torch.float64: 66}
 """Number of bisection steps by data type: then the interval is as small as the rounding error of its ends."""
@@ -39,15 +38,7 @@ def constrained_sparsemax(
     Raises:
         BoundsError: a bound is negative, or the bounds of a row sum to less than 1 (see `bounds`).
     """
-    if z.shape[-1] == 0:
-        return z.clone()
-    scores = single_or_double(z)
-    if mask is not None:
-        scores = torch.where(mask, scores, 0)
-    u = upper_bounds(upper, scores, mask)
-    if is_traced():
-        return _closed_form(scores, u).to(z.dtype)
-    return below_bounds(scores, u, _solve, _free).to(z.dtype)
+    return below_bounds(z, upper, mask, _solve, _closed_form, _free)
 
 
 def _free(p: Tensor, u: Tensor) -> Tensor:

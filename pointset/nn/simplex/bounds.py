@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from pointset.errors import PointsetError
-from pointset.nn.fast.torch_private import is_traced
 
 SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
 """By data type, how far below 1 the sum of a row's bounds may be: the rounding error of about a thousand bounds."""
@@ -12,27 +11,6 @@ SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 class BoundsError(PointsetError, ValueError):
     """Upper bounds that no weights on the simplex satisfy."""
-
-
-def upper_bounds(upper: Tensor | float, z: Tensor, mask: Tensor | None) -> Tensor:
-    """The bounds in the shape and type of z, 0 at padded keys.
-
-    Args:
-        upper: bounds of at least 0, broadcastable to z.
-        z: scores [..., n], in the type of the computation.
-        mask: True at real keys, broadcastable to z; None if all are real.
-
-    Raises:
-        BoundsError: a bound is negative, or the bounds of a row's real keys sum to less than 1. In compiled, exported
-            or transformed code this is not checked, and such a row gets its bounds as weights.
-    """
-    given = torch.as_tensor(upper, device=z.device)
-    u = given.to(z.dtype).expand(z.shape)
-    if mask is not None:
-        u = torch.where(mask, u, 0)
-    if z.numel() and not is_traced():
-        _refuse_too_little(u.detach(), mask, SLACK.get(given.dtype, 1e-2))
-    return u
 
 
 def leave_no_choice(u: Tensor, dim: int = -1) -> Tensor:
@@ -47,7 +25,8 @@ def gradient_of_shares(p: Tensor, free: Tensor) -> Tensor:
     return torch.where(free.any(dim=-1, keepdim=True), p, p * scale)
 
 
-def _refuse_too_little(u: Tensor, mask: Tensor | None, slack: float) -> None:
+def refuse_too_little(u: Tensor, mask: Tensor | None, slack: float) -> None:
+    """Raise a BoundsError if a bound is negative, or the bounds of a row sum to less than 1 - slack."""
     sums = u.sum(dim=-1)
     if mask is not None:
         sums = sums.masked_fill(~mask.expand(u.shape).any(dim=-1), 1)

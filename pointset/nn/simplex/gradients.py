@@ -18,6 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pointset.nn.fast.torch_private import is_traced
+from pointset.nn.simplex.bounds import SLACK, refuse_too_little
+
 SHORT = 64
 """Rows of at most this length are transposed in memory first: a sum over 16 neighbouring numbers costs 10 times as
 much as a sum over 16 rows of a matrix."""
@@ -64,35 +67,63 @@ Rows = tuple[Tensor, ...]
 
 
 def on_simplex(
-    z: Tensor, mask: Tensor | None, solve: Callable[[Tensor], Tensor], rate: Callable[[Tensor], Tensor]
+    z: Tensor,
+    mask: Tensor | None,
+    solve: Callable[[Tensor], Tensor],
+    closed_form: Callable[[Tensor, Tensor | None], Tensor],
+    rate: Callable[[Tensor], Tensor],
 ) -> Tensor:
     """Weights p [..., n] of scores z [..., n], differentiable.
 
     Args:
-        z: scores in float32 or float64.
+        z: scores of any floating type.
         mask: True at real keys, broadcastable to z; None if all are real.
         solve: computes weights from scores, both [n, r], keys first.
+        closed_form: computes them from scores [..., n] and the mask in plain operations, for traced code.
         rate: r as a differentiable function of p.
     """
-    return _OnSimplex.apply(z, mask, solve, rate)
+    if z.shape[-1] == 0:
+        return z.clone()
+    scores = single_or_double(z)
+    p = closed_form(scores, mask) if is_traced() else _OnSimplex.apply(scores, mask, solve, rate)
+    return p.to(z.dtype)
 
 
 def below_bounds(
     z: Tensor,
-    u: Tensor,
+    upper: Tensor | float,
+    mask: Tensor | None,
     solve: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+    closed_form: Callable[[Tensor, Tensor], Tensor],
     rate: Callable[[Tensor, Tensor], Tensor],
 ) -> Tensor:
-    """Weights p [..., n] of scores z [..., n] with upper bounds u [..., n], differentiable.
+    """Weights p [..., n] of scores z [..., n] with upper bounds, differentiable.
 
     Args:
-        z: scores in float32 or float64.
-        u: bounds of the same type.
+        z: scores of any floating type.
+        upper: bounds of at least 0, broadcastable to z.
+        mask: True at real keys, broadcastable to z; None if all are real.
         solve: computes, from scores and bounds, the weights and a mask that is 1 where a weight equals its bound; all
             [n, r], keys first.
+        closed_form: computes the weights from scores and bounds [..., n] in plain operations, for traced code.
         rate: r as a differentiable function of p and u.
+
+    Raises:
+        BoundsError: a bound is negative, or the bounds of a row's real keys sum to less than 1. In compiled, exported
+            or transformed code this is not checked, and such a row gets its bounds as weights.
     """
-    return _BelowBounds.apply(z, u, solve, rate, u.requires_grad)
+    if z.shape[-1] == 0:
+        return z.clone()
+    scores = single_or_double(z)
+    given = torch.as_tensor(upper, device=z.device)
+    u = given.to(scores.dtype).expand(z.shape)
+    if mask is not None:
+        scores, u = torch.where(mask, scores, 0), torch.where(mask, u, 0)
+    if is_traced():
+        return closed_form(scores, u).to(z.dtype)
+    if z.numel():
+        refuse_too_little(u.detach(), mask, SLACK.get(given.dtype, 1e-2))
+    return _BelowBounds.apply(scores, u, solve, rate, u.requires_grad).to(z.dtype)
 
 
 class _OnSimplex(torch.autograd.Function):

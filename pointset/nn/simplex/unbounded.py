@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.fast.torch_private import is_traced
-from pointset.nn.simplex.gradients import on_simplex, single_or_double
+from pointset.nn.simplex.gradients import on_simplex
 
 STEPS = 30
 """Maximum number of Newton steps; if a row needs more, which only artificial scores do, sorting takes over."""
@@ -42,12 +41,7 @@ def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = No
         mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
             a real key is all 0.
     """
-    if z.shape[-1] == 0:
-        return z.clone()
-    scores = single_or_double(z)
-    if is_traced():
-        return _sparsemax_by_sorting(scores, mask).to(z.dtype)
-    return on_simplex(scores, mask, _sparsemax_by_newton, torch.sign).to(z.dtype)
+    return on_simplex(z, mask, _sparsemax_by_newton, _sparsemax_by_sorting, torch.sign)
 
 
 def _sparsemax_by_sorting(z: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -105,12 +99,7 @@ def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = Non
         mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
             a real key is all 0.
     """
-    if z.shape[-1] == 0:
-        return z.clone()
-    scores = single_or_double(z)
-    if is_traced():
-        return _entmax_by_sorting(scores, mask).to(z.dtype)
-    return on_simplex(scores, mask, _entmax_by_newton, _root).to(z.dtype)
+    return on_simplex(z, mask, _entmax_by_newton, _entmax_by_sorting, _root)
 
 
 def _root(p: Tensor) -> Tensor:
