@@ -85,7 +85,7 @@ install_pointset() {
     fi
     say "installing pointset${extra:+ with the extra $extra} into .venv: the first time some minutes, and 2 to 3 GB"
     say "(more with CUDA, which PyPI's torch for Linux brings along). The large ones:"
-    local what=".${extra:+[$extra]}" began=$SECONDS
+    local what=".[open3d${extra:+,$extra}]" began=$SECONDS
     with_uv "$what" || with_pip "$what"
     wanted > ".venv/installed${extra:+-$extra}"
     say "installed in $((SECONDS - began)) s; .venv has $(du -sh .venv | cut -f1)"

@@ -63,7 +63,7 @@ def test_quickstart_installs_once_and_passes_its_arguments_on(copy):
     status, printed, calls = bash(copy, script, "--epochs", "5")
     assert status == 0, printed
     (install,) = installs(calls)
-    assert install.endswith("-c scripts/constraints.txt -e .")
+    assert install.endswith("-c scripts/constraints.txt -e .[open3d]")
     assert calls[-1] == "pointset compare --epochs 5"
     assert not installs(bash(copy, script)[2]), "the second time there is nothing to install"
     (copy / "pyproject.toml").write_text("# changed\n")
@@ -74,7 +74,7 @@ def test_the_tests_are_set_up_with_their_extra_and_checked_in_order(copy):
     status, printed, calls = bash(copy, str(copy / "scripts" / "test.sh"), "tests/nn", "-k", "mask")
     assert status == 0, printed
     (install,) = installs(calls)
-    assert install.endswith("-e .[test]")
+    assert install.endswith("-e .[open3d,test]")
     checks = [call.removeprefix("python -m ") for call in calls if "-m ruff" in call or "-m mypy" in call]
     assert checks == ["ruff check", "ruff format --check", "mypy"]
     assert calls[-1] == "python -m pytest tests/nn -k mask"

@@ -42,7 +42,7 @@ def sample_points(
         mesh: a mesh; faces without area get no points.
         n: number of points.
         seed: at least 0.
-        sampler: "uniform", "fps" (farthest points) or "poisson" (Poisson disk; needs Open3D).
+        sampler: "uniform", "fps" (farthest points) or "poisson" (Poisson disk; needs the extra open3d).
         normals: also return the unit normal of each point's face, by the right-hand rule.
 
     Returns:
@@ -216,7 +216,7 @@ def import_open3d() -> ModuleType:
         return importlib.import_module("open3d")
     except (ImportError, OSError) as error:
         raise PointsetError(
-            f"Open3D cannot be imported ({one_line(error, REPEATED)}): run `pip install open3d`, and if a system "
+            f"Open3D cannot be imported ({one_line(error, REPEATED)}): install the extra open3d, and if a system "
             "library is missing, on Debian `apt-get install libegl1 libgl1 libidn2-0 libudev1 libusb-1.0-0 libx11-6`"
         ) from error
 

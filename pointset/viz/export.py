@@ -134,7 +134,7 @@ def show_window(
         A message that says what was done.
 
     Raises:
-        PointsetError: see `export_cloud`; or Open3D is not installed.
+        PointsetError: see `export_cloud`; or the extra open3d is not installed.
 
     Example:
         >>> print(pointset.viz.show_window(pools, points, "pools.ply"))  # doctest: +SKIP
