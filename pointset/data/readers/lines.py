@@ -3,7 +3,6 @@
 import io
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
 
@@ -30,17 +29,12 @@ def plain_text(content: bytes) -> bytes:
     return _COMMENT.sub(b"", text) if b"#" in text else text
 
 
-def number_table(block: bytes, columns: Sequence[int] | None = None) -> np.ndarray | None:
-    """Parse lines of numbers to float64 [lines, columns]; None if there is none, or one is wrong.
-
-    Args:
-        block: the lines; if columns are given, they may have further numbers, and words of the letters of nan and inf.
-        columns: columns to parse; None means all, of which all lines have equally many.
-    """
-    if not block.strip() or block.translate(None, _NUMBERS + b"v"):  # numpy reads more than decimal numbers
+def number_table(block: bytes) -> np.ndarray | None:
+    """Parse lines of equally many numbers to float64 [lines, numbers]; None if there is none, or one is wrong."""
+    if not block.strip() or block.translate(None, _NUMBERS):  # numpy reads more than decimal numbers
         return None
     try:
-        return np.loadtxt(io.BytesIO(block), np.float64, comments=None, ndmin=2, usecols=columns)
+        return np.loadtxt(io.BytesIO(block), np.float64, comments=None, ndmin=2)
     except ValueError:
         return None
 
@@ -108,18 +102,11 @@ class Lines:
             return np.full(len(self), width)
         return np.diff(np.searchsorted(words, starts), append=len(words))
 
-    def table(self, columns: Sequence[int]) -> np.ndarray:
-        """The numbers float64 [lines, columns] in some columns."""
-        return self._parsed(lambda block: number_table(block, columns)) if len(self) else np.empty((0, len(columns)))
-
     def numbers(self) -> np.ndarray:
         """All numbers float64 [sum of widths], line after line."""
-        return self._parsed(_flat_numbers)
-
-    def _parsed(self, parse: Callable[[bytes], np.ndarray | None]) -> np.ndarray:
-        numbers = parse(self.block)
+        numbers = _flat_numbers(self.block)
         if numbers is None:
-            wrong = bisect_left(range(len(self)), True, key=lambda line: parse(self[: line + 1].block) is None)
+            wrong = bisect_left(range(len(self)), True, key=lambda line: _flat_numbers(self[: line + 1].block) is None)
             raise self.error(wrong, "expected only numbers")
         return numbers
 

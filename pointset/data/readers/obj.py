@@ -17,6 +17,7 @@ silently give a wrong mesh: indices without a vertex, unknown keywords, surfaces
 
 import re
 import warnings
+from copy import copy
 
 import numpy as np
 
@@ -76,7 +77,9 @@ def _read_vertices(lines: Lines) -> np.ndarray:
         lines.require(np.isin(widths, _WIDTHS), expected)
         is_mixed = np.isin(widths, (3, 6)).all()  # only some vertices may have colours
         lines.require((widths == widths[:1]) | is_mixed, "expected as many numbers as in the vertices above")
-        table = lines.table((1, 2, 3))
+        after_keyword = copy(lines)
+        after_keyword.starts = lines.starts + 1
+        table = after_keyword.numbers()[(np.cumsum(widths) - widths)[:, None] + np.arange(3)]
     vertices = table[:, :3]
     if not np.isfinite(vertices).all():
         lines.require(np.isfinite(vertices).all(axis=1), "expected finite coordinates")

@@ -78,7 +78,14 @@ def write_off(path: Path, mesh: Mesh) -> None:
 def _read_vertices(lines: Lines, prefixes: list[bytes]) -> np.ndarray:
     table = None if prefixes else number_table(lines.block)
     if table is None or table.shape != (len(lines), 3):
-        table = _numbers_of_vertices(lines, prefixes)
+        sizes = {3}
+        for prefix in prefixes:
+            sizes = {size + more for size in sizes for more in _PREFIX_SIZES[prefix]}
+        widths = lines.widths
+        # Equal for all lines, or a missing coordinate could pass for a short colour.
+        right = (widths == widths[:1]) & np.isin(widths, [*sizes])
+        lines.require(right, f"expected {' or '.join(map(str, sorted(sizes)))} numbers for a vertex")
+        table = lines.numbers().reshape(len(lines), widths[0] if len(lines) else 4)[:, : 4 if b"4" in prefixes else 3]
     vertices = table[:, :3]
     if b"4" in prefixes:
         with np.errstate(all="ignore"):
@@ -89,51 +96,30 @@ def _read_vertices(lines: Lines, prefixes: list[bytes]) -> np.ndarray:
     return vertices
 
 
-def _numbers_of_vertices(lines: Lines, prefixes: list[bytes]) -> np.ndarray:
-    """The positions [lines, 3], or [lines, 4] if they are homogeneous."""
-    sizes = {3}
-    for prefix in prefixes:
-        sizes = {size + more for size in sizes for more in _PREFIX_SIZES[prefix]}
-    widths = lines.widths
-    # Equal for all lines, or a missing coordinate could pass for a short colour.
-    right = (widths == widths[:1]) & np.isin(widths, [*sizes])
-    lines.require(right, f"expected {' or '.join(map(str, sorted(sizes)))} numbers for a vertex")
-    return lines.table(range(4 if b"4" in prefixes else 3))
-
-
 def _read_faces(lines: Lines, vertex_count: int) -> tuple[np.ndarray, np.ndarray]:
     """Vertex indices, concatenated over polygons, and the polygons' numbers of corners."""
     block, widths = lines.block, lines.widths
     is_plain = not block.translate(None, b"0123456789" + BLANKS)
     # In a fifth of the time of splitting, but without errors for what is no number.
-    numbers = np.fromstring(block, np.int64, sep=" ") if is_plain else _numbers_with_colours(lines)
-    if (widths == 4).all() and (numbers[::4] == 3).all():
+    numbers = np.fromstring(block, np.int64, sep=" ") if is_plain else lines.numbers()
+    if (widths == 4).all() and (numbers[::4] == 3).all() and is_plain:
         sizes, corners = np.full(len(lines), 3), numbers.reshape(-1, 4)[:, 1:].ravel()
     else:
         firsts = np.cumsum(widths) - widths
-        sizes = numbers[firsts].astype(np.int64)
+        with np.errstate(invalid="ignore"):
+            sizes = numbers[firsts].astype(np.int64)
         lines.require(sizes >= 3, "expected at least 3 vertices in a face")
         lines.require(widths > sizes, "expected as many vertex indices as a face says first")
         right = np.isin(widths - 1 - sizes, _COLOUR_SIZES)
         lines.require(right, "expected a face to end after its indices and a colour of 0, 1, 3 or 4 numbers")
         steps = np.arange(len(numbers)) - np.repeat(firsts, widths)
-        corners = numbers[(steps > 0) & (steps <= np.repeat(sizes, widths))].astype(np.int64)
+        is_index = steps <= np.repeat(sizes, widths)
+        if not is_plain:
+            is_whole = np.array([word.isdigit() for word in block.split()])
+            right = np.logical_and.reduceat(is_whole | ~is_index, firsts)
+            lines.require(right, "expected whole numbers from 0 on for a face and its vertices")
+        corners = numbers[is_index & (steps > 0)].astype(np.int64)
     if corners.min(initial=0) < 0 or corners.max(initial=0) >= vertex_count:
         right = np.logical_and.reduceat((corners >= 0) & (corners < vertex_count), np.cumsum(sizes) - sizes)
         lines.require(right, f"expected vertex indices from 0 to {vertex_count - 1}")
     return corners, sizes
-
-
-def _numbers_with_colours(lines: Lines) -> np.ndarray:
-    """All numbers of the faces; a MeshError names the first line with another word."""
-    numbers: list[float] = []
-    for line, text in enumerate(lines.texts):
-        words = text.split()
-        indices = words[: 1 + int(words[0][:18])] if words[0].isdigit() else words
-        if not b"".join(indices).isdigit():
-            raise lines.error(line, "expected whole numbers from 0 on for a face and its vertices")
-        try:
-            numbers += map(float, words)
-        except ValueError:
-            raise lines.error(line, "expected only numbers") from None
-    return np.array(numbers)

@@ -41,6 +41,10 @@ def test_lines_are_those_with_words() -> None:
     assert lines.texts == [b"1 2 \n \t\n", b"3\n", b"4 5 6"]
     assert lines.widths.tolist() == [2, 1, 3]
     assert lines[np.array([True, False, True])].numbers().tolist() == [1, 2, 4, 5, 6]
-    assert lines[1:].table((0,)).tolist() == [[3], [4]]
-    with pytest.raises(MeshError, match=r"a\.off, line 5: expected only numbers, found '3'"):
-        lines.table((0, 1))
+
+
+@pytest.mark.parametrize("word", [b"x", b"1_0", b"0x1", b"1.0.0", b"1\xa02", b"--1", b"e"])
+def test_the_first_line_with_another_word_is_named(word: bytes) -> None:
+    lines = Lines(plain_text(b"head\n1 nan\n\n2 " + word + b"\ny\n"), "a.off", 5)
+    with pytest.raises(MeshError, match=r"a\.off, line 4: expected only numbers, found '2 "):
+        lines.numbers()
