@@ -105,13 +105,13 @@ class SupportVectors(Head):
 
     def decisions(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B pairs"]:
         """Decisions of the pairs of classes (0, 1), (0, 2), ...: positive for the first class of a pair."""
-        kernel = torch.exp(-self.gamma * torch.cdist(rows, self.vectors).square())
+        kernel = torch.exp(-self.gamma * torch.cdist(rows, self.vectors).square()).double()
         count = len(self.labels)
         # sums[b, i, r]: what the support vectors of class i add to its pair with the r-th other class
-        owned = nn.functional.one_hot(self.owners, count).to(kernel.dtype)
-        sums = torch.einsum("bs,si,rs->bir", kernel, owned, self.coefficients)
+        owned = [self.owners == number for number in range(count)]
+        sums = torch.stack([kernel[:, own] @ self.coefficients[:, own].T.double() for own in owned], dim=1)
         first, second = torch.triu_indices(count, count, offset=1, device=rows.device)
-        return sums[:, first, second - 1] + sums[:, second, first] + self.intercepts
+        return (sums[:, first, second - 1] + sums[:, second, first] + self.intercepts).to(rows.dtype)
 
     def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
         """Log probabilities of winning all pairs, if those are independent and logistic in their decisions.
