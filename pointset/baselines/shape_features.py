@@ -47,6 +47,15 @@ def _cells(values: Tensor, low: float, high: float, count: int) -> Tensor:
     return ((values - low) / (high - low) * count).long().clamp(0, count - 1)
 
 
+def histogram(
+    values: Tensor, low: float, high: float, bins: int, second: Tensor | None = None, most: float = 1.0, rows: int = 1
+) -> Tensor:
+    """Square roots of the shares of values [B, n] in bins; with `second`, in `rows` times as many, by both."""
+    cells = _cells(values, low, high, bins)
+    cells = cells if second is None else cells * rows + _cells(second, 0.0, most, rows)
+    return _shares(cells, bins * rows)
+
+
 def _occupancy(X: Tensor) -> Tensor:
     x, y, z = _cells(X, -REACH, REACH, CELLS).unbind(dim=2)
     return _shares((x * CELLS + y) * CELLS + z, CELLS**3)
@@ -83,7 +92,7 @@ def _distributions(X: Tensor) -> Tensor:
         (along[..., 2].abs(), 2 * REACH, 16),
         (along[..., :2].norm(dim=2), 2 * REACH, 16),
     ]
-    return torch.cat([_shares(_cells(values, 0.0, high, bins), bins) for values, high, bins in distributions], dim=1)
+    return torch.cat([histogram(values, 0.0, high, bins) for values, high, bins in distributions], dim=1)
 
 
 def _extents(X: Tensor) -> Tensor:
