@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from pointset.baselines.heads import HEADS, Head
 from pointset.baselines.shape_features import ShapeFeatures
+from pointset.baselines.surface_features import SurfaceFeatures
 from pointset.data.normalize import center_standardize
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.registry import register
@@ -104,29 +105,33 @@ def batches_of_one_size(points: Tensor, mask: Layout | None) -> Iterator[Tensor]
         yield (cloud[real] if real.any() else cloud.new_zeros(1, cloud.shape[1]))[None]
 
 
-def _features(head: str) -> Callable[..., Baseline]:
-    def make(classes: int) -> Baseline:
-        return Baseline([ShapeFeatures()], HEADS[head](classes))
+def _extractors(rows: str, pretrained: Callable[[str], nn.Module]) -> Iterator[nn.Module]:
+    """The extractors of rows such as "features+embedding"."""
+    for name in rows.split("+"):
+        if name == "embedding":
+            yield from (Embedder(pretrained(embedder)) for embedder in EMBEDDERS)
+        else:
+            yield {"features": ShapeFeatures, "surface": SurfaceFeatures}[name]()
 
-    return make
 
+def _maker(name: str) -> Callable[..., Baseline]:
+    rows, head = name.split("-")
 
-def _embedding(head: str) -> Callable[..., Baseline]:
     def make(classes: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
-        return Baseline([Embedder(pretrained(name)) for name in EMBEDDERS], HEADS[head](classes))
+        return Baseline(list(_extractors(rows, pretrained)), HEADS[head](classes))
 
     return make
 
 
-def _both(head: str) -> Callable[..., Baseline]:
-    def make(classes: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
-        return Baseline([ShapeFeatures(), *(Embedder(pretrained(name)) for name in EMBEDDERS)], HEADS[head](classes))
-
-    return make
-
-
-ROWS = {"features": _features, "embedding": _embedding, "features+embedding": _both}
-BASELINES = ("features-svm", "embedding-svm", "embedding-logistic", "embedding-knn", "features+embedding-svm")
+BASELINES = (
+    "features-svm",
+    "surface-svm",
+    "features+surface-svm",
+    "embedding-svm",
+    "embedding-logistic",
+    "embedding-knn",
+    "features+embedding-svm",
+    "features+surface+embedding-svm",
+)
 for _name in BASELINES:
-    _rows, _head = _name.split("-")
-    register("baseline", _name)(ROWS[_rows](_head))
+    register("baseline", _name)(_maker(_name))

@@ -1,8 +1,8 @@
 """The best classifier for a folder of one's own within a budget: `pointset train` without the name of a model.
 
 Candidates are judged on training shapes that they were not fitted to: support vector machines on classical features
-and on the embeddings of trained networks (all folds), a trained network fine-tuned (as many folds as the budget
-allows), and the product of the three, which is usually best. The chosen one is then fitted to all training shapes.
+of shape and surface and on the embeddings of trained networks (all folds), a trained network fine-tuned (as many folds
+as the budget allows), and their product, which is usually best. The chosen one is then fitted to all training shapes.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ from pointset.zoo.transfer import start_from
 BUDGET = 120.0
 """Core-seconds."""
 START = "dumlp16-max+dumlp16.modelnet40-1024"
-ROWS = ("features-svm", "embedding-svm")
+ROWS = ("features-svm", "surface-svm", "embedding-svm")
 RECIPE = Recipe(
     train_points=(64, 256),
     optimizer="muon",
@@ -238,7 +238,12 @@ class _Choice:
             return ROWS[-1], None
         began = time.process_time()
         product = torch.full_like(logits[ROWS[0]], torch.nan)
-        product[common] = self._product(logits, common).combine([values[common] for values in logits.values()])
+        for fold in range(FOLDS):
+            inside = common & torch.from_numpy(self.folds == fold)
+            others = common & ~inside
+            if inside.any():
+                fitted = self._product(logits, others if others.any() else inside)
+                product[inside] = fitted.combine([values[inside] for values in logits.values()])
 
         def judge(values: Tensor) -> tuple[Tensor, float]:
             right = (values[common].argmax(dim=1) == labels).float()
@@ -256,24 +261,17 @@ class _Choice:
                     best = name
         return best, (product, time.process_time() - began)
 
-    def _product(self, logits: dict[str, Tensor], common: Tensor) -> Mixture:
-        """The product with the temperatures that suit the held-out logits of these shapes."""
-        labels = self.labels[common].numpy()
-        mixture = Mixture([nn.Identity() for _ in logits])
-        chosen = [values[common] for values in logits.values()]
-        mixture.temperatures = torch.tensor([fit_temperature(values.numpy(), labels) for values in chosen])
-        mixture.temperatures = mixture.temperatures.float()
-        mixture.temperature = torch.tensor(fit_temperature(mixture.combine(chosen).numpy(), labels)).float()
-        return mixture
+    def _product(self, logits: dict[str, Tensor], shapes: Tensor) -> Mixture:
+        """The product with the weights that suit the held-out logits of these shapes."""
+        mixture = Mixture([nn.Identity() for _ in logits], len(self.train.classes))
+        counts = self.labels.bincount(minlength=len(self.train.classes))
+        return mixture.fit([values[shapes] for values in logits.values()], self.labels[shapes], counts)
 
     def _mix(self, members: dict[str, nn.Module], logits: dict[str, Tensor]) -> nn.Module:
-        names = [name for name in logits if name != MIXTURE]
-        logits = {name: logits[name] for name in names}
+        logits = {name: values for name, values in logits.items() if name != MIXTURE}
         common = torch.stack([values.isfinite().all(dim=1) for values in logits.values()]).all(dim=0)
-        fitted = self._product(logits, common)
-        model = mix([members[name] for name in names])
-        model.model.temperatures = fitted.temperatures  # type: ignore[union-attr]
-        model.model.temperature = fitted.temperature  # type: ignore[union-attr]
+        model = mix([members[name] for name in logits])
+        model.model.load_state_dict(self._product(logits, common).state_dict(), strict=False)  # type: ignore[union-attr]
         know_training_data(model, self.train)
         return model.eval()
 

@@ -182,7 +182,7 @@ def build_model(spec: Spec) -> nn.Module:
 def mix(members: list[nn.Module]) -> nn.Module:
     """The product of classifiers of the zoo with the same classes and inputs; see `Mixture`."""
     specs: tuple[Any, ...] = tuple(member.spec for member in members)
-    mixture = PackedClassifier(Mixture(members), specs[0].inputs)
+    mixture = PackedClassifier(Mixture(members, specs[0].classes), specs[0].inputs)
     mixture.spec = replace(specs[0], name=MIXTURE, options=ModelOptions(), members=specs, start="", freeze="none")
     return mixture
 

@@ -9,7 +9,9 @@ writes the table and the figure. ModelNet40 is tested on its official test set, 
 import csv
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import cyclopts
 import numpy as np
@@ -18,6 +20,7 @@ from saved import FOLDER
 from torch import Tensor
 
 from pointset.baselines.folds import assign_folds
+from pointset.baselines.models import Baseline
 from pointset.data.arrays import from_arrays
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets
@@ -30,61 +33,69 @@ from pointset.zoo.transfer import start_from
 
 RESULTS = FOLDER / "results" / "learning_curves"
 SHAPES = {"labeled_db": (1, 2, 5, 10), "modelnet40": (1, 2, 5, 10, 20, 50)}
-DRAWS = {"labeled_db": 3, "modelnet40": 2}
+DRAWS = {"labeled_db": (5, 2), "modelnet40": (3, 1)}
+"""Draws of the training shapes for baselines, and for networks."""
+MANY = 50
+"""So many shapes of each class are drawn once."""
 TESTED = 10
 """Test shapes of each class of labeled_db."""
-BASELINES = ("features-svm", "embedding-svm")
-PRODUCTS = {"scratch x features-svm": ("scratch", "features-svm"), "all": ("fine-tuned", *BASELINES)}
+CLASSICAL = "features+surface-svm"
+BASELINES = ("features-svm", CLASSICAL, "embedding-svm")
+PRODUCTS = {f"scratch x {CLASSICAL}": ("scratch", CLASSICAL), "all": ("fine-tuned", CLASSICAL, "embedding-svm")}
 """Products of probabilities: without and with weights that were trained on ModelNet40."""
-FEWEST_STEPS, EPOCHS = 900, 40
+FEWEST_STEPS, EPOCHS = 900, 30
 """Of a training from the beginning."""
 FIELDS = ("data", "draw", "shapes", "method", "accuracy", "mean_class_accuracy", "seconds")
 
 
 def measure(name: str, folder: Path) -> None:
     """Fit and test what results.csv lacks for one dataset."""
+    done = {tuple(line[:3]) for line in _lines()}
+    draws = [(draw, shapes) for draw in range(DRAWS[name][0]) for shapes in SHAPES[name] if shapes < MANY or not draw]
+    draws = [one for one in draws if (name, *map(str, one)) not in done]
+    if not draws:
+        return
     train, test = _load(name, folder)
-    blocks = {row: (_rows(row, train), _rows(row, test)) for row in BASELINES}
-    for draw in range(DRAWS[name]):
-        for shapes in SHAPES[name]:
-            if any(line[:3] == [name, str(draw), str(shapes)] for line in _lines()):
-                continue
-            chosen, tested = _drawn(train.labels, shapes, draw, name)
-            sets = train.subset(chosen)
-            held = test if name == "modelnet40" else train.subset(tested)
-            results: dict[str, tuple[Tensor, float]] = {}
-            for row in BASELINES:
-                inside, outside = blocks[row]
-                outside = outside if name == "modelnet40" else [block[tested] for block in inside]
-                results[row] = _timed(lambda: _fit_rows(row, sets, [block[chosen] for block in inside], outside, draw))
-            for row, network in {"scratch": _new, "fine-tuned": _trained}.items():
-                results[row] = _timed(lambda: _fit_network(row, network(sets, draw), sets, held, draw))
+    chosen = {one: _drawn(train.labels, *one) for one in draws}
+    pool = torch.cat([rows for own in chosen.values() for rows in (own if test is None else own[:1])]).unique()
+    every = train.subset(pool)
+    blocks = {row: _rows(row, every) for row in BASELINES}
+    tested = {row: _rows(row, test) for row in BASELINES} if test is not None else blocks
+    for draw, shapes in draws:
+        inside, outside = (torch.searchsorted(pool, rows) for rows in chosen[draw, shapes])
+        held = every.subset(outside) if test is None else test
+        outside = outside if test is None else torch.arange(len(test))
+        sets = every.subset(inside)
+        results: dict[str, tuple[Tensor, float]] = {}
+        for row in BASELINES:
+            own = [block[inside] for block in blocks[row]], [block[outside] for block in tested[row]]
+            results[row] = _timed(partial(_fit_rows, row, sets, *own, draw))
+        if draw < DRAWS[name][1]:
+            for row in ("scratch", "fine-tuned"):
+                results[row] = _timed(partial(_fit_network, row, sets, held, draw))
             for row, members in PRODUCTS.items():
-                parts = [results[member] for member in members]
-                logits = torch.stack([part[0].log_softmax(dim=1) for part in parts]).sum(dim=0)
-                results[row] = logits, sum(part[1] for part in parts)
-            with (RESULTS / "results.csv").open("a", encoding="utf-8", newline="") as file:
-                for row, (logits, seconds) in results.items():
-                    judged = Evaluation(logits.numpy(), held.labels.numpy(), held.classes)
-                    numbers = [f"{judged.accuracy:.4f}", f"{judged.mean_class_accuracy:.4f}", f"{seconds:.1f}"]
-                    csv.writer(file, lineterminator="\n").writerow([name, draw, shapes, row, *numbers])
+                logits = torch.stack([results[member][0].log_softmax(dim=1) for member in members]).sum(dim=0)
+                results[row] = logits, sum(results[member][1] for member in members)
+        with (RESULTS / "results.csv").open("a", encoding="utf-8", newline="") as file:
+            for row, (logits, seconds) in results.items():
+                judged = Evaluation(logits.numpy(), held.labels.numpy(), held.classes)
+                numbers = [f"{judged.accuracy:.4f}", f"{judged.mean_class_accuracy:.4f}", f"{seconds:.1f}"]
+                csv.writer(file, lineterminator="\n").writerow([name, draw, shapes, row, *numbers])
 
 
-def _load(name: str, folder: Path) -> tuple[PointSets, PointSets]:
-    """The shapes to draw from, and those to test on; the same for labeled_db, which has no split."""
-    options = {"normalize": "center-standardize", "up": "z", "progress": False}
+def _load(name: str, folder: Path) -> tuple[PointSets, PointSets | None]:
+    """The shapes to draw from, and those to test on; of labeled_db, which has no split, all and None."""
+    options: dict[str, Any] = {"normalize": "center-standardize", "up": "z", "progress": False}
     train, test = (load_dataset(folder, split, 1024, **options) for split in ("train", "test"))
     if name == "modelnet40":
         return train, test
     X = np.concatenate([train.pool, test.pool])
-    labels = torch.cat([train.labels, test.labels])
-    y = [train.classes[label] for label in labels]
-    every = from_arrays(X, y, train.classes, points=1024, normalize="center-standardize", up="z")
-    return every, every
+    y = [train.classes[label] for label in torch.cat([train.labels, test.labels])]
+    return from_arrays(X, y, train.classes, points=1024, normalize="center-standardize", up="z"), None
 
 
-def _drawn(labels: Tensor, shapes: int, draw: int, name: str) -> tuple[Tensor, Tensor]:
-    """Rows of so many training shapes of each class, and of the test shapes of labeled_db; smaller draws are nested."""
+def _drawn(labels: Tensor, draw: int, shapes: int) -> tuple[Tensor, Tensor]:
+    """Rows of so many training shapes of each class, and of test shapes; smaller draws lie in larger ones."""
     generator = np.random.default_rng(draw)
     chosen, tested = [], []
     for label in labels.unique():
@@ -98,7 +109,7 @@ def _rows(row: str, sets: PointSets) -> list[Tensor]:
     return extract_rows(_baseline(row, sets), sets, progress=False)
 
 
-def _baseline(row: str, sets: PointSets):  # noqa: ANN202
+def _baseline(row: str, sets: PointSets) -> Baseline:
     baseline = baseline_of(create_model(row, classes=len(sets.classes)))
     assert baseline is not None
     set_pose(baseline, sets)
@@ -112,25 +123,23 @@ def _fit_rows(row: str, sets: PointSets, inside: list[Tensor], outside: list[Ten
     return baseline.logits(outside)
 
 
-def _new(sets: PointSets, seed: int) -> torch.nn.Module:
-    options = {"dim": 64, "head_dim": 256, "head_norm": "batch", "dropout": 0.3, "pooled_dropout": 0.0}
-    return create_model(START.partition(".")[0], classes=len(sets.classes), seed=seed, **options)
-
-
-def _trained(sets: PointSets, seed: int) -> torch.nn.Module:
-    return start_from(create_pretrained(START), sets.classes, seed=seed, start=START)
-
-
-def _fit_network(row: str, network: torch.nn.Module, sets: PointSets, held: PointSets, seed: int) -> Tensor:
-    steps = max(FEWEST_STEPS, EPOCHS * len(sets) // 32) if row == "scratch" else None
-    model = fit(network, sets, transfer_recipe(sets, steps), seed=seed, progress=False).model
+def _fit_network(row: str, sets: PointSets, held: PointSets, seed: int) -> Tensor:
+    if row == "scratch":
+        options: dict[str, Any] = {"dim": 64, "head_dim": 256, "head_norm": "batch", "dropout": 0.3}
+        network = create_model(
+            START.partition(".")[0], classes=len(sets.classes), seed=seed, pooled_dropout=0.0, **options
+        )
+        recipe = transfer_recipe(sets, max(FEWEST_STEPS, EPOCHS * len(sets) // 32))
+    else:
+        network = start_from(create_pretrained(START), sets.classes, seed=seed, start=START)
+        recipe = transfer_recipe(sets)
+    model = fit(network, sets, recipe, seed=seed, progress=False).model
     return torch.from_numpy(evaluate(model, held).logits)
 
 
 def _timed(work: Callable[[], Tensor]) -> tuple[Tensor, float]:
     began = time.process_time()
-    result = work()
-    return result.detach(), time.process_time() - began
+    return work().detach(), time.process_time() - began
 
 
 def _lines() -> Iterator[list[str]]:

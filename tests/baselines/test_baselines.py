@@ -8,8 +8,10 @@ from sklearn.svm import SVC
 import pointset
 from pointset.baselines.folds import assign_folds, sibling_key
 from pointset.baselines.heads import PENALTY, WIDTH, SupportVectors
+from pointset.baselines.mixture import Mixture
 from pointset.baselines.models import BASELINES
 from pointset.baselines.shape_features import ShapeFeatures
+from pointset.baselines.surface_features import BINS, SurfaceFeatures
 from pointset.zoo.transfer import start_from, turn_inputs
 
 
@@ -20,16 +22,51 @@ def make_sets(shapes=8, points=32, classes=("ball", "flat", "rod"), seed=0):
     return pointset.from_arrays(np.stack(X), [name for name in classes for _ in range(shapes)], list(classes))
 
 
-def test_features_keep_position_and_scale_out():
+EXTRACTORS = (ShapeFeatures, SurfaceFeatures)
+
+
+@pytest.mark.parametrize("kind", EXTRACTORS)
+def test_features_keep_position_and_scale_out(kind):
     X = torch.randn(3, 50, 3, generator=torch.Generator().manual_seed(0))
-    features = ShapeFeatures()
-    assert features(X).shape == (3, ShapeFeatures.width)
+    features = kind()
+    assert features(X).shape == (3, kind.width)
     assert (features(7 * X + 5) - features(X)).abs().max() < 0.1  # a point at the edge of a cell may change it
 
 
+@pytest.mark.parametrize("kind", EXTRACTORS)
 @pytest.mark.parametrize("cloud", [torch.zeros(1, 1, 3), torch.ones(1, 5, 3), torch.eye(3)[None]])
-def test_features_of_degenerate_clouds_are_finite(cloud):
-    assert ShapeFeatures()(cloud).isfinite().all()
+def test_features_of_degenerate_clouds_are_finite(cloud, kind):
+    assert kind()(cloud).isfinite().all()
+
+
+def test_surfaces_lines_and_volumes_differ_by_their_neighbourhoods():
+    """The first 24 features are histograms of linearity, planarity and scattering of small neighbourhoods."""
+    X = torch.rand(3, 512, 3, generator=torch.Generator().manual_seed(0))
+    X[0, :, 1:], X[1, :, 2] = 0, 0
+    line, plane, volume = SurfaceFeatures()(X)[:, :24].square().view(3, 3, BINS)
+    assert line[0, -1] == 1
+    assert plane[2, 0] == 1
+    assert volume[2, 2:].sum() > 0.9
+
+
+def test_a_product_weighs_its_members_by_held_out_shapes():
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(200) % 10 // 8  # four times as many of the first class
+    right = 2.0 * torch.nn.functional.one_hot(labels, 2) + torch.randn(200, 2, generator=generator)
+    worse = right + 3 * torch.randn(200, 2, generator=generator)
+    product = Mixture([torch.nn.Identity()] * 2, 2).fit([right, worse], labels, labels.bincount())
+    assert product.weights[0] > 1.5 * product.weights[1]
+    favours = right + torch.tensor([2.0, 0.0])
+    alone = Mixture([torch.nn.Identity()], 2).fit([favours], labels, labels.bincount())
+    accuracy = [(logits.argmax(dim=1) == labels).float().mean() for logits in (favours, alone.combine([favours]))]
+    assert accuracy[1] > accuracy[0] + 0.02
+
+
+def test_a_product_of_the_first_version_is_read():
+    product = Mixture([torch.nn.Identity()] * 2, 3)
+    product.load_state_dict({"temperatures": torch.tensor([1.0, 2.0]), "temperature": torch.tensor(4.0)})
+    assert product.weights.tolist() == [0.25, 0.25]
+    assert product.prior.tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])
