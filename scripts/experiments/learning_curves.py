@@ -2,8 +2,8 @@
 
 python scripts/experiments/learning_curves.py path/to/modelnet40_ply_hdf5 path/to/labeled_db
 
-Every line of results/learning_curves/results.csv is one fit; the same command continues an interrupted run. At the end it
-writes the table and the figure. ModelNet40 is tested on its official test set, labeled_db on ten shapes of each class.
+Every line of results/learning_curves/results.csv is one fit; the same command continues an interrupted run. At the end
+it writes the table and the figure. ModelNet40 is tested on its official test set, labeled_db on ten shapes of each class.
 """
 
 import csv
@@ -89,7 +89,7 @@ def _load(name: str, folder: Path) -> tuple[PointSets, PointSets | None]:
     train, test = (load_dataset(folder, split, 1024, **options) for split in ("train", "test"))
     if name == "modelnet40":
         return train, test
-    X = np.concatenate([train.pool, test.pool])
+    X = np.concatenate([train.source_pool.points, test.source_pool.points])
     y = [train.classes[label] for label in torch.cat([train.labels, test.labels])]
     return from_arrays(X, y, train.classes, points=1024, normalize="center-standardize", up="z"), None
 
