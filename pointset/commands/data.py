@@ -15,6 +15,11 @@ from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, one_line
 from pointset.runs.atomic import check_place
 
+POSES_SEEN = {
+    "aligned": "shapes of a class have common axes",
+    "upright": "shapes of a class differ by turns about the vertical axis",
+    "any": "shapes of a class are turned in all directions",
+}
 SheetFile = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 app = App(
     name="data",
@@ -163,6 +168,7 @@ def _look(data: str, output: Path | None, up: UsualUp, split_seed: int) -> dict[
     """Count the shapes and draw a few of them; returns the findings as plain data."""
     from pointset.data.catalogue.home import make_folder, pools_home
     from pointset.data.pools.overview import look_at
+    from pointset.data.pose import recommend_pose
     from pointset.viz import Camera, draw_clouds, save
 
     found = look_at(data, split_seed=split_seed, up=up)
@@ -178,6 +184,7 @@ def _look(data: str, output: Path | None, up: UsualUp, split_seed: int) -> dict[
         "split_rule": found.rule,
         "up": found.up,
         "up_assumed": found.assumed,
+        "pose": recommend_pose(found.samples, found.up),
         "picture": str(path),
     }
 
@@ -191,6 +198,8 @@ def _print_overview(told: dict[str, Any]) -> None:
     print(escaped(f"splits: {splits}; by {told['split_rule']}"))
     assumed = " (assumed from the file type; set it with --up y or --up z)" if told["up_assumed"] else ""
     print(f"up: {told['up']}{assumed}")
+    if told["pose"] is not None:
+        print(f"pose: {POSES_SEEN[told['pose']]}; train with --pose {told['pose']}")
     print(escaped(f"picture of a few shapes of each class: {told['picture']}"))
 
 

@@ -3,7 +3,8 @@
 python scripts/experiments/learning_curves.py path/to/modelnet40_ply_hdf5 path/to/labeled_db
 
 Every line of results/learning_curves/results.csv is one fit; the same command continues an interrupted run. At the end
-it writes the table and the figure. ModelNet40 is tested on its official test set, labeled_db on ten shapes of each class.
+it writes the table and the figure. ModelNet40 is tested on its official test set, labeled_db on ten
+shapes of each class.
 """
 
 import csv

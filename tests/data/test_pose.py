@@ -9,6 +9,7 @@ import pointset
 from pointset.data.augment import HalfTurns
 from pointset.data.isolated import isolated, kept_points
 from pointset.data.normalize import ABOUT, half_turns, normalize_chunks, normalize_points
+from pointset.data.pose import recommend_pose
 
 
 @pytest.fixture
@@ -108,3 +109,22 @@ def test_isolated_points_are_left_out_with_one_line() -> None:
     assert found[:1000].mean() <= 0.02
     assert isolated(rng.normal(size=(1000, 3))).mean() < 0.02
     assert not isolated(stray[-20:]).any()
+
+
+@pytest.mark.parametrize("up", ["z", "y"])
+@pytest.mark.parametrize("pose", ["aligned", "upright", "any"])
+def test_the_recommended_pose_follows_how_shapes_are_turned(pose: str, up: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    sides = torch.tensor([[1.0, 2, 4], [4, 2, 1], [1, 4, 1]]).repeat_interleave(20, dim=0)
+    clouds = torch.rand(60, 200, 3, generator=generator) * sides[:, None] * 1e30 + 5
+    if pose != "aligned":
+        clouds = clouds @ turns(60, {"upright": "xyz".index(up), "any": None}[pose])
+    samples = [("abc"[index // 20], cloud.numpy()) for index, cloud in enumerate(clouds)]
+    assert recommend_pose(samples, up) == pose
+
+
+def test_no_pose_is_recommended_without_two_shapes_of_a_class() -> None:
+    cloud = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    assert recommend_pose([("a", cloud), ("b", cloud), ("b", np.zeros((50, 3), np.float32))], "z") is None
+    ball = cloud / np.linalg.norm(cloud, axis=1, keepdims=True)
+    assert recommend_pose([("ball", ball), ("ball", ball)], "z") == "aligned"
