@@ -1,5 +1,6 @@
 """Classifiers of rows: fitted by scikit-learn, evaluated by torch, saved as tensors."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -66,7 +67,9 @@ class Head(nn.Module, ABC):
         self.mean = rows.mean(dim=0)
         self.scale = torch.where(deviation > 1e-6, 1 / (deviation.clamp(min=1e-6) * widths.sqrt()), 0.0)
         self.labels, numbers = labels.unique(return_inverse=True)
-        self.learn(((rows - self.mean) * self.scale).numpy(), numbers.numpy(), len(blocks))
+        with warnings.catch_warnings():  # labels are classes, even if there are as many as shapes
+            warnings.filterwarnings("ignore", "The number of unique classes")
+            self.learn(((rows - self.mean) * self.scale).numpy(), numbers.numpy(), len(blocks))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         for name, buffer in self.named_buffers(recurse=False):  # their sizes depend on the training shapes

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import Tensor, nn
 
-from pointset.baselines.models import EMBEDDERS
+from pointset.baselines.models import BASELINES, EMBEDDERS
 from pointset.data.arrays import from_arrays
 from pointset.data.axes import Axis, turned_up
 from pointset.data.options import DataOptions
@@ -35,6 +35,8 @@ from pointset.zoo.options import ModelOptions
 from pointset.zoo.predicting import cloud_batches, predict
 from pointset.zoo.transfer import start_from
 
+DEFAULT = "features+surface+embedding-svm"
+"""Chosen on labeled_db and modelnet9_obj; see scripts/experiments/NOTES.md."""
 DATA = ("normalize", "up")
 """Fields of `DataOptions` that are for arrays; `points` has another default."""
 CALLED = {"score": "attention_score"}
@@ -50,7 +52,9 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
     widths and learning rates.
 
     Args:
-        model: a name of the zoo, such as "isab16-pma", or of a baseline, such as "embedding-svm"; see `list_models`.
+        model: a name of the zoo, such as "isab16-pma", or of a baseline; see `list_models`. The default, a baseline, is
+            fitted to some hundred clouds within seconds: a support vector machine on classical features and embeddings
+            of trained models. It reads coordinates alone, and fields of `Recipe` and `ModelOptions` do not change it.
             "auto" takes the best classifier within `budget`, as `pointset train` without a model does, and chooses
             normalisation and recipe itself.
         start: a trained model that comes with the package, or the folder of a run: training begins from its weights,
@@ -91,7 +95,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
     progress: bool
     random_state: Any
 
-    def __init__(self, model: str = "isab16-pma", **options: Any) -> None:
+    def __init__(self, model: str = DEFAULT, **options: Any) -> None:
         given = inspect.signature(PointSetClassifier).bind(model, **options)
         given.apply_defaults()
         for name, value in given.arguments.items():
@@ -122,8 +126,8 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
             InputError: as for `fit`, or y has a label that is not a class.
         """
         labels = _labels(y)
-        if self.model == "auto" and self.start is None:
-            raise InputError("partial_fit needs a network, which model='auto' may not give: name one, or give start")
+        if self.model in ("auto", *BASELINES) and self.start is None:
+            raise InputError(f"partial_fit needs a network, got model={self.model!r}: name one, or give start")
         if not hasattr(self, "model_"):
             return self._begin(X, labels, np.unique(labels if classes is None else _labels(classes)))
         if classes is not None and not np.array_equal(np.unique(_labels(classes)), self.classes_):
@@ -285,7 +289,7 @@ def _signature() -> inspect.Signature:
     options |= {"start": (str | None, None), "budget": (float, BUDGET), "progress": (bool, False)}
     options["random_state"] = int | np.random.RandomState | None, None
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = [first, first.replace(name="model", default="isab16-pma", annotation=str)]
+    parameters = [first, first.replace(name="model", default=DEFAULT, annotation=str)]
     for name, (annotation, default) in options.items():
         parameters.append(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
