@@ -63,11 +63,11 @@ class Mixture(nn.Module):
             self.weights, self.prior = exponents[:-1].exp() / len(logits), exponents[-1] * shares
             value = nn.functional.cross_entropy(self.combine(logits), labels)
             value = value + exponents.square().sum() / len(labels)
-            value.backward()  # type: ignore[no-untyped-call]
+            value.backward()
             return value
 
         with torch.enable_grad():
-            descent.step(loss)  # type: ignore[no-untyped-call]
+            descent.step(loss)
         chosen = exponents.detach()
         self.weights, self.prior = chosen[:-1].exp() / len(logits), chosen[-1].clamp(0, 1) * shares
         return self

@@ -74,7 +74,7 @@ def _scatter(moments: NDArray[np.float64]) -> float:
 def _to_axes(moments: NDArray[np.float64], free: NDArray[np.int64]) -> NDArray[np.float64]:
     """The moments [N, 3, 3] of the shapes turned to their own axes."""
     turns = np.tile(np.eye(3), (len(moments), 1, 1))
-    turns[np.ix_(range(len(moments)), free, free)] = np.linalg.eigh(moments[:, free[:, None], free]).eigenvectors
+    turns[np.ix_(np.arange(len(moments)), free, free)] = np.linalg.eigh(moments[:, free[:, None], free]).eigenvectors
     return turns.transpose(0, 2, 1) @ moments @ turns
 
 
