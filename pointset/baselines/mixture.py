@@ -6,7 +6,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pointset.evaluation.calibration import fit_temperature
 from pointset.nn.fast.packing import Layout, Packed
 
 
@@ -43,7 +42,7 @@ class Mixture(nn.Module):
         return torch.einsum("kbc,k->bc", torch.stack(shares), self.weights) - self.prior
 
     def fit(self, logits: list[Float[Tensor, "N classes"]], labels: Int[Tensor, " N"], counts: Tensor) -> "Mixture":
-        """Fit temperatures, weights and prior to the members' logits for held-out shapes; returns itself.
+        """Fit weights and prior to the members' logits for held-out shapes, at the temperatures; returns itself.
 
         Weights are near one over the number of members if there are few shapes.
 
@@ -52,8 +51,6 @@ class Mixture(nn.Module):
             labels: classes of the shapes.
             counts: [classes], training shapes of each class.
         """
-        temperatures = [fit_temperature(own.numpy(), labels.numpy()) for own in logits]
-        self.temperatures = torch.tensor(temperatures, dtype=torch.float32)
         shares = torch.where(counts > 0, counts.clamp(min=1) / counts.sum(), 1.0).log()
         exponents = torch.zeros(len(logits) + 1, requires_grad=True)
         descent = torch.optim.LBFGS([exponents], max_iter=100, line_search_fn="strong_wolfe")

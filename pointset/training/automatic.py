@@ -263,9 +263,11 @@ class _Choice:
 
     def _product(self, logits: dict[str, Tensor], shapes: Tensor) -> Mixture:
         """The product with the weights that suit the held-out logits of these shapes."""
+        labels, members = self.labels[shapes], [values[shapes] for values in logits.values()]
         mixture = Mixture([nn.Identity() for _ in logits], len(self.train.classes))
-        counts = self.labels.bincount(minlength=len(self.train.classes))
-        return mixture.fit([values[shapes] for values in logits.values()], self.labels[shapes], counts)
+        temperatures = [fit_temperature(values.numpy(), labels.numpy()) for values in members]
+        mixture.temperatures = torch.tensor(temperatures, dtype=torch.float32)
+        return mixture.fit(members, labels, self.labels.bincount(minlength=len(self.train.classes)))
 
     def _mix(self, members: dict[str, nn.Module], logits: dict[str, Tensor]) -> nn.Module:
         logits = {name: values for name, values in logits.items() if name != MIXTURE}
