@@ -16,6 +16,7 @@ from .data.options import DataOptions as DataOptions
 from .errors import PointsetError as PointsetError
 from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
+from .evaluation.corruptions import corrupt as corrupt
 from .evaluation.embedding import embed as embed
 from .evaluation.symmetry import check_symmetry as check_symmetry
 from .explain.maps import AttentionMap as AttentionMap

@@ -1,6 +1,6 @@
 """Metrics: accuracy, calibration, robustness, costs, symmetry."""
 
-from pointset.evaluation.corruptions import corrupt, list_corruptions
+from pointset.evaluation.corruptions import list_corruptions
 from pointset.evaluation.predictions import Evaluation, evaluate
 from pointset.evaluation.robustness import (
     Robustness,
@@ -14,7 +14,6 @@ __all__ = [
     "Evaluation",
     "Robustness",
     "accuracy_by_size",
-    "corrupt",
     "corrupted_sets",
     "evaluate",
     "evaluate_corrupted",

@@ -20,7 +20,7 @@ from pointset.data.dataset import PointSets
 from pointset.data.pool import Pool
 from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError
-from pointset.evaluation.corruptions import MODELNET40_C, SEVERITIES, corrupt, find_corruption
+from pointset.evaluation.corruptions import MODELNET40_C, SEVERITIES, corrupt_sphere, find_corruption
 from pointset.evaluation.predictions import Evaluation, evaluate
 from pointset.runs.workers import torch_threads
 
@@ -252,7 +252,7 @@ def _corrupt_in_unit_sphere(points: Tensor, up: str, name: str, severity: int, g
     radius = torch.linalg.vector_norm(exact - centre, dim=2, keepdim=True).amax(1, keepdim=True)
     radius = torch.where(radius > 0, radius, 1)
     inside = ((exact - centre) / radius).to(points).roll(turn, dims=2)
-    changed = corrupt(inside, name, severity, generator).roll(-turn, dims=2)
+    changed = corrupt_sphere(inside, name, severity, generator).roll(-turn, dims=2)
     return (changed * radius + centre).to(points)
 
 

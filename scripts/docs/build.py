@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
+from corruptions_page import write_corruptions
 from cyclopts import App
 from reference_pages import write_reference
 from rich.console import Console
@@ -49,6 +50,7 @@ def stage(folder: Path) -> None:
     write_reference(folder / "reference")
     (folder / "reference" / "commands.md").write_text(help_page(), encoding="utf-8")
     (folder / "datasets" / "cards.md").write_text(cards_page(), encoding="utf-8")
+    write_corruptions(folder / "corruptions")
     write_live_page(folder / "extra" / "notebooks" / "live.html")
     for path in [*folder.rglob("*.md"), *folder.rglob("*.ipynb")]:
         path.write_text(without_links_out(path, folder), encoding="utf-8")

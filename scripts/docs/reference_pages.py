@@ -108,6 +108,7 @@ PAGES = {
         (
             "pointset.evaluate",
             "pointset.Evaluation",
+            "pointset.corrupt",
             "pointset.check_symmetry",
             "pointset.embed",
             "pointset.evaluation.symmetry.Symmetry",

@@ -12,7 +12,14 @@ from torch import Tensor
 
 from pointset.data.catalogue.cards import load_card
 from pointset.errors import PointsetError
-from pointset.evaluation.corruptions import CORRUPTIONS, MODELNET40_C, SEVERITIES, corrupt, list_corruptions
+from pointset.evaluation.corruptions import (
+    CORRUPTIONS,
+    MODELNET40_C,
+    SEVERITIES,
+    corrupt,
+    corrupt_sphere,
+    list_corruptions,
+)
 
 pytestmark = pytest.mark.usefixtures("single_thread")
 
@@ -36,20 +43,20 @@ def test_the_benchmarks_corruptions_are_all_there() -> None:
 def test_the_generator_decides_everything_and_the_input_is_left_alone(name: str) -> None:
     points = clouds(3, 50)
     before, state = points.clone(), torch.get_rng_state()
-    first, again, other = (corrupt(points, name, 3, seeded(seed)) for seed in (4, 4, 5))
+    first, again, other = (corrupt_sphere(points, name, 3, seeded(seed)) for seed in (4, 4, 5))
     assert torch.equal(first, again)
     assert first.shape == other.shape
     assert not torch.equal(first, other)
     assert torch.equal(points, before)
     assert torch.equal(torch.get_rng_state(), state)
     assert first.dtype == points.dtype
-    assert corrupt(points.double(), name, 3, seeded()).dtype == torch.float64
+    assert corrupt_sphere(points.double(), name, 3, seeded()).dtype == torch.float64
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_clouds_of_a_batch_are_corrupted_differently(name: str) -> None:
     same = clouds(1, 60).expand(4, -1, -1)
-    changed = corrupt(same, name, 5, seeded())
+    changed = corrupt_sphere(same, name, 5, seeded())
     assert (changed != changed[:1]).any()
 
 
@@ -57,7 +64,7 @@ def test_clouds_of_a_batch_are_corrupted_differently(name: str) -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 100])
 def test_small_clouds_keep_at_least_a_point(name: str, n: int) -> None:
     for severity in SEVERITIES:
-        changed = corrupt(clouds(2, 100)[:, :n], name, severity, seeded())
+        changed = corrupt_sphere(clouds(2, 100)[:, :n], name, severity, seeded())
         assert changed.shape[0] == 2
         assert 1 <= changed.shape[1] <= 2 * n + 1
         assert changed.isfinite().all()
@@ -66,15 +73,16 @@ def test_small_clouds_keep_at_least_a_point(name: str, n: int) -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_no_clouds_and_points_on_one_spot_are_fine(name: str) -> None:
     assert (
-        corrupt(torch.zeros(0, 64, 3), name, 2, seeded()).shape == corrupt(clouds(1, 64), name, 2, seeded())[:0].shape
+        corrupt_sphere(torch.zeros(0, 64, 3), name, 2, seeded()).shape
+        == corrupt_sphere(clouds(1, 64), name, 2, seeded())[:0].shape
     )
-    assert corrupt(torch.zeros(2, 64, 3), name, 2, seeded()).isfinite().all()
+    assert corrupt_sphere(torch.zeros(2, 64, 3), name, 2, seeded()).isfinite().all()
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_higher_severity_does_more(name: str) -> None:
     points = clouds(16, 512)
-    found = [corrupt(points, name, severity, seeded(severity)) for severity in SEVERITIES]
+    found = [corrupt_sphere(points, name, severity, seeded(severity)) for severity in SEVERITIES]
     done = [strength(changed, points, name) for changed in found]
     assert all(low < high for low, high in pairwise(done)), done
 
@@ -92,15 +100,18 @@ def strength(changed: Tensor, points: Tensor, name: str) -> float:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: corrupt(clouds(1, 9), "gausian", 1, seeded()), r"'gausian'.*did you mean 'gaussian'.*upsampling"),
-        (lambda: corrupt(clouds(1, 9), "occlusion", 1, seeded()), "'occlusion'.*background, cutout"),
-        (lambda: corrupt(clouds(1, 9), "shear", 0, seeded()), "severity of shear.*1, 2, 3, 4 or 5.*0"),
-        (lambda: corrupt(clouds(1, 9), "shear", 6, seeded()), "severity.*6"),
-        (lambda: corrupt(clouds(1, 9), "shear", 2.5, seeded()), "severity.*2.5"),  # type: ignore[arg-type]
-        (lambda: corrupt(torch.zeros(9, 3), "shear", 1, seeded()), r"\[B, n, 3\].*got \[9, 3\]"),
-        (lambda: corrupt(torch.zeros(4, 9, 2), "shear", 1, seeded()), r"got \[4, 9, 2\]"),
-        (lambda: corrupt(torch.zeros(4, 0, 3), "shear", 1, seeded()), r"n at least 1, got \[4, 0, 3\]"),
-        (lambda: corrupt(torch.zeros(4, 9, 3).long(), "shear", 1, seeded()), "int64"),
+        (
+            lambda: corrupt_sphere(clouds(1, 9), "gausian", 1, seeded()),
+            r"'gausian'.*did you mean 'gaussian'.*upsampling",
+        ),
+        (lambda: corrupt_sphere(clouds(1, 9), "occlusion", 1, seeded()), "'occlusion'.*background, cutout"),
+        (lambda: corrupt_sphere(clouds(1, 9), "shear", 0, seeded()), "severity of shear.*1, 2, 3, 4 or 5.*0"),
+        (lambda: corrupt_sphere(clouds(1, 9), "shear", 6, seeded()), "severity.*6"),
+        (lambda: corrupt_sphere(clouds(1, 9), "shear", 2.5, seeded()), "severity.*2.5"),  # type: ignore[arg-type]
+        (lambda: corrupt_sphere(torch.zeros(9, 3), "shear", 1, seeded()), r"\[B, n, 3\].*got \[9, 3\]"),
+        (lambda: corrupt_sphere(torch.zeros(4, 9, 2), "shear", 1, seeded()), r"got \[4, 9, 2\]"),
+        (lambda: corrupt_sphere(torch.zeros(4, 0, 3), "shear", 1, seeded()), r"n at least 1, got \[4, 0, 3\]"),
+        (lambda: corrupt_sphere(torch.zeros(4, 9, 3).long(), "shear", 1, seeded()), "int64"),
     ],
 )
 def test_wrong_calls_say_what_is_expected(call: Callable[[], Tensor], words: str) -> None:
@@ -110,3 +121,36 @@ def test_wrong_calls_say_what_is_expected(call: Callable[[], Tensor], words: str
 
 def test_levels_are_plain_data() -> None:
     assert json.loads(json.dumps([found.levels for found in CORRUPTIONS.values()]))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_clouds_of_any_place_and_size_are_corrupted_in_the_frame_of_the_benchmarks(name: str) -> None:
+    unit = clouds(2, 64).double()
+    unit = unit - unit.mean(dim=1, keepdim=True)
+    unit = unit / unit.norm(dim=2).amax(dim=1)[:, None, None]
+    expected = corrupt_sphere(unit, name, 4, seeded(7))
+    found = corrupt((10 * unit + 3).numpy(), name, 4, 7, up="y")
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose((found - 3) / 10, expected.numpy(), atol=1e-9)
+
+
+def test_the_upward_axis_of_a_cloud_is_respected() -> None:
+    flat, points = corrupt(clouds(1, 64)[0], "shear", 5), clouds(1, 64)[0]
+    assert torch.allclose(flat[:, 2], points[:, 2], atol=1e-6)  # shear keeps heights
+    assert not torch.allclose(flat[:, 1], points[:, 1], atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ((np.zeros((4, 2)), "shear"), "[1, 4, 2]"),
+        (([[0.0, 0.0, 0.0]], "shear"), "list"),
+        ((np.zeros((4, 3)), "shaer"), "'shear'"),
+        ((np.zeros((4, 3)), "shear", 6), "6"),
+        ((np.zeros((4, 3)), "shear", 3, -1), "-1"),
+    ],
+)
+def test_wrong_arguments_of_corrupt_are_named(arguments: tuple, word: str) -> None:
+    with pytest.raises(PointsetError) as error:
+        corrupt(*arguments)
+    assert word in str(error.value)

@@ -15,7 +15,7 @@ from pointset.data.point_sets import PointSets, Pool
 from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError
 from pointset.evaluation import Robustness, accuracy_by_size, corrupted_sets, evaluate_corrupted, robustness
-from pointset.evaluation.corruptions import CORRUPTIONS, MODELNET40_C, corrupt
+from pointset.evaluation.corruptions import CORRUPTIONS, MODELNET40_C, corrupt_sphere
 
 
 def sets(
@@ -311,6 +311,6 @@ def test_corrupt_is_what_is_applied() -> None:
     # In a frame where nothing is to be done, the clouds are those of `corrupt` itself.
     data = sets(shapes=3, up="y")
     changed = corrupted_sets(data, "distortion", 2, seed=1)
-    expected = corrupt(data.points, "distortion", 2, torch.Generator().manual_seed(seed_for(1, "distortion/2")))
+    expected = corrupt_sphere(data.points, "distortion", 2, torch.Generator().manual_seed(seed_for(1, "distortion/2")))
     for after, wanted in zip(changed.points, unit_sphere(expected), strict=True):
         torch.testing.assert_close(by_place(after), by_place(wanted), rtol=1e-3, atol=1e-4)

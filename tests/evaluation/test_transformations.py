@@ -10,14 +10,14 @@ from scipy import stats
 from scipy.interpolate import RBFInterpolator
 from torch import Tensor
 
-from pointset.evaluation.corruptions import SEVERITIES, corrupt
+from pointset.evaluation.corruptions import SEVERITIES, corrupt_sphere
 
 pytestmark = pytest.mark.usefixtures("single_thread")
 
 
 def matrices(name: str, severity: int, count: int = 4000) -> Tensor:
     """The matrices M [count, 3, 3] of a linear corruption, p' = p M."""
-    return corrupt(torch.eye(3, dtype=torch.float64).expand(count, 3, 3), name, severity, seeded(severity))
+    return corrupt_sphere(torch.eye(3, dtype=torch.float64).expand(count, 3, 3), name, severity, seeded(severity))
 
 
 def of_random_sign_within(numbers: Tensor, low: float, high: float) -> bool:
@@ -55,7 +55,7 @@ def test_shear_has_the_published_matrix(severity: int, amount: float) -> None:
     free = M.flatten(1)[:, fixed.flatten().isnan()]
     assert np.abs(np.corrcoef(free.T.numpy()) - np.eye(4)).max() < 0.08
     points = clouds(3, 20)
-    assert torch.equal(corrupt(points, "shear", severity, seeded())[..., 1], points[..., 1])  # heights stay
+    assert torch.equal(corrupt_sphere(points, "shear", severity, seeded())[..., 1], points[..., 1])  # heights stay
 
 
 @pytest.mark.parametrize(("severity", "amount"), by_severity(0.1, 0.2, 0.3, 0.4, 0.5))
@@ -84,7 +84,7 @@ def test_free_form_distortion_is_the_sum_of_its_definition() -> None:
                     for k in range(5):
                         weight = b[0][i] * b[1][j] * b[2][k]
                         expected[cloud, row] += 2 * weight * mu[cloud, 25 * i + 5 * j + k]
-    torch.testing.assert_close(corrupt(points, "distortion", 3, seeded(7)), expected)
+    torch.testing.assert_close(corrupt_sphere(points, "distortion", 3, seeded(7)), expected)
 
 
 def test_free_form_distortion_moves_corners_by_their_control_point_and_nothing_outside() -> None:
@@ -92,7 +92,7 @@ def test_free_form_distortion_moves_corners_by_their_control_point_and_nothing_o
         2000, 3, 3
     )
     for severity, amount in zip(SEVERITIES, (0.1, 0.2, 0.3, 0.4, 0.5), strict=True):
-        moves = corrupt(corner, "distortion", severity, seeded(severity)) - corner
+        moves = corrupt_sphere(corner, "distortion", severity, seeded(severity)) - corner
         assert (moves[:, 1:] == 0).all()
         for axis in range(3):  # a corner of the lattice follows one control point: 2 mu
             assert stats.kstest(moves[:, 0, axis].numpy(), stats.uniform(-2 * amount, 4 * amount).cdf).pvalue > 0.001
@@ -109,7 +109,7 @@ def test_radial_distortion_agrees_with_scipy(name: str, kernel: str) -> None:
     # What the control points do is seen by corrupting them; everything else must follow from it.
     both = torch.cat([torch.from_numpy(controls).expand(2, -1, -1), points], dim=1)
     for severity, distance in zip(SEVERITIES, (0.025, 0.05, 0.075, 0.1, 0.125), strict=True):
-        changed = corrupt(both, name, severity, seeded(severity))
+        changed = corrupt_sphere(both, name, severity, seeded(severity))
         moves = (changed - both)[:, :125].numpy()
         np.testing.assert_allclose(np.linalg.norm(moves, axis=2), distance, rtol=1e-8)
         for cloud in range(2):
@@ -121,7 +121,7 @@ def test_radial_distortion_agrees_with_scipy(name: str, kernel: str) -> None:
 def test_control_points_move_at_the_published_angles() -> None:
     line = torch.linspace(-1, 1, 5, dtype=torch.float64)
     controls = torch.cartesian_prod(line, line, line).expand(40, -1, -1)
-    moves = (corrupt(controls, "distortion_rbf", 5, seeded()) - controls).flatten(0, 1) / 0.125
+    moves = (corrupt_sphere(controls, "distortion_rbf", 5, seeded()) - controls).flatten(0, 1) / 0.125
     # z is the cosine of an angle uniform on [-pi, pi]: its arc cosine is uniform on [0, pi], so poles are crowded.
     polar = torch.arccos(moves[:, 2].clamp(-1, 1)).numpy()
     assert stats.kstest(polar, stats.uniform(0, math.pi).cdf).pvalue > 0.001

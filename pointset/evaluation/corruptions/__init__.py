@@ -18,12 +18,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+import torch
 from jaxtyping import Float
+from numpy import ndarray
 from torch import Generator, Tensor
 
-from pointset.configuration import check
-from pointset.errors import PointsetError, quoted
-from pointset.evaluation.corruptions import clouds, points
+from pointset.configuration import check, check_seed
+from pointset.data.axes import Axis
+from pointset.errors import PointsetError, described, quoted
+from pointset.evaluation.corruptions import clouds as of_clouds
+from pointset.evaluation.corruptions import points as of_points
 
 Family = Literal["density", "noise", "transformation", "dropout"]
 Apply = Callable[[Tensor, Any, Generator], Tensor]
@@ -46,24 +51,26 @@ class Corruption:
 
 
 _MODELNET40_C = (
-    Corruption("density", "density", (1, 2, 3, 4, 5), points.density),
-    Corruption("density_inc", "density", (1, 2, 3, 4, 5), points.density_inc, points_needed=2),
-    Corruption("cutout", "density", (2, 3, 5, 7, 10), points.cutout),
-    Corruption("uniform", "noise", (0.01, 0.02, 0.03, 0.04, 0.05), points.uniform_noise),
-    Corruption("gaussian", "noise", (0.01, 0.015, 0.02, 0.025, 0.03), points.gaussian_noise),
-    Corruption("impulse", "noise", (30, 25, 20, 15, 10), points.impulse_noise),
-    Corruption("upsampling", "noise", (5, 4, 3, 2, 1), points.upsampling),
-    Corruption("background", "noise", (45, 40, 35, 30, 20), points.background_noise),
-    Corruption("rotation", "transformation", (2.5, 5.0, 7.5, 10.0, 15.0), clouds.rotation),
-    Corruption("shear", "transformation", (0.05, 0.1, 0.15, 0.2, 0.25), clouds.shear),
-    Corruption("distortion", "transformation", (0.1, 0.2, 0.3, 0.4, 0.5), clouds.free_form_distortion),
-    Corruption("distortion_rbf", "transformation", (0.025, 0.05, 0.075, 0.1, 0.125), clouds.rbf_distortion),
-    Corruption("distortion_rbf_inv", "transformation", (0.025, 0.05, 0.075, 0.1, 0.125), clouds.rbf_distortion_inverse),
+    Corruption("density", "density", (1, 2, 3, 4, 5), of_points.density),
+    Corruption("density_inc", "density", (1, 2, 3, 4, 5), of_points.density_inc, points_needed=2),
+    Corruption("cutout", "density", (2, 3, 5, 7, 10), of_points.cutout),
+    Corruption("uniform", "noise", (0.01, 0.02, 0.03, 0.04, 0.05), of_points.uniform_noise),
+    Corruption("gaussian", "noise", (0.01, 0.015, 0.02, 0.025, 0.03), of_points.gaussian_noise),
+    Corruption("impulse", "noise", (30, 25, 20, 15, 10), of_points.impulse_noise),
+    Corruption("upsampling", "noise", (5, 4, 3, 2, 1), of_points.upsampling),
+    Corruption("background", "noise", (45, 40, 35, 30, 20), of_points.background_noise),
+    Corruption("rotation", "transformation", (2.5, 5.0, 7.5, 10.0, 15.0), of_clouds.rotation),
+    Corruption("shear", "transformation", (0.05, 0.1, 0.15, 0.2, 0.25), of_clouds.shear),
+    Corruption("distortion", "transformation", (0.1, 0.2, 0.3, 0.4, 0.5), of_clouds.free_form_distortion),
+    Corruption("distortion_rbf", "transformation", (0.025, 0.05, 0.075, 0.1, 0.125), of_clouds.rbf_distortion),
+    Corruption(
+        "distortion_rbf_inv", "transformation", (0.025, 0.05, 0.075, 0.1, 0.125), of_clouds.rbf_distortion_inverse
+    ),
 )
 _OTHERS = (
-    Corruption("drop_global", "dropout", (0.25, 0.375, 0.5, 0.625, 0.75), points.drop_global),
-    Corruption("drop_local", "dropout", (100, 200, 300, 400, 500), points.drop_local),
-    Corruption("scale", "transformation", (0.1, 0.2, 0.3, 0.4, 0.5), clouds.scale),
+    Corruption("drop_global", "dropout", (0.25, 0.375, 0.5, 0.625, 0.75), of_points.drop_global),
+    Corruption("drop_local", "dropout", (100, 200, 300, 400, 500), of_points.drop_local),
+    Corruption("scale", "transformation", (0.1, 0.2, 0.3, 0.4, 0.5), of_clouds.scale),
 )
 MODELNET40_C = tuple(each.name for each in _MODELNET40_C)
 """The corruptions of ModelNet40-C except occlusion and lidar, under the names of its files."""
@@ -107,11 +114,72 @@ def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
     return found, found.levels[int(severity) - 1]
 
 
-def corrupt(points: Float[Tensor, "B n 3"], name: str, severity: int, generator: Generator) -> Float[Tensor, "B m 3"]:
-    """Corrupt every cloud of a batch on its own.
+def corrupt(
+    points: Tensor | ndarray,
+    name: str,
+    severity: int = 3,
+    seed: int = 0,
+    *,
+    up: Axis = "z",
+) -> Tensor | ndarray:
+    """Corrupt clouds of any place and size: the three lines that a robustness test of any model needs.
+
+    Each cloud is moved into the frame in which the corruptions are defined (mean at the origin, farthest point at
+    distance 1, y up), corrupted there, and moved back.
 
     Args:
-        points: in the unit sphere, y up; not changed. Clouds of several sizes go in one call per size.
+        points: [n, 3] or [B, n, 3], array or tensor of floating numbers; not changed.
+        name: one of `pointset.evaluation.list_corruptions()`, such as "background".
+        severity: 1, the mildest, to 5.
+        seed: the same seed gives the same corruption.
+        up: the axis that points up, "y" or "z"; only corruptions that tell directions apart depend on it.
+
+    Returns:
+        [m, 3] or [B, m, 3], of the same kind as the points; m depends only on n, name and severity.
+
+    Raises:
+        PointsetError: there is no such corruption or severity, or the points do not have one of these shapes.
+
+    Example:
+        >>> noisy = pointset.corrupt(test.points[0], "background", severity=3, seed=0)
+        >>> noisy.shape
+        torch.Size([33, 3])
+    """
+    check_seed(seed)
+    check("up", up, Axis)
+    clouds = torch.from_numpy(np.array(points)) if isinstance(points, ndarray) else points
+    if not isinstance(clouds, Tensor) or clouds.dim() not in (2, 3):
+        raise PointsetError(f"points must be an array or a tensor [n, 3] or [B, n, 3], got {described(points)}")
+    batch = clouds if clouds.dim() == 3 else clouds[None]
+    _require_clouds(batch)
+    center = batch.mean(dim=1, keepdim=True)
+    moved = batch - center
+    radius = moved.norm(dim=2).amax(dim=1)[:, None, None].clamp(min=torch.finfo(batch.dtype).tiny)
+    turned = _to_y(moved / radius) if up == "z" else moved / radius
+    generator = torch.Generator(device=batch.device).manual_seed(seed)
+    changed = corrupt_sphere(turned, name, severity, generator)
+    changed = (_to_z(changed) if up == "z" else changed) * radius + center
+    changed = changed if clouds.dim() == 3 else changed[0]
+    return changed.numpy() if isinstance(points, ndarray) else changed
+
+
+def _to_y(points: Tensor) -> Tensor:
+    x, y, z = points.unbind(dim=2)
+    return torch.stack([x, z, -y], dim=2)
+
+
+def _to_z(points: Tensor) -> Tensor:
+    x, y, z = points.unbind(dim=2)
+    return torch.stack([x, -z, y], dim=2)
+
+
+def corrupt_sphere(
+    points: Float[Tensor, "B n 3"], name: str, severity: int, generator: Generator
+) -> Float[Tensor, "B m 3"]:
+    """Corrupt every cloud of a batch in the unit sphere, y up, on its own.
+
+    Args:
+        points: not changed. Clouds of several sizes go in one call per size.
         name: one of `list_corruptions()`.
         severity: 1, the mildest, to 5.
         generator: the only source of randomness; the same state gives the same result.
@@ -125,12 +193,17 @@ def corrupt(points: Float[Tensor, "B n 3"], name: str, severity: int, generator:
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
-        >>> pointset.evaluation.corrupt(test.points, "gaussian", 3, generator).shape
+        >>> from pointset.evaluation.corruptions import corrupt_sphere
+        >>> corrupt_sphere(test.points, "gaussian", 3, generator).shape
         torch.Size([8, 32, 3])
     """
     found, level = find_corruption(name, severity)
+    _require_clouds(points)
+    return found.apply(points, level, generator)
+
+
+def _require_clouds(points: Tensor) -> None:
     if points.dim() != 3 or points.shape[2] != 3 or points.shape[1] < 1 or not points.is_floating_point():
         raise PointsetError(
             f"points must be floating numbers [B, n, 3], n at least 1, got {list(points.shape)} {points.dtype}"
         )
-    return found.apply(points, level, generator)
