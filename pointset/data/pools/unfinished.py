@@ -1,15 +1,15 @@
 """The finished shapes of a pool that is being built: one file of records, from which the pool is written at the end.
 
-A record is a digest, a length, and the row of a shape with its entry in the manifest and its points. Records are only
-appended. What a kill, a power cut or a bad disk damaged does not match its digest: that record and those after it are
+A record is a checksum, a length, and the row of a shape with its entry in the manifest and its points. Records are only
+appended. What a kill, a power cut or a bad disk damaged does not match its checksum: that record and those after it are
 removed, and their shapes are made again. A file per shape would be simpler, but creating 6,000 files took 12 s where
 appending took 0.3 s.
 """
 
 import errno
-import hashlib
 import os
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,7 +28,7 @@ from pointset.runs.atomic import sync_folder
 RECORDS = "finished"
 Record = tuple[int, Entry, dict[str, bytes]]
 """A shape's row, its entry in the manifest, and its arrays by name."""
-DIGEST, LENGTH = 16, 8
+DIGEST, LENGTH = 4, 8
 """Bytes at the start of a record."""
 
 
@@ -126,4 +126,4 @@ def _read(file: BinaryIO) -> Record | None:
 
 
 def _digest(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=DIGEST).digest()
+    return zlib.crc32(content).to_bytes(DIGEST)
