@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import pointset
-from pointset.data.pools.plan import FORMAT, Plan, Sampling, identity
+from pointset.data.pools.plan import FORMAT, Plan, Sampling
 from pointset.data.readers.trimesh_meshes import files_beside
 from pointset.errors import QUOTED, PointsetError, one_line
 from pointset.runs import digests
@@ -159,8 +159,10 @@ class Manifest:
 
     def check(self, plan: Plan) -> None:
         """Raise a PointsetError unless the pool was made by this plan."""
-        names = [(entry.name, entry.label, entry.file) for entry in self.entries]
-        if identity(self.folder, self.classes, self.sampling, names) != plan.identity:
+        shapes = [(entry.name, entry.label, entry.file) for entry in self.entries]
+        planned = [(shape.name, shape.label, str(shape.path)) for shape in plan.shapes]
+        mine, theirs = (self.folder, self.classes, self.sampling), (str(plan.root), plan.classes, plan.sampling)
+        if (*mine, shapes) != (*theirs, planned):
             raise PointsetError(f"its {FILE} describes other shapes than its name")
 
     def check_arrays(self, folder: Path) -> None:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -43,8 +42,6 @@ class Sampling:
     def __post_init__(self) -> None:
         if self.points is None:
             return
-        if self.points < 1:
-            raise PointsetError(f"a pool must have at least 1 point per shape, got {quoted(self.points)}")
         check("points", self.points, Points)
         check_seed(self.seed)
         if self.sampler not in SAMPLERS:
@@ -57,8 +54,8 @@ class Sampling:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data; `features` only if set, so that identities of earlier versions stay the same."""
-        found = {**vars(self), "features": list(self.features)}
-        return found if self.features else {name: value for name, value in found.items() if name != "features"}
+        fields = {**vars(self), "features": list(self.features)}
+        return fields if self.features else {name: value for name, value in fields.items() if name != "features"}
 
 
 @dataclass(frozen=True)
@@ -94,21 +91,13 @@ class Plan:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything that distinguishes this pool from others."""
-        names = [(shape.name, shape.label, str(shape.path)) for shape in self.shapes]
-        return identity(self.root, self.classes, self.sampling, names)
-
-
-def identity(
-    root: str | Path, classes: Sequence[str], sampling: Sampling, names: Sequence[tuple[str, int, str]]
-) -> dict[str, Any]:
-    """Dataset, classes, sampling, and (name, label, file) of all shapes; pools are the same if these are equal."""
-    return {
-        "folder": str(root),
-        "classes": list(classes),
-        **sampling.as_dict(),
-        "names": [list(name) for name in names],
-    }
+        """What distinguishes this pool: dataset, classes, sampling, and names, labels and files of its shapes."""
+        return {
+            "folder": str(self.root),
+            "classes": list(self.classes),
+            **self.sampling.as_dict(),
+            "names": [[shape.name, shape.label, str(shape.path)] for shape in self.shapes],
+        }
 
 
 def build_command(root: str | Path, sampling: Sampling, *flags: str) -> str:

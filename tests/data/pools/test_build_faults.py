@@ -142,7 +142,7 @@ def almost_full(room: int) -> Any:
         ({"workers": 0}, "workers must be .* from 1 to 4,096, got 0"),
         ({"scheduler": "tcp://there:1"}, "scheduler=.tcp://there:1.*set backend to"),
         ({"on_error": "ignore"}, "on_error.*raise or skip.*'ignore'"),
-        ({"points": 0}, "at least 1 point per shape, got 0"),
+        ({"points": 0}, "points must be .* from 1 to .* got 0"),
         ({"sampler": "random"}, "uniform.*'random'"),
     ],
 )
