@@ -14,7 +14,7 @@ from pointset.commands.printing import print_json, print_rows
 from pointset.configuration import Points, check
 from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError, escaped
-from pointset.runs.atomic import check_place
+from pointset.runs.atomic import check_writable
 
 if TYPE_CHECKING:
     from pointset.data.loading import Shape
@@ -186,7 +186,7 @@ def _writer(output: Path) -> Callable[[Request, Path], object]:
     writers = {".html": _page, ".png": _still, ".svg": _still, ".ply": _surface, ".glb": _surface}
     if output.suffix.lower() not in writers:
         raise PointsetError(f"{output}: the name of a picture must end in {', '.join(writers)}")
-    check_place(output)
+    check_writable(output)
     return writers[output.suffix.lower()]
 
 

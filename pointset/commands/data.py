@@ -13,7 +13,7 @@ from pointset.commands.printing import in_words, print_json, print_rows
 from pointset.data.axes import UsualUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, one_line
-from pointset.runs.atomic import check_place
+from pointset.runs.atomic import check_writable
 
 POSES_SEEN = {
     "aligned": "shapes of a class have common axes",
@@ -161,7 +161,7 @@ def _check_picture(output: Path | None) -> None:
     from pointset.viz.writing import STILL_SUFFIXES, checked_suffix
 
     if output is not None:
-        check_place(checked_suffix(output, STILL_SUFFIXES, "a still picture"))
+        check_writable(checked_suffix(output, STILL_SUFFIXES, "a still picture"))
 
 
 def _look(data: str, output: Path | None, up: UsualUp, split_seed: int) -> dict[str, Any]:

@@ -136,26 +136,26 @@ def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tupl
         raise PointsetError(f"y must be a list of whole numbers or of names, got {described(values)}")
     if len(values) != count:
         raise PointsetError(f"y must have a label for each of the {count:,} clouds of X, got {len(values):,}")
-    found: list[Any] = values.tolist()
+    labels: list[Any] = values.tolist()
     numbers = values.dtype.kind in "iub"
     if not numbers:
-        check("y", found, Sequence[str])
+        check("y", labels, Sequence[str])
     if classes is None:
-        distinct = sorted(set(found))
-        return [distinct.index(value) for value in found], [str(value) for value in distinct]
+        distinct = sorted(set(labels))
+        return [distinct.index(value) for value in labels], [str(value) for value in distinct]
     check("classes", classes, Sequence[str | int])
     known = [str(name) for name in classes]
     _require_once("classes", known)
     by_value = numbers and all(map(_WHOLE.fullmatch, known))
-    by_place = numbers and not by_value
-    keys: Sequence[Any] = range(len(known)) if by_place else [int(name) for name in known] if by_value else known
+    by_index = numbers and not by_value
+    keys: Sequence[Any] = range(len(known)) if by_index else [int(name) for name in known] if by_value else known
     _require_once("classes", [str(key) for key in keys])
-    places = {key: place for place, key in enumerate(keys)}
-    odd = next((index for index, value in enumerate(found) if value not in places), None)
+    index_of = {key: index for index, key in enumerate(keys)}
+    odd = next((index for index, value in enumerate(labels) if value not in index_of), None)
     if odd is not None:
-        there = f"{len(known)} classes, counted from 0" if by_place else f"classes {quoted(', '.join(known))}"
-        raise PointsetError(f"y has {quoted(found[odd])} for cloud {odd}, and there are {there}")
-    return [places[value] for value in found], known
+        there = f"{len(known)} classes, counted from 0" if by_index else f"classes {quoted(', '.join(known))}"
+        raise PointsetError(f"y has {quoted(labels[odd])} for cloud {odd}, and there are {there}")
+    return [index_of[value] for value in labels], known
 
 
 def _names(given: Sequence[str] | None, count: int) -> list[str]:

@@ -32,7 +32,7 @@ def turned_up(rows: np.ndarray, now: Axis, wanted: Axis, *, normals: bool = Fals
     if now == wanted:
         return rows
     turned = rows.copy()
-    for place in (0, 3) if normals else (0,):
-        y, z = rows[..., place + 1], rows[..., place + 2]
-        turned[..., place + 1], turned[..., place + 2] = (-z, y) if now == "y" else (z, -y)
+    for first in (0, 3) if normals else (0,):
+        y, z = rows[..., first + 1], rows[..., first + 2]
+        turned[..., first + 1], turned[..., first + 2] = (-z, y) if now == "y" else (z, -y)
     return turned

@@ -102,10 +102,10 @@ def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
     """
     whole, sizes = dataset.mask, dataset.sizes
     for rows in torch.arange(len(dataset)).split(batch_size):
-        part = slice(int(rows[0]), int(rows[-1]) + 1)
-        longest = int(sizes[part].max())
-        points, mask = dataset.points[part, :longest], None if whole is None else whole[part, :longest]
-        yield Batch(points, None if mask is None or mask.all() else mask, dataset.labels[part])
+        block = slice(int(rows[0]), int(rows[-1]) + 1)
+        longest = int(sizes[block].max())
+        points, mask = dataset.points[block, :longest], None if whole is None else whole[block, :longest]
+        yield Batch(points, None if mask is None or mask.all() else mask, dataset.labels[block])
 
 
 def epoch_generator(seed: int, epoch: int) -> torch.Generator:

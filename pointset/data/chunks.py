@@ -99,15 +99,15 @@ def _require_finite(held: Tensor, given: Tensor, number: int) -> None:
     raise PointsetError(f"piece {number} of the cloud has a number that is not finite: leave the point out")
 
 
-def _iterable(found: Any, what: str) -> Iterable[Piece]:
-    if isinstance(found, Tensor | np.ndarray):
-        return (found,)
-    if isinstance(found, str | bytes) or not isinstance(found, Iterable):
+def _iterable(source: Any, what: str) -> Iterable[Piece]:
+    if isinstance(source, Tensor | np.ndarray):
+        return (source,)
+    if isinstance(source, str | bytes) or not isinstance(source, Iterable):
         raise PointsetError(
-            f"{what} is a {type(found).__name__}: give a function that makes an iterator over pieces [n, 3], a list of "
-            "them, or pointset.data.open_scan(path)"
+            f"{what} is a {type(source).__name__}: give a function that makes an iterator over pieces [n, 3], a list "
+            "of them, or pointset.data.open_scan(path)"
         )
-    return found
+    return source
 
 
 def _numbers(rows: Piece) -> Tensor:

@@ -175,8 +175,8 @@ def _released_pool(
     pool = read_released(folder, split, options.variant, card=card, on_error=options.on_error)
     shapes = None if pool.skipped else len(pool)
     check_against_card(pool.classes, shapes, card, split, folder, options.variant)
-    others = [one for one in SPLITS if one != split]
-    return pool, {one: frozenset(released_labels(folder, one, options.variant).tolist()) for one in others}
+    others = [name for name in SPLITS if name != split]
+    return pool, {name: frozenset(released_labels(folder, name, options.variant).tolist()) for name in others}
 
 
 def _warn_of_missing_classes(
@@ -184,18 +184,18 @@ def _warn_of_missing_classes(
 ) -> None:
     """Warn if a kept class is only in train, or only in test."""
     labels = {**present, split: set(pool.labels.tolist())}
-    if not all(labels.get(one) for one in SPLITS):
+    if not all(labels.get(name) for name in SPLITS):
         return
     chosen = [label for label, name in enumerate(pool.classes) if kept is None or name in kept]
-    train, test = ([label for label in chosen if label in labels[one]] for one in SPLITS)
+    train, test = ([label for label in chosen if label in labels[name]] for name in SPLITS)
     gaps = {"train": [label for label in train if label not in test], "test": [x for x in test if x not in train]}
-    found = [
-        f"only in {one}: {one_line(', '.join(pool.classes[label] for label in missing), REPEATED)}"
-        for one, missing in gaps.items()
+    reasons = [
+        f"only in {name}: {one_line(', '.join(pool.classes[label] for label in missing), REPEATED)}"
+        for name, missing in gaps.items()
         if missing
     ]
-    if found:
-        warnings.warn(f"{folder} has classes {', '.join(found)}", UserWarning, stacklevel=4)
+    if reasons:
+        warnings.warn(f"{folder} has classes {', '.join(reasons)}", UserWarning, stacklevel=4)
 
 
 def _prefer_existing_pool(plan: Plan) -> Plan:

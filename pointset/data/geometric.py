@@ -98,18 +98,18 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
 
 def _are_meshes(items: Sequence[Any], options: DataOptions) -> bool:
     """True if all items are meshes, False if all are clouds; a PointsetError if mixed, or if options do not apply."""
-    found = [getattr(item, "face", None) is not None and len(item.face.T) > 0 for item in items]
-    if any(found) != all(found):
-        odd = found.index(not found[0])
+    have_faces = [getattr(item, "face", None) is not None and len(item.face.T) > 0 for item in items]
+    if any(have_faces) != all(have_faces):
+        odd = have_faces.index(not have_faces[0])
         raise PointsetError(f"the torch-geometric dataset mixes meshes and clouds: item {odd} differs from item 0")
-    if not found[0] and options.sampler != "uniform":
+    if not have_faces[0] and options.sampler != "uniform":
         raise PointsetError(f"the torch-geometric dataset holds clouds: leave sampler={options.sampler!r} out")
-    if found[0] and options.further:
+    if have_faces[0] and options.further:
         raise PointsetError(
             "the torch-geometric dataset holds meshes, whose points have only normals: leave "
             f"{', '.join(options.further)} out"
         )
-    return found[0]
+    return have_faces[0]
 
 
 def _label(item: Any, index: int) -> int:
@@ -127,8 +127,8 @@ def _label(item: Any, index: int) -> int:
 
 
 def _classes(dataset: Any, needed: int) -> list[str]:
-    found = getattr(dataset, "classes", None)
-    known = [str(label) for label in range(needed)] if found is None else [str(name) for name in found]
+    names = getattr(dataset, "classes", None)
+    known = [str(label) for label in range(needed)] if names is None else [str(name) for name in names]
     if len(known) < needed:
         raise PointsetError(f"the torch-geometric dataset has label {needed - 1}, and only {len(known)} class names")
     return known
@@ -145,10 +145,10 @@ def _sample(item: Any, index: int, name: str, options: DataOptions) -> Cloud:
 
 def _cloud(item: Any, index: int, name: str, options: DataOptions, normals: bool) -> Cloud:
     try:
-        found = {what: getattr(item, "x" if what == "columns" else what, None) for what in options.further}
-        if lacking := [what for what, values in found.items() if values is None]:
+        values_by_name = {what: getattr(item, "x" if what == "columns" else what, None) for what in options.further}
+        if lacking := [what for what, values in values_by_name.items() if values is None]:
             raise PointsetError(f"lacks the feature {quoted(lacking[0])}")
         normal = getattr(item, "normal", None) if normals else None
-        return usable_cloud(item.pos, normal, normals, list(found.values()))
+        return usable_cloud(item.pos, normal, normals, list(values_by_name.values()))
     except (PointsetError, ValueError) as error:
         raise PointsetError(f"item {index} of the torch-geometric dataset cannot be used: {error}") from error

@@ -44,8 +44,8 @@ def try_all(
     refuse_or_leave_out(failures, len(made), on_error, what, "correct them")
     if failures:
         left_out = f"{len(failures)} of {len(names)} {what} of {where} are left out"
-        said = one_line("; ".join(failures.values()), MOST_SAID)
-        warnings.warn(f"{left_out}: {said}", UserWarning, stacklevel=stacklevel)
+        reasons = one_line("; ".join(failures.values()), MOST_SAID)
+        warnings.warn(f"{left_out}: {reasons}", UserWarning, stacklevel=stacklevel)
     return made, tuple(failures)
 
 

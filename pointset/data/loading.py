@@ -84,7 +84,7 @@ def load_like(
     return _turned_and_normalised_like(description, sets, None if up == "auto" else up)
 
 
-def _turned_and_normalised_like(description: dict[str, Any], sets: PointSets, said: Axis | None) -> PointSets:
+def _turned_and_normalised_like(description: dict[str, Any], sets: PointSets, given: Axis | None) -> PointSets:
     """The sets, each shape turned to the description's axis; another dataset is centred if the run's was centred."""
     own, pool, options = sets.source == description["source"], sets.source_pool, sets.options
     # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
@@ -92,10 +92,10 @@ def _turned_and_normalised_like(description: dict[str, Any], sets: PointSets, sa
         options = options.changed({"normalize": normalization_elsewhere(description)})
     of_card = load_card(sets.source).up if sets.source in list_cards() else None
     usual = [sets.up if own else of_card or _usual_like(description, name) for name in pool.names]
-    turned = np.array([(said or axis) != sets.up for axis in usual])
+    turned = np.array([(given or axis) != sets.up for axis in usual])
     if turned.any():
         first = pool.names[int(turned.argmax())]
-        _warn_of_turning(said, f"{sets.source} has" if of_card else f"{suffix_of(first)} files usually have", sets.up)
+        _warn_of_turning(given, f"{sets.source} has" if of_card else f"{suffix_of(first)} files usually have", sets.up)
         pool = _turned_pool(pool, turned, sets.up)
     return PointSets(pool, options, name=sets.name, source=sets.source, split=sets.split, rows=sets.rows)
 
@@ -202,11 +202,11 @@ def file_up(description: dict[str, Any], path: str | Path, up: UsualUp | None = 
     """The upward axes of a file and of the sets, with a UserWarning if they differ; see `load_shape_like`."""
     check_up(up)
     wanted = _axis(description)
-    said = None if up == "auto" else up
-    now = said or _usual_like(description, str(path))
+    given = None if up == "auto" else up
+    now = given or _usual_like(description, str(path))
     if now != wanted:
         # The message does not name the file: Python then shows it once for any number of files.
-        _warn_of_turning(said, f"{Path(path).suffix.lower()} files usually have", wanted)
+        _warn_of_turning(given, f"{Path(path).suffix.lower()} files usually have", wanted)
     return now, wanted
 
 
@@ -221,9 +221,9 @@ def _usual_like(description: dict[str, Any], name: str) -> Axis:
     return wanted if suffix_of(name) in description.get("kinds", ()) else usual_up([name]) or wanted
 
 
-def _warn_of_turning(said: str | None, usually: str, wanted: Axis) -> None:
-    which = "the files are declared to have" if said else usually
-    leave = "" if said else f"; --up {wanted} (in Python up={wanted!r}) leaves them as they are"
+def _warn_of_turning(given: str | None, usually: str, wanted: Axis) -> None:
+    which = "the files are declared to have" if given else usually
+    leave = "" if given else f"; --up {wanted} (in Python up={wanted!r}) leaves them as they are"
     now = "Y" if wanted == "z" else "Z"
     warnings.warn(
         f"{which} {now} up, and the model's shapes have {wanted.upper()} up: they are turned{leave}",

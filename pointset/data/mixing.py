@@ -101,13 +101,13 @@ def recipe_augmentations(names: Sequence[str], up: Axis = "z") -> tuple[Compose,
     Raises:
         PointsetError: a name is unknown, or a mixing is not last.
     """
-    for place, name in enumerate(names, start=1):
+    for count, name in enumerate(names, start=1):
         if name not in (*AUGMENTATIONS, *MIXINGS):
             known = ", ".join((*AUGMENTATIONS, *MIXINGS))
             raise PointsetError(f"augment must name any of {known}, got {quoted(name)}")
-        if name in MIXINGS and place < len(names):
+        if name in MIXINGS and count < len(names):
             raise PointsetError(
-                f"augment has {names[place]!r} after {name!r}, which mixes augmented shapes: put {name!r} last"
+                f"augment has {names[count]!r} after {name!r}, which mixes augmented shapes: put {name!r} last"
             )
     own = [name for name in names if name not in MIXINGS]
     return augmentation_from_names(own, up), MIXINGS.get(names[-1]) if names else None

@@ -97,10 +97,10 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: in
         for block in points():
             centred = normalised(block)[:, :3]
             covariance += centred.T @ centred
-        found = _axes(covariance[None], ABOUT[how])
+        unsigned = _axes(covariance[None], ABOUT[how])
         for block in points():
-            cubes += (normalised(block)[:, :3] @ found[0]).pow(3).sum(dim=0)
-        axes = _signed(found, cubes[None], ABOUT[how])[0]
+            cubes += (normalised(block)[:, :3] @ unsigned[0]).pow(3).sum(dim=0)
+        axes = _signed(unsigned, cubes[None], ABOUT[how])[0]
     return lambda: map(normalised, points())
 
 

@@ -17,7 +17,7 @@ from pointset.data.augment import Axis
 from pointset.data.geometric import GeometricSets
 from pointset.data.normalize import normalization
 from pointset.data.options import MORE_POINTS, DataOptions
-from pointset.data.pool import AS_RELEASED, Pool, fixed_places, random_places, validation_rows
+from pointset.data.pool import AS_RELEASED, Pool, fixed_indices, random_indices, validation_rows
 from pointset.data.ragged import pad_rows
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
 from pointset.errors import PointsetError, quoted
@@ -214,16 +214,16 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             check("size", size, Points)
             self.require(size, f"size={size}")
         rows = self.rows[as_places("indices", indices, len(self))].numpy()
-        return self._take(*random_places(self.source_pool, rows, self.size if size is None else size, generator))
+        return self._take(*random_indices(self.source_pool, rows, self.size if size is None else size, generator))
 
-    def require(self, size: int, said: str, flag: str = "") -> None:
+    def require(self, size: int, request: str, flag: str = "") -> None:
         """Raise a PointsetError if no shape of the pool has `size` points.
 
         A ragged pool is checked only for the training split, because all clouds of a test split may be smaller.
 
         Args:
             size: points per set.
-            said: the start of the message, such as "points=128".
+            request: the start of the message, such as "points=128".
             flag: command-line option to name in the message.
         """
         pool, sizes = self.source_pool, self.source_pool.sizes
@@ -234,16 +234,16 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         ragged = f" at most: the smallest, {quoted(pool.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
         larger = "" if pool.sampler == AS_RELEASED else f", or {MORE_POINTS}"
         raise PointsetError(
-            f"{said} is more than the {largest} that {self.name or 'the data'} holds per shape{ragged}: ask for at "
+            f"{request} is more than the {largest} that {self.name or 'the data'} holds per shape{ragged}: ask for at "
             f"most {largest}{flag and f' ({flag} {largest})'}{larger}"
         )
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
         """A dataset of the shapes at `indices`, in that order, which shares the pool."""
-        part = copy.copy(self)
-        part.split = split or self.split
-        part._choose(self.rows[as_places("indices", indices, len(self))])
-        return part
+        view = copy.copy(self)
+        view.split = split or self.split
+        view._choose(self.rows[as_places("indices", indices, len(self))])
+        return view
 
     def split_validation(self, fraction: float, seed: int) -> tuple["PointSets", "PointSets"]:
         """Split into training and validation sets, stratified by class.
@@ -301,17 +301,17 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     def _row(self, index: int) -> NDArray[np.int64]:
         """The pool row of one shape, [1]; an index out of range raises IndexError, which ends iteration."""
-        place = range(len(self))[index]
-        return self.rows.numpy()[place : place + 1]
+        row = range(len(self))[index]
+        return self.rows.numpy()[row : row + 1]
 
     def _fixed(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
         """Fixed subsets [B, n, d] of some rows of the pool, and their mask."""
-        return self._take(*fixed_places(self.source_pool, rows, self.size, self.options.data_seed))
+        return self._take(*fixed_indices(self.source_pool, rows, self.size, self.options.data_seed))
 
     def _normals(self, rows: NDArray[np.int64]) -> Tensor:
         if self.source_pool.normals is None:
             raise PointsetError(f"{self.name or 'the data'} was loaded without normals: load it with normals=True")
-        where, sizes = fixed_places(self.source_pool, rows, self.size, self.options.data_seed)
+        where, sizes = fixed_indices(self.source_pool, rows, self.size, self.options.data_seed)
         return pad_rows(self.source_pool.take(where, "normals"), sizes)[0]
 
     def _take(self, where: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:

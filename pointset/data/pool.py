@@ -139,11 +139,11 @@ class Pool:
 
     def fingerprint(self, rows: Sequence[int], beside: Sequence[str] = ()) -> str:
         """A hash of the classes, and of names, labels, points and the arrays `beside` of some shapes, in order."""
-        found = hashlib.sha256("\0".join(self.classes).encode())
+        digest = hashlib.sha256("\0".join(self.classes).encode())
         for row in rows:
-            found.update(f"\n{self.names[row]}\0{self.labels[row]}\0{self.checksum(row)}".encode())
-            found.update("".join(f"\0{array}\0{self._digest(row, array)}" for array in beside).encode())
-        return found.hexdigest()[:16]
+            digest.update(f"\n{self.names[row]}\0{self.labels[row]}\0{self.checksum(row)}".encode())
+            digest.update("".join(f"\0{array}\0{self._digest(row, array)}" for array in beside).encode())
+        return digest.hexdigest()[:16]
 
     @functools.cached_property
     def _hashed(self) -> dict[int, str]:
@@ -173,10 +173,10 @@ class _Mapped:
         return np.memmap(self.path, np.float32, "r", self.offset, self.shape)
 
 
-def _require(name: str, array: Any, kinds: str, shape: tuple[int, ...], told: str) -> None:
+def _require(name: str, array: Any, kinds: str, shape: tuple[int, ...], wanted: str) -> None:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
         what = "floats" if kinds == "f" else "integers"
-        raise InputError(f"{name} must be an array of {what} {told}, got {described(array)}")
+        raise InputError(f"{name} must be an array of {what} {wanted}, got {described(array)}")
 
 
 def _is_mapped(array: Any) -> bool:
@@ -209,11 +209,11 @@ def first_fault(sets: Any) -> str:
     return ""
 
 
-Places = tuple[NDArray[np.int64], NDArray[np.int64]]
+Indices = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Row indices [S] into all points of a pool, concatenated over sets, and the sizes [B] of the sets, with sum S."""
 
 
-def random_places(pool: Pool, rows: NDArray[np.int64], size: int, generator: torch.Generator) -> Places:
+def random_indices(pool: Pool, rows: NDArray[np.int64], size: int, generator: torch.Generator) -> Indices:
     """Draw a random subset of `size` points of each shape in rows [B] of a pool; a smaller shape gives all points."""
     sizes = np.minimum(pool.sizes[rows], size)
     if pool.offsets is None:
@@ -224,7 +224,7 @@ def random_places(pool: Pool, rows: NDArray[np.int64], size: int, generator: tor
     return np.repeat(pool.starts[rows], sizes) + chosen, sizes
 
 
-def fixed_places(pool: Pool, rows: NDArray[np.int64], size: int, seed: int) -> Places:
+def fixed_indices(pool: Pool, rows: NDArray[np.int64], size: int, seed: int) -> Indices:
     """The fixed subset of each shape, which depends only on the seed and the shape's name.
 
     It is the start of a permutation, so a smaller subset is contained in a larger one.
@@ -236,8 +236,8 @@ def fixed_places(pool: Pool, rows: NDArray[np.int64], size: int, seed: int) -> P
     return np.repeat(pool.starts[rows], sizes) + _joined(chosen), sizes
 
 
-def _joined(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([np.empty(0, np.int64), *parts])
+def _joined(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, np.int64), *arrays])
 
 
 def random_subsets(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:
@@ -276,11 +276,11 @@ def _first_occurrences(drawn: NDArray[np.int64], available: int) -> NDArray[np.b
     sets, draws = drawn.shape
     cell = drawn + np.arange(sets)[:, None] * available
     kind = np.min_scalar_type(draws)  # a small table stays in the processor's cache
-    place = np.broadcast_to(np.arange(draws, dtype=kind), drawn.shape)
+    position = np.broadcast_to(np.arange(draws, dtype=kind), drawn.shape)
     first = np.empty(sets * available, dtype=kind)
     # Written from the last place to the first, so that the first place overwrites the others in a shared cell.
-    first[cell[:, ::-1].ravel()] = place[:, ::-1].ravel()
-    return first[cell] == place
+    first[cell[:, ::-1].ravel()] = position[:, ::-1].ravel()
+    return first[cell] == position
 
 
 def validation_rows(labels: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from pointset.data.point_sets import PointSets
 from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError
 from pointset.evaluation.files import Failure
-from pointset.runs.atomic import check_place, write_for_user
+from pointset.runs.atomic import check_writable, write_for_user
 from pointset.runs.spreadsheets import as_text, from_text
 from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 from pointset.zoo.classifiers import Classifier
@@ -146,7 +146,7 @@ def check_rows_file(path: Path, reading: bool = False) -> None:
     if missing := [name for name in needed if find_spec(name) is None]:
         raise PointsetError(f"{suffix} files need {' and '.join(missing)}: pip install {' '.join(missing)}")
     if not reading:
-        check_place(path)
+        check_writable(path)
 
 
 def embed_files(

@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from pointset.data.catalogue.folders import LooseShape
 from pointset.errors import PointsetError
-from pointset.runs.atomic import check_place, write_for_user
+from pointset.runs.atomic import check_writable, write_for_user
 from pointset.runs.spreadsheets import as_texts
 from pointset.zoo.predicting import Prediction
 from pointset.zoo.trust import LEAST
@@ -127,7 +127,7 @@ def check_suffix(path: Path) -> None:
     missing = [name for name in ("pandas", "pyarrow") if suffix == ".parquet" and find_spec(name) is None]
     if missing:
         raise PointsetError(f"writing {path} needs {' and '.join(missing)}: pip install {' '.join(missing)}")
-    check_place(path)
+    check_writable(path)
 
 
 def write_guesses(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from pointset.errors import PointsetError
-from pointset.runs.atomic import check_place
+from pointset.runs.atomic import check_writable
 
 Run = Callable[[Tensor, Tensor | None], Tensor]
 """points [B, n, inputs] and mask [B, n] or None -> logits [B, classes]."""
@@ -101,7 +101,7 @@ def format_of(path: Path) -> Pt2 | Onnx:
     """
     if path.suffix.lower() not in FORMATS:
         raise PointsetError(f"the file name of an exported model must end in {' or '.join(FORMATS)}, got {path}")
-    check_place(path)
+    check_writable(path)
     form = FORMATS[path.suffix.lower()]
     if missing := [name for name in form.needed if find_spec(name) is None]:
         raise PointsetError(f"writing {form.title} needs {', '.join(missing)}: pip install {' '.join(missing)}")

@@ -30,10 +30,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         PointsetError: the disk is full; the previous file is unchanged.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with full_disk_told(path):
+    with full_disk_reported(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with full_disk_told(path):  # check before the temporary file is removed, which frees space
+            with full_disk_reported(path):  # check before the temporary file is removed, which frees space
                 write(temporary)
                 sync(temporary)
             temporary.replace(path)
@@ -42,7 +42,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 @contextmanager
-def full_disk_told(path: Path) -> Iterator[None]:
+def full_disk_reported(path: Path) -> Iterator[None]:
     """Raise a PointsetError that names `path` if the block fails because the disk is full.
 
     Libraries report a full disk in various ways (torch: "enforce fail at inline_container.cc"; numpy: "100 requested
@@ -98,7 +98,7 @@ def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
     return path
 
 
-def check_place(path: Path) -> None:
+def check_writable(path: Path) -> None:
     """Raise a PointsetError if a path is a folder, or its folder does not exist; called before slow work starts."""
     if not _is_folder(path.parent):
         reason = why_not(path, FileNotFoundError(errno.ENOENT, f"the folder {path.parent} does not exist"))

@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 from pointset.errors import PointsetError, quoted
 from pointset.runs import digests
-from pointset.runs.atomic import FULL, full_disk_told, sweep, why_not
+from pointset.runs.atomic import FULL, full_disk_reported, sweep, why_not
 
 LOCK = ".lock"
 
@@ -29,7 +29,7 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
         PointsetError: another process owns the folder, it cannot be created or written to, or the disk is full.
     """
     held = FileLock(folder / lock, timeout=wait)
-    with full_disk_told(folder / lock):
+    with full_disk_reported(folder / lock):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             held.acquire()
@@ -47,13 +47,13 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
         held.release()
 
 
-def claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: str, *, write: bool = True) -> None:
+def claim(file: Path, description: dict[str, Any], keys: Sequence[str], what: str, *, write: bool = True) -> None:
     """Write the description of the work in a folder; if there is one, check that the two agree in the given keys.
 
     Args:
         file: file of the description.
         description: description of the work about to be done in the folder of the file; plain data.
-        parts: keys of the description that must agree, because they decide the results; other keys, such as versions,
+        keys: keys of the description that must agree, because they decide the results; other keys, such as versions,
             are only recorded.
         what: name of the work for messages, such as "run".
         write: write the description if there is none.
@@ -68,9 +68,9 @@ def claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: s
             digests.write_json(file, mine)
         return
     theirs = read_description(file, what)
-    for part in parts:
-        if theirs.get(part) != mine.get(part):
-            difference = _first_difference(theirs.get(part), mine.get(part), part)
+    for key in keys:
+        if theirs.get(key) != mine.get(key):
+            difference = _first_difference(theirs.get(key), mine.get(key), key)
             raise PointsetError(f"{file.parent} holds another {what} ({difference}): give another folder or delete it")
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from pointset.errors import QUOTED, PointsetError, one_line
 from pointset.runs import atomic
-from pointset.runs.atomic import as_json, full_disk_told, write_atomically
+from pointset.runs.atomic import as_json, full_disk_reported, write_atomically
 
 SUMS = "SHA256SUMS"
 LINE = re.compile(r"([0-9a-f]{64}) [ *]([^/\n]+)")
@@ -82,7 +82,7 @@ def fill(folder: Path, contents: Mapping[str, bytes]) -> None:
     """
     lines = _as_text({name: (_digest(content),) for name, content in contents.items()})
     for name, content in {**contents, SUMS: lines.encode()}.items():
-        with full_disk_told(folder / name):
+        with full_disk_reported(folder / name):
             (folder / name).write_bytes(content)
 
 

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs import digests
-from pointset.runs.atomic import full_disk_told, sync, sync_folder
+from pointset.runs.atomic import full_disk_reported, sync, sync_folder
 from pointset.runs.claims import claim, owned, plain, read_description
 from pointset.runs.provenance import origin
 from pointset.training.recipe import Recipe
@@ -195,7 +195,7 @@ class RunFolder:
         temporary = self.path / f".{target.name}.tmp"
         shutil.rmtree(temporary, ignore_errors=True)
         try:
-            with full_disk_told(temporary):
+            with full_disk_reported(temporary):
                 temporary.mkdir(parents=True)
                 digests.fill(temporary, as_files(checkpoint))
                 sync_folder(temporary)

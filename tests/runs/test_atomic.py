@@ -7,7 +7,7 @@ import pytest
 
 from pointset.errors import PointsetError
 from pointset.runs.atomic import (
-    check_place,
+    check_writable,
     read_json,
     sync_folder,
     write_atomically,
@@ -63,9 +63,9 @@ def test_the_error_for_an_unwritable_path_names_the_cause(place, why, tmp_path):
 def test_a_path_that_cannot_be_written_is_an_error_before_the_work_starts(place, why, tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
-    check_place(tmp_path / "page.html")
+    check_writable(tmp_path / "page.html")
     with pytest.raises(PointsetError) as caught:
-        check_place(tmp_path / place)
+        check_writable(tmp_path / place)
     assert str(caught.value).startswith(f"{tmp_path / place} cannot be written: ")
     assert str(caught.value).endswith(why.format(tmp_path))
 

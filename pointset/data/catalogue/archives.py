@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, cast
 
-from pointset.data.catalogue.home import disk_errors_told
+from pointset.data.catalogue.home import disk_errors_reported
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.progress import followed
 
@@ -41,7 +41,7 @@ def unpack(
     shutil.rmtree(temporary, ignore_errors=True)
     extract = _extract_zip if zipfile.is_zipfile(archive) else _extract_tar
     try:
-        with disk_errors_told(folder.parent):
+        with disk_errors_reported(folder.parent):
             extract(archive, temporary, progress)
             unpacked = _named(folder.name, temporary, archive)
             look(unpacked)

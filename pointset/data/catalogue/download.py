@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pointset.data.catalogue.archives import unpack
 from pointset.data.catalogue.cards import Card, Download, load_card
 from pointset.data.catalogue.checksums import file_digest, note_files
-from pointset.data.catalogue.home import datasets_home, disk_errors_told, locked, make_folder
+from pointset.data.catalogue.home import datasets_home, disk_errors_reported, locked, make_folder
 from pointset.data.catalogue.locate import locate_data, present_folder
 from pointset.errors import QUOTED, REPEATED, PointsetError, one_line, quoted
 from pointset.runs.atomic import read_json, write_json
@@ -100,7 +100,7 @@ def download(
         PointsetError: no mirror delivered the right file (with a reason for each), or the disk is full or read-only.
     """
     reasons = []
-    with disk_errors_told(target.parent):
+    with disk_errors_reported(target.parent):
         for url in urls:
             part = Part(target, url)
             try:

@@ -106,7 +106,7 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
             f"{folder} has no shape in split {quoted(split)}: found {one_line(', '.join(sorted(present)), REPEATED)}"
         )
     warn_of_skipped(tree)
-    by_split = {name: frozenset(found) for name, found in present.items()}
+    by_split = {name: frozenset(labels) for name, labels in present.items()}
     return Listing([shape for shape in listed if shape.split == split], classes, kind, by_split, rule)
 
 
@@ -120,8 +120,8 @@ def _kind_of_files(folder: Path, files: dict[str, Path]) -> Kind:
     if not meshes and ".ply" in first and has_faces(first[".ply"]):
         meshes = [first[".ply"]]
     if meshes and clouds:
-        found = " beside ".join(path.relative_to(folder).as_posix() for path in (meshes[0], clouds[0]))
-        raise PointsetError(f"{folder} mixes meshes and point clouds: found {found}; keep them in two folders")
+        content = " beside ".join(path.relative_to(folder).as_posix() for path in (meshes[0], clouds[0]))
+        raise PointsetError(f"{folder} mixes meshes and point clouds: found {content}; keep them in two folders")
     if not meshes:
         return "clouds" if first else "meshes"
     for name in [name for name in files if suffix_of(name) in NOTE_SUFFIXES]:
@@ -155,7 +155,7 @@ def list_shapes(folder: Path) -> list[LooseShape]:
     for name, path in tree.files.items():
         by_folder[name.rpartition("/")[0]][name] = path
     shapes = [
-        LooseShape(path, name, next((part for part in inside.split("/") if part.casefold() not in SPLITS), ""))
+        LooseShape(path, name, next((folder for folder in inside.split("/") if folder.casefold() not in SPLITS), ""))
         for inside, files in by_folder.items()
         for name, path in _without_notes(files).items()
     ]
@@ -181,8 +181,8 @@ def _layout(tree: FileTree) -> str:
     nested = Counter(name.split("/")[0] for name in tree.files if name.count("/") == 2)
     loose = sum("/" not in name for name in tree.files)
     if not tops or loose:
-        found = f"{loose} mesh or cloud files beside {len(tops)} folders" if loose else "no folder in it"
-        raise PointsetError(f"{tree.path} is not a dataset of shapes: found {found}; {LAYOUTS}")
+        content = f"{loose} mesh or cloud files beside {len(tops)} folders" if loose else "no folder in it"
+        raise PointsetError(f"{tree.path} is not a dataset of shapes: found {content}; {LAYOUTS}")
     inner = [folder.split("/")[1] for folder in tree.folders if "/" in folder]
     if {top.casefold() for top in tops} <= SPLITS and not (inner and {name.casefold() for name in inner} <= SPLITS):
         if direct:
@@ -198,8 +198,8 @@ def _layout(tree: FileTree) -> str:
         if not direct[top] and not nested[top]:
             raise PointsetError(f"{tree.path / top} {_nothing_in(tree, f'{top}/')}; {LAYOUTS}")
     if direct and nested:
-        found = f"{min(direct)}/file beside {min(nested)}/split/file"
-        raise PointsetError(f"{tree.path} mixes two layouts: found {found}; {LAYOUTS}")
+        content = f"{min(direct)}/file beside {min(nested)}/split/file"
+        raise PointsetError(f"{tree.path} mixes two layouts: found {content}; {LAYOUTS}")
     return "class/split/file" if nested else "class/file"
 
 

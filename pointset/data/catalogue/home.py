@@ -43,7 +43,7 @@ def make_folder(folder: Path) -> Path:
 
 
 @contextmanager
-def disk_errors_told(folder: Path) -> Iterator[None]:
+def disk_errors_reported(folder: Path) -> Iterator[None]:
     """Raise a PointsetError for a full or read-only disk."""
     try:
         yield

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.data.catalogue.home import disk_errors_told, locked, make_folder
+from pointset.data.catalogue.home import disk_errors_reported, locked, make_folder
 from pointset.data.pool import Pool
 from pointset.data.pools.manifest import FILE, Entry, Manifest, read_manifest
 from pointset.data.pools.plan import Plan, build_command
@@ -142,7 +142,7 @@ def build_pool(
     folder = plan.folder
     if rebuild or not folder.is_dir() or unfinished_folder(folder).exists():
         make_folder(folder.parent)
-        with disk_errors_told(folder), locked(folder):
+        with disk_errors_reported(folder), locked(folder):
             for left in folder.parent.glob(f"{glob.escape(folder.name)}*{DISCARDED}"):  # by a killed process
                 shutil.rmtree(left, ignore_errors=True)
             if rebuild:
