@@ -1,5 +1,6 @@
 """The toy dataset and the toy model of the tests: balls, boxes and rods, and a model trained on them for an epoch."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ from numpy.typing import NDArray
 from torch import nn
 
 import pointset
+from pointset.data.point_sets import Pool
 from pointset.runs import digests
 from pointset.training.recipe import Recipe
 from pointset.zoo.trust import Trust
 
 CLASSES = ("ball", "box", "rod")
+P = 23
+"""Points of the clouds of a toy pool."""
 CARD = """
 title = "A toy"
 data = "shapes10"
@@ -45,17 +49,45 @@ def clouds(label: int, count: int, points: int, rng: np.random.Generator) -> NDA
     return (X * stretch).astype(np.float32)
 
 
-def write_clouds(folder: Path) -> Path:
-    """Write 40 + 20 shapes of each class, 64 points each, in the layout of ModelNet40's HDF5 release."""
-    rng = np.random.default_rng(0)
-    (folder / "shape_names.txt").write_text("\n".join(CLASSES) + "\n")
-    for split, count in (("train", 40), ("test", 20)):
-        points = np.concatenate([clouds(label, count, 64, rng) for label in range(3)])
-        labels = np.repeat(np.arange(3, dtype=np.uint8), count)[:, None]
+def pool(shapes: int = 30, classes: int = 3, points: int = P, seed: int = 0) -> Pool:
+    """A pool of random clouds, whose classes come in turn."""
+    rng = np.random.default_rng(seed)
+    return Pool(
+        rng.standard_normal((shapes, points, 3)).astype(np.float32),
+        [f"shape{row}" for row in range(shapes)],
+        np.arange(shapes) % classes,
+        [f"class{label}" for label in range(classes)],
+        "uniform",
+    )
+
+
+def write_release(folder: Path, classes: Sequence[str], splits: dict[str, tuple[NDArray[Any], NDArray[Any]]]) -> Path:
+    """Write points and labels of splits in the layout of ModelNet40's HDF5 release."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "shape_names.txt").write_text("".join(f"{name}\n" for name in classes))
+    for split, (points, labels) in splits.items():
         (folder / f"{split}_files.txt").write_text(f"elsewhere/ply_data_{split}0.h5\n")
         with h5py.File(folder / f"ply_data_{split}0.h5", "w") as file:
-            file["data"], file["label"] = points, labels
+            file["data"], file["label"] = points, labels.astype(np.uint8)[:, None]
     return folder
+
+
+def write_clouds(folder: Path) -> Path:
+    """Write 40 + 20 balls, boxes and rods each, 64 points each."""
+    rng = np.random.default_rng(0)
+    splits = {}
+    for split, count in (("train", 40), ("test", 20)):
+        points = np.concatenate([clouds(label, count, 64, rng) for label in range(3)])
+        splits[split] = points, np.repeat(np.arange(3), count)
+    return write_release(folder, CLASSES, splits)
+
+
+def write_pools(folder: Path, train: int = 12, test: int = 6, classes: int = 3) -> Path:
+    """Write random clouds, see `pool`."""
+    pools = {"train": pool(train, classes, seed=train), "test": pool(test, classes, seed=test)}
+    return write_release(
+        folder, pools["train"].classes, {split: (own.points, own.labels) for split, own in pools.items()}
+    )
 
 
 def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **options: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_sets import P, pool
+from toy import P, pool
 
 from pointset.data.dataset import PointSets, load_dataset
 from pointset.data.normalize import normalize_points

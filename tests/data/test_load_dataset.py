@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
-from small_sets import pool, release
+from toy import pool, write_pools
 
 from pointset.data.catalogue import locate
 from pointset.data.catalogue.cards import load_card
@@ -19,7 +19,7 @@ from pointset.errors import PointsetError
 
 
 def test_a_folder_of_the_hdf5_layout(tmp_path: Path) -> None:
-    folder = release(tmp_path / "release")
+    folder = write_pools(tmp_path / "release")
     data = load_dataset(folder, "test", points=7)
     assert (len(data), data.classes, data.up, data.name) == (6, ["class0", "class1", "class2"], "z", "release")
     assert data.points.shape == (6, 7, 3)
@@ -28,7 +28,7 @@ def test_a_folder_of_the_hdf5_layout(tmp_path: Path) -> None:
 
 
 def test_a_class_that_is_in_one_split_alone_is_said(tmp_path: Path) -> None:
-    folder = release(tmp_path / "release", classes=4, train=4, test=3)  # the test set lacks class3
+    folder = write_pools(tmp_path / "release", classes=4, train=4, test=3)  # the test set lacks class3
     for split in ("train", "test"):
         with pytest.warns(UserWarning, match=r"release has classes only in train: class3$"):
             load_dataset(folder, split, points=7)
@@ -48,7 +48,7 @@ def test_more_points_than_a_pool_are_refused_before_it_is_made(home: Path, few: 
 
 
 def test_chosen_classes_are_labelled_in_the_order_given(tmp_path: Path) -> None:
-    folder = release(tmp_path / "release")
+    folder = write_pools(tmp_path / "release")
     data = load_dataset(folder, points=7, classes=["class2", "class0"])
     assert data.classes == ["class2", "class0"]
     assert data.labels.tolist() == [1, 0] * 4
@@ -70,7 +70,7 @@ def test_chosen_classes_are_labelled_in_the_order_given(tmp_path: Path) -> None:
 )
 def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
     with pytest.raises(PointsetError, match=words):
-        load_dataset(release(tmp_path / "release"), **{"points": 7, **options})
+        load_dataset(write_pools(tmp_path / "release"), **{"points": 7, **options})
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_cards(home: Path) -> None:
@@ -97,7 +97,7 @@ def without_digests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_files_that_are_not_the_cards_are_refused(home: Path) -> None:
-    folder = release(home / "datasets" / "modelnet40_ply_hdf5_2048")
+    folder = write_pools(home / "datasets" / "modelnet40_ply_hdf5_2048")
     for given in ("modelnet40-hdf5", folder):
         with pytest.raises(PointsetError, match=r"ply_data_train0.h5 is not the file of modelnet40-hdf5 .another MD5"):
             load_dataset(given, points=7)
@@ -106,14 +106,14 @@ def test_files_that_are_not_the_cards_are_refused(home: Path) -> None:
 
 @pytest.mark.usefixtures("without_digests")
 def test_a_cards_data_is_found_under_the_archives_name_and_checked(home: Path) -> None:
-    release(home / "datasets" / "modelnet40_ply_hdf5_2048")
+    write_pools(home / "datasets" / "modelnet40_ply_hdf5_2048")
     with pytest.raises(PointsetError, match=r"other classes than modelnet40-hdf5 \(.*airplane.*unpack it again"):
         load_dataset("modelnet40-hdf5", points=7)
 
 
 @pytest.mark.usefixtures("without_digests")
 def test_a_copy_that_lacks_shapes_is_refused(home: Path) -> None:
-    folder = release(home / "datasets" / "modelnet40-hdf5", classes=40)
+    folder = write_pools(home / "datasets" / "modelnet40-hdf5", classes=40)
     names = load_card("modelnet40-hdf5").classes
     (folder / "shape_names.txt").write_text("\n".join(names))
     with pytest.raises(PointsetError, match="has 12 train shapes where modelnet40-hdf5 has 9840"):
