@@ -158,9 +158,8 @@ def test_bad_files_are_all_named_or_left_out(runs, folder, tmp_path, capsys) -> 
 def test_a_parquet_file_needs_two_packages(runs, scan, tmp_path, capsys, monkeypatch) -> None:
     output = tmp_path / "p.parquet"
     monkeypatch.setattr("pointset.evaluation.shape_predictions.find_spec", lambda name: None)
-    assert "needs pandas and pyarrow: pip install" in fail(
-        capsys, "classify", scan, "-o", output, "--model", runs / "isab4-pma"
-    )
+    command = ("classify", scan, "-o", output, "--model", runs / "isab4-pma")
+    assert "needs pandas and pyarrow: pip install" in fail(capsys, *command)
     monkeypatch.undo()
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

@@ -14,6 +14,7 @@ from PIL import Image
 from scipy.stats import entropy
 
 import pointset
+from pointset.data.catalogue.released import read_released
 from pointset.errors import PointsetError
 from pointset.viz import (
     Camera,
