@@ -58,16 +58,6 @@ def test_a_scene_becomes_one_mesh_with_its_parts_in_place(tmp_path: Path, file_t
     assert corners(mesh.vertices, mesh.faces) == sorted(expected)
 
 
-def test_obj_keeps_unused_vertices_cuts_polygons_and_needs_no_material_file(tmp_path: Path) -> None:
-    path = tmp_path / "quad.obj"
-    vertices = "v 9 9 9\nv 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nvt 0 0\n"
-    path.write_text(f"mtllib absent.mtl\n{vertices}usemtl red\nf 2 3 4 5\nf -1/1 -2/1 -3/1\n")
-    mesh = read_mesh(path)
-    np.testing.assert_array_equal(mesh.vertices[0], [9, 9, 9])
-    assert len(mesh.faces) == 3
-    assert corners(mesh.vertices, mesh.faces)[0] == (0, 0, 0, 1, 0, 0, 1, 1, 0)
-
-
 def cut(file_type: str, **options: str) -> bytes:
     content = BOX.export(file_type=file_type, **options)
     content = content.encode() if isinstance(content, str) else content
@@ -226,13 +216,6 @@ def test_formats_that_need_a_library_name_it(suffix: str, library: str, tmp_path
         read_mesh(tmp_path / f"a{suffix}")
 
 
-@pytest.mark.parametrize("suffix", [".off", ".obj"])
-def test_a_folder_is_named(tmp_path: Path, suffix: str) -> None:
-    (tmp_path / f"folder{suffix}").mkdir()
-    with pytest.raises(MeshError, match=rf"folder\{suffix}: is a folder"):
-        read_mesh(tmp_path / f"folder{suffix}")
-
-
 @pytest.mark.parametrize("name", BAD_FILES)
 def test_a_bad_file_is_a_mesh_error_of_one_sentence(tmp_path: Path, name: str) -> None:
     content, words = BAD_FILES[name]
@@ -263,8 +246,3 @@ BAD_MESHES = {
 def test_a_mesh_is_checked_when_it_is_made(vertices: np.ndarray, faces: list, words: str) -> None:
     with pytest.raises(MeshError, match=words):
         Mesh(vertices, np.array(faces))
-
-
-def test_a_mesh_has_one_kind_of_numbers() -> None:
-    mesh = Mesh(np.eye(3, dtype=np.float32), np.array([[0, 1, 2]], dtype=np.uint32))
-    assert (mesh.vertices.dtype, mesh.faces.dtype) == (np.float64, np.int64)

@@ -72,27 +72,6 @@ def test_every_legal_spelling_reads_back_exactly(file: tuple[bytes, np.ndarray, 
 
 
 USUAL = b"OFF\n5 3 0\n0 0 0\n1.5 0 0\n1 1e-2 0\n0 1 .5\n-2 -0.5 7\n3 0 1 2\n3 0 2 3\n3 4 3 1\n"
-USUAL_VERTICES = [[0, 0, 0], [1.5, 0, 0], [1, 1e-2, 0], [0, 1, 0.5], [-2, -0.5, 7]]
-USUAL_FACES = [[0, 1, 2], [0, 2, 3], [4, 3, 1]]
-
-SPELLINGS = {
-    "two lines": USUAL,
-    "glued": USUAL.replace(b"OFF\n5", b"OFF5"),
-    "one line": USUAL.replace(b"OFF\n5", b"OFF 5"),
-    "white space before": b" \t\n " + USUAL,
-    "no edge count": USUAL.replace(b"5 3 0", b"5 3"),
-    "CRLF and spaces at the ends": USUAL.replace(b"\n", b" \r\n"),
-    "no final newline": USUAL.rstrip(),
-    "blank lines": USUAL.replace(b"\n", b"\n\n \n"),
-    "comments": USUAL.replace(b"\n", b" # 3 0 1\n# x\n"),
-}
-
-
-@pytest.mark.parametrize("content", SPELLINGS.values(), ids=SPELLINGS)
-def test_plain_spellings(content: bytes) -> None:
-    mesh = parse_off(content, "plain.off")
-    np.testing.assert_array_equal(mesh.vertices, USUAL_VERTICES)
-    np.testing.assert_array_equal(mesh.faces, USUAL_FACES)
 
 
 def test_polygons_are_fans_from_their_first_vertex_and_keep_the_order_of_the_file() -> None:

@@ -27,7 +27,6 @@ FACES = "4 0 1 2 3\n4 3 2 1 0\n"
 FILES = {
     "arrow.off": f"OFF 4 2 0\n{ROWS}{FACES}",
     "usual.obj": "".join(f"v {row}\n" for row in ROWS.splitlines()) + "f 1 2 3 4\nf -1 -2 -3 -4\n",
-    "lines.obj": "".join(f"v {row}\n" for row in ROWS.splitlines()) + " # slow\nf 1 2 3 4\nf -1 -2 -3 -4\n",
     "arrow.ply": PLY.format(2, ROWS + FACES),
     "mixed.ply": PLY.format(3, ROWS + FACES + "3 0 0 1\n"),
 }

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pointset.data import normalize_chunks, normalize_points, open_scan, read_cloud
 from pointset.data.readers.clouds import CloudError
@@ -131,29 +129,22 @@ def write(path: Path, content: Any) -> Path:
     return path
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
-def test_every_format_gives_its_points_in_pieces(tmp_path: Path, name: str) -> None:
-    scan = open_scan(write(tmp_path / name, FILES[name]), piece=50)
-    assert scan.count == COUNT
+def test_every_format_gives_its_points_whole_and_in_pieces(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, FILES[name])
+    scan = open_scan(path, piece=50)
     for _ in range(2):
         pieces = list(scan())
-        assert [piece.shape for piece in pieces] == [(50, 3)] * 4 + [(17, 3)]
+        assert [piece.shape for piece in pieces] == [(50, 3)] * 4 + [(COUNT - 200, 3)]
         np.testing.assert_allclose(np.concatenate(pieces), POINTS, rtol=ROUNDED.get(name, 0))
         assert {piece.dtype for piece in pieces} == {np.dtype(np.float32 if name in SINGLE else np.float64)}
         assert all(piece.dtype.isnative for piece in pieces)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_every_format_is_read_whole(tmp_path: Path, name: str) -> None:
-    path = write(tmp_path / name, FILES[name])
     cloud = read_cloud(path)
-    assert (cloud.points.dtype, cloud.normals) == (np.float32, None)
-    np.testing.assert_allclose(cloud.points, POINTS.astype(np.float32), rtol=ROUNDED.get(name, 0))
+    assert (cloud.points.dtype, cloud.normals, scan.count) == (np.float32, None, COUNT)
+    np.testing.assert_array_equal(cloud.points, np.concatenate(pieces).astype(np.float32))
     if name.startswith(WITH_NORMALS):
-        np.testing.assert_allclose(
-            read_cloud(path, normals=True).normals, NORMALS, atol=1e-5 if "text" in name else 1e-7
-        )
+        normals = read_cloud(path, normals=True).normals
+        np.testing.assert_allclose(normals, NORMALS, atol=1e-5 if "text" in name else 1e-7)
     else:
         with pytest.raises(CloudError, match="there are no normals"):
             read_cloud(path, normals=True)
@@ -202,10 +193,8 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     ("a.off", b"OFF", (".npy", ".xyz", "'.off'")),
     ("gone.npy", None, ("no such file",)),
     ("a.npy", b"garbage", ("damaged",)),
-    ("a.npy", b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f4'(\n", ("damaged",)),
     ("a.npy", np.zeros((4, 2)), ("[n, 3]", "[4, 2]")),
     ("a.npy", np.zeros((3, 40)), ("transposed",)),
-    ("a.npy", np.zeros((4, 3), complex), ("complex128",)),
     ("a.npy", np.array([[1, None, "x"]], object), ("a.npy",)),
     ("a.npy", np.zeros((0, 3)), ("a.npy",)),
     ("a.npy", np.full((2, 3), np.nan), ("none of its 2 points",)),
@@ -215,7 +204,6 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     ("a.npz", archive(points=POINTS, normals=NORMALS[:3]), ("as many normals", "[3, 3]")),
     ("a.npz", archive(vertices=POINTS, faces=np.eye(3, dtype=int)), ("is a mesh",)),
     ("a.npz", lambda path: np.savez_compressed(path, points=np.zeros((4_000_000, 3))), ("unpacks to 96,0",)),
-    ("a.npz", b"PK\x03\x04 cut", ("damaged",)),
     ("a.ply", b"garbage", ("end_header",)),
     ("a.ply", TEXT + b"property int a\nelement face 1\nproperty list uchar int b\nend_header\n", ("is a mesh",)),
     ("a.ply", HEAD + b"property float x\nproperty float y\nend_header\n" + bytes(16), ("x, y and z", "'x, y'")),
@@ -342,19 +330,6 @@ def test_a_truncated_file_and_an_invalid_number_are_errors_while_reading_in_piec
         list(open_scan(write(path, broken), features=["normals"])())
 
 
-@settings(max_examples=15, deadline=None)
-@given(
-    st.sampled_from(["unit-sphere", "standardize", "none"]),
-    st.integers(1, 40),
-    st.sampled_from([0.0, 1e-3, 1.0, 1e4]),
-    st.sampled_from([0.0, -3.0, 1e6]),
-)
-def test_normalised_in_pieces_as_in_memory(how: str, count: int, size: float, place: float) -> None:
-    cloud = torch.from_numpy(POINTS[:count] * size + place)
-    found = torch.cat([piece.clone() for piece in normalize_chunks(lambda: iter(cloud.split(7)), how, rows=16)()])
-    torch.testing.assert_close(found, normalize_points(cloud[None], how)[0], rtol=1e-8, atol=1e-8)
-
-
 def test_a_sphere_by_hand() -> None:
     """Centre (1, 0, 0), radius 3; mean 1/2 and deviation of the six numbers 4, -2, 0, 0, 1/2, 1/2."""
     sphere = normalize_chunks([np.array([[4, 0, 0]]), np.array([[-2, 0, 0]])], "unit-sphere")
@@ -362,9 +337,6 @@ def test_a_sphere_by_hand() -> None:
     numbers = np.array([[4.0, -2, 0], [0, 0.5, 0.5]])
     standard = next(normalize_chunks(numbers, "standardize")())
     np.testing.assert_allclose(standard, (numbers - 0.5) / numbers.std())
-
-
-def test_a_cloud_without_extent_or_without_points() -> None:
     for how in ("unit-sphere", "standardize"):
         assert next(normalize_chunks(np.full((9, 3), 0.1), how)()).tolist() == [[0.0] * 3] * 9
         assert list(normalize_chunks(np.zeros((0, 3)), how)()) == []
