@@ -5,7 +5,7 @@ A pipe or a device may never end, and a huge file does not fit into memory.
 
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -63,60 +63,36 @@ def has_faces(path: Path) -> bool:
     return any(line[:1] in ([b"face"], [b"tristrips"]) and line[1:2] != [b"0"] for line in announced)
 
 
-def path_fault(path: Path, most: int | None = None) -> str:
-    """The reason why a path cannot be read as a file, whatever its suffix; "" if it can.
-
-    Args:
-        path: the path.
-        most: most bytes of the file; None means any size.
-    """
-    try:
-        facts = path.stat()
-    except FileNotFoundError:
-        return "there is no such file or folder: check its spelling"
-    except OSError as error:
-        return f"cannot be read: {error.strerror or error}"
-    except ValueError as error:  # a name with a zero byte
-        return f"cannot be read: {error}"
-    if stat.S_ISDIR(facts.st_mode):
-        return "is a folder, but a file is read: give a file in it"
-    if not stat.S_ISREG(facts.st_mode):
-        return "is a pipe or a device, but a regular file is read: save its content to a file first"
-    if most is not None and facts.st_size > most:
-        return f"has {facts.st_size:,} bytes, more than the {most:,} that are read as a whole"
-    return ""
-
-
-def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Read a file as a whole.
-
-    Raises:
-        PointsetError: the path is not a regular file of at most `most` bytes, or cannot be read; the message names it.
-    """
-    if fault := path_fault(path, most):
-        raise PointsetError(f"{path}: {fault}")
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise PointsetError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except MemoryError as error:
-        raise PointsetError(f"{path}: does not fit into memory") from error
-
-
-def require_shape_file(path: Path) -> None:
-    """Require a file with the suffix of a mesh or a point cloud.
+def require_shape_file(path: Path, suffixes: Set[str] = MESH_SUFFIXES | CLOUD_SUFFIXES) -> None:
+    """Require a file with one of some suffixes: by default those of meshes and point clouds.
 
     Raises:
         PointsetError: there is no such file, it is a folder, a pipe or a device, or its suffix is another.
     """
-    if fault := path_fault(path):
+    fault = ""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            fault = "is a folder, but a file is read: give a file in it"
+        elif not stat.S_ISREG(mode):
+            fault = "is a pipe or a device, but a regular file is read: save its content to a file first"
+        elif path.suffix.lower() not in suffixes:
+            known = ", ".join(sorted(suffixes))
+            fault = f"expected a file that ends in one of {known}, not in {path.suffix or 'no suffix'!r}"
+    except FileNotFoundError:
+        fault = "there is no such file or folder: check its spelling"
+    except (OSError, ValueError) as error:  # a ValueError for a name with a zero byte
+        fault = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    if fault:
         raise PointsetError(f"{path}: {fault}")
-    if path.suffix.lower() not in MESH_SUFFIXES | CLOUD_SUFFIXES:
-        meshes, clouds = (", ".join(sorted(suffixes)) for suffixes in (MESH_SUFFIXES, CLOUD_SUFFIXES))
-        raise PointsetError(
-            f"{path}: a mesh's file ends in one of {meshes}, and a point cloud's in one of {clouds}, not in "
-            f"{path.suffix or 'no suffix'!r}"
-        )
+
+
+def read_whole(path: Path) -> bytes:
+    """The content of a regular file, unless it is huge."""
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise PointsetError(f"has {size:,} bytes, more than the {MOST_BYTES:,} that are read as a whole")
+    return path.read_bytes()
 
 
 @contextmanager

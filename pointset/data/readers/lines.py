@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pointset.data.readers.formats import read_regular
+from pointset.data.readers.formats import read_whole
 from pointset.data.readers.meshes import MeshError
 from pointset.errors import PointsetError, quoted
 
@@ -152,7 +152,7 @@ def read_header(path: Path, last: str) -> tuple[list[list[str]], int]:
 
 def lines_after(path: Path, offset: int) -> Lines:
     """The lines of text after a header."""
-    content = read_regular(path)
+    content = read_whole(path)
     header = plain_text(content[:offset])
     return Lines(header + plain_text(content[offset:]), str(path), len(header))
 

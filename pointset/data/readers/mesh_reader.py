@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pointset.data.readers.formats import MESH_SUFFIXES, naming, path_fault, read_regular
+from pointset.data.readers.formats import MESH_SUFFIXES, naming, read_whole, require_shape_file
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.data.readers.obj import parse_obj
 from pointset.data.readers.off import parse_off
@@ -36,14 +36,10 @@ def read_mesh(path: str | Path) -> Mesh:
     path = Path(path)
     suffix = path.suffix.lower()
     with naming(path, MeshError):
-        if fault := path_fault(path):
-            raise MeshError(fault)
-        if suffix not in MESH_SUFFIXES:
-            known = ", ".join(sorted(MESH_SUFFIXES))
-            raise MeshError(f"a mesh file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
+        require_shape_file(path, MESH_SUFFIXES)
         if suffix == ".ply":
             return parse_ply(path)
-        content = read_regular(path)
+        content = read_whole(path)
         if not content.strip():
             raise MeshError("expected a mesh, found an empty file")
         match suffix:

@@ -23,7 +23,7 @@ from pointset.data.readers.clouds import (
     require_finite,
     unit_normals,
 )
-from pointset.data.readers.formats import CLOUD_SUFFIXES, naming, path_fault
+from pointset.data.readers.formats import CLOUD_SUFFIXES, naming, require_shape_file
 from pointset.data.readers.pcd import pcd_columns
 from pointset.data.readers.ply import ply_columns
 from pointset.data.readers.tables import npy_columns, npz_columns, text_columns
@@ -159,11 +159,7 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
     check("piece", piece, Count)
     path, features = Path(path), tuple(features)
     with naming(path, CloudError):
-        if fault := path_fault(path):
-            raise CloudError(fault)
-        if path.suffix.lower() not in CLOUD_SUFFIXES:
-            known = ", ".join(sorted(CLOUD_SUFFIXES))
-            raise CloudError(f"a point cloud's file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
+        require_shape_file(path, CLOUD_SUFFIXES)
         columns = _columns(path, features)
         if not len(columns["x"]):
             raise CloudError("expected a point cloud, found no point")

@@ -23,7 +23,7 @@ from pointset.data.readers.clouds import (
     plain_names,
     usual_names,
 )
-from pointset.data.readers.formats import read_regular
+from pointset.data.readers.formats import read_whole
 from pointset.errors import PointsetError, quoted
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
@@ -93,7 +93,7 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
     Raises:
         PointsetError: a line is not a point, or there are more or fewer than the file says.
     """
-    content = read_regular(path)
+    content = read_whole(path)
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise PointsetError("expected plain text, found UTF-16: save it as UTF-8")
     text = content.removeprefix(b"\xef\xbb\xbf").decode("latin-1")

@@ -5,7 +5,7 @@ from pathlib import Path, PurePath
 import pytest
 
 from pointset.data.readers.clouds import CloudError
-from pointset.data.readers.formats import has_faces, is_shape_file, path_fault, require_shape_file, suffix_of
+from pointset.data.readers.formats import has_faces, is_shape_file, require_shape_file, suffix_of
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.meshes import MeshError
 from pointset.data.readers.scans import open_scan
@@ -88,7 +88,6 @@ def test_a_path_without_a_file_is_told_before_its_suffix(name: str, words: str, 
 
 
 def test_a_wrong_suffix_is_told_with_those_of_meshes_and_of_clouds(there: Path) -> None:
-    with pytest.raises(PointsetError, match=r"file\.step: .* in one of \.3mf, .*\.stl, .* in one of \.asc, .*'\.step'"):
+    with pytest.raises(PointsetError, match=r"file\.step: .* in one of \.3mf, \.asc, .*\.stl, .*'\.step'"):
         require_shape_file(there / "file.step")
-    assert path_fault(there / "file.step") == ""
     require_shape_file(there / "empty.npy")
