@@ -155,11 +155,7 @@ def float32_fault(least: np.ndarray, most: np.ndarray) -> str:
 
 
 def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The columns of a feature: "normals", "colors", "columns" (those without names), or the name of a column.
-
-    Raises:
-        PointsetError: the file lacks the feature.
-    """
+    """The columns of a feature: "normals", "colors", "columns" (those without names), or the name of a column."""
     several = tuple(numbered(feature, len(names)))
     known: dict[str, tuple[tuple[str, ...], ...]] = {"normals": (NORMALS,), "colors": COLORS}
     groups = (*known.get(feature, ()), (feature,), several[: len({*several} & {*names})])
@@ -188,11 +184,7 @@ def plain_names(width: int, features: Sequence[str]) -> list[str]:
 
 
 def usual_names(names: Sequence[str]) -> list[str]:
-    """Names of a header in the spelling that is used here, such as nx for normal_x and x for X.
-
-    Raises:
-        PointsetError: a name is repeated, or there are no x, y and z.
-    """
+    """Names of a header in the spelling that is used here, such as nx for normal_x and x for X; x, y and z must be there."""
     known = {*AXES, *NORMALS, *COLORS[0], *COLORS[1]}
     lower = [ALIASES.get(name.strip().lower(), name.strip().lower()) for name in names]
     usual = [short if short in known else name.strip() for short, name in zip(lower, names, strict=True)]

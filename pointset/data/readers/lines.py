@@ -134,11 +134,7 @@ def error_at(text: bytes, offset: int, name: str, expected: str) -> MeshError:
 
 
 def read_header(path: Path, last: str) -> tuple[list[list[str]], int]:
-    """The words of each line up to the one that begins with `last`, and the offset of what follows.
-
-    Raises:
-        PointsetError: there is no such line.
-    """
+    """The words of each line up to the one that begins with `last`, and the offset of what follows."""
     with path.open("rb") as file:
         content = file.read(MOST_BYTES)
     first = re.search(rb"\r?\n|\r", content)

@@ -92,14 +92,7 @@ def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np
     """Cut polygons into fans of triangles from their first corner, in the order of the polygons.
 
     Concave polygons for which a fan is wrong are cut by ear clipping. If that fails, as for polygons that cross
-    themselves, the fan is kept. If it would lose a corner, as for polygons that are not flat and fold in the plane of
-    their normal, the fan of the smallest area is taken from any corner: it uses all of them.
-
-    Args:
-        vertices, corners, sizes: as for `cut_polygons`.
-
-    Returns:
-        int64 [sum of (sizes - 2), 3].
+    themselves, the fan is kept. Arguments and result are as for `cut_polygons`.
     """
     if (sizes == 3).all():
         return corners.reshape(-1, 3)
@@ -110,28 +103,16 @@ def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np
     firsts = np.cumsum(sizes) - sizes
     first = firsts[polygon]
     triangles: np.ndarray = corners[np.stack([first, first + step + 1, first + step + 2], axis=1)]
-    for index in find_folded(vertices[triangles], counts).tolist():
+    for index in _find_folded(vertices[triangles], counts).tolist():
         own = corners[firsts[index] : firsts[index] + sizes[index]]
-        cut = cut_concave(vertices[own])
+        cut = _cut_concave(vertices[own])
         if cut is not None:
             triangles[starts[index] : starts[index] + counts[index]] = own[cut]
     return triangles
 
 
-def find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Find the polygons whose fan has a triangle of the opposite orientation, with respect to Newell's normal.
-
-    Such a triangle lies outside its polygon. Convex polygons have none, nor have other polygons that are completely
-    visible from their first corner.
-
-    Args:
-        fans: floats [triangles, 3, 3], corners of the triangles, concatenated over polygons; the first corner of each
-            triangle is the polygon's first.
-        counts: integers [polygons], numbers of triangles, at least 1.
-
-    Returns:
-        int64 [k], indices of the polygons found. Polygons without a normal are never found.
-    """
+def _find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The polygons whose fan [counts, 3, 3] has a triangle turned against Newell's normal, which lies outside of it."""
     starts = np.cumsum(counts) - counts
     own = np.repeat(np.arange(len(counts)), counts)
     with np.errstate(all="ignore"):  # non-finite coordinates are refused later; a polygon of size 0 divides by 0
@@ -143,16 +124,10 @@ def find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.logical_or.reduceat(folded, starts))
 
 
-def cut_concave(points: np.ndarray) -> np.ndarray | None:
-    """Triangulate a polygon in the plane of its normal.
+def _cut_concave(points: np.ndarray) -> np.ndarray | None:
+    """Triangles [n - 2, 3] of a polygon [n, 3] in the plane of its normal, or None if they would not be the polygon.
 
-    Args:
-        points: floats [n, 3], corners of the polygon, not all at one place.
-
-    Returns:
-        int64 [n - 2, 3], indices into `points`, with the orientation of the polygon. Corners on a straight edge may be
-        left out; triangles without area then complete the number. All other corners are used. None if the polygon has
-        no normal, or if it crosses itself, so that the areas differ.
+    Corners on a straight edge may be left out; triangles without area then complete the number.
     """
     with np.errstate(all="ignore"):  # a polygon whose corners are on a line has no normal
         flat = _flattened(points)
@@ -164,33 +139,10 @@ def cut_concave(points: np.ndarray) -> np.ndarray | None:
     cut[areas < 0] = cut[areas < 0, ::-1]
     if not len(cut) or len(cut) > len(points) - 2 or abs(np.abs(areas).sum() - area) > TOLERANCE * area:
         return None
-    if _loses_corner(points, cut):
-        return _smallest_fan(points)
+    length, _, height = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    if len(np.unique(cut)) < len(points) and height > TOLERANCE * length:
+        return None  # a corner above the plane is used by the fan
     return np.concatenate([cut, np.repeat(cut[-1:, :1], 3, axis=1).repeat(len(points) - 2 - len(cut), axis=0)])
-
-
-def _loses_corner(points: np.ndarray, cut: np.ndarray) -> bool:
-    """True if a corner [n, 3] without a triangle is not on the straight line between its neighbours that have one."""
-    used = np.unique(cut)
-    size = np.abs(points - points[0]).max()
-    for corner in np.setdiff1d(np.arange(len(points)), used):
-        following = np.searchsorted(used, corner)
-        before, after = points[used[following - 1]], points[used[following % len(used)]]
-        if np.linalg.norm(np.cross(after - before, points[corner] - before)) > TOLERANCE * size * (
-            np.linalg.norm(after - before) + TOLERANCE * size
-        ):
-            return True
-    return False
-
-
-def _smallest_fan(points: np.ndarray) -> np.ndarray:
-    """The fan [n - 2, 3] with the smallest area, from any corner of a polygon [n, 3]."""
-    steps = np.arange(len(points) - 2)
-    fan = np.stack([0 * steps, steps + 1, steps + 2], axis=1)
-    fans = [(fan + first) % len(points) for first in range(len(points))]
-    sides = [points[each][:, 1:] - points[each][:, :1] for each in fans]
-    areas = [np.linalg.norm(np.cross(side[:, 0], side[:, 1]), axis=1).sum() for side in sides]
-    return fans[int(np.argmin(areas))]
 
 
 def _flattened(points: np.ndarray) -> np.ndarray:

@@ -26,11 +26,7 @@ MOST_RATIO = 88
 
 
 def pcd_columns(path: Path) -> Columns:
-    """The columns of a PCD file.
-
-    Raises:
-        PointsetError: the file is not PCD, or is cut off or damaged.
-    """
+    """The columns of a PCD file; a PointsetError if it is another file, or damaged."""
     lines, offset = read_header(path, "DATA")
     header = {words[0]: words[1:] for words in lines if not words[0].startswith("#")}
     if missing := [keyword for keyword in KEYWORDS if keyword not in header]:
@@ -101,11 +97,7 @@ def _with_colors(columns: Columns) -> Columns:
 
 
 def unpack_lzf(packed: bytes, size: int) -> bytes:
-    """Unpack exactly `size` bytes of LZF (M. Lehmann, LibLZF): literal runs and back references.
-
-    Raises:
-        PointsetError: the packed bytes are damaged, or do not give this size.
-    """
+    """Unpack exactly `size` bytes of LZF (M. Lehmann, LibLZF): literal runs and back references."""
     damaged = PointsetError(f"expected {size:,} bytes in {len(packed):,} compressed ones: they are damaged")
     if size > MOST_RATIO * len(packed):
         raise damaged

@@ -45,11 +45,7 @@ Properties = dict[str, np.ndarray | Ragged]
 
 
 def ply_columns(path: Path) -> Columns:
-    """The columns of the vertices in a PLY file without faces.
-
-    Raises:
-        PointsetError: the file is not PLY, is cut off or too long, or is a mesh.
-    """
+    """The columns of the vertices in a PLY file without faces; a PointsetError if it is another file, or damaged."""
     if has_faces(path):
         raise PointsetError("is a mesh, among point clouds: keep them in two folders, or sample points on it")
     elements = read_elements(path, *_header(path))
@@ -61,11 +57,7 @@ def ply_columns(path: Path) -> Columns:
 
 
 def parse_ply(path: Path) -> Mesh:
-    """The mesh in a PLY file, with vertices and faces in the file's order; polygons are triangulated.
-
-    Raises:
-        PointsetError: the file is not PLY, is cut off or too long, or has no faces.
-    """
+    """The mesh in a PLY file, in the file's order; a PointsetError if it is another file, damaged, or has no faces."""
     elements = read_elements(path, *_header(path))
     if elements.get("tristrips"):
         raise PointsetError("has strips of triangles, which are not supported: save it with faces")
@@ -116,11 +108,7 @@ def _header(path: Path) -> tuple[str, list[Element], int]:
 
 
 def read_elements(path: Path, order: str, elements: Sequence[Element], offset: int) -> dict[str, Properties]:
-    """The properties of each element, as text if there is no byte order; none of an element without entries.
-
-    Raises:
-        PointsetError: the file does not have exactly the entries that the elements announce; zeros may follow.
-    """
+    """The properties of each element, as text without a byte order; the file must have exactly their entries."""
     read: dict[str, Properties] = {}
     if not order:
         lines, first = lines_after(path, offset), 0

@@ -23,14 +23,7 @@ _ONCE = re.compile(rb"\b(outer\s+loop|endloop|endfacet)\b", re.IGNORECASE)
 
 
 def parse_stl(content: bytes, name: str) -> Mesh:
-    """The mesh in an STL file; zeros and line ends may follow in a binary one.
-
-    Warns:
-        UserWarning: text has no last line (endsolid), so that facets may be missing.
-
-    Raises:
-        PointsetError: the file is cut off or damaged.
-    """
+    """The mesh in an STL file; a PointsetError if it is damaged, a warning if text lacks its last line."""
     count = int.from_bytes(content[_HEADER - 4 : _HEADER], "little")
     size = _HEADER + count * _RECORD.itemsize
     if content[:_HEADER].lower().split()[:1] == [b"solid"] and re.search(rb"(?i)\bfacet\s+normal\b", content[:4096]):

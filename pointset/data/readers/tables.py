@@ -46,11 +46,7 @@ _CHARACTERS = frozenset("0123456789+-.eE \t\n,;nNaAiIfFtTyY")
 
 
 def npy_columns(path: Path, features: Sequence[str]) -> Columns:
-    """The columns of an array [n, d], or of an array [n] of records with named fields, in an .npy file.
-
-    Raises:
-        PointsetError: the file is something else, is cut off or too long.
-    """
+    """The columns of an array [n, d], or of an array [n] of records with named fields, in an .npy file."""
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.memmap):
         raise PointsetError("expected one array, found an archive")
@@ -63,11 +59,7 @@ def npy_columns(path: Path, features: Sequence[str]) -> Columns:
 
 
 def npz_columns(path: Path, features: Sequence[str]) -> Columns:
-    """The columns of the points in an .npz file; features are further columns, or arrays with the features' names.
-
-    Raises:
-        PointsetError: the file is something else, is damaged, or unpacks to far more than its size.
-    """
+    """The columns of the points in an .npz file; features are further columns, or arrays with the features' names."""
     with zipfile.ZipFile(path) as archive:
         unpacked = sum(info.file_size for info in archive.infolist())
     if unpacked > max(SMALL, MOST_RATIO * path.stat().st_size):
@@ -88,11 +80,7 @@ def npz_columns(path: Path, features: Sequence[str]) -> Columns:
 
 
 def text_columns(path: Path, features: Sequence[str]) -> Columns:
-    """The columns of a file of text.
-
-    Raises:
-        PointsetError: a line is not a point, or there are more or fewer than the file says.
-    """
+    """The columns of a file of text, of which every line must be a point."""
     content = read_whole(path)
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise PointsetError("expected plain text, found UTF-16: save it as UTF-8")

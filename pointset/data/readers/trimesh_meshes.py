@@ -25,11 +25,7 @@ _TRIANGLES, _STRIP, _FAN = 4, 5, 6
 
 
 def parse_with_trimesh(content: bytes, path: Path) -> Mesh:
-    """The triangles of all parts of a file, moved to their places in its scene; vertices are not merged.
-
-    Raises:
-        PointsetError: the file is cut off, damaged, or has what would be read as another mesh.
-    """
+    """The triangles of all parts of a file, moved to their places in its scene; vertices are not merged."""
     import trimesh  # takes half a second
 
     suffix = path.suffix.lower()

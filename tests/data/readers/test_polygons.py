@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pointset.data.readers.mesh_reader import read_mesh
-from pointset.data.readers.meshes import cut_concave, cut_fans, cut_polygons
+from pointset.data.readers.meshes import cut_fans, cut_polygons
 
 ARROW = [[2, -1], [0.5, 0], [2, 1], [0, 0]]
 ARROW_AREA = 0.5
@@ -100,7 +100,3 @@ def test_rounding_leaves_a_convex_polygon_a_fan() -> None:
 def test_what_cannot_be_cut_into_ears_stays_a_fan(outline: list) -> None:
     faces = cut_fans(tilted(outline), np.arange(4), np.array([4]))
     np.testing.assert_array_equal(faces, [[0, 1, 2], [0, 2, 3]])
-
-
-def test_corners_on_a_line_have_no_ears() -> None:
-    assert cut_concave(np.array([[0.0, 0, 0], [1, 0, 0], [3, 0, 0], [2, 0, 0]])) is None
