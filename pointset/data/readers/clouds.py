@@ -184,7 +184,7 @@ def plain_names(width: int, features: Sequence[str]) -> list[str]:
 
 
 def usual_names(names: Sequence[str]) -> list[str]:
-    """Names of a header in the spelling that is used here, such as nx for normal_x and x for X; x, y and z must be there."""
+    """Names of a header, with x, y and z, in the spelling that is used here, such as nx for normal_x and x for X."""
     known = {*AXES, *NORMALS, *COLORS[0], *COLORS[1]}
     lower = [ALIASES.get(name.strip().lower(), name.strip().lower()) for name in names]
     usual = [short if short in known else name.strip() for short, name in zip(lower, names, strict=True)]
