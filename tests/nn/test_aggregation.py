@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pointset.errors import PointsetError
-from pointset.nn.pooling.aggregation import KEPT_ROWS, REFUSED, AggregationPool, aggregation_names, check_aggregation
+from pointset.nn.pooling.aggregation import KEPT_ROWS, AggregationPool, check_aggregation
 from pointset.nn.pooling.statistics import MaxPool, MeanPool, SumPool
 
 NAN = float("nan")
@@ -51,10 +51,6 @@ def sets() -> tuple[Tensor, Tensor]:
     return Z.masked_fill(~mask.unsqueeze(-1), NAN), mask
 
 
-def test_the_names_are_those_of_the_installed_torch_geometric():
-    assert set(NAMES) <= set(aggregation_names())
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -84,48 +80,6 @@ def test_our_statistics_agree_with_those_of_torch_geometric(name, own):
     torch.testing.assert_close(pool_of(name)(sets()[0][:1]), own(sets()[0][:1]))
 
 
-def test_softmax_with_an_inverse_temperature_that_weighs_three_to_one():
-    pool = AggregationPool("softmax", 2)
-    with torch.no_grad():
-        pool.aggregation.t.fill_(math.log(3) / 2)  # numbers that are 2 apart
-    torch.testing.assert_close(pool(X, MASK)[0, 0], torch.tensor([(1 + 3 * 3) / 4, (-2 * 3 - 4) / 4]))
-    weights = (X[1] * math.log(3) / 2).softmax(dim=0)
-    torch.testing.assert_close(pool(X, MASK)[1, 0], (weights * X[1]).sum(dim=0))
-
-
-def test_power_mean_of_power_two():
-    pool = AggregationPool("powermean", 1)
-    with torch.no_grad():
-        pool.aggregation.p.fill_(2.0)
-    rows = torch.tensor([[[3.0], [4.0], [-5.0]]])
-    torch.testing.assert_close(pool(rows), torch.tensor([[[math.sqrt((9 + 16 + 1e-8) / 3)]]]))
-
-
-def test_networks_around_the_pool():
-    Z, mask = sets()
-    rows = Z[1][mask[1]]
-    deep = pool_of("deepsets")
-    after = deep.aggregation.global_nn(deep.aggregation.local_nn(rows).sum(dim=0))
-    torch.testing.assert_close(deep(Z, mask)[1, 0], after)
-    gated = pool_of("attentional")
-    weights = gated.aggregation.gate_nn(rows).softmax(dim=0)
-    torch.testing.assert_close(gated(Z, mask)[1, 0], (weights * rows).sum(dim=0))
-
-
-def test_set2set_step_by_step():
-    """Vinyals et al., arXiv 1511.06391, eq. 3 to 7."""
-    Z, mask = sets()
-    rows, pool = Z[1][mask[1]], pool_of("set2set")
-    cell = torch.nn.LSTMCell(2 * DIM, DIM).double()
-    cell.load_state_dict({key.removesuffix("_l0"): value for key, value in pool.aggregation.lstm.state_dict().items()})
-    state, both = None, torch.zeros(2 * DIM, dtype=torch.float64)
-    for _ in range(3):
-        state = cell(both[None], state)
-        query = state[0][0]
-        both = torch.cat([query, (rows @ query).softmax(dim=0) @ rows])
-    torch.testing.assert_close(pool(Z, mask)[1, 0], both)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_order_padding_and_neighbours_change_nothing(name):
     (Z, mask), pool = sets(), pool_of(name)
@@ -152,16 +106,6 @@ def test_an_empty_set_pools_to_zero_and_no_gradient_is_lost_or_broken(name, trai
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_empty_sets_first_last_and_all(name):
-    Z, mask = sets()
-    pool = pool_of(name)
-    for rows in ([2, 2, 1, 2, 2], [2]):
-        pooled = pool(Z[rows], mask[rows])
-        for index, row in enumerate(rows):
-            torch.testing.assert_close(pooled[index], pool(Z, mask)[row])
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_mixed_precision_stays_exact(name):
     """1,000 rows: a count in bfloat16 would stop at 256."""
     Z = torch.randn(2, 1000, DIM, generator=torch.Generator().manual_seed(0)).bfloat16().requires_grad_()
@@ -175,19 +119,6 @@ def test_mixed_precision_stays_exact(name):
     torch.testing.assert_close(pooled, pool(Z.float()))
 
 
-def test_powers_and_temperatures_far_from_one_stay_finite():
-    Z = 300 * torch.randn(2, 50, DIM, generator=torch.Generator().manual_seed(0))
-    for name, field in (("softmax", "t"), ("powermean", "p")):
-        pool = AggregationPool(name, DIM)
-        for value in (-5.0, 0.05, 15.0):
-            with torch.no_grad():
-                getattr(pool.aggregation, field).fill_(value)
-            pooled = pool(Z)
-            pooled.sum().backward()
-            assert pooled.isfinite().all(), (name, value)
-            assert getattr(pool.aggregation, field).grad.isfinite().all(), (name, value)
-
-
 def test_widths():
     Z, mask = sets()
     widths = {name: pool_of(name)(Z, mask).shape[2] // DIM for name in NAMES}
@@ -196,11 +127,6 @@ def test_widths():
         "quantile": 3,
         "sort": KEPT_ROWS,
     }
-
-
-@pytest.mark.parametrize("spelling", ["power_mean", "PowerMean", "PowerMeanAggregation", "powermean"])
-def test_every_spelling_of_the_resolver_is_built_alike(spelling):
-    assert AggregationPool(spelling, 4).aggregation.learn
 
 
 @pytest.mark.parametrize(
@@ -221,49 +147,6 @@ def test_aggregations_that_do_not_pool_sets_are_an_error_with_the_reason(name, w
         check_aggregation(name)
     with pytest.raises(PointsetError, match=words):
         AggregationPool(name, 4)
-
-
-def test_aggregations_refused_for_order_do_depend_on_the_order():
-    from torch_geometric.nn.resolver import aggregation_resolver
-
-    Z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
-    index = torch.zeros(6, dtype=torch.long)
-    arguments = {
-        "gru": {},
-        "lcm": {},
-        "lstm": {},
-        "mlp": {"max_num_elements": 6, "num_layers": 1},
-        "patchtransformer": {"patch_size": 2, "hidden_channels": 4, "num_transformer_blocks": 1},
-    }
-    assert {name for name, reason in REFUSED.items() if "order of its rows" in reason} == set(arguments)
-    for name, more in arguments.items():
-        torch.manual_seed(0)
-        aggregation = aggregation_resolver(name, in_channels=4, out_channels=4, **more)
-        moved = aggregation(Z[[5, 2, 0, 3, 1, 4]], index)
-        assert not torch.allclose(moved, aggregation(Z, index), atol=1e-4), name
-
-
-def test_equilibrium_is_refused_because_it_sees_the_batch():
-    from torch_geometric.nn.aggr import EquilibriumAggregation
-
-    aggregation = EquilibriumAggregation(4, 4, [8])
-    Z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
-    together = aggregation(Z, torch.tensor([0, 0, 0, 1, 1, 1]), dim_size=2)
-    alone = aggregation(Z[:3], torch.tensor([0, 0, 0]), dim_size=1)
-    assert not torch.allclose(together[:1], alone, atol=1e-4)
-
-
-def test_a_future_aggregation_that_needs_arguments_gives_a_clear_error(monkeypatch):
-    from torch_geometric.nn import aggr
-
-    class NeedyAggregation(aggr.Aggregation):
-        def __init__(self, width: int) -> None:
-            super().__init__()
-
-    monkeypatch.setattr(aggr, "NeedyAggregation", NeedyAggregation, raising=False)
-    assert "needy" in aggregation_names()
-    with pytest.raises(PointsetError, match=r"aggr\.needy needs arguments that a name cannot contain .*width"):
-        AggregationPool("needy", 4)
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from pointset.configuration import AttentionOptions
 from pointset.nn.attention import FEW_KEYS, Multihead, explicit, fused
 from pointset.nn.fast.absorbed import absorbed, absorbed_in_tiles
 from pointset.nn.fast.packing import Packed
-from pointset.nn.weights import Weights
 
 # Every size differs, so that a swapped axis fails.
 B, N, M, DIM_QUERY, DIM_KEY, DIM, HEADS = 2, 3, 7, 5, 11, 12, 4
@@ -152,14 +151,6 @@ def test_agrees_with_torch(scale):
         assert (found - expected).abs().max() > 1e-3
 
 
-def test_weights_of_padding_are_exactly_zero_and_rows_sum_to_one():
-    logits = torch.randn(B, HEADS, N, M) * 50
-    mask = inputs()[2]
-    weights = Weights(AttentionOptions(heads=HEADS))(logits, mask)
-    assert (weights.masked_select(~mask[:, None, None, :]) == 0).all()
-    torch.testing.assert_close(weights.sum(-1), torch.ones(B, HEADS, N))
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_attention_to_an_empty_set_is_zero_with_finite_gradients(way, monkeypatch):
     monkeypatch.setattr(Multihead, "faster_way", lambda *_: WAYS[way])
@@ -173,13 +164,3 @@ def test_attention_to_an_empty_set_is_zero_with_finite_gradients(way, monkeypatc
     assert (result[0] != 0).any()
     assert Y.grad.isfinite().all()
     assert (Y.grad[1] == 0).all()
-
-
-def test_gradcheck():
-    torch.manual_seed(0)
-    attention = Multihead(2, 3, 4, AttentionOptions(heads=2, form="paper")).double()
-    X = torch.randn(1, 2, 2, dtype=torch.float64, requires_grad=True)
-    Y = torch.randn(2, 3, 3, dtype=torch.float64, requires_grad=True)
-    mask = torch.tensor([[True, True, False], [True, True, True]])
-    for way in WAYS:
-        torch.autograd.gradcheck(lambda X, Y, way=way: computed(attention, way, X, Y, mask), (X, Y))

@@ -8,10 +8,9 @@ from torch import Tensor, nn
 
 from pointset.configuration import AttentionOptions
 from pointset.evaluation.symmetry import check_symmetry
-from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows, rff
+from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows
 from pointset.nn.fast.packing import Packed
 from pointset.nn.pooling.pma import AttentionPool
-from pointset.zoo.options import ModelOptions
 
 B, N, M, DIM, HEADS = 2, 5, 7, 12, 3
 
@@ -116,26 +115,11 @@ def test_norms_over_sets_see_neither_padded_queries_nor_padded_keys(form, prenor
     torch.testing.assert_close(mab(x, y, mask, query_mask)[:, : N - 1], expected)
 
 
-def test_default_widths_and_numbers_of_rows():
-    assert [layer.out_features for layer in rff(3, 8)[::2]] == [8, 8]
-    assert [layer.out_features for layer in rff(3, 8, hidden=5)[::2]] == [5, 8]
-    assert ISAB(3, 8).inducing_points.shape == (1, 16, 8)
-    assert PMA(8).seeds.shape == (1, 1, 8)
-    assert PMA(8, seed_source="max").seeds is None
-
-
 @pytest.mark.parametrize("source", ["pooled", "max", "statistics"])
 def test_seeds_of_statistics_ignore_padding(source):
     pma = PMA(DIM, 4, AttentionOptions(heads=HEADS), source).double()
     Z, mask = rows(1, N, DIM), torch.arange(N)[None] < N - 2
     torch.testing.assert_close(pma(Z, mask), pma(Z[:, : N - 2]))
-
-
-def test_pma_with_pooled_seeds_takes_them_from_the_mean():
-    pma = PMA(DIM, 2, AttentionOptions(heads=HEADS), "pooled").double()
-    X = rows(1, N, DIM)
-    S = linear(pma.pooled_seeds.maps, X[0].mean(0)).reshape(2, DIM)
-    torch.testing.assert_close(pma(X)[0], reference_mab(pma.mab, S, X[0], SCALES["model"]))
 
 
 def test_seeds_take_the_set_s_statistics_in_turn():
@@ -146,13 +130,6 @@ def test_seeds_take_the_set_s_statistics_in_turn():
     pooled = [mean, X[0].amax(0), X[0].amin(0), deviation, mean]
     maps, bias = pma.pooled_seeds.maps.weight.reshape(5, DIM, DIM), pma.pooled_seeds.maps.bias.reshape(5, DIM)
     S = torch.stack([maps[seed] @ pooled[seed] + bias[seed] for seed in range(5)])
-    torch.testing.assert_close(pma(X)[0], reference_mab(pma.mab, S, X[0], SCALES["model"]))
-
-
-def test_seeds_of_the_maximum_are_maps_of_the_maximum():
-    pma = PMA(DIM, 2, AttentionOptions(heads=HEADS), "max").double()
-    X = rows(1, N, DIM)
-    S = linear(pma.pooled_seeds.maps, X[0].amax(0)).reshape(2, DIM)
     torch.testing.assert_close(pma(X)[0], reference_mab(pma.mab, S, X[0], SCALES["model"]))
 
 
@@ -268,7 +245,3 @@ def test_normal_rows_start_further_apart_than_the_released_ones():
     spread = {name: torch.pdist(initial_rows(16, 256, name)[0]).mean() for name in ("normal", "xavier")}
     assert spread["normal"] > 20 * spread["xavier"]
     assert initial_rows(16, 256, "xavier").abs().max() <= math.sqrt(6 / (17 * 256))
-
-
-def test_the_default_initial_rows_are_those_of_the_options():
-    assert ModelOptions().initial == "normal"

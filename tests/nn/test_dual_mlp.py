@@ -132,37 +132,6 @@ def test_the_published_network_has_its_number_of_parameters_and_operations():
     assert multiply_adds(model, 100) == 2_032_384
 
 
-def test_without_an_encoder_other_poolings_get_rows_of_width_dim():
-    raw, embedded = (pointset.create_model(name, dim=16, inputs=5) for name in ("none-dumlp2", "none-max"))
-    assert not list(raw.encoder.parameters())
-    assert raw.pool.logits.weight.shape == (4, 5)
-    assert embedded.encode(torch.zeros(1, 7, 5)).shape == (1, 7, 16)
-
-
-@pytest.mark.parametrize("name", ["none-dumlp2", "dumlp2-max"])
-def test_a_model_of_several_poolings_embeds_its_points_once(name):
-    """If one of two joined poolings needs rows of width dim, both get rows of this width."""
-    model = pointset.create_model(f"{name}+max", dim=16)
-    assert model.encode(torch.zeros(1, 7, 3)).shape == (1, 7, 16)
-
-
-@pytest.mark.parametrize("name", ["none-dumlp1", "dumlp1-dumlp1"])
-def test_a_model_of_width_one_works(name):
-    model = pointset.create_model(name, classes=2, dim=1, heads=1, layers=1)
-    assert model(torch.randn(3, 4, 3)).isfinite().all()
-
-
-def test_mixed_precision_sums_in_float32():
-    model = pointset.create_model("none-dumlp8", classes=4, dim=16).eval()
-    points = torch.randn(2, 300, 3, generator=torch.Generator().manual_seed(0))
-    exact = model.pool(points)
-    with torch.autocast("cpu", torch.bfloat16):
-        rounded = model.pool(points)
-    assert rounded.dtype == torch.float32
-    assert not torch.equal(rounded, exact)
-    torch.testing.assert_close(rounded, exact, rtol=0.05, atol=0.05)
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("name", ["dumlp16-max", "rff-dumlp32", "rff-aggr.softmax"])
 def test_a_model_converted_to_another_type_returns_logits_of_that_type(name, dtype):
@@ -195,27 +164,3 @@ def test_maps_are_one_head_of_k_rows():
 
 def pooled(model: nn.Module, cloud: Tensor) -> Tensor:
     return model.pool(model.encode(cloud[None]))[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("none-dumlp4", r"pool\.logits\.norm\.0 is of type SetNorm"),
-        ("dumlp4-max", r"encoder\.0\.norm\.0 is of type SetNorm"),
-    ],
-)
-def test_a_norm_of_whole_sets_does_not_stream(name, words):
-    model = pointset.create_model(name, dim=16, norm="set")
-    with pytest.raises(PointsetError, match=words):
-        model.stream([torch.zeros(4, 3)])
-
-
-def test_streamed_maps_are_those_of_the_whole_cloud():
-    from pointset.streaming.maps import stream_attention
-
-    model = moved(pointset.create_model("dumlp3-dumlp5", dim=16), train=False)
-    cloud = torch.randn(50, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    whole, streamed = pointset.attention_maps(model, cloud), stream_attention(model, list(cloud.split(7)), top=4)
-    assert [(one.layer, one.kind) for one in streamed] == [(one.layer, one.kind) for one in whole]
-    for one, other in zip(streamed, whole, strict=True):
-        torch.testing.assert_close(one.weights, other.top(4)[1])

@@ -71,7 +71,3 @@ def test_a_join_can_do_what_all_of_its_poolings_can(name, head, packed, maps, st
 @pytest.mark.parametrize("name", ["max+", "+max", "max++mean", "max+men", "+", "max+rff"])
 def test_a_join_with_an_unknown_name_is_not_a_pooling(name):
     assert registry.find("pooling", name) is None
-
-
-def test_an_encoder_is_not_joined():
-    assert registry.find("encoder", "rff+sab") is None

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from pointset.nn.encoders.rff import rowwise_layers
 from pointset.nn.layers import ConnectedLayers, Masked, split_layers
 from pointset.nn.norms import LayerNorm
 
@@ -14,16 +13,6 @@ def test_a_layer_begins_at_each_module_with_weights_other_than_a_norm():
     act, scale = Masked(nn.ReLU()), Masked(nn.Hardtanh())
     layers = split_layers([scale, first, norm, act, second, act, norm, third])
     assert layers == [[scale, first, norm, act], [second, act, norm], [third]]
-
-
-@pytest.mark.parametrize("modules", [[], [Masked(nn.ReLU())], [Masked(nn.Linear(2, 2))]], ids=len)
-def test_modules_with_at_most_one_weighted_module_are_one_layer(modules):
-    assert split_layers(modules) == [modules]
-
-
-def test_a_norm_is_a_part_of_the_layer_before_it():
-    layers = split_layers(rowwise_layers(3, 8, None, "batch"))
-    assert [len(layer) for layer in layers] == [2, 2, 2, 1]
 
 
 @pytest.mark.parametrize("every", [False, True])

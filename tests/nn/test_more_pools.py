@@ -91,22 +91,6 @@ def test_cov_is_the_square_root_of_the_covariance():
         assert pooled(pool, X) == pytest.approx(expected, abs=1e-9)
 
 
-def test_cov_takes_five_steps_after_dividing_by_the_trace():
-    pool = moved(CovariancePool(3, DIM))
-    for X in sets(12, 40):
-        R = (X @ pool.reduce.weight.T + pool.reduce.bias).clamp(min=0).detach()
-        C = sum((torch.outer(row, row) for row in R - R.mean(dim=0)), torch.zeros(3, 3)) / len(R)
-        Y, Z, eye = C / C.trace(), torch.eye(3).double(), torch.eye(3).double()
-        for _ in range(5):
-            Y, Z = 0.5 * Y @ (3 * eye - Z @ Y), 0.5 * (3 * eye - Z @ Y) @ Z
-        root = Y * C.trace().sqrt()
-        assert pooled(pool, X) == pytest.approx([float(root[i, j]) for i in range(3) for j in range(i, 3)])
-
-
-def test_cov_of_one_point_is_zero():
-    assert pooled(moved(CovariancePool(3, DIM)), sets(1)[0]) == [0.0] * 6
-
-
 def test_repset_sums_the_best_matches():
     pool = moved(ApproxRepSetPool(3, DIM))
     for X in sets():

@@ -101,22 +101,6 @@ def test_padding_is_not_seen_and_packed_sets_are_alike(name, block):
         torch.testing.assert_close(other, third)
 
 
-def test_softmax_by_hand_is_softmax():
-    logits, mask = rows(B, HEADS, 4, 6), torch.rand(B, 6) < 0.6
-    mask[0] = False
-    named = Weights(AttentionOptions(heads=HEADS))(logits, mask)
-    own = Weights(AttentionOptions(heads=HEADS, weights=lambda z: torch.softmax(z, dim=-1)))(logits, mask)
-    torch.testing.assert_close(own, named)
-    assert not own[0].any()
-
-
-def test_heads_may_differ():
-    logits = rows(B, HEADS, 4, 6)
-    found = Weights(AttentionOptions(heads=HEADS, weights=("sparsemax", torch.sigmoid)))(logits)
-    torch.testing.assert_close(found[:, 1], logits[:, 1].sigmoid())
-    torch.testing.assert_close(found[:, 0].sum(dim=-1), torch.ones(B, 4, dtype=torch.float64))
-
-
 def test_every_block_has_its_own_copy_of_a_module():
     shared = Sharpened()
     isab = ISAB(DIM, DIM, 3, AttentionOptions(heads=HEADS, weights=shared)).double()

@@ -12,7 +12,7 @@ from pointset import create_model
 from pointset.data.ragged import pad_sets
 from pointset.nn.fast import packing
 from pointset.nn.fast.packing import Packed, lengths_of, sort_sets
-from pointset.nn.masks import STATISTICS, masked_max, masked_mean, masked_sum
+from pointset.nn.masks import STATISTICS
 from pointset.zoo.classifiers import checked_packed
 
 LENGTHS = (5, 0, 7, 23, 7, 1, 0)
@@ -114,15 +114,6 @@ def test_the_plain_operations_give_what_padding_gives(form):
     check_same("isab3-pma", form=form, plain=True)
 
 
-def test_dropout_after_the_pooling_draws_what_it_draws_with_padding():
-    found = []
-    for way in (packed, padded):
-        torch.manual_seed(3)
-        model = model_of("isab3-max", dropout=0.5)
-        found.append(learned(model, way(model))["logits"])
-    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
-
-
 @pytest.mark.parametrize("name", ["isab3-pma", "rffp-mean", "isab3-aggr.softmax", "dumlp3-dumlp5"])
 def test_mixed_precision_stays_near(name):
     model, sets = model_of(name).float().eval(), [one.float() for one in clouds()]
@@ -149,16 +140,6 @@ def test_any_sizes_give_what_each_set_gives_alone(small, lengths):
     torch.testing.assert_close(found, torch.cat([found[:0], *alone]), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ATTENDING + OTHERS)
-def test_each_set_gives_what_it_gives_alone(name):
-    model, lengths = model_of(name).eval(), (6, 6, 0, 2, 6)
-    sets = clouds(lengths)
-    with torch.no_grad():
-        found = model.packed(torch.cat(sets), numbering(lengths))
-        torch.testing.assert_close(found, torch.cat([model(one[None]) for one in sets]), rtol=1e-10, atol=1e-10)
-
-
 @pytest.mark.parametrize("name", ["isab3-pma", "sab-max", "rffp-mean", "rff-aggr.median", "pointnet", "dgcnn"])
 @pytest.mark.parametrize("train", [False, True])
 def test_no_set_and_no_point(name, train):
@@ -167,16 +148,6 @@ def test_no_set_and_no_point(name, train):
     torch.testing.assert_close(
         model.packed(nothing, torch.zeros(0, dtype=torch.int64), 2), model(torch.zeros(2, 0, 3).double())
     )
-
-
-def test_what_torch_geometric_calls_a_batch(small):
-    from torch_geometric.data import Batch, Data
-
-    sets = clouds((4, 2, 9))
-    data = Batch.from_data_list([Data(pos=one) for one in sets])
-    expected = torch.cat([small(one[None]) for one in sets])
-    torch.testing.assert_close(small.packed(data.pos, data.batch, data.num_graphs), expected)
-    torch.testing.assert_close(small.packed(data.pos, data.batch.int()), expected)
 
 
 POINTS, BATCH = torch.zeros(4, 3).double(), torch.tensor([0, 0, 1, 1])
@@ -298,13 +269,6 @@ def test_set_indices_and_lengths_are_equivalent(lengths, extra):
     sets = lengths_of(batch, batch, len(lengths) + extra)
     assert sets.lengths == lengths + (0,) * extra
     assert torch.equal(sets.index(batch.device), batch)
-
-
-def test_statistics_of_packed_rows_by_hand():
-    X, sets = torch.tensor([[1.0, -5.0], [4.0, -2.0], [-3.0, 7.0]]), Packed((2, 0, 1))
-    assert masked_max(X, sets).tolist() == [[[4.0, -2.0]], [[0.0, 0.0]], [[-3.0, 7.0]]]
-    assert masked_sum(X, sets).tolist() == [[[5.0, -7.0]], [[0.0, 0.0]], [[-3.0, 7.0]]]
-    assert masked_mean(X, sets).tolist() == [[[2.5, -3.5]], [[0.0, 0.0]], [[-3.0, 7.0]]]
 
 
 @pytest.mark.parametrize("name", STATISTICS)

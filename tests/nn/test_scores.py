@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pointset.configuration import AttentionOptions
 from pointset.nn import scores
-from pointset.nn.scores import AdditiveScore, BilinearScore, DotScore, make_score
+from pointset.nn.scores import BilinearScore, DotScore, make_score
 
 B, HEADS, N, M, WIDTH = 2, 3, 5, 7, 4
 
@@ -88,21 +88,6 @@ def test_additive_logits_in_pieces_equal_those_computed_at_once(layers, monkeypa
     found = torch.autograd.grad(pieces.square().sum(), asked)
     torch.testing.assert_close(pieces, whole)
     torch.testing.assert_close(found, expected)
-
-
-def test_a_hidden_layer_is_never_held_whole(monkeypatch):
-    """Each piece of the hidden layer has at most `LARGEST` numbers."""
-    sizes = []
-    original = AdditiveScore.logits
-
-    def watched(self, first, second):
-        sizes.append(torch.broadcast_shapes(first.shape, second.shape).numel())
-        return original(self, first, second)
-
-    monkeypatch.setattr(AdditiveScore, "logits", watched)
-    monkeypatch.setattr(scores, "LARGEST", 3 * B * HEADS * M * WIDTH)
-    made("additive")(rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH))
-    assert sizes == [3 * B * HEADS * M * WIDTH, 2 * B * HEADS * M * WIDTH]
 
 
 def test_a_trained_temperature_stays_positive_and_starts_at_the_given_value():

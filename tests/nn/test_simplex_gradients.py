@@ -8,7 +8,7 @@ from simplex_cases import case, weights_of
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
-from pointset.nn.simplex import BOUNDED, WEIGHTS, constrained_sparsemax, sparsemax
+from pointset.nn.simplex import BOUNDED, WEIGHTS, constrained_sparsemax
 
 NAMES = sorted(WEIGHTS)
 OURS = sorted(set(WEIGHTS) - {"softmax"})
@@ -47,12 +47,6 @@ def test_jacobians_of_long_rows(name):
     z, u, mask = smooth_case(3, 70)
     inputs = (z.requires_grad_(), u.requires_grad_(name in BOUNDED))
     assert gradcheck(lambda z, u: weigh(name, z, u, mask), inputs, fast_mode=True)
-
-
-def test_the_jacobian_of_sparsemax_by_hand():
-    """For a support of two keys: 1 - 1/2 on the diagonal and -1/2 off the diagonal."""
-    jacobian = torch.autograd.functional.jacobian(sparsemax, torch.tensor([1, 0.5, -1]))
-    assert torch.equal(jacobian, torch.tensor([[0.5, -0.5, 0], [-0.5, 0.5, 0], [0, 0, 0]]))
 
 
 def test_gradients_of_held_weights_by_hand():
@@ -142,27 +136,6 @@ def test_grad_jvp_vjp_and_vmap_of_torch_func_agree(name, keys):
     torch.testing.assert_close(forward, backward)  # the Jacobian with respect to the scores is symmetric
     each = torch.func.vmap(lambda z, u, mask: weigh(name, z, u, mask), in_dims=(0, 0, None))(z, u, mask[0])
     torch.testing.assert_close(each, weigh(name, z, u, mask))
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_second_derivatives_of_torch_func(name):
-    z, u, mask = (part[0, 0, 0] for part in smooth_case(6, 6))
-
-    def loss(z: Tensor) -> Tensor:
-        return weigh(name, z, u, mask).pow(3).sum()
-
-    torch.testing.assert_close(torch.func.hessian(loss)(z), torch.autograd.functional.hessian(loss, z))
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_half_precision_gets_gradients_in_half_precision(name):
-    z, u, mask = case(7, 9, dtype=torch.bfloat16, room=3)
-    whole = z.float().requires_grad_()
-    half = z.clone().requires_grad_()
-    for leaf in (half, whole):
-        (weigh(name, leaf, u.to(leaf.dtype), mask) * torch.linspace(-1, 1, 9).to(leaf.dtype)).sum().backward()
-    assert half.grad.dtype == torch.bfloat16
-    torch.testing.assert_close(half.grad.float(), whole.grad, atol=1e-2, rtol=1e-2)
 
 
 @pytest.mark.slow

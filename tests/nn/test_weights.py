@@ -6,7 +6,6 @@ from torch import Tensor
 
 import pointset
 from pointset.configuration import AttentionOptions
-from pointset.errors import PointsetError
 from pointset.nn import PMA, Multihead, Weights
 from pointset.nn.attention import explicit
 from pointset.nn.simplex import BOUNDED, WEIGHTS, constrained_sparsemax
@@ -60,35 +59,6 @@ def test_every_head_has_its_own_function():
     assert (found[:, 1] == 0).any()
 
 
-def test_seeds_of_each_head_share_a_bound_if_heads_have_different_functions(mask):
-    names = ("csoftmax", "csparsemax")
-    logits = logits_of(B, 2, N, M)
-    found = made(names, 2, bound=1.5, coverage="seeds")(logits, mask)
-    for head, name in enumerate(names):
-        alone = made(name, 1, bound=1.5, coverage="seeds")(logits[:, head : head + 1], mask)
-        torch.testing.assert_close(found[:, head : head + 1], alone)
-
-
-def test_heads_that_share_a_bound_may_have_different_functions():
-    """u_1 = bound h / m for the first head; the rest of it for the second head."""
-    logits = logits_of(1, 2, 1, M)
-    found = made(("csoftmax", "csparsemax"), 2, bound=1.2, coverage="heads")(logits)[0, :, 0]
-    left = torch.full((M,), 1.2 * 2 / M, dtype=torch.float64)
-    torch.testing.assert_close(found[0], WEIGHTS["csoftmax"](logits[0, 0, 0], left))
-    torch.testing.assert_close(found[1], WEIGHTS["csparsemax"](logits[0, 1, 0], left - found[0]))
-
-
-def test_a_set_of_one_row_gets_all_the_weight():
-    for row_mask in (None, torch.ones(1, 1, dtype=torch.bool)):
-        assert torch.equal(made("csparsemax", 1, bound=1.0)(torch.zeros(1, 1, 2, 1), row_mask), torch.ones(1, 1, 2, 1))
-
-
-def test_the_repr_has_the_names_and_the_bound():
-    assert repr(made("softmax")).startswith("Weights(\n  softmax\n")
-    shown = repr(made(("softmax", "csoftmax"), 2, bound=2.5, coverage="none"))
-    assert "csoftmax, softmax, bound=2.5, coverage=none" in shown
-
-
 @pytest.mark.parametrize("name", ["csoftmax", "csparsemax"])
 def test_the_bound_is_a_multiple_of_uniform_attention(name, mask):
     found = made(name, bound=1.25)(logits_of(B, HEADS, N, M), mask)
@@ -118,11 +88,6 @@ def test_coverage_is_what_the_docstring_says():
         left = (left - expected).clamp(min=0)
 
 
-def test_a_bound_of_one_makes_all_seeds_together_uniform():
-    found = made("csparsemax", bound=1.0, coverage="seeds")(logits_of(B, HEADS, N, M))
-    torch.testing.assert_close(found.sum(dim=2), torch.full((B, HEADS, M), N / M, dtype=torch.float64))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BOUNDED))
 @pytest.mark.parametrize("coverage", ["seeds", "heads"])
@@ -139,24 +104,6 @@ def test_half_precision_leaves_the_last_seed_a_complete_row(name, coverage, dtyp
     assert found.dtype == dtype
     assert torch.equal(found, weights(logits.float()).to(dtype))
     torch.testing.assert_close(weights(padded, mask)[..., :keys], found)
-
-
-@pytest.mark.parametrize("name", sorted(BOUNDED))
-@pytest.mark.parametrize("sharers", [4, 16])
-def test_half_precision_exceeds_the_fertility_by_no_more_than_its_rounding(name, sharers):
-    """Each weight is rounded once, by half a unit in the last place at most."""
-    keys, bound = 335, 1.25
-    logits = 4 * torch.randn(2, 3, sharers, keys, generator=torch.Generator().manual_seed(0))
-    found = made(name, 3, bound=bound, coverage="seeds")(logits.bfloat16()).double().sum(dim=2)
-    fertility = bound * sharers / keys
-    assert fertility * 0.999 < found.max() <= fertility * (1 + torch.finfo(torch.bfloat16).eps / 2 + 1e-5)
-
-
-def test_the_number_of_keys_is_exact_in_half_precision():
-    """257 keys are 256 in bfloat16: the bound is a multiple of 1 / 257."""
-    logits = torch.randn(1, 1, 5, 257, generator=torch.Generator().manual_seed(0)).bfloat16()
-    assert made("csparsemax", 1, bound=1.0)._keys(logits, None).item() == 257
-    assert made("csparsemax", 1, bound=1.0)._keys(logits, torch.ones(1, 1, 1, 257, dtype=torch.bool)).item() == 257
 
 
 def test_seeds_with_coverage_look_at_different_points():
@@ -213,16 +160,3 @@ def test_every_order_of_products_gives_the_same_attention(weights, score, output
         torch.testing.assert_close(
             zero if one is None else one, zero if other is None else other, msg=lambda text, m=message: f"{m}: {text}"
         )
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"weights": ("softmax", "sparsemax")}, "heads=4.*softmax.*sparsemax"),
-        ({"coverage": "seeds"}, "coverage='seeds'.*weights=softmax.*csparsemax or csoftmax"),
-        ({"weights": "csoftmax", "bound": 0.9}, "bound must be .*at least 1, got 0.9"),
-    ],
-)
-def test_wrong_options_are_named(options, words):
-    with pytest.raises(PointsetError, match=words):
-        AttentionOptions(heads=4, **options)

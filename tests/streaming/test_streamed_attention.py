@@ -9,9 +9,16 @@ import pointset
 from pointset.errors import PointsetError
 from pointset.nn import LayerNorm
 
-MAPPED = [("isab5-pma3", {}), ("isab5-max", {"form": "paper"}), ("rff-pma", {"seeds": "pooled"}), ("rffp-pma3", {})]
+MAPPED = [
+    ("dumlp3-dumlp5", {}),
+    ("isab5-pma3", {}),
+    ("isab5-max", {"form": "paper"}),
+    ("rff-pma", {"seeds": "pooled"}),
+    ("rffp-pma3", {}),
+]
 MAPPED += [
     ("rff-pma+max+pma3", {}),
+    ("dumlp3-dumlp5", {}),
     ("rff-max+pma", {"seeds": "pooled"}),
     ("isab5-pma", {"form": "paper", "prenorm": True, "layers": 3}),
 ]

@@ -6,12 +6,10 @@ from torch import Tensor, nn
 
 import pointset
 from pointset.data.ragged import pad_sets
-from pointset.errors import PointsetError
 from pointset.nn import LayerNorm, registry
 from pointset.nn.fast import packing
 from pointset.nn.layers import ConnectedLayers, Masked
 from pointset.nn.norms import BatchNorm, NoNorm
-from pointset.streaming import StreamingError
 
 pointset.list_models()  # also enters the parts that POINTSET_PARTS names
 ENCODERS = [part.listed for part in registry.parts("encoder") if part.layered]
@@ -58,12 +56,6 @@ def test_padding_has_no_influence_and_packed_sets_give_what_padding_gives(encode
             torch.testing.assert_close(other[name], value, msg=lambda text, name=name: f"{name}: {text}")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_connected_encoders_are_functions_of_sets(encoder):
-    assert pointset.check_symmetry(model_of(f"{encoder}-max", **EVERY, **ALL)).worst < 1e-10
-
-
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_an_encoder_has_the_same_weights_with_and_without_connections(encoder):
     usual, connected = (list(model_of(f"{encoder}-max", **one).encoder.state_dict().values()) for one in ({}, EVERY))
@@ -91,12 +83,6 @@ def test_connected_encoders_are_one_layer_after_the_other(encoder):
     torch.testing.assert_close(model.encode(X), expected)
 
 
-def test_connected_encoders_need_the_whole_cloud():
-    for options in CONNECTED:
-        with pytest.raises(StreamingError, match=r"encoder.0 is of type ConnectedLayers"):
-            model_of("isab3-pma2", **options).stream(torch.zeros(4, 3))
-
-
 @pytest.mark.parametrize(
     ("name", "options", "kind"),
     [
@@ -117,12 +103,6 @@ def test_an_encoder_without_layers_has_nothing_to_connect():
     assert str(model_of("none-max", **EVERY, **ALL)) == str(model_of("none-max"))
 
 
-def test_rows_are_dropped_after_each_connected_layer():
-    model = model_of("rff-max", **EVERY, **ALL, norm="layer", row_dropout=0.3)
-    (connected,) = model.encoder
-    assert [str(layer[-1].rowwise[0]) for layer in connected.layers] == ["Dropout(rate=0.3)"] * 4
-
-
 def test_encoders_of_ones_own_are_connected_too(as_it_was):
     @pointset.register_encoder("mine")
     def mine(inputs: int, dim: int) -> list[nn.Module]:
@@ -132,14 +112,3 @@ def test_encoders_of_ones_own_are_connected_too(as_it_was):
     assert [one.weight.shape for one in connected.coordinates] == [(7, 3)]
     assert connected.join[0].rowwise[0].in_features == 7 + 16
     assert {"coordinates", "outputs"} <= pointset.zoo.names.used_options("mine-max")
-
-
-def test_an_encoder_of_one_layer_has_nothing_to_connect():
-    model = model_of("rff-max", **EVERY, **ALL, layers=1)
-    assert str(model) == str(model_of("rff-max", layers=1))
-
-
-@pytest.mark.parametrize(("option", "known"), [("coordinates", ("first", "every")), ("outputs", ("last", "all"))])
-def test_unknown_connections_are_refused(option, known):
-    with pytest.raises(PointsetError, match=f"{option} must be one of {known[0]!r}, {known[1]!r}, got 'none'"):
-        model_of("rff-max", **{option: "none"})

@@ -43,13 +43,6 @@ def test_models_stay_invariant(weights):
     torch.testing.assert_close(model.packed(points, batch), expected)
 
 
-def test_the_pooling_may_have_its_own():
-    pointset.register_weights("squared")(squared)
-    model = pointset.create_model("isab3-pma", pool_weights="squared", **SMALL)
-    assert model.encoder[0].reads.multihead.weights.are_softmax
-    assert model.pool.pma.mab.multihead.weights.functions == {"squared": squared}
-
-
 def test_a_run_is_saved_by_name_and_loaded_where_the_name_is_known(tmp_path, clouds_folder):
     pointset.register_weights("squared")(squared)
     sets = pointset.load_dataset(clouds_folder, split="train", points=16)
@@ -174,8 +167,3 @@ def test_what_is_not_a_weights_function_is_refused(name, make, options, words):
     pointset.register_weights("taken")(squared)
     with pytest.raises(PointsetError, match=words):
         pointset.register_weights(name, **options)(make)
-
-
-def test_an_unknown_name_is_answered_with_what_is_allowed():
-    with pytest.raises(PointsetError, match=r"weights must be .*'softmax'.*register_weights.*got .*'sigmold'"):
-        pointset.create_model("isab3-pma", weights="sigmold")

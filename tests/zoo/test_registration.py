@@ -17,7 +17,7 @@ from pointset.nn import StatisticPool, registry
 from pointset.nn.layers import Masked
 from pointset.streaming import StreamingError
 from pointset.training.recipe import Recipe
-from pointset.zoo.custom_parts import arrive, carried, source_digests
+from pointset.zoo.custom_parts import carried, source_digests
 from pointset.zoo.names import missing_parts
 
 EXAMPLE = "import pointset, torch\n" + DocTestParser().get_examples(pointset.register_pooling.__doc__)[0].source
@@ -233,24 +233,6 @@ def test_wrong_registrations_are_errors_at_once(name, make, words):
         pointset.register_pooling(name)(make)
 
 
-def test_a_wrong_shape_names_the_part():
-    @pointset.register_pooling("flat")
-    class Flat(nn.Module):
-        def forward(self, X, mask=None):
-            return X.sum()
-
-    @pointset.register_encoder("narrow")
-    def narrow(inputs: int) -> list[nn.Module]:
-        return [Masked(nn.Linear(inputs, 5))]
-
-    with pytest.raises(PointsetError, match=r"pooling 'flat' must give .* got \[\]"):
-        pointset.create_model("rff-flat", dim=8)
-    with pytest.raises(PointsetError, match=r"pooling 'flat' must give .* got \[\]"):
-        pointset.create_model("rff-max+flat", dim=8)
-    with pytest.raises(PointsetError, match=r"encoder 'narrow' must give .* got \[2, 3, 5\]"):
-        pointset.create_model("narrow-max", dim=8)
-
-
 class Changing(nn.Module):
     def forward(self, X, mask=None):
         X -= X.mean(dim=1, keepdim=True)
@@ -334,20 +316,3 @@ def test_a_file_that_cannot_be_imported_is_named(text, words, tmp_path, monkeypa
     monkeypatch.setenv("POINTSET_PARTS", str(file))
     with pytest.raises(PointsetError, match=f"broken.py, which .*{words}"):
         pointset.list_models()
-
-
-def test_files_of_one_name_in_two_folders_are_both_imported(tmp_path, monkeypatch):
-    files = [tmp_path / folder / "namesake.py" for folder in ("first", "second")]
-    for file in files:
-        file.parent.mkdir()
-        file.write_text(f"import os\nos.environ['POINTSET_TEST_SEEN'] += '{file.parent.name} '")
-    monkeypatch.setenv("POINTSET_PARTS", os.pathsep.join(map(str, files)))
-    monkeypatch.setenv("POINTSET_TEST_SEEN", "")
-    for _ in range(2):
-        pointset.list_models()
-    assert os.environ["POINTSET_TEST_SEEN"] == "first second "
-
-
-def test_a_part_that_cannot_be_rebuilt_is_an_error_in_one_sentence():
-    with pytest.raises(PointsetError, match="rff-middle has a part that cannot be rebuilt"):
-        arrive("rff-middle", [b"nonsense"])
