@@ -39,17 +39,14 @@ def as_places(name: str, places: Any, count: int) -> Tensor:
     Raises:
         InputError: they are not whole numbers [k], or one is out of range; the message has the name.
     """
-    try:
-        found = torch.as_tensor(places)
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise InputError(f"{name} must be whole numbers [k], got {described(places)}") from error
-    whole = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
-    if found.dim() != 1 or not (whole or not len(found)):
-        raise InputError(f"{name} must be whole numbers [k], got {described(found)}")
-    if len(found) and not (-count <= int(found.min()) and int(found.max()) < count):
-        odd = next(place for place in found.tolist() if not -count <= place < count)
-        raise InputError(f"{name} has {odd}, and there are {count:,}, counted from 0")
-    return found.to(torch.int64)
+    indices = torch.as_tensor(places)
+    whole = not (indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool)
+    if indices.dim() != 1 or not (whole or not len(indices)):
+        raise InputError(f"{name} must be whole numbers [k], got {described(indices)}")
+    outside = indices[(indices < -count) | (indices >= count)]
+    if len(outside):
+        raise InputError(f"{name} has {int(outside[0])}, and there are {count:,}, counted from 0")
+    return indices.to(torch.int64)
 
 
 def is_mask(mask: Any, points: Tensor) -> TypeGuard[Tensor]:
@@ -120,11 +117,8 @@ def as_mask(mask: Any, points: Tensor) -> Tensor | None:
     Raises:
         InputError: it is not bool [..., n], for points [..., n, d].
     """
-    found = torch.from_numpy(mask.copy()).to(points.device) if _is_bool_array(mask) else mask
-    if found is not None and not is_mask(found, points):
+    if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
+        mask = torch.from_numpy(mask.copy()).to(points.device)
+    if mask is not None and not is_mask(mask, points):
         raise mask_error(mask, points)
-    return found
-
-
-def _is_bool_array(mask: Any) -> bool:
-    return isinstance(mask, np.ndarray) and mask.dtype == np.bool_
+    return mask

@@ -70,7 +70,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a shape": (lambda: SETS.subset([99]), "indices|99|3"),
     "shapes": (lambda: SETS.subset(BATCH), "indices|[k]|float32 [2, 5, 3]"),
     "shapes by a mask": (lambda: SETS.subset(np.array([True, False, True])), "indices|bool [3]"),
-    "rows": (lambda: PointSets(pool(), DataOptions(points=2), rows=["x"]), "rows|list"),
     "a cut": (lambda: SETS.split_validation(0.5, -1), "seed|-1"),
     "points of a pool": (lambda: pool(points=BATCH), "points|[3, P, 3]|float32 [2, 5"),
     "labels": (lambda: pool(labels=np.arange(4)), "labels|integers [3]|int64 [4]"),

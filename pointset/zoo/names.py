@@ -153,23 +153,10 @@ def _split(name: str) -> Iterator[tuple[Kind, str]]:
 
 
 def _unknown(name: str) -> str:
-    near = dict.fromkeys([*_mended(name), *difflib.get_close_matches(name, list_models(), n=3, cutoff=0.0)])
+    near = difflib.get_close_matches(name, list_models(), n=3, cutoff=0.0)
     known = {kind: ", ".join(part.name for part in registry.parts(kind)) for kind in ("encoder", "pooling", "model")}
     return (
-        f"no model is called {quoted(name)}: did you mean {', '.join(list(near)[:3])}? Names are encoder-pooling, "
+        f"no model is called {quoted(name)}: did you mean {', '.join(near)}? Names are encoder-pooling, "
         f"encoders {known['encoder']}, poolings {known['pooling']} (m and k are numbers, aggr.<name> is a set "
         f"aggregation of torch-geometric, + joins any two), or {known['model']}"
     )
-
-
-def _mended(name: str) -> Iterator[str]:
-    """The name of a join with what is known in it, and what is nearest to the rest of it."""
-    encoder, _, pooling = name.partition("-")
-    if "+" in pooling:
-        yield f"{_nearest('encoder', encoder)}-{'+'.join(_nearest('pooling', one) for one in pooling.split('+'))}"
-
-
-def _nearest(kind: Kind, name: str) -> str:
-    if registry.find(kind, name):
-        return name
-    return difflib.get_close_matches(name, [part.listed for part in registry.parts(kind)], n=1, cutoff=0.0)[0]

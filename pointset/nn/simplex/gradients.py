@@ -70,7 +70,7 @@ def on_simplex(
     z: Tensor,
     mask: Tensor | None,
     solve: Callable[[Tensor], Tensor],
-    closed_form: Callable[[Tensor, Tensor | None], Tensor],
+    closed_form: Callable[[Tensor], Tensor],
     rate: Callable[[Tensor], Tensor],
 ) -> Tensor:
     """Weights p [..., n] of scores z [..., n], differentiable.
@@ -79,14 +79,16 @@ def on_simplex(
         z: scores of any floating type.
         mask: True at real keys, broadcastable to z; None if all are real.
         solve: computes weights from scores, both [n, r], keys first.
-        closed_form: computes them from scores [..., n] and the mask in plain operations, for traced code.
+        closed_form: computes them from scores [..., n] in plain operations, for traced code.
         rate: r as a differentiable function of p.
     """
     if z.shape[-1] == 0:
         return z.clone()
     scores = single_or_double(z)
-    p = closed_form(scores, mask) if is_traced() else _OnSimplex.apply(scores, mask, solve, rate)
-    return p.to(z.dtype)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(torch.float32).min)
+    p = closed_form(scores) if is_traced() else _OnSimplex.apply(scores, solve, rate)
+    return (p if mask is None else p * mask).to(z.dtype)  # for rows without a real key
 
 
 def below_bounds(
@@ -128,12 +130,8 @@ def below_bounds(
 
 class _OnSimplex(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, z: Tensor, mask: Tensor | None, solve: Any, rate: Any) -> Tensor:
-        if mask is not None:
-            z = torch.where(mask, z, torch.finfo(torch.float32).min)
+    def forward(ctx: Any, z: Tensor, solve: Any, rate: Any) -> Tensor:
         (p,) = by_rows(lambda z: (solve(z),), z)
-        if mask is not None:
-            p *= mask  # for rows without a real key
         ctx.save_for_backward(p)
         ctx.rate = rate
         return p
@@ -145,7 +143,7 @@ class _OnSimplex(torch.autograd.Function):
             return ((g - _mean(r, g)) * r,)
 
         (gz,) = _by_rows(scores, *ctx.saved_tensors, gradients[0])
-        return gz, None, None, None
+        return gz, None, None
 
 
 class _BelowBounds(torch.autograd.Function):

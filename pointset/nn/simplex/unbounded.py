@@ -44,10 +44,8 @@ def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = No
     return on_simplex(z, mask, _sparsemax_by_newton, _sparsemax_by_sorting, torch.sign)
 
 
-def _sparsemax_by_sorting(z: Tensor, mask: Tensor | None = None) -> Tensor:
+def _sparsemax_by_sorting(z: Tensor) -> Tensor:
     """The weights by sorting; z is [..., n]. Differentiable."""
-    if mask is not None:
-        z = z.masked_fill(~mask, torch.finfo(torch.float32).min)
     shifted = z - z.detach().amax(dim=-1, keepdim=True)
     with torch.no_grad():
         tau = _sparsemax_threshold(shifted)
@@ -55,8 +53,7 @@ def _sparsemax_by_sorting(z: Tensor, mask: Tensor | None = None) -> Tensor:
     # One more Newton step on this support: it removes the rounding error of tau.
     above = torch.where(support, shifted - tau, 0)
     step = (above.sum(dim=-1, keepdim=True) - 1) / support.sum(dim=-1, keepdim=True)
-    p = torch.where(support, above - step, 0).clamp(min=0)
-    return p if mask is None else p * mask
+    return torch.where(support, above - step, 0).clamp(min=0)
 
 
 def _sparsemax_threshold(z: Tensor) -> Tensor:
@@ -127,10 +124,8 @@ def _entmax_by_newton(z: Tensor) -> Tensor:
     return _entmax_by_sorting(z.T).T
 
 
-def _entmax_by_sorting(z: Tensor, mask: Tensor | None = None) -> Tensor:
+def _entmax_by_sorting(z: Tensor) -> Tensor:
     """The weights by sorting; z is [..., n]. Differentiable."""
-    if mask is not None:
-        z = z.masked_fill(~mask, torch.finfo(torch.float32).min)
     halves = z / 2
     shifted = halves - halves.detach().amax(dim=-1, keepdim=True)
     with torch.no_grad():
@@ -139,8 +134,7 @@ def _entmax_by_sorting(z: Tensor, mask: Tensor | None = None) -> Tensor:
     mean = torch.where(support, shifted, 0).sum(dim=-1, keepdim=True) / size
     spread = torch.where(support, shifted - mean, 0).square().sum(dim=-1, keepdim=True)
     tau = mean - ((1 - spread) / size).sqrt()
-    p = torch.where(support, (shifted - tau).clamp(min=0).square(), 0)
-    return p if mask is None else p * mask
+    return torch.where(support, (shifted - tau).clamp(min=0).square(), 0)
 
 
 def _entmax_threshold(z: Tensor) -> Tensor:
