@@ -1,7 +1,6 @@
 """Batches: each shape once, bitwise repeatable epochs, padding."""
 
 import numpy as np
-import pytest
 import torch
 
 from pointset.data.augment import augmentation_from_names
@@ -9,7 +8,6 @@ from pointset.data.batches import batches, epoch_generator, fixed_batches
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.data.ragged import pad_sets
-from pointset.errors import PointsetError
 
 
 def numbered(shapes: int = 23) -> PointSets:
@@ -84,12 +82,3 @@ def test_sets_of_one_size_need_no_mask() -> None:
     points, mask = pad_sets([torch.ones(4, 3), torch.zeros(4, 3)])
     assert points.shape == (2, 4, 3)
     assert mask is None
-
-
-@pytest.mark.parametrize(
-    ("sets", "words"),
-    [([], "at least one"), ([torch.ones(4, 3), torch.ones(4)], r"set 1 must be \[n, 3\], got \[4\]")],
-)
-def test_what_is_not_a_list_of_sets_is_refused(sets: list[torch.Tensor], words: str) -> None:
-    with pytest.raises(PointsetError, match=words):
-        pad_sets(sets)

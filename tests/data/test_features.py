@@ -9,7 +9,6 @@ import torch
 
 import pointset
 from pointset.data import augmentation_from_names, normalize_chunks, open_scan, read_cloud
-from pointset.data.augment import RotateUp
 from pointset.data.loading import load_shape_like
 from pointset.data.mixing import CutMix
 from pointset.data.options import DataOptions
@@ -87,11 +86,6 @@ def test_columns_without_names_and_normals(tmp_path: Path, suffix: str, save: An
     rows = np.concatenate(list(open_scan(path, piece=4, features=["normals", "columns"])()))
     np.testing.assert_allclose(rows, np.column_stack([POINTS, NORMALS, RISING]), atol=1e-6)
     np.testing.assert_allclose(read_cloud(path).points, POINTS, atol=1e-6)
-
-
-def test_colors_of_an_archive_are_shares(tmp_path: Path) -> None:
-    save_npz(tmp_path / "a")
-    np.testing.assert_allclose(read_cloud(tmp_path / "a.npz", features=["colors"]).features, COLORS / 255, rtol=1e-6)
 
 
 def cloud_folder(folder: Path) -> Path:
@@ -200,12 +194,6 @@ def test_jitter_and_shift_leave_features_alone(name: str) -> None:
     changed = augmentation_from_names((name,))(given, torch.Generator().manual_seed(1), normals=True)
     assert torch.equal(changed[..., 3:], given[..., 3:])
     assert (changed[..., :3] != given[..., :3]).any()
-
-
-def test_a_mask_keeps_padding_zero() -> None:
-    given, mask = torch.rand(1, 4, 6), torch.tensor([[True, True, False, False]])
-    changed = RotateUp()(given, torch.Generator().manual_seed(0), mask, normals=True)
-    assert not changed[0, 2:].any()
 
 
 @pytest.mark.parametrize("change", [augmentation_from_names(("drop",)), CutMix("random", 1.0), CutMix("nearest", 1.0)])

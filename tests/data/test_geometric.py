@@ -68,13 +68,6 @@ def test_sets_are_given_as_data(dataset: list[Data]) -> None:
     assert batch.validate()
 
 
-def test_normals_are_those_of_the_sampled_faces() -> None:
-    data = load_dataset(meshes(1), points=50, pool_points=60, normals=True, normalize="none")
-    flat = data.normals[0][(data.points[0][:, 2] == 0)]
-    assert len(flat)
-    torch.testing.assert_close(flat, torch.tensor([0.0, 0, 1]).expand_as(flat))
-
-
 def test_fresh_data_are_new_subsets_each_time() -> None:
     data = load_dataset(clouds(40, 70), points=5)
     fresh = data.to_geometric(fresh=torch.Generator().manual_seed(0))

@@ -82,14 +82,6 @@ def test_batches_are_padded_with_zeros_and_masked(folder: Path) -> None:
     assert sorted(seen.tolist()) == sorted(data.labels.tolist())
 
 
-def test_sets_of_one_size_need_no_mask(folder: Path) -> None:
-    data = load_dataset(folder, "test", points=4)
-    assert data.sizes.tolist() == [4, 4, 4]
-    assert data.mask is None
-    assert drawn(data, [0, 1, 2])[1] is None
-    assert all(batch.mask is None for batch in fixed_batches(data, 2))
-
-
 @pytest.mark.parametrize("how", NORMALIZATIONS)
 def test_padding_does_not_enter_normalisation(folder: Path, how: str) -> None:
     data = load_dataset(folder, points=8, normalize=how)

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from pointset.data.options import SAMPLERS
@@ -152,28 +150,9 @@ def test_faces_without_area_get_no_points(sampler: str) -> None:
     np.testing.assert_array_equal(normals, np.tile(np.float32([0, 0, 1]), (1000, 1)))
 
 
-def test_one_face_may_be_vastly_larger_than_another() -> None:
-    vertices = np.array([[0, 0, 0], [1e11, 0, 0], [0, 1e11, 0], [1, 0, 0], [0, 1, 0]])
-    points, normals = sample_points(Mesh(vertices, np.array([[0, 3, 4], [0, 1, 2]])), 200, seed=0, normals=True)
-    assert np.isfinite(points).all()
-    assert np.linalg.norm(points, axis=1).min() > 1e8
-    np.testing.assert_array_equal(normals, np.tile(np.float32([0, 0, 1]), (200, 1)))
-
-
 def test_the_normal_of_a_needle_is_unit() -> None:
     needle = Mesh(np.array([[0, 0, 0], [1, 0, 0], [1, 1e-160, 0]]), np.array([[0, 1, 2]]))
     np.testing.assert_array_equal(sample_points(needle, 2, seed=0, normals=True)[1], [[0, 0, 1], [0, 0, 1]])
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32), st.floats(-30, 30), st.integers(1, 40))
-def test_any_soup_of_triangles_is_sampled_on_its_surface(seed: int, exponent: float, n: int) -> None:
-    scale = 10.0**exponent
-    soup = Mesh(np.random.default_rng(seed).normal(size=(9, 3)) * scale, np.arange(9).reshape(3, 3))
-    points, normals = sample_points(soup, n, seed=seed, normals=True)
-    unit = Mesh(soup.vertices / scale, soup.faces)
-    assert distance_to_surface(points / scale, unit).max() < 1e-5
-    assert np.abs(np.linalg.norm(normals, axis=1) - 1).max() < 1e-6
 
 
 @pytest.mark.parametrize("name", ["fps", "poisson"])

@@ -17,7 +17,7 @@ from damage import flipped
 from pointset.errors import PointsetError
 from pointset.runs import atomic, digests
 from pointset.runs.atomic import write_atomically
-from pointset.runs.claims import claim, owned
+from pointset.runs.claims import owned
 
 REMEDY = "delete all and start again"
 
@@ -101,12 +101,6 @@ def test_a_whole_file_that_is_not_json_is_named(content, tmp_path):
     with pytest.raises(digests.DamagedError, match=r"a\.json does not hold JSON") as caught:
         digests.read_json(tmp_path / "a.json", REMEDY)
     assert len(str(caught.value)) < 300 + len(str(tmp_path))
-
-
-def test_a_description_that_is_not_a_table_is_refused(tmp_path):
-    digests.write_json(tmp_path / "run.json", [1])
-    with pytest.raises(PointsetError, match=r"run\.json does not describe a run"):
-        claim(tmp_path / "run.json", {"seed": 1}, ["seed"], "run")
 
 
 class KilledError(BaseException):

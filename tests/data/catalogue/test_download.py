@@ -206,12 +206,3 @@ def test_a_server_that_is_not_there_and_a_name_that_nobody_has(tmp_path: Path) -
     for address in (f"http://127.0.0.1:{port}/f.zip", "http://no-such-host.invalid/f.zip"):
         with pytest.raises(PointsetError, match="no connection"):
             download([address], tmp_path / "f.zip", UNKNOWN, progress=False)
-
-
-def test_a_proxy_that_refuses_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    monkeypatch.setenv("no_proxy", "")
-    monkeypatch.setenv("NO_PROXY", "")
-    with pytest.raises(PointsetError, match=r"the proxy of this machine refused.*HTTPS_PROXY"):
-        download(["https://example.invalid/f.zip"], tmp_path / "f.zip", UNKNOWN, progress=False)

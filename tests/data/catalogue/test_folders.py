@@ -229,18 +229,6 @@ def test_splits_may_be_called_train_and_test_in_other_ways(layout: str, train: s
     assert set(list_folder(tmp_path, "train").present) == {"train", "test"}
 
 
-def test_classes_and_files_may_differ_by_their_case_alone_and_have_ends_of_lines(tmp_path: Path) -> None:
-    touch(tmp_path, "Bed/train/a.off", "Bed/train/A.off", "bed/train/b\nc.off", "so\nfa/train/1.off")
-    shapes, classes = shapes_and_classes(tmp_path, "train")
-    assert classes == ["Bed", "bed", "so\nfa"]
-    assert [shape.name for shape in shapes] == [
-        "Bed/train/A.off",
-        "Bed/train/a.off",
-        "bed/train/b\nc.off",
-        "so\nfa/train/1.off",
-    ]
-
-
 def test_any_folder_gives_its_shapes_with_the_classes_that_it_says(tmp_path: Path) -> None:
     touch(tmp_path / "a", "Train/chair/1.off", "Train/chair/notes.txt", "Test/bed/2.npy", "names.txt", "labels.npy")
     touch(tmp_path / "b", "2.npy", "1.ply", ".3.npy", "readme.txt")

@@ -1,6 +1,5 @@
 """Pools on disk: built once, found again, rebuilt after changes, repaired or rejected when damaged."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -71,14 +70,6 @@ def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home: Path, few:
     with_twin = pool_of(few)
     first, twin = (with_twin.points[with_twin.names.index(f"class0/train/{name}.off")] for name in ("shape0", "twin"))
     assert not np.array_equal(first, twin)
-
-
-def test_shapes_in_any_order_make_one_pool(home: Path, few: Path) -> None:
-    listing = list_folder(few, "train")
-    backwards = dataclasses.replace(listing, shapes=listing.shapes[::-1])
-    one, other = (load_pool(Plan.of("meshes", found, Sampling(11)), progress=False) for found in (listing, backwards))
-    assert one.names == other.names == [shape.name for shape in listing.shapes]
-    assert len(pools(home)) == 1
 
 
 def test_points_and_normals_are_those_of_each_shapes_mesh(home: Path, few: Path) -> None:
