@@ -10,14 +10,32 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from pointset.configuration import NonNegative, Part, Share, check
+from pointset.configuration import Checked, NonNegative, Part, Share, check
 from pointset.data.ragged import zero_padding
 from pointset.data.random_numbers import normal, uniform
 from pointset.inputs import check_clouds
 
 
+class _Imperfection(Checked):
+    """Base class that checks the arguments, and restores mean and standard deviation."""
+
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Change [B, n, d]."""
+        check_clouds(points, mask, features=True)
+        check("generator", generator, Generator)
+        if not points.numel():
+            return points
+        real = torch.ones(points.shape[:2], dtype=torch.bool, device=points.device) if mask is None else mask
+        return _refitted(self._changed(points, real, generator), points, real)
+
+    def _changed(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Background:
+class Background(_Imperfection):
     """Replace a random share of the points by points uniform in a cube around the cloud.
 
     The cube reaches as far from the mean, along each axis, as the farthest point, as "background" of ModelNet40-C
@@ -29,33 +47,23 @@ class Background:
         torch.Size([2, 32, 3])
     """
 
-    most: float = 0.1
+    most: Share = 0.1
     """The share is uniform on [0, most]."""
-    probability: float = 0.2
+    probability: Part = 0.2
     """Share of the clouds that are changed."""
 
-    def __post_init__(self) -> None:
-        check("most", self.most, Share)
-        check("probability", self.probability, Part)
-
-    def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
-    ) -> Tensor:
-        """Replace points of [B, n, d]."""
-        real = _real(points, generator, mask)
-        if not points.numel():
-            return points
+    def _changed(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
         share = _share(points, self.most, self.probability, generator)
         replaced = uniform(points.shape[:2], 0.0, 1.0, points, generator) < share
         mean, _ = _moments(points, real)
         reach = zero_padding(points[..., :3] - mean, real).norm(dim=2).amax(dim=1)[:, None, None]
         scattered = mean + reach * uniform((*points.shape[:2], 3), -1.0, 1.0, points, generator)
         places = torch.where(replaced[..., None], scattered, points[..., :3])
-        return _refitted(torch.cat([places, points[..., 3:]], dim=2), points, real)
+        return torch.cat([places, points[..., 3:]], dim=2)
 
 
 @dataclass(frozen=True)
-class Crop:
+class Crop(_Imperfection):
     """Cut the points beyond a random plane off, up to a share of all.
 
     Example:
@@ -64,31 +72,21 @@ class Crop:
         torch.Size([2, 32, 3])
     """
 
-    most: float = 0.5
+    most: Share = 0.5
     """The share that is cut off is uniform on [0, most]."""
-    probability: float = 0.3
+    probability: Part = 0.3
     """Share of the clouds that are changed."""
 
-    def __post_init__(self) -> None:
-        check("most", self.most, Share)
-        check("probability", self.probability, Part)
-
-    def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
-    ) -> Tensor:
-        """Cut [B, n, d]."""
-        real = _real(points, generator, mask)
-        if not points.numel():
-            return points
+    def _changed(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
         ranks = _heights(points, real, generator).masked_fill(~real, torch.inf).argsort(dim=1).argsort(dim=1)
         kept = (1 - _share(points, self.most, self.probability, generator)) * real.sum(dim=1, keepdim=True)
         left = ranks < kept.ceil()
         drawn = _drawn(points, left.to(points), generator)
-        return _refitted(torch.where(left[..., None], points, drawn), points, real)
+        return torch.where(left[..., None], points, drawn)
 
 
 @dataclass(frozen=True)
-class Uneven:
+class Uneven(_Imperfection):
     """Draw the points again, with replacement, so that their density falls along a random direction.
 
     The logarithm of the density falls by a number uniform on [0, most] per standard deviation of the cloud.
@@ -99,32 +97,16 @@ class Uneven:
         torch.Size([2, 32, 3])
     """
 
-    most: float = 1.5
+    most: NonNegative = 1.5
     """The steepest fall."""
-    probability: float = 0.2
+    probability: Part = 0.2
     """Share of the clouds that are changed."""
 
-    def __post_init__(self) -> None:
-        check("most", self.most, NonNegative)
-        check("probability", self.probability, Part)
-
-    def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
-    ) -> Tensor:
-        """Draw from the rows of [B, n, d]."""
-        real = _real(points, generator, mask)
-        if not points.numel():
-            return points
+    def _changed(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
         steepness = _share(points, self.most, self.probability, generator)
         logits = (-steepness * _heights(points, real, generator)).masked_fill(~real, -torch.inf)
         drawn = _drawn(points, (logits - logits.amax(dim=1, keepdim=True)).exp().nan_to_num(), generator)
-        return _refitted(torch.where(steepness[..., None] > 0, drawn, points), points, real)
-
-
-def _real(points: Tensor, generator: Generator, mask: Tensor | None) -> Tensor:
-    """The mask [B, n], after a check of the arguments."""
-    check_clouds(points, mask, features=True)
-    return torch.ones(points.shape[:2], dtype=torch.bool, device=points.device) if mask is None else mask
+        return torch.where(steepness[..., None] > 0, drawn, points)
 
 
 def _share(points: Tensor, most: float, probability: float, generator: Generator) -> Tensor:
