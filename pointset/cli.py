@@ -1,85 +1,141 @@
-"""The command line: a thin face over the library. Nothing heavy is imported until a command needs it."""
+"""The command line's entry: errors, signals and exit codes. Nothing heavy is imported until a command needs it."""
 
 import contextlib
 import errno
+import io
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from types import FrameType
+from typing import Any
 
-from pointset.commands.interruptions import Interruptions
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 LONGEST = 5000
 """Characters of a message: the longest path that there is, and a sentence."""
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+CONTINUED = (["train"], ["compare"], ["task"], ["data", "build"], ["data", "fetch"])
+"""Commands that continue the work of an earlier call."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line.
 
-    It leaves with 0 for success, 2 for what the user can put right, 1 for our own mistakes, 130 after Ctrl-C and 143
-    after SIGTERM.
+    Exit codes: 0 for success, 2 for errors that the user can correct, 1 for our own, 130 after Ctrl-C and 143 after
+    SIGTERM.
     """
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in tokens
     tokens = [token for token in tokens if token != "--debug"]
-    interruptions = Interruptions(tokens)
-    interruptions.listen()
-    try:
-        from pointset.commands.app import run  # in here, so that Ctrl-C is heard while it is imported
+    with Interruptions(tokens, restore=arguments is not None) as interruptions:
+        try:
+            from pointset.commands.app import run  # here, so that Ctrl-C is handled while it is imported
 
-        run(tokens)
-        sys.stdout.flush()
-    except BaseException as error:
-        if interruptions.received is None and (debug or isinstance(error, SystemExit)):
-            raise
-        code = _end(error, interruptions)
-        if interruptions.received is not None and arguments is None:
-            os._exit(code)  # at once: an orderly end can take seconds, and somebody is waiting
-        sys.exit(code)
-    finally:
-        if arguments is not None:  # else nothing comes after this but the end of the process
-            interruptions.stop_listening()
+            run(tokens)
+            sys.stdout.flush()
+        except BaseException as error:
+            if interruptions.received is None and (debug or isinstance(error, SystemExit)):
+                raise
+            code = _end(error, interruptions)
+            if interruptions.received is not None and arguments is None:
+                os._exit(code)  # an orderly end can take seconds
+            sys.exit(code)
+
+
+class Interrupted(KeyboardInterrupt):
+    """After a plain KeyboardInterrupt that has crossed C code, Python ends by the signal, whatever its exit code."""
+
+
+class Interruptions:
+    """Handles SIGINT and SIGTERM: the first raises Interrupted wherever the command is; a second ends the process.
+
+    Worker processes end with this one (see `pointset.runs.workers`), and files are complete at every moment, so that an
+    immediate end loses nothing.
+    """
+
+    def __init__(self, tokens: list[str], restore: bool) -> None:
+        self.received: signal.Signals | None = None
+        self.stderr = sys.stderr
+        continued = any(tokens[: len(words)] == words for words in CONTINUED)
+        continued = continued and not {"--status", "--dry-run"} & set(tokens)
+        self._hint = "; run the same command again to continue" * continued
+        self._printed = False
+        self._restore = restore  # not in a process that ends
+        self._before: dict[signal.Signals, Any] = {}
+        self._hook = sys.unraisablehook
+
+    def __enter__(self) -> "Interruptions":
+        for number in CODES:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup sets it
+                self._before[number] = signal.signal(number, self._handle)
+        sys.unraisablehook = self._repeat
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._restore:
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
+            sys.unraisablehook, sys.stderr = self._hook, self.stderr
+
+    @property
+    def code(self) -> int:
+        """The exit code of a process that ends by the signal."""
+        return CODES[self.received or signal.SIGINT]
+
+    def message(self) -> str:
+        """The message, the first time."""
+        before, self._printed = self._printed, True
+        return "" if before else f"pointset: {WORDS[self.received or signal.SIGINT]}{self._hint}\n"
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.received is None:
+            self.received = signal.Signals(number)
+            sys.stderr = io.StringIO()  # threads that lose their workers would print tracebacks and warnings
+            raise Interrupted
+        with contextlib.suppress(OSError):
+            os.write(2, self.message().encode())  # `print` may be in the middle of a line
+        os._exit(self.code)
+
+    def _repeat(self, lost: Any) -> None:
+        """Send the signal again if Python has dropped its exception, as it does in finalisers."""
+        if self.received is None or not issubclass(lost.exc_type, KeyboardInterrupt):
+            self._hook(lost)
+            return
+        number, self.received = self.received, None
+        threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
 
 
 def _end(error: BaseException, interruptions: Interruptions) -> int:
-    """Say in one line why the command ends; return the exit code."""
-    # What is raised after a signal comes of it: libraries turn KeyboardInterrupt into errors of their own.
+    """Print in one line why the command ends, and return the exit code."""
+    # After a signal, every error comes from it: libraries convert KeyboardInterrupt.
     if interruptions.received is not None or isinstance(error, KeyboardInterrupt):
-        # Nobody may be there to read it, and workers end only when this process does.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # the reader may be gone, and workers end only when this process does
             print(interruptions.message(), end="", file=interruptions.stderr, flush=True)
         return interruptions.code
-    if isinstance(error, BrokenPipeError):
-        # Whoever read our output has gone, as `head` does; the shell's code for it. Python would complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):  # the reader of our output has ended, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain at exit
         return 141
-    if isinstance(error, PointsetError | OSError):
-        said = _of_the_system(error) if isinstance(error, OSError) and error.strerror else error
-        print(f"pointset: {one_line(said, LONGEST)}", file=sys.stderr)
-        return 2
-    if of_memory(error):
-        asked = re.search(r"allocate ([\d.]+ ?(?:bytes|[KMGTPE]i?B))", str(error))
-        much = f" ({asked[1]} at once)" if asked else ""
-        said = f"not enough memory{much}: use fewer points or shapes at once, or a smaller model"
-        print(f"pointset: {said}", file=sys.stderr)
-        return 2
-    said = one_line(error, REPEATED)
-    print(f"pointset: unexpected {type(error).__name__}: {said} (--debug shows more)", file=sys.stderr)
-    return 1
-
-
-def _of_the_system(error: OSError) -> str:
-    """What the system refused: a folder that may not be written, a name that is too long."""
-    if error.filename is None:
-        return str(error)
-    name = str(error.filename)
-    shown = quoted(name) if error.errno == errno.ENAMETOOLONG else name
-    return f"{shown} cannot be used ({error.strerror}): use another path"
+    code, message = 2, one_line(error, LONGEST)
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        name = str(error.filename)
+        shown = quoted(name) if error.errno == errno.ENAMETOOLONG else name
+        message = one_line(f"{shown} cannot be used ({error.strerror}): use another path", LONGEST)
+    elif of_memory(error):
+        size = re.search(r"allocate ([\d.]+ ?(?:bytes|[KMGTPE]i?B))", str(error))
+        at_once = f" ({size[1]} at once)" if size else ""
+        message = f"not enough memory{at_once}: use fewer points or shapes at once, or a smaller model"
+    elif not isinstance(error, PointsetError | OSError):
+        code, message = 1, f"unexpected {type(error).__name__}: {one_line(error, REPEATED)} (--debug shows more)"
+    print(f"pointset: {message}", file=sys.stderr)
+    return code
 
 
 def of_memory(error: BaseException) -> bool:
-    """Whether no more memory could be had: torch says so by an error of its own, for a GPU by another."""
+    """True for an error of lacking memory; torch has its own, and another one for a GPU."""
     words = re.compile("allocate memory|not enough memory|out of memory", re.I)
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(words.search(str(error))))
 

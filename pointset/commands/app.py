@@ -1,12 +1,11 @@
-"""The command line's parser, and running what it finds."""
+"""The parser of the command line."""
 
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 import pointset
-from pointset.commands import attend, classify, comparing, data, export, judge, similar, tasks, training, zoo
-from pointset.commands.models import refuse_old_spelling
+from pointset.commands import attend, classify, comparing, data, export, judge, similar, training, zoo
 from pointset.commands.options import Flags, flags_in, in_words
 from pointset.commands.terminal import escaping, warning_in_one_line
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
@@ -27,7 +26,7 @@ for command in (
     training.train,
     training.evaluate,
     comparing.compare,
-    tasks.task,
+    comparing.task,
     attend.attend,
     classify.classify,
     similar.embed,
@@ -43,14 +42,13 @@ LONGEST = 4096
 
 
 def run(tokens: Sequence[str]) -> None:
-    """Do what a command line says.
+    """Run the command of a command line.
 
     Raises:
         PointsetError: the command line is wrong, or the command says so.
     """
     if too_long := next((token for token in tokens if len(token) > LONGEST), None):
         raise PointsetError(f"{quoted(too_long)} has {len(too_long):,} characters: give a value of at most {LONGEST:,}")
-    refuse_old_spelling(tokens)
     try:
         command, bound, unparsed = app.parse_args(tokens, exit_on_error=False, print_error=False)
         if "given" in unparsed:

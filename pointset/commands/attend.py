@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 from cyclopts import Parameter
 
-from pointset.commands.live_page import write_live_page
 from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, say_usual
 from pointset.commands.options import Json, KeepOutliers
-from pointset.commands.printing import print_json, print_rows
+from pointset.commands.terminal import print_json, print_rows
 from pointset.configuration import Points, check
 from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import check_writable
+from pointset.zoo.pretrained import USUAL, list_pretrained
 
 if TYPE_CHECKING:
     from pointset.data.loading import Shape
@@ -28,6 +29,8 @@ ENOUGH_TO_SEE = 1024
 MOST_TO_ASK = 2048
 """Number of points on a live page."""
 
+BESIDE = ("rff-max.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
+"""Trained models that join the chosen one on a live page, as many as it takes."""
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 
 
@@ -129,7 +132,7 @@ def attend(
     checks = check_explanations(network, [loaded.points]) if check_ else {}
     titles = escaped(shape.name), escaped(f"predicted: {prediction}")
     if live:
-        write_live_page(trained, shape.name, loaded, camera, output)
+        _write_live_page(trained, shape.name, loaded, camera, output)
     else:
         draw(Request(loaded, maps, layer, head, query, *titles, list(best.likeliest), camera, checks), output)
     areas = {name: {what: float(area[0]) for what, area in curves.areas.items()} for name, curves in checks.items()}
@@ -228,3 +231,22 @@ def _surface(request: Request, output: Path) -> None:
         export_cloud(request.chosen(), shape.raw, output, *one, up=request.camera.up)
     else:
         export_surface(request.chosen(), shape.raw, shape.mesh, output, *one, up=request.camera.up)
+
+
+def _write_live_page(trained: Trained, name: str, shape: "Shape", camera: "Camera", output: Path) -> None:
+    """Write a page with a model, and with those of `BESIDE` that know the same classes."""
+    from pointset.export.javascript import describe_plainly
+    from pointset.viz import make_live_page
+    from pointset.viz.camera import to_unit
+    from pointset.viz.live import MOST_MODELS
+
+    models = [trained]
+    for other in (load_model(one) for one in BESIDE if one in list_pretrained() and one != trained.name):
+        if other.description["data"]["classes"] == trained.description["data"]["classes"]:
+            models.append(other)
+    plain = [
+        describe_plainly(one.network, one.description, temperature=one.network.temperature)
+        for one in models[:MOST_MODELS]
+    ]
+    cloud = to_unit(np.asarray(shape.raw, dtype=np.float64), camera.up)
+    make_live_page(plain, {name: cloud}, title=f"Ask the models: {name}", camera=camera).save(output)

@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, say_usual
+from pointset.commands.models import DO_NOT_TRUST, Model, load_model, say_usual, usable
 from pointset.commands.options import Json, KeepOutliers
-from pointset.commands.printing import print_json, print_rows
+from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError, escaped
 
 if TYPE_CHECKING:
-    from pointset.evaluation.files import Failure
     from pointset.evaluation.shape_predictions import Guess
 
 FEW = 5
@@ -52,9 +51,10 @@ def classify(
         as_json: Print JSON.
     """
     from pointset.evaluation.files import classify_files, in_folders
-    from pointset.evaluation.shape_predictions import Guess, accuracy_of, check_suffix, write_guesses
+    from pointset.evaluation.shape_predictions import accuracy_of, check_suffix, write_guesses
     from pointset.runs.progress import followed
     from pointset.training.devices import find_device
+    from pointset.zoo.trust import LEAST
 
     for path in files:
         if (path / "run.json").exists():
@@ -64,70 +64,47 @@ def classify(
     shapes, trained, start = in_folders(files), load_model(model), perf_counter()
     network, data = trained.network.to(find_device("auto")), trained.description["data"]
     answers = classify_files(network, data, shapes, up=up, keep_outliers=keep_outliers)
-    found: list[Guess] = []
-    failures: list[Failure] = []
-    for answer in followed(answers, "classifying", "shape", len(shapes), show=len(shapes) > FEW):
-        (found if isinstance(answer, Guess) else failures).append(answer)  # type: ignore[arg-type]
-    if failures:
-        _refuse(failures, len(found), on_error)
+    answers = followed(answers, "classifying", "shape", len(shapes), show=len(shapes) > FEW)
+    guesses, failures = usable(answers, on_error)
     seconds = perf_counter() - start
     about = {"model": trained.name, "temperature": network.temperature, "classes": data["classes"]}
     if output is not None:
-        write_guesses(output, found, about)
+        write_guesses(output, guesses, about)
+    accuracy, known = accuracy_of(guesses, data["classes"])
     if as_json:
-        summary = {"output": str(output) if output else None, "shapes": len(found), "seconds": seconds}
-        accuracy, known = accuracy_of(found, data["classes"])
+        summary = {"output": str(output) if output else None, "shapes": len(guesses), "seconds": seconds}
         summary |= {"accuracy": accuracy if known else None, "of_known_class": known}
-        left_out = {"left_out": {one.name: one.reason for one in failures}}
-        rows = {} if output else {"predictions": [one.as_dict() for one in found]}
+        left_out = {"left_out": {failure.name: failure.reason for failure in failures}}
+        rows = {} if output else {"predictions": [guess.as_dict() for guess in guesses]}
         print_json({**about, **summary, **left_out, **rows})
         return
     say_usual(model)
     if output is None:
-        _print(found)
-    _print_summary(trained, found, output, seconds)
+        _print(guesses)
+    where = f"saved in {output}: " if output else ""
+    print(f"{where}{len(guesses):,} shape{'s' * (len(guesses) != 1)} in {seconds:.1f} s")
+    if doubtful := sum(guess.do_not_trust for guess in guesses):
+        which = "this class" if len(guesses) == 1 else f"{doubtful:,} of the {len(guesses):,} classes"
+        print(f"do not trust {which}: probability below {LEAST:.0%}, more likely wrong than right")
+    if known:
+        others = len(guesses) - known
+        rest = f"; the model does not know the classes of the other {others:,}" if others else ""
+        print(f"accuracy {accuracy:.1%} of the {known:,} shapes whose folder is one of the model's classes{rest}")
     for failure in failures:
         print(escaped(f"left out {failure.name}: {failure.reason}"))
 
 
-def _refuse(failures: "Sequence[Failure]", usable: int, on_error: str) -> None:
-    from pointset.data.unusable import refuse_or_leave_out
-
-    if len(failures) == 1 and not usable:
-        raise PointsetError(failures[0].reason)
-    reasons = {one.name: one.reason for one in failures}
-    refuse_or_leave_out(reasons, usable, on_error, "files", "repair them")
-
-
-def _print(found: "Sequence[Guess]") -> None:
-    if len(found) > FEW:
-        print_rows([_row(one) for one in found])
+def _print(guesses: "Sequence[Guess]") -> None:
+    """Print a table for each of a few shapes, or a line for each of many."""
+    if len(guesses) <= FEW:
+        for guess in guesses:
+            how = ", read in pieces" * guess.streamed + f"; {DO_NOT_TRUST}" * guess.do_not_trust
+            print(escaped(f"{guess.name}: {guess.points:,} point{'s' * (guess.points != 1)}{how}"))
+            print_rows([{"class": name, "%": f"{100 * probability:.1f}"} for name, probability in guess.likeliest])
         return
-    for one in found:
-        how = ", read in pieces" * one.streamed + f"; {DO_NOT_TRUST}" * one.do_not_trust
-        print(escaped(f"{one.name}: {one.points:,} point{'s' * (one.points != 1)}{how}"))
-        print_rows([{"class": name, "%": f"{100 * probability:.1f}"} for name, probability in one.likeliest])
-
-
-def _row(one: "Guess") -> dict[str, Any]:
-    name, probability = one.likeliest[0]
-    row = {"shape": one.name, "class": name, "%": f"{100 * probability:.1f}", "points": one.points}
-    return row | {"": "do not trust" * one.do_not_trust}
-
-
-def _print_summary(trained: Trained, found: "Sequence[Guess]", output: Path | None, seconds: float) -> None:
-    """Print the number of shapes, how many classes not to trust, and the accuracy if known."""
-    from pointset.evaluation.shape_predictions import accuracy_of
-    from pointset.zoo.trust import LEAST
-
-    where = f"saved in {output}: " if output else ""
-    count = f"{len(found):,} shape{'s' * (len(found) != 1)} in {seconds:.1f} s"
-    print(f"{where}{count}")
-    if doubtful := sum(one.do_not_trust for one in found):
-        which = "this class" if len(found) == 1 else f"{doubtful:,} of the {len(found):,} classes"
-        print(f"do not trust {which}: probability below {LEAST:.0%}, more likely wrong than right")
-    accuracy, known = accuracy_of(found, trained.description["data"]["classes"])
-    if known:
-        others = len(found) - known
-        rest = f"; the model does not know the classes of the other {others:,}" if others else ""
-        print(f"accuracy {accuracy:.1%} of the {known:,} shapes whose folder is one of the model's classes{rest}")
+    rows = []
+    for guess in guesses:
+        name, probability = guess.likeliest[0]
+        row = {"shape": guess.name, "class": name, "%": f"{100 * probability:.1f}", "points": guess.points}
+        rows.append(row | {"": "do not trust" * guess.do_not_trust})
+    print_rows(rows)

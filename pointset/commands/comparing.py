@@ -1,9 +1,12 @@
-"""`pointset compare`: many models, one protocol, one table."""
+"""`pointset compare` and `pointset task`: many models, one protocol, one table."""
 
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pointset.commands.grids import changed, run_or_look
 from pointset.commands.options import (
     QUICK,
     DataFlags,
@@ -16,14 +19,19 @@ from pointset.commands.options import (
     RunningFlags,
     given_fields,
 )
+from pointset.commands.terminal import in_hours, print_json, print_rows
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.tasks.shipped import shipped_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
     from pointset.comparison.experiment import Experiment
+    from pointset.comparison.results import Comparison
+    from pointset.comparison.status import Estimate, State
+    from pointset.comparison.task import Task
+    from pointset.runs.workers import Workers
 
 
 def compare(
@@ -67,12 +75,49 @@ def compare(
     flags = Options(data_options, model_options, recipe)
     if file is not None:
         _require_no_flags(file, flags, given)
-        experiment = changed(read_experiment(file), models, data=data, seeds=seeds, threads=running.threads)
+        experiment = _changed(read_experiment(file), models, data=data, seeds=seeds, threads=running.threads)
     else:
         experiment = _with_flags(data, models, flags, given)
         title = None if models is None and data is None else ""  # the file's speaks of its models and data
-        experiment = changed(experiment, None, data=data, seeds=seeds, threads=running.threads, title=title)
-    run_or_look(experiment, out, running, as_json)
+        experiment = _changed(experiment, None, data=data, seeds=seeds, threads=running.threads, title=title)
+    _run_or_show(experiment, out, running, as_json)
+
+
+def task(
+    name: str,
+    /,
+    *,
+    models: tuple[str, ...] | None = None,
+    seeds: tuple[int, ...] | None = None,
+    steps: int | None = None,
+    data: str | None = None,
+    out: Path | None = None,
+    running: Annotated[Running, RunningFlags] = Running(),
+    as_json: Json = False,
+) -> None:
+    """Run an experiment on a set problem without meshes, and compare it with published results.
+
+    If interrupted, run the same command again to continue.
+
+    Example: `pointset task max-regression --models "rFF + max" "SAB + PMA" --seeds 0`
+
+    Args:
+        name: max-regression, clustering, counting or anomaly; or an experiment file (TOML), such as those in
+            scripts/experiments/tasks.
+        models: Rows of the experiment to run; default: all.
+        seeds: Seeds, one run per model and seed; default: as in the experiment.
+        steps: Training steps; default: as in the experiment.
+        data: Folder of images for counting and anomaly, such as Omniglot; default: embedded images of digits.
+        out: Folder for the runs, report.html, report.md, table.md, results.csv and results.json; default: runs/NAME.
+        as_json: Print JSON.
+    """
+    from pointset.tasks.experiments import read_experiment
+
+    file = Path(name) if name.endswith(".toml") else shipped_experiment(name)
+    experiment = read_experiment(file)
+    recipe = None if steps is None else replace(experiment.recipe, steps=steps)
+    experiment = _changed(experiment, models, seeds=seeds, threads=running.threads, data=data, recipe=recipe)
+    _run_or_show(experiment, out or Path("runs") / file.stem, running, as_json)
 
 
 def _with_flags(
@@ -97,3 +142,93 @@ def _require_no_flags(file: Path, flags: Options, given: frozenset[str]) -> None
     for options in flags:
         for name in given_fields(options, given):
             raise PointsetError(f"{file} sets {name}: leave the flag out, or change the value in a copy of the file")
+
+
+def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes: Any) -> "Experiment":
+    """The experiment, changed by the flags; a flag that was not given is None."""
+    given = {name: value for name, value in changes.items() if value is not None}
+    if labels is not None:
+        if unknown := set(labels) - set(experiment.labels):
+            known = ", ".join(experiment.labels)
+            raise PointsetError(f"{quoted(sorted(unknown)[0])} is not a row of the experiment: choose from {known}")
+        given["models"] = tuple(entry for entry in experiment.models if entry.label in labels)
+        given["published"] = {label: rows for label, rows in experiment.published.items() if label in labels}
+    return experiment.changed(**given)
+
+
+def _run_or_show(experiment: "Experiment", out: Path, running: Running, as_json: bool) -> None:
+    """Run an experiment, or print its state or an estimate of its time, or report its finished runs."""
+    if running.status:
+        from pointset.comparison.status import status
+
+        print_rows([_state_row(state, experiment.task, as_json) for state in status(experiment, out)], as_json)
+    elif running.dry_run:
+        from pointset.comparison.status import estimate
+
+        _print_estimates(estimate(experiment, out), experiment.threads, running.make_workers(), as_json)
+    else:
+        from pointset.comparison.comparing import report_finished, run_experiment
+
+        finished = report_finished if running.report else partial(run_experiment, workers=running.make_workers())
+        _print_result(finished(experiment, out), as_json)
+
+
+def _state_row(state: "State", task: "Task", as_json: bool) -> dict[str, Any]:
+    """One row of the status table, with the names of the task."""
+    row, values = asdict(state), state.metrics or {}
+    if as_json:
+        shown: dict[str, Any] = {metric.name: values.get(metric.name) for metric in task.measured}
+    else:
+        shown_metrics = [metric for metric in task.measured if metric.shown and metric.brief]
+        texts = {metric.name: metric.write(values[metric.name]) for metric in shown_metrics if metric.name in values}
+        shown = {metric.title: texts.get(metric.name, "") for metric in shown_metrics}
+    del row["metrics"], row["reason"]
+    before = {task.unit if name == "done" else name: value for name, value in row.items() if value is not None}
+    return before | shown | {"reason": state.reason}
+
+
+def _print_result(result: "Comparison", as_json: bool) -> None:
+    """Print the table, where it is saved, and commands to run next; failed runs are an error."""
+    from pointset.comparison.tables import FILES
+    from pointset.runs import digests
+
+    if as_json:
+        print(digests.read_text(result.folder / "results.json", "run the same command again"))
+    else:
+        print(result.caption())
+        print(result.table(brief=True))
+        print(f"saved in {result.folder}: {', '.join(FILES)}")
+        runs = [(result.run_of(run), run.metrics) for run in result.runs]
+        page = shlex.quote(str(result.folder / "report.html"))
+        commands = [f"python -m webbrowser {page}", *result.experiment.task.next_commands(runs)]
+        print("next:", *commands, sep="\n  ")
+    if result.failures:
+        reasons = "; ".join(f"{failure.name}: {failure.reason}" for failure in result.failures)
+        count, total = len(result.failures), len(result.failures) + len(result.runs)
+        raise PointsetError(f"{count} of {total} runs failed ({reasons}): run the same command to try again")
+
+
+def _print_estimates(estimates: "Sequence[Estimate]", threads: int, workers: "Workers", as_json: bool) -> None:
+    """Print the remaining runs and an estimate of their time."""
+    seconds = sum(left.seconds for left in estimates)
+    count = workers.at_once(sum(left.runs for left in estimates), threads)
+    # At least as long as the longest run.
+    together = max([seconds / count, *(left.seconds / left.runs for left in estimates)])
+    if as_json:
+        print_json({"runs": [asdict(left) for left in estimates], "seconds": seconds, "workers": count})
+        return
+    rows: list[dict[str, Any]] = [
+        {
+            "model": left.model,
+            "points": left.points,
+            "runs left": left.runs,
+            "ms a step": f"{1000 * left.step_seconds:.1f}" if left.step_seconds else "",
+            "time": in_hours(left.seconds) if left.seconds else "included in the other size",
+        }
+        for left in estimates
+    ]
+    print_rows([{name: value for name, value in row.items() if value is not None} for row in rows])
+    print(
+        f"{in_hours(seconds)} of training in total, about {in_hours(together)} with {count} at once; testing not "
+        "included"
+    )

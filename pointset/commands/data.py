@@ -9,7 +9,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from pointset.commands.options import Flags, Json, RunningFlags, Spread
-from pointset.commands.printing import in_words, print_json, print_rows
+from pointset.commands.terminal import print_facts, print_json, print_rows
 from pointset.data.axes import UsualUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, one_line
@@ -73,21 +73,18 @@ def show(
     from pointset.data.catalogue.cards import list_cards, load_card
 
     if name not in list_cards():
-        told = _look(name, output, up, split_seed)
-        print_json(told) if as_json else _print_overview(told)
+        overview = _look(name, output, up, split_seed)
+        print_json(overview) if as_json else _print_overview(overview)
         return
     if output is not None:
-        told = _look(name, output, up, split_seed)
-        print(f"saved in {told['picture']}", file=sys.stderr)
+        overview = _look(name, output, up, split_seed)
+        print(f"saved in {overview['picture']}", file=sys.stderr)
     card = msgspec.to_builtins(load_card(name))
     if as_json:
         print_json(card)
         return
     card["download"] = {key: value for key, value in card["download"].items() if value is not None}
-    width = max(map(len, card))
-    for key, value in card.items():
-        if value:
-            print(f"{key:{width}}  {in_words(value, separator=chr(10) + ' ' * (width + 2))}")
+    print_facts({name: value for name, value in card.items() if value})
 
 
 @app.command
@@ -140,20 +137,20 @@ def build(
         rebuild=rebuild,
         split_seed=split_seed,
     )
-    told = _look(data, output, up, split_seed)
+    overview = _look(data, output, up, split_seed)
     if as_json:
         pools = {
             split: {"shapes": made.shapes, "sampled": made.sampled, "folder": str(made.folder)}
             for split, made in report.pools.items()
         }
-        print_json({"pools": pools, "left_out": report.failures, "seconds": round(report.seconds, 2), **told})
+        print_json({"pools": pools, "left_out": report.failures, "seconds": round(report.seconds, 2), **overview})
         return
     for split, made in report.pools.items():
         print(f"{split}: {made.shapes:,} shapes of {points:,} points, {made.sampled:,} sampled now, in {made.folder}")
     for name, reason in report.failures.items():
         print(escaped(f"left out {name}: {reason}"))
     print(f"{report.seconds:.1f} s")
-    _print_overview(told)
+    _print_overview(overview)
 
 
 def _check_picture(output: Path | None) -> None:
@@ -165,42 +162,42 @@ def _check_picture(output: Path | None) -> None:
 
 
 def _look(data: str, output: Path | None, up: UsualUp, split_seed: int) -> dict[str, Any]:
-    """Count the shapes and draw a few of them; returns the findings as plain data."""
+    """Count the shapes and draw a few of them; returns the overview as plain data."""
     from pointset.data.catalogue.home import make_folder, pools_home
     from pointset.data.pools.overview import look_at
     from pointset.data.pose import recommend_pose
     from pointset.viz import Camera, draw_clouds, save
 
-    found = look_at(data, split_seed=split_seed, up=up)
-    names, clouds = zip(*found.samples, strict=True)
-    title = f"{found.name}: drawn with {found.up.upper()} up"
+    overview = look_at(data, split_seed=split_seed, up=up)
+    names, clouds = zip(*overview.samples, strict=True)
+    title = f"{overview.name}: drawn with {overview.up.upper()} up"
     picture = draw_clouds(
-        clouds, names=[one_line(name, 14) for name in names], camera=Camera(up=found.up), title=title, columns=8
+        clouds, names=[one_line(name, 14) for name in names], camera=Camera(up=overview.up), title=title, columns=8
     )
-    path = save(picture, output or make_folder(pools_home()) / f"{found.name}.png", dpi=100)
+    path = save(picture, output or make_folder(pools_home()) / f"{overview.name}.png", dpi=100)
     return {
-        "classes": found.classes,
-        "splits": {split: sum(counts.values()) for split, counts in found.counts.items()},
-        "split_rule": found.rule,
-        "up": found.up,
-        "up_assumed": found.assumed,
-        "pose": recommend_pose(found.samples, found.up),
+        "classes": overview.classes,
+        "splits": {split: sum(counts.values()) for split, counts in overview.counts.items()},
+        "split_rule": overview.rule,
+        "up": overview.up,
+        "up_assumed": overview.assumed,
+        "pose": recommend_pose(overview.samples, overview.up),
         "picture": str(path),
     }
 
 
-def _print_overview(told: dict[str, Any]) -> None:
-    sizes = list(told["classes"].items())
+def _print_overview(overview: dict[str, Any]) -> None:
+    sizes = list(overview["classes"].items())
     (most, largest), (least, smallest) = sizes[0], sizes[-1]
     extremes = f": {most} is the largest with {largest:,} shapes, {least} the smallest with {smallest:,}"
     print(escaped(f"{len(sizes)} classes{extremes if largest > smallest else f' of {largest:,} shapes each'}"))
-    splits = ", ".join(f"{count:,} {split}" for split, count in told["splits"].items())
-    print(escaped(f"splits: {splits}; by {told['split_rule']}"))
-    assumed = " (assumed from the file type; set it with --up y or --up z)" if told["up_assumed"] else ""
-    print(f"up: {told['up']}{assumed}")
-    if told["pose"] is not None:
-        print(f"pose: {POSES_SEEN[told['pose']]}; train with --pose {told['pose']}")
-    print(escaped(f"picture of a few shapes of each class: {told['picture']}"))
+    splits = ", ".join(f"{count:,} {split}" for split, count in overview["splits"].items())
+    print(escaped(f"splits: {splits}; by {overview['split_rule']}"))
+    assumed = " (assumed from the file type; set it with --up y or --up z)" if overview["up_assumed"] else ""
+    print(f"up: {overview['up']}{assumed}")
+    if overview["pose"] is not None:
+        print(f"pose: {POSES_SEEN[overview['pose']]}; train with --pose {overview['pose']}")
+    print(escaped(f"picture of a few shapes of each class: {overview['picture']}"))
 
 
 @app.command

@@ -1,20 +1,17 @@
 """`pointset export`: write a trained model to a file that works without this package."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Meta
 
 from pointset.commands.attend import Output
 from pointset.commands.models import Model, load_model, require_network, say_usual
 from pointset.commands.options import Json
-from pointset.commands.printing import print_json, print_rows
+from pointset.commands.terminal import print_json, print_rows
 from pointset.configuration import Cores, check
 
 Repeats = Annotated[int, Meta(ge=0, le=100_000, description="a whole number from 0 to 100,000")]
-
-if TYPE_CHECKING:
-    from pointset.export.model import Agreement, Latency
 
 
 def export(
@@ -53,42 +50,26 @@ def export(
     agreement = export_model(network, output, mask=mask, description=description)
     latency = compare_latency(network, output, mask=mask, repeats=repeats, threads=threads) if repeats > 0 else []
     if as_json:
-        batches = [list(batch) for batch in agreement.batches]
-        print_json(
-            {
-                "model": trained.name,
-                "output": str(output),
-                "bytes": output.stat().st_size,
-                "difference": agreement.difference,
-            }
-            | {"bound": agreement.bound, "rounding": agreement.rounding, "checked": batches, "threads": threads}
-            | {"latency": [asdict(one) for one in latency]}
-        )
+        facts = {"model": trained.name, "output": str(output), "bytes": output.stat().st_size}
+        facts |= {name: getattr(agreement, name) for name in ("difference", "bound", "rounding")}
+        facts |= {"checked": [list(batch) for batch in agreement.batches], "threads": threads}
+        print_json(facts | {"latency": [asdict(timing) for timing in latency]})
         return
     say_usual(model)
     print(f"saved in {output}: {description['model']['name']}, {output.stat().st_size / 1e6:.1f} MB")
-    _print_agreement(agreement)
+    sizes = ", ".join(f"{points:,}" for points in sorted({points for _, points in agreement.batches}))
+    counts = " and ".join(str(sets) for sets in sorted({sets for sets, _ in agreement.batches}))
+    print(f"largest difference between a logit and the model's: {agreement.difference:.1e}", end=" ")
+    print(f"(allowed for rounding: {agreement.bound:.1e}; checked on batches of {counts} sets of {sizes} points)")
     if latency:
-        _print_latency(latency, repeats, threads)
-
-
-def _print_agreement(found: "Agreement") -> None:
-    sizes = ", ".join(f"{points:,}" for points in sorted({points for _, points in found.batches}))
-    counts = " and ".join(str(sets) for sets in sorted({sets for sets, _ in found.batches}))
-    print(f"largest difference between a logit and the model's: {found.difference:.1e}", end=" ")
-    print(f"(allowed for rounding: {found.bound:.1e}; checked on batches of {counts} sets of {sizes} points)")
-
-
-def _print_latency(latency: "list[Latency]", repeats: int, threads: int) -> None:
-    print_rows(
-        [
+        rows = [
             {
-                "points": one.points,
-                "eager ms": f"{one.eager_ms:.3f}",
-                "exported ms": f"{one.exported_ms:.3f}",
-                "eager / exported": f"{one.eager_ms / one.exported_ms:.2f}",
+                "points": timing.points,
+                "eager ms": f"{timing.eager_ms:.3f}",
+                "exported ms": f"{timing.exported_ms:.3f}",
+                "eager / exported": f"{timing.eager_ms / timing.exported_ms:.2f}",
             }
-            for one in latency
+            for timing in latency
         ]
-    )
-    print(f"one set; medians of {repeats} interleaved repeats, {threads} thread{'s' * (threads > 1)}")
+        print_rows(rows)
+        print(f"one set; medians of {repeats} interleaved repeats, {threads} thread{'s' * (threads > 1)}")

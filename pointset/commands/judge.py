@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pointset.commands.options import Json
-from pointset.commands.printing import print_json
+from pointset.commands.terminal import print_json
 from pointset.errors import PointsetError
 
 WORSE = 3

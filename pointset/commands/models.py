@@ -1,20 +1,22 @@
 """The trained model that a command works with: the same option, `--model`, everywhere."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
-from pointset.errors import PointsetError, quoted
+from pointset.errors import PointsetError
 from pointset.zoo.pretrained import USUAL, PretrainedCard, list_pretrained, pretrained_card
 
 if TYPE_CHECKING:
+    from pointset.evaluation.files import Failure
     from pointset.zoo.classifiers import Classifier
 
+T = TypeVar("T")
 DO_NOT_TRUST = "do not trust this"
-"""Said of a class that is more likely wrong than right."""
+"""Printed beside a class that is more likely wrong than right."""
 HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; default: {USUAL}."
 Model = Annotated[str | None, Parameter(name="--model", help=HELP)]
 
@@ -79,15 +81,20 @@ def say_usual(model: str | None) -> None:
         print(f"model: {USUAL} (another: --model)")
 
 
-def refuse_old_spelling(tokens: Sequence[str]) -> None:
-    """Raise a PointsetError that names --model if a run is given in a form that older versions accepted."""
-    command, first = (*tokens, "", "")[:2]
-    for number, token in enumerate(tokens):
-        name, _, value = token.partition("=")
-        if command == "attend" and name == "--checkpoint":
-            run = value or "".join(tokens[number + 1 : number + 2])
-            raise PointsetError(f"attend has no option --checkpoint: write --model {run}")
-    if command in ("evaluate", "export") and first and not first.startswith("-"):
-        raise PointsetError(
-            f"{command} takes its model as an option: write pointset {command} --model {quoted(first)[1:-1]}"
-        )
+def usable(answers: "Iterable[T | Failure]", on_error: str) -> "tuple[list[T], list[Failure]]":
+    """Separate the results for files from the failures, which are refused unless `on_error` is "skip"."""
+    from pointset.data.unusable import refuse_or_leave_out
+    from pointset.evaluation.files import Failure
+
+    results: list[T] = []
+    failures: list[Failure] = []
+    for answer in answers:
+        if isinstance(answer, Failure):
+            failures.append(answer)
+        else:
+            results.append(answer)
+    if len(failures) == 1 and not results:
+        raise PointsetError(failures[0].reason)
+    reasons = {failure.name: failure.reason for failure in failures}
+    refuse_or_leave_out(reasons, len(results), on_error, "files", "repair them")
+    return results, failures

@@ -130,7 +130,7 @@ class Spread:
     scheduler: str | None = None
     """Address of the cluster, such as tcp://host:8786."""
 
-    def found(self) -> "Workers":
+    def make_workers(self) -> "Workers":
         """The workers that these flags describe."""
         from pointset.runs.workers import Workers
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from pointset.commands.models import Trained, load_model
+from pointset.commands.models import Trained, load_model, usable
 from pointset.commands.options import Json
-from pointset.commands.printing import print_json, print_rows
+from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError, escaped
 
 if TYPE_CHECKING:
     from pointset.evaluation.embedding import Embedded
-    from pointset.evaluation.neighbours import Pair
+    from pointset.viz.similar import Tile
 
 EMBEDDER = "isab16-max.modelnet40-1024"
 """Of the trained models, its rows are the best single embedding of foreign shapes; see `Classifier.embed`."""
@@ -112,48 +112,60 @@ def find(
         raise PointsetError(f"find needs {wanted}, got {len(paths)} path{'s' * (len(paths) != 1)}")
     if count < 1:
         raise PointsetError(f"--count must be at least 1, got {count}")
-    trained, embedded = _rows_in(paths[-1], model, reading)
+    shapes = _shapes_in(paths[-1], model, reading)
     if leaks:
-        _print_pairs(trained, embedded, paths[0], reading, output, as_json)
+        _print_pairs(shapes, paths[0], output, as_json)
     else:
-        _print_similar(trained, embedded, paths[0], count, reading, output, as_json)
+        _print_similar(shapes, paths[0], count, output, as_json)
 
 
-def _rows_in(path: Path, model: str | None, reading: Reading) -> "tuple[Trained, Embedded]":
+@dataclass(frozen=True)
+class Shapes:
+    """Embedded shapes, the model that embeds them, and how their files are read."""
+
+    trained: Trained
+    embedded: "Embedded"
+    reading: Reading
+
+    def points(self, path: str | Path, seed: int = 0) -> Any:
+        """The points of a file, sampled as for the model."""
+        from pointset.data.loading import load_shape_like
+
+        data, reading = self.trained.description["data"], self.reading
+        return load_shape_like(data, path, seed=seed, up=reading.up, keep_outliers=reading.keep_outliers).points
+
+    def write_page(self, tiles: "Sequence[Tile]", title: str, note: str, output: Path) -> None:
+        """Write a page of pictures."""
+        from pointset.viz.similar import make_similar_page
+
+        make_similar_page(tiles, title=title, note=note, up=self.trained.description["data"]["up"]).save(output)
+
+
+def _shapes_in(path: Path, model: str | None, reading: Reading) -> Shapes:
+    """The shapes of a folder, or of a file of rows."""
     from pointset.evaluation.embedding import SUFFIXES, load_embedded
 
-    if path.is_file() and path.suffix.lower() in SUFFIXES:
-        embedded = load_embedded(path)
-        if model not in (None, embedded.model):
-            raise PointsetError(
-                f"{path} has the rows of {embedded.model}: leave out --model, or embed the shapes again"
-            )
-        return load_model(embedded.model), embedded
-    trained = load_model(model or EMBEDDER)
-    return trained, _embed(trained, [path], reading)
+    if not (path.is_file() and path.suffix.lower() in SUFFIXES):
+        trained = load_model(model or EMBEDDER)
+        return Shapes(trained, _embed(trained, [path], reading), reading)
+    embedded = load_embedded(path)
+    if model not in (None, embedded.model):
+        raise PointsetError(f"{path} has the rows of {embedded.model}: leave out --model, or embed the shapes again")
+    return Shapes(load_model(embedded.model), embedded, reading)
 
 
 def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedded":
     import numpy as np
 
-    from pointset.data.unusable import refuse_or_leave_out
     from pointset.evaluation.embedding import Embedded, embed_files
-    from pointset.evaluation.files import Failure, in_folders
+    from pointset.evaluation.files import in_folders
     from pointset.runs.progress import followed
     from pointset.training.devices import find_device
 
-    shapes = in_folders(paths)
-    network = trained.network.to(find_device("auto"))
-    results = embed_files(
-        network, trained.description["data"], shapes, up=reading.up, keep_outliers=reading.keep_outliers
-    )
-    answers = list(followed(results, "embedding", "shape", len(shapes), show=len(shapes) > SHOWN))
-    failures = [answer for answer in answers if isinstance(answer, Failure)]
-    rows = [answer for answer in answers if not isinstance(answer, Failure)]
-    if len(failures) == 1 and not rows:
-        raise PointsetError(failures[0].reason)
-    reasons = {failure.name: failure.reason for failure in failures}
-    refuse_or_leave_out(reasons, len(rows), reading.on_error, "files", "repair them")
+    files = in_folders(paths)
+    network, data = trained.network.to(find_device("auto")), trained.description["data"]
+    answers = embed_files(network, data, files, up=reading.up, keep_outliers=reading.keep_outliers)
+    rows, _ = usable(followed(answers, "embedding", "shape", len(files), show=len(files) > SHOWN), reading.on_error)
     return Embedded(
         trained.name,
         [shape.name for shape, _ in rows],
@@ -163,20 +175,11 @@ def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedd
     )
 
 
-def _print_similar(
-    trained: Trained,
-    embedded: "Embedded",
-    shape: Path,
-    count: int,
-    reading: Reading,
-    output: Path | None,
-    as_json: bool,
-) -> None:
-    import numpy as np
-
+def _print_similar(shapes: Shapes, shape: Path, count: int, output: Path | None, as_json: bool) -> None:
     from pointset.evaluation.neighbours import nearest
 
-    query = _embed(trained, [shape], reading).rows
+    embedded = shapes.embedded
+    query = _embed(shapes.trained, [shape], shapes.reading).rows
     if len(query) != 1:
         raise PointsetError(f"{shape} is a folder: give one shape first, then the folder to search")
     others = [row for row, file in enumerate(embedded.files) if file != str(shape.resolve())]
@@ -189,7 +192,7 @@ def _print_similar(
         for row, distance in zip(chosen, distances[0], strict=True)
     ]
     if output is not None:
-        _draw_similar(trained, embedded, shape, chosen, np.concatenate([query, embedded.rows[chosen]]), reading, output)
+        _draw_similar(shapes, shape, query[0], chosen, output)
     if as_json:
         print_json({"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)})
         return
@@ -197,46 +200,60 @@ def _print_similar(
     print(f"of {len(others):,} shapes, by {embedded.model}" + (f"; saved in {output}" if output else ""))
 
 
-def _draw_similar(
-    trained: Trained, embedded: "Embedded", shape: Path, chosen: list[int], rows: Any, reading: Reading, output: Path
-) -> None:
+def _draw_similar(shapes: Shapes, shape: Path, query: Any, chosen: list[int], output: Path) -> None:
     import numpy as np
     import torch
 
     from pointset.explain.similarity import similarity_influence
-    from pointset.viz.similar import Tile, make_similar_page
+    from pointset.viz.similar import Tile
 
-    network, query = trained.network, torch.from_numpy(rows[0])
-    clouds = [_points(trained, path, reading) for path in (shape, *(Path(embedded.files[row]) for row in chosen))]
-    influence = [similarity_influence(network, cloud, query) for cloud in clouds[1:]]
-    tiles = [Tile([clouds[0]], escaped(shape.name), "the shape")]
-    for row, cloud, values, own in zip(chosen, clouds[1:], influence, rows[1:], strict=True):
-        note = f"{embedded.classes[row]}, distance {np.linalg.norm(own - rows[0]):.2f}".lstrip(", ")
-        tiles.append(Tile([cloud], escaped(embedded.names[row]), note, values))
+    embedded = shapes.embedded
+    tiles = [Tile([shapes.points(shape)], escaped(shape.name), "the shape")]
+    for row in chosen:
+        cloud = shapes.points(embedded.files[row])
+        influence = similarity_influence(shapes.trained.network, cloud, torch.from_numpy(query))
+        distance = np.linalg.norm(embedded.rows[row] - query)
+        note = f"{embedded.classes[row]}, distance {distance:.2f}".lstrip(", ")
+        tiles.append(Tile([cloud], escaped(embedded.names[row]), note, influence))
     note = (
         f"Embeddings of {embedded.model}. Right pictures: dark points are those that make the shape similar; without "
         "their patch, the distance would be larger."
     )
-    title = escaped(f"The shapes most similar to {shape.name}")
-    make_similar_page(tiles, title=title, note=note, up=trained.description["data"]["up"]).save(output)
+    shapes.write_page(tiles, escaped(f"The shapes most similar to {shape.name}"), note, output)
 
 
-def _points(trained: Trained, path: Path, reading: Reading) -> Any:
-    from pointset.data.loading import load_shape_like
+def _print_pairs(shapes: Shapes, folder: Path, output: Path | None, as_json: bool) -> None:
+    from pointset.evaluation.embedding import embed as embed_clouds
+    from pointset.evaluation.neighbours import near_duplicates, same_shape_distance, splits_of
+    from pointset.viz.similar import Tile
 
-    return load_shape_like(trained.description["data"], path, up=reading.up, keep_outliers=reading.keep_outliers).points
-
-
-def _print_pairs(
-    trained: Trained, embedded: "Embedded", folder: Path, reading: Reading, output: Path | None, as_json: bool
-) -> None:
-    from pointset.evaluation.neighbours import near_duplicates, splits_of
-
-    threshold = _same_shape_distance(trained, embedded, reading)
-    pairs = near_duplicates(embedded.rows, threshold, splits_of(folder, embedded.names))
-    rows = [_described(embedded, pair) for pair in pairs]
+    embedded, names = shapes.embedded, shapes.embedded.names
+    step = max(1, len(embedded.files) // RESAMPLED)
+    again = embed_clouds(shapes.trained.network, [shapes.points(file, seed=1) for file in embedded.files[::step]])
+    threshold = same_shape_distance(embedded.rows[::step], again)
+    pairs = near_duplicates(embedded.rows, threshold, splits_of(folder, names))
+    rows: list[dict[str, Any]] = [
+        {
+            "first": names[pair.first],
+            "second": names[pair.second],
+            "distance": pair.distance,
+            "leak": "train and test" if pair.leak else "",
+        }
+        for pair in pairs
+    ]
     if output is not None:
-        _draw_pairs(trained, embedded, pairs[:SHOWN], reading, output)
+        tiles = [
+            Tile(
+                [shapes.points(embedded.files[row]) for row in (pair.first, pair.second)],
+                escaped(f"{names[pair.first]} and {names[pair.second]}"),
+                f"distance {pair.distance:.2f}" + ", train and test" * pair.leak,
+            )
+            for pair in pairs[:SHOWN]
+        ]
+        note = (
+            f"Pairs of shapes no farther apart than two samplings of one shape, by the embeddings of {embedded.model}."
+        )
+        shapes.write_page(tiles, "Near-duplicates", note, output)
     leaked = sum(pair.leak for pair in pairs)
     if as_json:
         print_json({"model": embedded.model, "threshold": threshold, "leaks": leaked, "pairs": rows})
@@ -245,45 +262,7 @@ def _print_pairs(
         print_rows([{**row, "distance": f"{row['distance']:.2f}"} for row in rows[:SHOWN]])
     more = f", the first {SHOWN} of them above" if len(pairs) > SHOWN else ""
     print(
-        f"{len(pairs):,} pairs of {len(embedded.names):,} shapes are no farther apart than two samplings of one shape "
+        f"{len(pairs):,} pairs of {len(names):,} shapes are no farther apart than two samplings of one shape "
         f"({threshold:.2f}){more}; {leaked:,} of them are a training and a test shape"
         + (f"; saved in {output}" if output else "")
     )
-
-
-def _described(embedded: "Embedded", pair: "Pair") -> dict[str, Any]:
-    first, second = pair.first, pair.second
-    names = {"first": embedded.names[first], "second": embedded.names[second]}
-    return {**names, "distance": pair.distance, "leak": "train and test" if pair.leak else ""}
-
-
-def _same_shape_distance(trained: Trained, embedded: "Embedded", reading: Reading) -> float:
-    import numpy as np
-
-    from pointset.data.loading import load_shape_like
-    from pointset.evaluation.embedding import embed as embed_clouds
-    from pointset.evaluation.neighbours import same_shape_distance
-
-    step = max(1, len(embedded.files) // RESAMPLED)
-    chosen = range(0, len(embedded.files), step)
-    data = trained.description["data"]
-    clouds = [
-        load_shape_like(data, embedded.files[row], seed=1, up=reading.up, keep_outliers=reading.keep_outliers).points
-        for row in chosen
-    ]
-    return same_shape_distance(np.asarray(embedded.rows[list(chosen)]), embed_clouds(trained.network, clouds))
-
-
-def _draw_pairs(
-    trained: Trained, embedded: "Embedded", pairs: "Sequence[Pair]", reading: Reading, output: Path
-) -> None:
-    from pointset.viz.similar import Tile, make_similar_page
-
-    def tile(pair: "Pair") -> Any:
-        clouds = [_points(trained, Path(embedded.files[row]), reading) for row in (pair.first, pair.second)]
-        names = f"{embedded.names[pair.first]} and {embedded.names[pair.second]}"
-        return Tile(clouds, escaped(names), f"distance {pair.distance:.2f}" + ", train and test" * pair.leak)
-
-    up_axis = trained.description["data"]["up"]
-    note = f"Pairs of shapes no farther apart than two samplings of one shape, by the embeddings of {embedded.model}."
-    make_similar_page([tile(pair) for pair in pairs], title="Near-duplicates", note=note, up=up_axis).save(output)

@@ -1,16 +1,17 @@
-"""What commands print, without anything that a terminal would obey: names of classes and files are other people's."""
+"""Output of the commands: tables for people, JSON for programs, and no control characters of other people's names."""
 
 import contextlib
+import json
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TextIO, cast
 
 from pointset.errors import escaped, one_line
 
 OWN = re.compile(r"\r?(?:\x1b\[A)*")
-"""What the progress bars begin with: back to the start of the line, and up."""
+"""The start of a progress bar: back to the start of the line, and up."""
 
 
 class Escaping:
@@ -33,7 +34,7 @@ class Escaping:
 
 @contextlib.contextmanager
 def escaping() -> Iterator[None]:
-    """Let everything that is printed inside this block be escaped."""
+    """Escape everything that is printed inside this block."""
     with (
         contextlib.redirect_stdout(cast(TextIO, Escaping(sys.stdout))),
         contextlib.redirect_stderr(cast(TextIO, Escaping(sys.stderr))),
@@ -43,17 +44,56 @@ def escaping() -> Iterator[None]:
 
 @contextlib.contextmanager
 def warning_in_one_line() -> Iterator[None]:
-    """Let warnings that are meant for the user be one line on stderr, each once, without the place in the code."""
-    said = set[str]()
+    """Print warnings for the user as one line on stderr, each once, without the place in the code."""
+    shown = set[str]()
     show = warnings.showwarning
 
-    def say(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
+    def print_warning(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
         if category is not UserWarning:
             show(message, category, *place, **rest)
-        elif (line := one_line(message)) not in said:
-            said.add(line)
+        elif (line := one_line(message)) not in shown:
+            shown.add(line)
             print(f"pointset: warning: {line}", file=sys.stderr)
 
     with warnings.catch_warnings():
-        warnings.showwarning = say
+        warnings.showwarning = print_warning
         yield
+
+
+def print_json(value: Any) -> None:
+    """Print indented JSON."""
+    print(json.dumps(value, indent=2))
+
+
+def print_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
+    """Print a table with the keys as its head, or the rows as JSON."""
+    from tabulate import tabulate
+
+    if as_json:
+        print_json(rows)
+    else:
+        cells = [
+            {escaped(key): escaped(cell) if isinstance(cell, str) else cell for key, cell in row.items()}
+            for row in rows
+        ]
+        named = any(isinstance(next(iter(row.values()), None), str) for row in cells)
+        print(tabulate(cells, headers="keys", intfmt=",", disable_numparse=[0] if named else []))  # 007 is a name
+
+
+def print_facts(facts: Mapping[str, Any]) -> None:
+    """Print a line for each fact, with the names in a column; long texts of a list have lines of their own."""
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            value = [f"{key} {part:,}" if isinstance(part, int) else f"{key} {part}" for key, part in value.items()]
+            value = ", ".join(value)
+        elif isinstance(value, list | tuple):
+            are_sentences = any(len(part) > 30 for part in value)
+            value = ("\n" + " " * (width + 2) if are_sentences else ", ").join(value)
+        print(f"{name:{width}}  {value}")
+
+
+def in_hours(seconds: float) -> str:
+    """A time as h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

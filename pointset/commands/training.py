@@ -2,9 +2,8 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pointset.commands.models import Model, load_model, say_usual
 from pointset.commands.options import (
@@ -17,7 +16,7 @@ from pointset.commands.options import (
     given_fields,
     quick_options,
 )
-from pointset.commands.printing import print_json, print_rows
+from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import UsualUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
@@ -25,10 +24,15 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from pointset.evaluation import Evaluation
     from pointset.training.history import Fitted
+
+CALIBRATION = {
+    "loss": "log loss",
+    "brier": "Brier score",
+    "calibration_error": "calibration error, equal width",
+    "calibration_error_equal_mass": "calibration error, equal mass",
+}
+"""Metrics that a temperature changes, and their titles."""
 
 
 def train(
@@ -78,32 +82,31 @@ def train(
     from pointset.training.history import EventLog
     from pointset.training.loop import fit
     from pointset.zoo.models import create_model
+    from pointset.zoo.names import used_options
 
     if data is None and model is None:
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
     data = data or "shapes10"
     if model is None and start is None:
-        _require_no_flags(model_options, recipe, given)
-        _train_best(
-            data,
-            _sets(data_options, given, 1024, "center-standardize"),
-            _seconds(budget),
-            seed,
-            run or Path("runs") / "best",
-            as_json,
-        )
+        for name in [*given_fields(model_options, given), *given_fields(recipe, given)]:  # the choice sets these itself
+            raise PointsetError(f"{name} needs the name of a model: write pointset train MODEL, such as isab16-pma")
+        usual = DataOptions(points=1024, normalize="center-standardize")
+        sets = usual.changed(given_fields(data_options, given))
+        _train_best(data, sets, _seconds(budget), seed, run or Path("runs") / "best", as_json)
         return
     if start is not None:
         _train_from(model, start, freeze, data, seed, run, data_options, recipe, given, as_json)
         return
     assert model is not None
-    _require_used(model, given_fields(model_options, given))
+    used = used_options(model)
+    if unused := [name for name in given_fields(model_options, given) if name not in used]:
+        raise PointsetError(f"{model} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}")
     options = quick_options(data).changed(Options(data_options, model_options, recipe), given)
     run = run or Path("runs") / model
     events = None if log is None else EventLog(run)
-    sets = load_split(data, "train", options.sets, progress=is_main())
-    network = create_model(model, len(sets.classes), options.model, inputs=sets.inputs, seed=seed)
-    fitted = fit(network, sets, options.recipe, seed=seed, run=run, on_epoch=events)
+    train_sets = load_split(data, "train", options.sets, progress=is_main())
+    network = create_model(model, len(train_sets.classes), options.model, inputs=train_sets.inputs, seed=seed)
+    fitted = fit(network, train_sets, options.recipe, seed=seed, run=run, on_epoch=events)
     if not is_main():
         return
     if events is not None:
@@ -111,23 +114,11 @@ def train(
     _print_fitted(model, fitted, options.recipe, run, as_json)
 
 
-def _require_no_flags(model_options: ModelOptions, recipe: Recipe, given: frozenset[str]) -> None:
-    """Refuse flags of models and recipes, which the automatic choice sets itself."""
-    for name in [*given_fields(model_options, given), *given_fields(recipe, given)]:
-        raise PointsetError(f"{name} needs the name of a model: write pointset train MODEL, such as isab16-pma")
-
-
 def _seconds(budget: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", budget)
     if not match or float(match[1]) == 0:
         raise PointsetError(f"budget must be a time such as 90s, 2m or 1h, got {quoted(budget)}")
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
-
-
-def _sets(options: DataOptions, given: frozenset[str], points: int, normalize: str) -> DataOptions:
-    """The options with these points and this normalisation, unless flags give others."""
-    usual = DataOptions.from_dict({"points": points, "normalize": normalize})
-    return usual.changed(given_fields(options, given))
 
 
 def _train_best(data: str, options: DataOptions, budget: float, seed: int, run: Path, as_json: bool) -> None:
@@ -182,8 +173,8 @@ def _train_from(
     about = description["data"]
     if model not in (None, description["model"]["name"]):
         raise PointsetError(f"{start} is a {description['model']['name']}, not a {model}: leave out the name")
-    normalize = normalization_elsewhere(about)
-    sets = load_split(data, "train", _sets(data_options, given, about["points"], normalize))
+    usual = DataOptions.from_dict({"points": about["points"], "normalize": normalization_elsewhere(about)})
+    sets = load_split(data, "train", usual.changed(given_fields(data_options, given)))
     network = start_from(
         trained, sets.classes, sets.up, trained_up=about["up"], seed=seed, start=str(start), freeze=freeze
     )
@@ -240,7 +231,7 @@ def evaluate(
     """
     from pointset.data.catalogue.folders import LooseShape
     from pointset.data.loading import load_like
-    from pointset.evaluation.predictions import Evaluation, predict_sets
+    from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
     from pointset.evaluation.shape_predictions import check_suffix, guess, write_guesses
     from pointset.training.devices import find_device
 
@@ -254,8 +245,13 @@ def evaluate(
     result = {"model": trained.name} | evaluation.summary()
     if left_out := sets.describe().get("left_out"):
         result["left_out"] = left_out
+    columns = {"as trained": dict(result)}
     if calibrate:
-        result |= _calibrated(network, description, evaluation, objective)
+        temperature = validation_temperature(network, description, objective)
+        scaled = evaluation.at_temperature(temperature).summary()
+        columns[f"at temperature {temperature:.3f}"] = scaled
+        kept = {name: scaled[name] for name in ("accuracy", *CALIBRATION)}
+        result |= {"temperature": temperature, "calibrated": kept}
     if predictions is not None:
         if calibrate:
             prediction = dataclasses.replace(prediction, temperature=result["temperature"])
@@ -271,46 +267,12 @@ def evaluate(
     say_usual(model)
     print(f"{result['shapes']} {split} shapes: accuracy {result['accuracy']:.2%}", end=", ")
     print(f"mean-class accuracy {result['mean_class_accuracy']:.2%}, loss {result['loss']:.3f}")
-    _print_calibration(result)
+    print_rows(
+        [
+            {"": title, **{head: f"{metrics[name]:.4f}" for head, metrics in columns.items()}}
+            for name, title in CALIBRATION.items()
+        ]
+    )
     print_rows([{"class": name, "accuracy %": f"{100 * value:.1f}"} for name, value in result["per_class"].items()])
     if predictions is not None:
         print(f"predictions saved in {predictions}")
-
-
-CALIBRATION = ("loss", "brier", "calibration_error", "calibration_error_equal_mass")
-
-
-def _calibrated(
-    network: "nn.Module",
-    description: dict[str, Any],
-    evaluation: "Evaluation",
-    objective: Literal["log-loss", "ece"],
-) -> dict[str, Any]:
-    from pointset.evaluation.predictions import validation_temperature
-
-    temperature = validation_temperature(network, description, objective)
-    scaled = evaluation.at_temperature(temperature).summary()
-    return {"temperature": temperature, "calibrated": {name: scaled[name] for name in ("accuracy", *CALIBRATION)}}
-
-
-def _print_calibration(result: dict[str, Any]) -> None:
-    columns = {"as trained": result}
-    if "temperature" in result:
-        columns[f"at temperature {result['temperature']:.3f}"] = result["calibrated"]
-    names = ("log loss", "Brier score", "calibration error, equal width", "calibration error, equal mass")
-    print_rows(
-        [
-            {"": name, **{head: f"{metrics[key]:.4f}" for head, metrics in columns.items()}}
-            for name, key in zip(names, CALIBRATION, strict=True)
-        ]
-    )
-
-
-def _require_used(model: str, given: Iterable[str]) -> None:
-    """Refuse options that the model does not use."""
-    from pointset.zoo.names import used_options
-
-    used = used_options(model)
-    for name in given:
-        if name not in used:
-            raise PointsetError(f"{model} does not use {name}: leave it out; it uses {', '.join(sorted(used))}")

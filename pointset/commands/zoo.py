@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pointset.commands.models import USUAL
 from pointset.commands.options import Json, option_flags
-from pointset.commands.printing import in_words, print_json, print_rows
+from pointset.commands.terminal import print_facts, print_json, print_rows
 from pointset.configuration import Width, check
 from pointset.errors import PointsetError
 from pointset.zoo.listing import CLASSES, kept_rows
@@ -62,8 +62,8 @@ def _list(classes: int, options: ModelOptions, as_json: bool) -> None:
     print_rows([{"": f"-{two}", **{f"{one}-": _size(pairs.get((one, two))) for one in encoders}} for two in poolings])
     alone = [row for row in rows if "-" not in row["model"]]
     print("other models, for comparison:", ", ".join(f"{row['model']} ({_size(row)})" for row in alone))
-    for ability, wanted, told in ABILITIES:
-        print(f"{told}: {', '.join(_parts([pair for pair in pairs if pairs[pair][ability] is wanted], list(pairs)))}")
+    for ability, wanted, words in ABILITIES:
+        print(f"{words}: {', '.join(_names([pair for pair in pairs if pairs[pair][ability] is wanted], list(pairs)))}")
     print("`pointset zoo --pretrained` lists trained models; --json prints all details")
 
 
@@ -71,11 +71,11 @@ def _size(row: dict[str, Any] | None) -> str:
     return "" if row is None else f"{row['parameters'] / 1000:,.0f}"
 
 
-def _parts(chosen: list[tuple[str, ...]], pairs: list[tuple[str, ...]]) -> list[str]:
-    """The encoders and poolings that are chosen with every partner, and what pairs are left."""
-    known = [(place, part) for place in (0, 1) for part in dict.fromkeys(pair[place] for pair in pairs)]
-    whole = [(place, part) for place, part in known if all(pair in chosen for pair in pairs if pair[place] == part)]
-    left = [pair for pair in chosen if not any(pair[place] == part for place, part in whole)]
+def _names(chosen: list[tuple[str, ...]], pairs: list[tuple[str, ...]]) -> list[str]:
+    """The encoders and poolings that are chosen with every partner, and the pairs that are left."""
+    parts = [(position, part) for position in (0, 1) for part in dict.fromkeys(pair[position] for pair in pairs)]
+    whole = [(n, part) for n, part in parts if all(pair in chosen for pair in pairs if pair[n] == part)]
+    left = [pair for pair in chosen if not any(pair[position] == part for position, part in whole)]
     return [part for _, part in whole] + ["-".join(pair) for pair in left]
 
 
@@ -93,38 +93,28 @@ def _list_trained(as_json: bool) -> None:
 
 
 def _row(name: str, card: PretrainedCard) -> dict[str, Any]:
-    """One line of the list; no number where the card has none for this size."""
-    found = {size: card.accuracy.get(size) for size in SIZES}
-    return {
-        "model": name,
-        "parameters": card.parameters,
-        **{size: f"{100 * tested.accuracy:.1f}" if tested else "" for size, tested in found.items()},
-        "data": card.data,
-    }
+    """One line of the list, without a number for the sizes that the card lacks."""
+    tested = {size: f"{100 * card.accuracy[size].accuracy:.1f}" if size in card.accuracy else "" for size in SIZES}
+    return {"model": name, "parameters": card.parameters, **tested, "data": card.data}
 
 
 def _show(name: str, as_json: bool) -> None:
     card, run = pretrained_card(name), pretrained_run(name)
-    found = {"name": name, **_plain(card)}
-    found |= {key: run.get(key) for key in ("model", "recipe", "seed", "commit")}
-    found |= {f"data_{key}": value for key, value in run.get("data", {}).items()}
+    facts = {"name": name, **_plain(card), **{key: run.get(key) for key in ("model", "recipe", "seed", "commit")}}
+    facts |= {f"data_{key}": value for key, value in run.get("data", {}).items()}
     if as_json:
-        print_json(found)
+        print_json(facts)
         return
-    found["accuracy"] = {f"{size} points": _share(*tested) for size, tested in card.accuracy.items()}
+    facts["accuracy"] = {
+        f"{size} points": f"{100 * accuracy:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+        for size, (accuracy, low, high) in card.accuracy.items()
+    }
     if card.trust is not None:
-        found["trust"] = {
+        facts["trust"] = {
             name: f"AUROC of errors {area:.3f}, calibration error {100 * card.trust.calibration_error[name]:.1f} %"
             for name, area in card.trust.auroc.items()
         }
-    width = max(map(len, found))
-    for key, value in found.items():
-        if value not in (None, {}, []):
-            print(f"{key:{width}}  {in_words(value, separator=chr(10) + ' ' * (width + 2))}")
-
-
-def _share(accuracy: float, low: float, high: float) -> str:
-    return f"{100 * accuracy:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+    print_facts({key: value for key, value in facts.items() if value not in (None, {}, [])})
 
 
 def _plain(card: PretrainedCard) -> dict[str, Any]:

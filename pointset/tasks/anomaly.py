@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.comparison.metric import Metric
+from pointset.comparison.metric import Metric, Size
 from pointset.tasks.images import ImageProblem, Images
 from pointset.tasks.rows import fully_connected, row_model
 from pointset.tasks.set_problem import SetBatch
@@ -78,14 +78,14 @@ class Anomaly(ImageProblem):
     most: ClassVar[int] = MEMBERS + 1
     test_seed: ClassVar[int] = 0xA0
 
-    def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
+    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """The model of a row: [B, 8, pixels] -> [B, 8, 1]."""
         dim = options.dim
 
         def scoring_head(width: int) -> nn.Module:
             return nn.Sequential(fully_connected(dim + width, dim), nn.ReLU(), nn.Linear(dim, 1))
 
-        body = row_model(row, dim, options, seed, scoring_head)
+        body = row_model(model, dim, options, seed, scoring_head)
         assert isinstance(body.head, nn.Sequential)
         head = body.head[1:]  # without the first layer, which flattens the rows of each set
         return ElementScorer(self.embedding(dim, seed), list(body.encoder), body.pool, head, self.inputs)

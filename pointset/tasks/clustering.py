@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.comparison.metric import Metric
+from pointset.comparison.metric import Metric, Size
 from pointset.data.batches import epoch_generator
 from pointset.nn.dropout import Dropout
 from pointset.nn.fast.packing import Layout, Packed
@@ -69,20 +69,20 @@ class Clustering(SetProblem):
     )
     most: ClassVar[int] = MOST_SIZE
 
-    def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
+    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """The model of a row: [B, n, 2] -> [B, 4 * 5], the input of `mixture_of`.
 
         Raises:
-            PointsetError: the row is unknown; the message lists the known ones.
+            PointsetError: the model is unknown; the message lists the known ones.
         """
-        encoder, pooling = parts_of(row)
+        encoder, pooling = parts_of(model)
         if encoder == "rffp" and pooling in ("mean", "max"):
             return seeded(seed, lambda: equivariant_model(pooling, options))
         head = head_of_seeds if pooling == f"pma{COMPONENTS}" else lambda width: head_of_one(width, options.dim)
-        model = row_model(row, DIMENSIONS, options, seed, head)
+        network = row_model(model, DIMENSIONS, options, seed, head)
         if encoder == "rffp":
-            model.encoder = seeded(seed, lambda: nn.ModuleList(equivariant_layers("max", options)), ENCODER)
-        return model
+            network.encoder = seeded(seed, lambda: nn.ModuleList(equivariant_layers("max", options)), ENCODER)
+        return network
 
     def used_options(self, row: str) -> set[str]:
         """The options that the model of a row uses."""

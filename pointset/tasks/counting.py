@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pointset.comparison.metric import Metric
+from pointset.comparison.metric import Metric, Size
 from pointset.errors import PointsetError, quoted
 from pointset.tasks.images import ImageProblem, Images
 from pointset.tasks.rows import fully_connected, parts_of, row_model
@@ -166,9 +166,9 @@ class Counting(ImageProblem):
     most: ClassVar[int] = MOST
     test_seed: ClassVar[int] = 0xC0
 
-    def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
+    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """The model of a row: [B, n, pixels] -> [B, outputs of its head]."""
-        base, head = split_row(row)
+        base, head = split_row(model)
         dim = options.dim
 
         def last(width: int) -> nn.Module:

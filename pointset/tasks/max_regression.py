@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.comparison.metric import Metric
+from pointset.comparison.metric import Metric, Size
 from pointset.data.batches import epoch_generator
 from pointset.tasks.rows import fully_connected, parts_of, row_model
 from pointset.tasks.set_problem import SetBatch, SetProblem
@@ -42,10 +42,10 @@ class MaxRegression(SetProblem):
     rows: ClassVar[Sequence[str]] = ("rFF + mean", "rFF + sum", "rFF + max", "SAB + PMA")
     most: ClassVar[int] = MOST
 
-    def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
+    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """The model of a row: [B, n, 1] -> [B, 1]."""
-        hidden = () if parts_of(row)[1].startswith("pma") else (options.dim,)
-        return row_model(row, 1, options, seed, lambda width: fully_connected(width, *hidden, 1))
+        hidden = () if parts_of(model)[1].startswith("pma") else (options.dim,)
+        return row_model(model, 1, options, seed, lambda width: fully_connected(width, *hidden, 1))
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
         """Draw sets of one random size."""

@@ -116,12 +116,8 @@ class SetProblem(Task):
     """Number of steps between checkpoints and lines of the history; a block takes the place of an epoch."""
 
     @abstractmethod
-    def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
-        """The model of a row, called as `model(X [B, n, d], mask [B, n] or None)`.
-
-        Raises:
-            PointsetError: the row is unknown.
-        """
+    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
+        """The model of a row, called as `model(X [B, n, d], mask [B, n] or None)`."""
 
     @abstractmethod
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
@@ -168,10 +164,6 @@ class SetProblem(Task):
         """Return the description of the sets; nothing else needs preparation."""
         return {"sets": self.describe()}
 
-    def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
-        """See `model`."""
-        return self.model(model, options, seed)
-
     def elements(self, size: Size) -> int:
         """The number of elements of the largest set."""
         return self.most
@@ -192,7 +184,7 @@ class SetProblem(Task):
                 **origin(),
             }
 
-        model = self.model(run.model, run.model_options, run.seed)
+        model = self.build(run.model, run.model_options, run.seed)
         objective = DrawnSets(self, recipe.batch_size, run.seed)
         return fit_objective(model, objective, recipe, description, seed=run.seed, run=folder, progress=False)
 

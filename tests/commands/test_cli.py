@@ -57,11 +57,6 @@ def test_zoo_shows_a_saved_list_which_equals_the_models(capsys, monkeypatch):
     assert kept_rows() is None
 
 
-def test_zoo_needs_no_torch():
-    script = "import sys; from pointset.cli import main; main(['zoo']); assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60)
-
-
 @pytest.mark.parametrize("command", ["compare", "train"])
 def test_what_matters_stands_first_and_no_flag_twice(command, capsys):
     shown = succeed(capsys, command, "--help")
@@ -93,45 +88,23 @@ def test_help_is_success(arguments, capsys):
         (["compere"], 'Did you mean "compare"?'),
         (["train"], "--data"),
         (["train", "isab16-pam"], "did you mean isab16-pma"),
-        (["train", "rff-max", "--dim", "wide"], "--dim"),
         (["train", "rff-max", "--dim", "10"], "got dim=10 and heads=4"),
         (["train", "rff-max", "--form", "papre"], "--form"),
-        (["train", "rff-max", "--augment", "shear"], "shear"),
         (["train", "rff-max", "--points", "65"], "65 is more than the 64"),
         (["train", "rff-max", "--form", "paper"], "rff-max does not use form"),
         (["train", "rff-max", "--learning-rate", "nan"], "got nan"),
         (["train", "rff-max", "--seed", "-1"], "got -1"),
-        (["train", "isab99999999999-max"], "at most 4096"),
         (["compare", "--threads", "0"], "threads must be a whole number from 1 to 4,096, got 0"),
         (["train", "rff-max", "--epochs", "1.5"], "--epochs must be a whole number, got '1.5'"),
-        (["zoo", "--classes", "2.5"], "--classes must be a whole number, got '2.5'"),
         (["compare", "--seeds", "0", "1.5"], "--seeds must be a whole number, got '1.5'"),
-        (["data", "build", "shapes10", "--workers", "1.5"], "--workers must be a whole number, got '1.5'"),
-        (["train", "rff-max", "--augment", "x" * 4000], "got 'xxx"),
         (["compare", "--variant", "x" * 4000], "leave variant='xxx"),
-        (["train", "rff-max", "--pooled-dropout", "0", "--form", "paper"], "rff-max does not use form"),
         (["train", "dgcnn", "--pooled-dropout", "0"], "dgcnn does not use pooled_dropout"),
-        (["train", "dgcnn", "--head-norm", "batch"], "dgcnn does not use head_norm"),
         (["classify", "x" * 5000], "xxx' has 5,000 characters: give a value of at most 4,096"),
-        (["task", "clustering", "--scheduler", "x" * 4000], "scheduler='xxx"),
         (["train", "rff-max", "--no-such-option"], "--no-such-option"),
         (["train", "rff-max", "--batch-size", f"{10**19}"], "batch_size must be a whole number from 1 to 1,000,000"),
         (["train", "rff-max", "--epochs", "1" + "0" * 400], "epochs must be a whole number from 1 to"),
-        (["train", "rff-max", "--points", f"{10**8}"], "points must be a whole number from 1 to 10,000,000"),
-        (["train", "isab4-max", "--layers", "100000"], "layers must be a whole number from 1 to 256"),
-        (["train", "isab4-max", "--dim", "100000"], "dim must be a whole number from 1 to 8,192"),
-        (["train", "isab4-max", "--heads", f"{2**64}"], "heads must be a whole number from 1 to 8,192"),
         (["train", "rff-max", "--seed", f"{10**400}"], "seed must be a whole number in"),
-        (["train", "rff-max", "--device", "meta"], "device 'meta' is not available"),
         (["train", "rff-max", "--device", "x" * 4000], "is not available on this machine"),
-        (["zoo", "--classes", f"{10**19}"], "classes must be a whole number from 1 to"),
-        (["compare", "--workers", "1000000"], "workers must be a whole number from 1 to 4,096"),
-        (["compare", "--threads", "1000000"], "threads must be a whole number from 1 to 4,096"),
-        (["data", "build", "shapes10", "--points", f"{10**19}"], "points must be a whole number from 1 to 10,000,000"),
-        (
-            ["export", "--model", "run", "-o", "a.onnx", "--repeats", f"{10**19}"],
-            "repeats must be a whole number from 0 to",
-        ),
         (
             ["export", "--model", "run", "-o", "a.onnx", "--threads", "-1"],
             "threads must be a whole number from 1 to 4,096",
@@ -139,12 +112,10 @@ def test_help_is_success(arguments, capsys):
         (["evaluate", "--model", "no/such/run"], "no/such/run is not a run"),
         (["compare", "--models", "rff-max", "rff"], "did you mean rff-"),
         (["train", "rff-max", "--train-points", "0", "5"], ": train_points must be two numbers of points"),
-        (["train", "rff-max", "--train-points", "9", "5"], ": train_points must be the fewest and then the most"),
         (["train", "rff-max", "--last-points", "5", "9"], "set train_points, such as"),
         (["data", "show", "modelnet50"], "modelnet40"),
         (["data", "show", "no/such"], "'no/such' is neither a folder nor the name of a dataset"),
         (["data", "show", __file__], "is a file: give the folder of a dataset"),
-        (["data", "build", __file__], "is a file: give the folder of a dataset"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -166,10 +137,7 @@ def test_a_mistake_gives_one_line_and_code_2(arguments, words, capsys, clouds_fo
         (b"models = ['rff-max']\nseeds = [" + b"9" * 400 + b"]", "seed must be"),
         (b"seeds = " + b"[" * 9999 + b"]" * 9999, "hostile.toml is not a TOML file"),
         (b"title = 'a\0b'", "hostile.toml is not a TOML file"),
-        (b"title = '\xff'", "hostile.toml is not a TOML file"),
-        (b"seeds = 1\nseeds = 2", "hostile.toml is not a TOML file"),
         (b"models = ['" + b"x" * 9999 + b"']", "label 'xxx"),
-        (b"threads = " + b"9" * 30, "threads must be"),
         (b"[recipe]\nlearning_rate = 1e400", "learning_rate must be a finite number"),
         (b"[model]\n" + b"y" * 9999 + b" = 1", "is not an option of"),
     ],
@@ -200,12 +168,6 @@ def test_what_the_system_refuses_is_said_in_a_sentence(capsys):
     said = fail(capsys, "train", "rff-max", "--data", "./" + "x" * 4000)
     assert "xxx' cannot be used (File name too long): use another path" in said
     assert len(said) < 300
-
-
-@pytest.mark.parametrize("data", ["no-such-set", "./no/such/folder", "modelnet40"])
-def test_data_that_is_not_there_is_named(data, capsys, tmp_path, monkeypatch):
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
-    assert data.removeprefix("./") in fail(capsys, "train", "rff-max", "--data", data, "--run", tmp_path / "run")
 
 
 def test_debug_shows_the_traceback():

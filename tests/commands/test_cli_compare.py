@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import fail, fail_late, succeed
 
-from pointset.commands.printing import in_hours
+from pointset.commands.terminal import in_hours
 
 FILE = """
 title = "Two of them"

@@ -113,19 +113,6 @@ def test_trained_models_are_listed_and_shown(capsys):
     assert "no trained model is called 'isab16-pma'" in fail(capsys, "zoo", "isab16-pma")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "new"),
-    [
-        (["evaluate", "runs/a", "--calibrate"], "pointset evaluate --model runs/a"),
-        (["export", "runs/a", "-o", "a.onnx"], "pointset export --model runs/a"),
-        (["attend", "a.off", "--checkpoint", "runs/a"], "attend has no option --checkpoint: write --model runs/a"),
-        (["attend", "a.off", "--checkpoint=runs/a"], "attend has no option --checkpoint: write --model runs/a"),
-    ],
-)
-def test_the_old_spelling_says_the_new_one(arguments, new, capsys):
-    assert new in fail(capsys, *arguments)
-
-
 def test_a_run_among_the_files_is_told_from_a_shape(folder, scan, capsys):
     run = folder / NAME
     assert f"{run} is a run, not a shape: write --model {run}" in fail(capsys, "classify", run, scan)

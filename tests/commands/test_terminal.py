@@ -11,8 +11,7 @@ import pytest
 from tqdm import tqdm
 
 from pointset.cli import main
-from pointset.commands.printing import print_rows
-from pointset.commands.terminal import Escaping, escaping
+from pointset.commands.terminal import Escaping, escaping, print_rows
 
 NASTY = "\x1b[31mred\n\r\x9b2J\u202e|`<b>"
 SHOWN = r"\x1b[31mred\n\r\x9b2J\u202e|`<b>"

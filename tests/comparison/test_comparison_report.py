@@ -98,12 +98,6 @@ def test_the_page_has_every_section_with_its_figures(reported, page):
             found.verify()
 
 
-def test_identifiers_of_one_chart_are_not_those_of_another(page):
-    named = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
-    assert named
-    assert len(set(named)) == len(named)
-
-
 def test_the_page_asks_the_network_for_nothing(reported, html, page):
     tags = {tag for tag, _ in page.tags}
     assert not tags & {"link", "iframe", "object", "embed", "video", "audio", "source", "base", "form"}
@@ -163,12 +157,6 @@ def test_the_page_says_what_was_run_and_how_to_repeat_it(reported, page, markdow
     assert about["machine"].startswith(f"{machine['system']}, {machine['cores']} cores, ")
     for name in ("commit", "seeds", "machine", "versions", "cite"):
         assert f"- {name}: {about[name]}" in markdown
-
-
-def test_labels_are_escaped_in_the_heads_of_markdown_tables(reported):
-    written = (reported.folder / "report.md").read_text(encoding="utf-8")
-    assert r"ISAB \& PMA \<4\> %" in written
-    assert "<4>" not in written.split("```json")[0]
 
 
 def tables_of(text: str) -> list[list[list[str]]]:

@@ -10,7 +10,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from reports import ODD, content_of, is_chart, sections_of
+from reports import ODD, content_of
 
 from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
@@ -24,13 +24,11 @@ from pointset.errors import PointsetError
 from pointset.evaluation.calibration import probabilities
 from pointset.runs import digests
 from pointset.runs.atomic import read_json
-from pointset.tasks.classification import charts as classifiers
-from pointset.tasks.classification.live import live_page
-from pointset.tasks.classification.metrics import FURTHER, USUAL
-from pointset.tasks.classification.mistakes import mistakes
+from pointset.tasks.classification import report as classifiers
+from pointset.tasks.classification.mistakes import live_page, mistakes
 from pointset.tasks.classification.predictions import predictions_of, robustness_of
 from pointset.tasks.classification.report import calibration_table, class_table, robustness_table
-from pointset.tasks.classification.task import Classification
+from pointset.tasks.classification.task import FURTHER, USUAL, Classification
 from pointset.training.loading import load_run
 
 pytestmark = pytest.mark.slow
@@ -143,7 +141,7 @@ def test_a_section_that_cannot_be_drawn_says_so_and_costs_nothing_else(reported,
     def fails(*_, **__):
         raise ValueError("Width and height specified must be non-negative")
 
-    monkeypatch.setattr("pointset.tasks.classification.charts.reliability", fails)
+    monkeypatch.setattr("pointset.tasks.classification.report.reliability", fails)
     monkeypatch.setattr("pointset.comparison.report.sections.as_png", fails)
     with pytest.warns(UserWarning, match="was not drawn: .*must be non-negative"):
         report_finished(reported.experiment, folder)
@@ -193,13 +191,6 @@ def test_one_size_one_model_one_seed_has_what_can_be_shown(reported):
         "The most frequent confusions", "Mistakes of rff-max", "Ask the models", "Accuracy of every class",
     ]  # fmt: skip
     assert verdicts(small)[0].startswith("At 24 points rff-max has the best accuracy")
-
-
-def test_a_size_without_a_finished_run_is_left_out(reported):
-    runs = [run for run in reported.runs if run.points == 24]
-    found = list(sections(replace(reported, runs=runs)))
-    assert [(section.title, section.name) for section in found] == sections_of(reported, (24,))
-    assert all(is_chart(section.name) == (section.chart is not None) for section in found)
 
 
 def test_sections_without_data_are_omitted(reported, results):
@@ -268,11 +259,6 @@ def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
         report_finished(experiment, folder)
 
 
-def test_an_empty_title_is_filled_in(reported):
-    plain = replace(reported, experiment=replace(reported.experiment, title=""))
-    assert describe(plain)["title"] == f"3 models on {reported.experiment.task.title}"
-
-
 def test_a_report_names_every_commit_that_trained_a_run(reported):
     """The runs of a folder may be older than its report."""
     file = content_of(reported, ODD, 24, 3, "run.json")
@@ -324,7 +310,7 @@ def test_the_best_models_answer_on_a_page(reported, results, monkeypatch):
             raise PointsetError("its pooling is of another world")
         return load_run(folder)
 
-    monkeypatch.setattr("pointset.tasks.classification.live.load_run", refuse)
+    monkeypatch.setattr("pointset.tasks.classification.mistakes.load_run", refuse)
     (section,) = live_page(results, shapes)
     assert section.page is not None
     assert "rff-max is not included: its pooling is of another world." in section.text

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 from reports import ODD
 
 from pointset.comparison.metric import Summary
 from pointset.comparison.report import charts
 from pointset.evaluation import calibration
-from pointset.tasks.classification import charts as classifiers
+from pointset.tasks.classification import report as classifiers
 from pointset.tasks.classification.predictions import predictions_of
 from pointset.viz.charts import make_panels
 
@@ -105,14 +104,6 @@ def test_the_frontier_in_a_report_has_the_models_that_no_other_dominates(results
         (front,) = [line for line in axes.lines if line.get_drawstyle().startswith("steps")]
         assert sorted(set(front.get_ydata())) == pytest.approx([50.0, 90.0])
         assert len(set(front.get_xdata())) == 2
-
-
-def test_a_model_has_one_colour_in_all_figures(results, reported):
-    drawn = [classifiers.curves(results), classifiers.robustness(results)]
-    drawn.append(classifiers.curves(reported.results(12)))
-    colours = {tuple(to_hex(line.get_color()) for line in axes_of(figure)[0].lines) for figure in drawn}
-    assert len(colours) == 1
-    assert len(set(*colours)) == 2
 
 
 def test_many_rows_share_colours_by_encoder_and_markers_by_pooling(results):

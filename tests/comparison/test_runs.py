@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from pointset.comparison.comparing import run_all, run_experiment
 from pointset.comparison.experiment import Entry, Experiment
@@ -138,12 +137,6 @@ def test_a_comparison_without_any_finished_run_is_an_error_that_says_why(classif
     with pytest.raises(PointsetError, match=r"all runs failed; too cold, 24 points, seed 0: the loss became"):
         run(classifiers(TOO_COLD), tmp_path)
     assert not (tmp_path / "results.json").exists()
-
-
-def test_the_threads_of_a_run_are_its_own(classifiers, tmp_path):
-    before = torch.get_num_threads()
-    run(classifiers("rff-max", threads=before + 1), tmp_path)
-    assert torch.get_num_threads() == before
 
 
 @pytest.mark.parametrize("name", ["result.json", "model.safetensors", "run.json", "predictions.npz", "robustness.json"])

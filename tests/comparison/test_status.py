@@ -12,7 +12,7 @@ import torch
 
 import pointset.comparison.status
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.runs import Failure, Finished, Run, make_runs
+from pointset.comparison.runs import Finished, Run, make_runs
 from pointset.comparison.status import Estimate, State, estimate, standing, status, watched
 from pointset.data.dataset import load_dataset
 from pointset.errors import PointsetError
@@ -96,23 +96,6 @@ def test_every_state(experiment, tmp_path):
         ("rff-max", 7, 4): State("rff-max", 7, 4, "waiting", 0),
         ("isab4-pma", 7, 4): State(label, 7, 4, "waiting", 0),
     }
-
-
-def test_a_failed_run_that_is_tried_again_is_running(experiment, tmp_path):
-    run = runs_of(experiment, tmp_path)["rff-max", 24, 0]
-    run.failed("the loss became nan")
-    with run.locked():
-        assert status(experiment, tmp_path)[0].state == "running"
-    assert status(experiment, tmp_path)[0].state == "failed"
-
-
-def test_reading_the_progress_changes_nothing(experiment, tmp_path):
-    runs = runs_of(experiment, tmp_path)
-    has_result(runs["rff-max", 24, 0], 0.75)
-    with runs["isab4-pma", 24, 0].locked():
-        before = everything(tmp_path)
-        status(experiment, tmp_path)
-        assert everything(tmp_path) == before
 
 
 @pytest.mark.parametrize("look", [status, estimate])
@@ -199,11 +182,6 @@ def test_a_step_is_measured_on_this_machine_and_leaves_it_as_it_was(experiment, 
     assert len(load_dataset(clouds_folder, "train", 24)) == 120
 
 
-def test_an_estimate_finds_data_that_is_not_there(experiment, tmp_path):
-    with pytest.raises(PointsetError, match="65 is more than the 64"):
-        estimate(experiment.changed(points=(24, 65)), tmp_path)
-
-
 def test_an_estimate_finds_that_there_is_no_test_split(experiment, tmp_path):
     for split in ("train", "val"):
         (tmp_path / "data" / split / "bed").mkdir(parents=True)
@@ -282,13 +260,3 @@ def test_a_table_is_shown_for_each_further_seed_but_the_last(progress, maxima, t
         assert [line.split()[:2] for line in shown[1][4:]] == [["rff-max", "0.2500"], ["rff-mean", "0.5000"]]
         assert [line.split()[:2] for line in shown[3][4:]] == [["rff-max", "0.5000"], ["rff-mean", "0.5000"]]
         assert "1 seed," in shown[1][1]
-
-
-def test_there_is_no_table_if_all_runs_failed(maxima, tmp_path, capsys):
-    runs = make_runs(maxima, tmp_path)
-    outcomes = (Failure(run.label, run.size, run.seed, "the loss became nan") for run in runs)
-    assert len(list(watched(maxima, tmp_path, runs, outcomes, True))) == 6
-    lines = capsys.readouterr().err.split("\n")
-    assert [line for line in lines if line] == [
-        f"{count} of 3 seeds, preliminary: no run is finished" for count in (1, 2)
-    ]

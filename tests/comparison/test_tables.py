@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-import pointset
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import NOT_DISTINGUISHABLE, Metric, Published, Row
 from pointset.comparison.results import make_rows
@@ -14,12 +13,8 @@ from pointset.comparison.runs import Finished
 from pointset.comparison.statistics import Interval, Pair
 from pointset.comparison.tables import in_markdown, in_table, make_table
 from pointset.evaluation.costs import Cost
-from pointset.runs.atomic import read_json
-from pointset.runs.workers import Workers
-from pointset.tasks import create_task, task_recipe
 from pointset.tasks.classification.task import Classification
 from pointset.tasks.max_regression import MaxRegression
-from pointset.zoo.options import ModelOptions
 
 METRICS = Classification().measured
 COST = Cost(multiply_adds=12_340_000, latency_ms=0.456, step_memory_mb=78.9)
@@ -105,11 +100,6 @@ def test_all_metrics_of_a_row_are_means_over_its_seeds():
     assert {name: row.metrics[name].mean for name in means} == pytest.approx(means)
 
 
-def test_rows_stand_size_by_size_in_the_order_of_the_models():
-    runs = [run("b", 0.5, 24), run("a", 0.9, 24), run("a", 0.8, 7), run("b", 0.6, 7)]
-    assert [(row.model, row.points) for row in rows_of(runs)] == [("b", 24), ("a", 24), ("b", 7), ("a", 7)]
-
-
 def test_a_model_without_a_finished_run_has_no_row_and_a_size_without_one_is_skipped():
     runs = [run("a", 0.5, 24), run("b", 0.4, 24), run("a", 0.6, 7), run("b", 0.4, 9)]
     assert [(row.model, row.points) for row in rows_of(runs)] == [("a", 24), ("b", 24), ("a", 7), ("b", 9)]
@@ -185,18 +175,6 @@ def test_the_table_leaves_out_what_says_nothing():
     assert costly == [*alone[:-1], "M mult-adds", "ms a set", "step MB", "train s"]
     published = columns(rows_of([run("a", 0.5), run("a", 0.6, seed=1)], published={"a": {24: Published(0.5, 0.1, 5)}}))
     assert published == [*seeds[:3], "published %", "verdict", *seeds[3:]]
-
-
-def test_metrics_and_costs_share_the_table():
-    runs = [run("a", 0.5), run("a", 0.6, seed=1), run("b", 0.5), run("b", 0.5, 7)]
-    rows = rows_of(runs, {24: [pair("a", "b", 0.0, 1.0)]}, {24: {"a": COST, "b": COST}})
-    every, metrics, costs = (columns(rows, part=part) for part in ("all", "metrics", "costs"))
-    assert metrics == [
-        "model", "points", "seeds", "accuracy %", "95 % interval", "against the best",
-        "mean-class %", "log loss", "ECE %",
-    ]  # fmt: skip
-    assert costs == ["model", "points", "parameters", "M mult-adds", "ms a set", "step MB", "train s"]
-    assert every == [*metrics, *costs[2:]]
 
 
 def test_metrics_that_are_chosen_stand_beside_the_accuracy():
@@ -287,7 +265,6 @@ def test_a_metric_without_predictions_distinguishes_nothing_with_one_seed():
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("isab16-pma seeds=pooled", "isab16-pma seeds=pooled"),
         ("night_stand", "night_stand"),
         ("a|b", r"a\|b"),
         ("<b>`x`</b>", r"\<b\>\`x\`\</b\>"),
@@ -301,17 +278,3 @@ def test_markup_is_escaped(text: str, shown: str) -> None:
     assert found.replace("\\\\", "\\") == shown.replace("\\\\", "\\")
     assert in_table(text, "github") == found
     assert "\\|" not in in_table(text, "simple")
-
-
-def test_times_say_with_how_many_threads_they_were_taken(tmp_path, monkeypatch):
-    """The threads of the experiment, whatever torch uses before and after."""
-    monkeypatch.setattr("pointset.comparison.results.machine", lambda: {"cores": 2, "threads": 99})
-    experiment = Experiment(
-        task=create_task("max-regression"),
-        models=(Entry("rff-max"),),
-        seeds=(0,),
-        model=ModelOptions(dim=16),
-        recipe=task_recipe(steps=2),
-    )
-    pointset.run_experiment(experiment, tmp_path / "out", Workers(1), progress=False, report=False)
-    assert read_json(tmp_path / "out" / "costs.json")["machine"] == {"cores": 2, "threads": 1}

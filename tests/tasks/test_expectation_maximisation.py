@@ -24,19 +24,6 @@ def case(seed: int = 0) -> tuple[Tensor, Mixture]:
     return X.double(), Mixture(logits.double().log_softmax(dim=1), means.double(), scales.double())
 
 
-def test_one_step_by_hand():
-    # Two far clusters: every element belongs to one component, to the rounding.
-    X = torch.tensor([[[0.0, 10.0], [2.0, 10.0], [100.0, 0.0], [101.0, 4.0], [102.0, 8.0]]])
-    start = Mixture(
-        torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[[1.0, 9.0], [99.0, 3.0]]]), torch.full((1, 2, 2), 5.0)
-    )
-    found = em_step(X, start)
-    torch.testing.assert_close(found.log_proportions.exp(), torch.tensor([[0.4, 0.6]]))
-    torch.testing.assert_close(found.means, torch.tensor([[[1.0, 10.0], [101.0, 4.0]]]))
-    variances = torch.tensor([[[1.0, LEAST_SCALE**2], [2 / 3, 32 / 3]]])
-    torch.testing.assert_close(found.scales, variances.sqrt())
-
-
 def sklearn_em(X: Tensor, start: Mixture, b: int, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import GaussianMixture
@@ -92,16 +79,6 @@ def test_em_stops_when_it_has_converged():
     assert found.log_likelihood(X).min() > start.log_likelihood(X).min()
 
 
-def test_the_order_of_the_components_means_nothing():
-    X, start = case()
-    order = [3, 1, 0, 2]
-    moved = em_step(X, Mixture(start.log_proportions[:, order], start.means[:, order], start.scales[:, order]))
-    found = em_step(X, start)
-    torch.testing.assert_close(moved.log_proportions, found.log_proportions[:, order])
-    torch.testing.assert_close(moved.means, found.means[:, order])
-    torch.testing.assert_close(moved.scales, found.scales[:, order])
-
-
 def test_padding_has_no_effect_whatever_stands_in_it():
     X, start = case()
     padded = torch.cat([X.new_full((SETS, 3, WIDTH), float("nan")), X], dim=1)
@@ -130,13 +107,6 @@ def test_a_component_without_elements_stays_where_it_is_with_proportion_zero():
     assert found.means[0, 1].tolist() == [1e4, 1e4]
     assert found.scales[0, 1].tolist() == [1.0, 1.0]
     assert fit_by_em(X, start).log_likelihood(X).isfinite().all()
-
-
-def test_a_component_on_one_element_keeps_a_scale():
-    X = torch.tensor([[[0.0, 0.0], [5.0, 5.0], [5.5, 5.0], [5.0, 5.5]]])
-    start = Mixture(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[[0.0, 0.0], [5.0, 5.0]]]), torch.ones(1, 2, 2))
-    assert em_step(X, start).scales[0, 0].tolist() == pytest.approx([LEAST_SCALE] * 2)
-    assert em_step(X, start, least_scale=0.1).scales[0, 0].tolist() == pytest.approx([0.1] * 2)
 
 
 def test_em_from_the_truth_gains_as_much_as_fitting_its_parameters():

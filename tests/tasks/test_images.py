@@ -39,13 +39,6 @@ def test_digits_are_split_by_image_class_by_class():
     assert torch.bincount(test.labels).tolist() == [int(n) // 5 for n in np.bincount(load_digits().target)]
 
 
-def test_rows_by_class():
-    rows, counts = digits("test").by_class
-    assert rows.shape == (10, int(counts.max()))
-    for label in range(10):
-        assert (digits("test").labels[rows[label, : counts[label]]] == label).all()
-
-
 def test_a_folder_of_characters_is_split_by_character(tmp_path):
     folder = drawn(tmp_path / "characters")
     train, test = characters(folder, "train"), characters(folder, "test")
@@ -62,13 +55,6 @@ def test_a_folder_of_characters_is_split_by_character(tmp_path):
 def test_too_few_characters_are_refused(tmp_path):
     with pytest.raises(PointsetError, match="has 4 characters with images, too few: give a folder that has"):
         characters(drawn(tmp_path, 2, 2), "train")
-
-
-def test_an_image_is_its_middle_square_scaled(tmp_path):
-    pixels = np.zeros((4, 8, 3), dtype=np.uint8)
-    pixels[:, 2:6, 0] = 255  # red in the middle square
-    imsave(tmp_path / "image.png", pixels)
-    assert read_image(tmp_path / "image.png", 2).tolist() == pytest.approx([1 / 3] * 4)
 
 
 def test_what_is_transparent_shows_a_white_page(tmp_path):

@@ -80,12 +80,6 @@ def test_a_report_has_pairs_costs_and_curves(done):
     assert all(row.cost.multiply_adds > 0 and row.cost.step_memory_mb >= 0 for row in done.rows)
 
 
-def test_history_has_a_row_for_each_block_with_loss_and_watched_metrics(done):
-    rows = done.history("rFF + max", 0)
-    names = ["epoch", "loss", "learning_rate", "seconds", "processor_seconds", "MAE"]
-    assert [list(row) for row in rows] == [names] * 3, "4 + 4 + 2 steps"
-
-
 def test_metrics_are_those_of_the_saved_model(done):
     model = done.model("isab4-pma", 3)
     assert not model.training
@@ -222,11 +216,6 @@ def test_curves_are_means_over_seeds_with_what_is_published():
     assert dash.get_color() == errors.lines[1].get_color() != errors.lines[0].get_color()
 
 
-def test_a_curve_of_one_point_has_a_marker():
-    marks = [[line.get_marker() for line in curves(None, blocks=blocks).axes[0].lines] for blocks in (1, 5)]
-    assert marks == [["o", "o"], ["None", "None"]]
-
-
 def test_the_start_may_leave_the_panel_but_nothing_else():
     losses, errors = curves(0.25).axes
     assert 7.0 < losses.get_ylim()[1] < 8.0
@@ -239,8 +228,3 @@ def test_the_legend_explains_the_dash(published):
     (legend,) = curves(published).legends
     texts = [text.get_text() for text in legend.get_texts()]
     assert texts == ["rFF + max", "SAB + PMA", *["dash: published"] * (published is not None)]
-
-
-def test_a_row_has_its_colour_whatever_else_is_there():
-    both, alone = curves(None), curves(None, ("SAB + PMA",))
-    assert alone.axes[0].lines[0].get_color() == both.axes[0].lines[1].get_color()

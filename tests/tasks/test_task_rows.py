@@ -4,7 +4,6 @@ import re
 
 import pytest
 import torch
-from torch import nn
 
 from pointset.errors import PointsetError
 from pointset.tasks import create_task, list_tasks
@@ -50,34 +49,13 @@ def test_a_row_is_the_zoos_model_under_the_head(row):
     assert torch.equal(zoo.head(pooled), zoo(X, mask))
 
 
-def test_the_head_has_weights_of_its_own():
-    """They differ from those of the zoo's head, because they come from another random stream."""
-    ours = row_model("rFF + max", 3, SMALL, 0, lambda width: nn.Linear(width, 16))
-    zoo = create_model("rff-max", 1, inputs=3, seed=0, **SMALL.as_dict())
-    first = next(module for module in zoo.head.modules() if isinstance(module, nn.Linear))
-    assert ours.head[-1].weight.shape == first.weight.shape
-    assert not torch.equal(ours.head[-1].weight, first.weight)
-
-
-def test_fully_connected_is_linear_with_a_relu_between():
-    layers = fully_connected(2, 3, 4)
-    assert [type(layer).__name__ for layer in layers] == ["Linear", "ReLU", "Linear"]
-    assert [tuple(layer.weight.shape) for layer in layers[::2]] == [(3, 2), (4, 3)]
-    assert len(fully_connected(2, 3)) == 1
-
-
-def test_options_without_use_are_known():
-    assert "heads" not in create_task("max-regression").used_options("rFF + max")
-    assert {"heads", "weights", "score", "seeds"} <= create_task("max-regression").used_options("SAB + PMA")
-
-
 def test_a_task_with_its_own_head_refuses_options_of_a_classifiers_head():
     options = {"head_dim": 5, "head_norm": "batch", "pooled_dropout": 0.3}
     for name in list_tasks()[1:]:
         task = create_task(name)
         assert not options.keys() & task.used_options("rff-max")
-        assert str(task.model("rff-max", ModelOptions(dim=8, **options), 0)) == str(
-            task.model("rff-max", ModelOptions(dim=8), 0)
+        assert str(task.build("rff-max", ModelOptions(dim=8, **options), 0)) == str(
+            task.build("rff-max", ModelOptions(dim=8), 0)
         )
 
 
@@ -88,8 +66,8 @@ def test_a_task_with_its_own_head_refuses_options_of_a_classifiers_head():
 def test_every_encoder_and_pooling_is_a_row_of_every_task(name, row):
     task = create_task(name)
     batch = task.draw(2, torch.Generator().manual_seed(0))
-    model = task.model(row, SMALL, seed=0)
+    model = task.build(row, SMALL, seed=0)
     task.loss(model(batch.X, batch.mask), batch).backward()
     assert {"dim", "dropout"} <= task.used_options(row)
     with pytest.raises(PointsetError, match="'dgcnn' does not name an encoder and a pooling"):
-        task.model("dgcnn", SMALL, seed=0)
+        task.build("dgcnn", SMALL, seed=0)

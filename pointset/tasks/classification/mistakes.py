@@ -1,8 +1,10 @@
-"""Pictures of mistakes of the best classifiers: the most frequent confusions, and the most confident mistakes."""
+"""Shapes in the report: the mistakes of the best classifiers, and a live page that runs them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +16,20 @@ from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
 from pointset.evaluation.calibration import probabilities
 from pointset.explain.critical_points import Pooled, pooled_from
+from pointset.export.javascript import PlainModel, describe_plainly
 from pointset.tasks.classification.predictions import predictions_of
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loading import load_run
+from pointset.viz.camera import Camera, to_unit
 from pointset.viz.clouds import draw_looked_at, draw_tile
 from pointset.viz.color import ColorScale, Scale, count_scale, scale_for
+from pointset.viz.html_page import HtmlPage
+from pointset.viz.live import make_live_page
 
 MOST = 8
-"""Maximum number of tiles in a section."""
+"""Maximum number of tiles in a section, and of shapes on the live page."""
 BEST = 2
-"""Number of models whose mistakes are shown."""
+"""Number of models whose mistakes are shown, and that the live page runs."""
 WORST_TEXT = (
     "The most frequent confusions of the best models (first seed), counted over both. Left: a misclassified shape; "
     "right: a shape of the predicted class. Colour: height."
@@ -31,6 +37,11 @@ WORST_TEXT = (
 WRONG_TEXT = (
     "The most confident mistakes of the first seed, one for each pair of classes. Left: the points that the model saw, "
     "coloured by height"
+)
+LIVE_TITLE = "Ask the models"
+LIVE_TEXT = (
+    "A page that runs {models} (first seed) in the browser, without a network: turn a shape, remove points or open "
+    "your own file. It starts with test shapes{differ}. Saved beside this report, {megabytes:.1f} MB."
 )
 
 
@@ -153,3 +164,50 @@ def coordinates(sets: PointSets, shape: int) -> NDArray[np.float64]:
 def class_name(sets: PointSets, label: int) -> str:
     """The name of a class, with spaces for underscores."""
     return sets.classes[label].replace("_", " ")
+
+
+def live_page(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
+    """The section with the live page; its text names each model that cannot run in a page, and why."""
+    labels, sentences = results.best(BEST), []
+    plain: dict[str, PlainModel] = {}
+    for label in labels:
+        try:
+            described = describe_plainly(*load_run(results.first(label)))
+            plain[label] = replace(described, tree={**described.tree, "name": label})
+        except PointsetError as error:
+            sentences.append(f"{label} is not included: {error}.")
+    shapes, differ = _live_shapes(results, labels, test_sets)
+    while plain:
+        try:
+            page = make_live_page([*plain.values()], shapes, title=LIVE_TITLE, camera=Camera())
+        except PointsetError as error:
+            label, _ = plain.popitem()
+            sentences.append(f"{label} is not included: {error}.")
+        else:
+            yield Section(
+                LIVE_TITLE, " ".join([_about_page(page, [*plain], differ), *sentences]), name="live", page=page
+            )
+            return
+    yield Section(LIVE_TITLE, " ".join(["No live page could be made for these models:", *sentences]))
+
+
+def _about_page(page: HtmlPage, labels: list[str], differ: bool) -> str:
+    megabytes = len(page.html.encode()) / 1e6
+    about = " on which these models differ" if differ and len(labels) > 1 else ""
+    return LIVE_TEXT.format(models=" and ".join(labels), differ=about, megabytes=megabytes)
+
+
+def _live_shapes(
+    results: Results, labels: list[str], test_sets: Callable[[], PointSets]
+) -> tuple[dict[str, Any], bool]:
+    """Upright test shapes of several classes by name, and whether the models predict different classes for them."""
+    runs = [predictions_of(results.first(label)) for label in labels]
+    if (sets := shapes_of(runs, test_sets)) is None:
+        return {}, False
+    differ = np.flatnonzero(np.ptp([run.predictions for run in runs], axis=0)).tolist()
+    by_class: dict[int, int] = {}
+    for shape in differ or range(len(sets)):
+        by_class.setdefault(int(sets.labels[shape]), shape)
+    chosen = [*by_class.values()][:MOST]
+    named = {f"{class_name(sets, int(sets.labels[shape]))}: {sets.names[shape]}": shape for shape in chosen}
+    return {name: to_unit(coordinates(sets, shape), sets.up) for name, shape in named.items()}, bool(differ)

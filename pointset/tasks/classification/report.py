@@ -1,7 +1,11 @@
-"""The sections that the report of a comparison of classifiers adds to those of every comparison."""
+"""The sections that the report of a comparison of classifiers adds to those of every comparison.
+
+Functions that draw return a matplotlib figure, or None without data.
+"""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from statistics import fmean
@@ -9,25 +13,54 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pointset.comparison.report.sections import Section, Table
+from pointset.comparison.report.charts import draw_chance, learning_curves, legend, style
+from pointset.comparison.report.sections import Section
 from pointset.comparison.results import Results
+from pointset.comparison.tables import Table
 from pointset.data.point_sets import PointSets
-from pointset.tasks.classification import charts
-from pointset.tasks.classification.live import live_page
-from pointset.tasks.classification.mistakes import mistakes
-from pointset.tasks.classification.predictions import predictions_of, robustness_of
+from pointset.evaluation import calibration
+from pointset.tasks.classification.mistakes import live_page, mistakes
+from pointset.tasks.classification.predictions import predictions_of, robustness_of, sizes_of
+from pointset.viz.charts import label_axes, make_panels, plain
+from pointset.viz.color import FAINT, INK
+from pointset.viz.confusion import draw_confusions, stand_together
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST = 8
+"""Maximum number of models that are shown individually; if there are more, the best are shown."""
+SEVERAL_SEEDS = "Lines are means over seeds; with few models, bands show the range from the lowest to the highest seed."
+BASELINES_TEXT = (
+    "Dashed: guessing (chance), and always predicting the most frequent class of the test set (majority); omitted if "
+    "they would compress the curves."
+)
+SIZE_TEXT = "The same trained models on random subsets of the same test sets."
+ROBUSTNESS_TEXT = (
+    "The corruptions of ModelNet40-C (arXiv 2201.12296) that need no renderer, and random and nearest-patch dropout "
+    "(arXiv 2202.03377), each at five severities, on the whole test set; severity 0 is the clean one. mCE is the mean "
+    "corruption error (arXiv 1903.12261) relative to the first row, in per cent: below 100 is more robust than it."
+)
+CALIBRATION_TEXT = (
+    "Mean over seeds. ECE: expected calibration error over 15 bins of confidence, of equal width or of equal mass; the "
+    "diagrams show the first seed of up to eight of the best models in bins of equal mass; the area of a dot is its "
+    "share of the predictions. A model on the diagonal is calibrated, one above it is underconfident."
+)
+CONFUSION_TEXT = (
+    "The two most accurate models, first seed: the share of each true class in per cent, if at least 1 per cent. "
+    "Shades show its square root, so that single mistakes are visible."
+)
+CLASSES = "Accuracy of every class"
+CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs are in classes.csv."
+
 
 def sections(results: Results, test_sets: Callable[[], PointSets]) -> dict[str, Callable[[], Iterable[Section]]]:
-    """What makes each section; `test_sets` loads the test shapes, or raises if they are not available."""
+    """Functions that make the sections, by title; `test_sets` loads the test shapes, or raises if they are missing."""
     drawn: dict[str, tuple[str, Callable[[Results], Figure | None], str, Callable[[Results], Table] | None]] = {
-        "Learning curves": ("learning-curves", charts.curves, _about_curves(results), None),
-        "Fewer points at test time": ("smaller-sets", charts.accuracy_by_size, SIZE_TEXT, None),
-        "Corrupted test sets": ("robustness", charts.robustness, ROBUSTNESS_TEXT, robustness_table),
-        "Calibration": ("reliability", charts.reliability, CALIBRATION_TEXT, calibration_table),
+        "Learning curves": ("learning-curves", curves, _about_curves(results), None),
+        "Fewer points at test time": ("smaller-sets", accuracy_by_size, SIZE_TEXT, None),
+        "Corrupted test sets": ("robustness", robustness, ROBUSTNESS_TEXT, robustness_table),
+        "Calibration": ("reliability", reliability, CALIBRATION_TEXT, calibration_table),
     }
     return {
         **{title: partial(_drawn, results, title, *content) for title, content in drawn.items()},
@@ -52,7 +85,7 @@ def _drawn(
 
 def _confusions(results: Results) -> Iterator[Section]:
     """One section, or one for each of two large matrices."""
-    figures = charts.confusions(results)
+    figures = confusions(results)
     if len(figures) == 1:
         yield Section("Confusion matrices", CONFUSION_TEXT, figures[0], "confusion")
         return
@@ -64,30 +97,6 @@ def _confusions(results: Results) -> Iterator[Section]:
 def _about_curves(results: Results) -> str:
     several = any(row.seeds > 1 for row in results.rows.values())
     return f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
-
-
-SEVERAL_SEEDS = "Lines are means over seeds; with few models, bands show the range from the lowest to the highest seed."
-BASELINES_TEXT = (
-    "Dashed: guessing (chance), and always predicting the most frequent class of the test set (majority); omitted if "
-    "they would compress the curves."
-)
-SIZE_TEXT = "The same trained models on random subsets of the same test sets."
-ROBUSTNESS_TEXT = (
-    "The corruptions of ModelNet40-C (arXiv 2201.12296) that need no renderer, and random and nearest-patch dropout "
-    "(arXiv 2202.03377), each at five severities, on the whole test set; severity 0 is the clean one. mCE is the mean "
-    "corruption error (arXiv 1903.12261) relative to the first row, in per cent: below 100 is more robust than it."
-)
-CALIBRATION_TEXT = (
-    "Mean over seeds. ECE: expected calibration error over 15 bins of confidence, of equal width or of equal mass; the "
-    "diagrams show the first seed of up to eight of the best models in bins of equal mass; the area of a dot is its "
-    "share of the predictions. A model on the diagonal is calibrated, one above it is underconfident."
-)
-CONFUSION_TEXT = (
-    "The two most accurate models, first seed: the share of each true class in per cent, if at least 1 per cent. "
-    "Shades show its square root, so that single mistakes are visible."
-)
-CLASSES = "Accuracy of every class"
-CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs are in classes.csv."
 
 
 def robustness_table(results: Results) -> Table:
@@ -138,7 +147,7 @@ def calibration_table(results: Results) -> Table:
 
 def class_table(results: Results) -> Table:
     """For each class, its number of test shapes and the accuracy of the best models, mean over seeds."""
-    best = set(results.best(charts.MOST))
+    best = set(results.best(MOST))
     runs = {
         label: [predictions_of(folder) for folder in results.folders[label].values()]
         for label in results
@@ -159,3 +168,89 @@ def class_table(results: Results) -> Table:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
+
+
+def curves(results: Results) -> Figure | None:
+    """Training accuracy by epoch, and validation accuracy if there is a validation split."""
+    columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
+    return learning_curves(results, columns, lambda epoch: epoch, "epoch", scale=100, level=True)
+
+
+def accuracy_by_size(results: Results) -> Figure | None:
+    """Accuracy against the size of the test sets, up to the size of the training sets."""
+    curves = {label: by_size(results, label) for label in results}
+    if not any(curves.values()):
+        return None
+    figure, (axes,) = make_panels(1, 1, 3.0)
+    for label, curve in curves.items():
+        axes.plot(list(curve), [100 * value for value in curve.values()], lw=1.2, **style(results, label))
+    axes.set_xscale("log", base=2)
+    sizes = sorted({size for curve in curves.values() for size in curve})
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.minorticks_off()
+    draw_chance(axes, results)
+    label_axes(axes, f"points of a test set (trained at {results.points:,})", "accuracy %")
+    return legend(figure, results, results)
+
+
+def by_size(results: Results, label: str) -> dict[int, float]:
+    """Accuracy by size of the test sets, mean over the seeds tested on smaller sets; empty if there are none."""
+    curves = sizes_of(results.folders[label])
+    return {size: fmean(curve[size] for curve in curves) for size in curves[0]} if curves else {}
+
+
+def robustness(results: Results) -> Figure | None:
+    """Error by severity, one panel for each corruption; severity 0 is the clean test set."""
+    errors = {label: by_name for label in results if (by_name := corruption_errors(results, label))}
+    if not errors:
+        return None
+    names = list(next(iter(errors.values())))
+    figure, panels = make_panels(len(names), 5, 1.3, sharey=True)
+    for axes, name in zip(panels, names, strict=True):
+        for label, by_name in errors.items():
+            curve = [100 * error for error in by_name[name]]
+            axes.plot(range(len(curve)), curve, color=style(results, label)["color"], lw=1.1)
+        axes.set_title(name.replace("_", " "), fontsize=8, color=INK, pad=3)
+        axes.set_xticks(range(6))
+        label_axes(axes, "", "")
+    panels[-1].set_xlabel("severity", fontsize=8, color=FAINT)
+    figure.supylabel("error %", fontsize=8, color=FAINT)
+    return legend(figure, results, results)
+
+
+def corruption_errors(results: Results, label: str) -> dict[str, list[float]]:
+    """For each corruption, errors by severity (0 is clean), mean over the tested seeds; empty if there are none."""
+    runs = list(robustness_of(results.folders[label]).values())
+    if not runs:
+        return {}
+    values = [[[run.clean_error, *errors.values()] for errors in run.errors.values()] for run in runs]
+    return dict(zip(runs[0].errors, np.mean(values, axis=0).tolist(), strict=True))
+
+
+def reliability(results: Results) -> Figure | None:
+    """Accuracy against confidence, one panel for each of the best models (first seed); dot area shows the share."""
+    best = set(results.best(MOST))
+    shown = [label for label in results if label in best]
+    figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
+    for axes, label in zip(panels, shown, strict=True):
+        run, color = predictions_of(results.first(label)), style(results, label)["color"]
+        curve = calibration.reliability(run.logits, run.labels, "mass")
+        axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
+        axes.plot(curve.confidence, curve.accuracy, color=color, lw=0.8)
+        axes.scatter(curve.confidence, curve.accuracy, 4 + 120 * curve.share, color=color, lw=0, clip_on=False)
+        title = f"{textwrap.fill(plain(label), 25)}\nECE {100 * curve.error:.1f} %"
+        axes.set_title(title, fontsize=7.5, color=INK, pad=3)
+        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        label_axes(axes, "", "")
+    figure.supxlabel("confidence", fontsize=8, color=FAINT)
+    figure.supylabel("share that is right", fontsize=8, color=FAINT)
+    return figure
+
+
+def confusions(results: Results) -> list[Figure]:
+    """Confusion matrices of the two most accurate models (first seed), in one figure, or in two if they are large."""
+    runs = {label: predictions_of(results.first(label)) for label in results.best(2)}
+    classes = next(iter(runs.values())).classes
+    counts = {label: run.confusion for label, run in runs.items()}
+    groups = [counts] if stand_together(classes) else [{label: matrix} for label, matrix in counts.items()]
+    return [draw_confusions(group, classes) for group in groups]
