@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from cyclopts import Parameter
 from numpy import ndarray
-from pointset.commands.printing import print_rows
+from pointset.commands.terminal import print_rows
 from scipy.optimize import minimize_scalar
 from sklearn.covariance import LedoitWolf
 from sklearn.metrics import roc_auc_score
