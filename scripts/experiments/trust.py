@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from cyclopts import Parameter
 from numpy import ndarray
-from pointset.commands.terminal import print_rows
 from scipy.optimize import minimize_scalar
 from sklearn.covariance import LedoitWolf
 from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
+from pointset.commands.terminal import print_rows
 from pointset.data.augment import RotateAny, RotateUp
 from pointset.data.axes import UsualUp
 from pointset.data.dataset import PointSets
