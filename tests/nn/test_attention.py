@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pointset.configuration import AttentionOptions
-from pointset.nn.attention import FEW_KEYS, Multihead, explicit, fused
+from pointset.nn.attention import Multihead, explicit, fused
 from pointset.nn.fast.absorbed import absorbed, absorbed_in_tiles
 from pointset.nn.fast.packing import Packed
 
@@ -105,16 +105,6 @@ def test_a_faster_way_is_chosen_where_its_result_is_the_same(title):
     attention = Multihead(16, dim_key, 16, AttentionOptions(**options))
     Y = torch.zeros(3, max(n, 100), dim_key)
     assert attention.faster_way(torch.zeros(batch, n, 16), Y, None) is way
-
-
-def test_few_keys_and_recorded_weights_are_computed_by_the_formula():
-    attention = Multihead(16, 16, 16)
-    Q, Y = torch.zeros(3, 100, 16), torch.zeros(3, 100, 16)
-    assert attention.faster_way(Q, Y[:, :FEW_KEYS], None) is None
-    assert attention.faster_way(Q, Y, None) is fused
-    attention.record = [].append
-    assert attention.faster_way(Q, Y, None) is None
-    assert attention.faster_way(Q[:1, :1], Y, None) is absorbed
 
 
 @pytest.mark.parametrize("lengths", [(20, 1, 79), (50, 50)])

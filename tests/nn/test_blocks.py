@@ -115,13 +115,6 @@ def test_norms_over_sets_see_neither_padded_queries_nor_padded_keys(form, prenor
     torch.testing.assert_close(mab(x, y, mask, query_mask)[:, : N - 1], expected)
 
 
-@pytest.mark.parametrize("source", ["pooled", "max", "statistics"])
-def test_seeds_of_statistics_ignore_padding(source):
-    pma = PMA(DIM, 4, AttentionOptions(heads=HEADS), source).double()
-    Z, mask = rows(1, N, DIM), torch.arange(N)[None] < N - 2
-    torch.testing.assert_close(pma(Z, mask), pma(Z[:, : N - 2]))
-
-
 def test_seeds_take_the_set_s_statistics_in_turn():
     """Five seeds: mean, maximum, minimum, deviation, and the mean again, each with its own linear map."""
     pma = PMA(DIM, 5, AttentionOptions(heads=HEADS), "statistics").double()
@@ -131,30 +124,6 @@ def test_seeds_take_the_set_s_statistics_in_turn():
     maps, bias = pma.pooled_seeds.maps.weight.reshape(5, DIM, DIM), pma.pooled_seeds.maps.bias.reshape(5, DIM)
     S = torch.stack([maps[seed] @ pooled[seed] + bias[seed] for seed in range(5)])
     torch.testing.assert_close(pma(X)[0], reference_mab(pma.mab, S, X[0], SCALES["model"]))
-
-
-def test_agrees_with_torch_geometric():
-    """Its MultiheadAttentionBlock without layer norm: our paper form, scaled per head, with a one-layer rFF."""
-    geometric = pytest.importorskip("torch_geometric.nn.aggr.utils")
-    theirs = geometric.MultiheadAttentionBlock(DIM, HEADS, layer_norm=False).double().eval()
-    ours = MAB(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form="paper", scale="head", norm="none")).double()
-    ours.feed_forward = nn.Sequential(theirs.lin, nn.ReLU())
-    heads = ours.multihead
-    with torch.no_grad():
-        for part, weight, bias in zip(
-            (heads.query, heads.key, heads.value),
-            theirs.attn.in_proj_weight.chunk(3),
-            theirs.attn.in_proj_bias.chunk(3),
-            strict=True,
-        ):
-            part.weight.copy_(weight)
-            part.bias.copy_(bias)
-        heads.output.weight.copy_(theirs.attn.out_proj.weight)
-        heads.output.bias.copy_(theirs.attn.out_proj.bias)
-    X, Y = rows(B, N, DIM), rows(B, M, DIM, seed=1)
-    mask = torch.ones(B, M, dtype=torch.bool)
-    mask[1, 4:] = False
-    torch.testing.assert_close(ours(X, Y, mask), theirs(X, Y, y_mask=mask))
 
 
 NORMS = ("layer", "set", "group", "instance", "batch")

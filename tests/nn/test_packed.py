@@ -114,16 +114,6 @@ def test_the_plain_operations_give_what_padding_gives(form):
     check_same("isab3-pma", form=form, plain=True)
 
 
-@pytest.mark.parametrize("name", ["isab3-pma", "rffp-mean", "isab3-aggr.softmax", "dumlp3-dumlp5"])
-def test_mixed_precision_stays_near(name):
-    model, sets = model_of(name).float().eval(), [one.float() for one in clouds()]
-    exact = model.packed(torch.cat(sets), numbering(), len(LENGTHS))
-    with torch.autocast("cpu", torch.bfloat16):
-        rounded = model.packed(torch.cat(sets), numbering(), len(LENGTHS))
-    assert not torch.equal(rounded.float(), exact)
-    torch.testing.assert_close(rounded.float(), exact, rtol=0.05, atol=0.05)
-
-
 @pytest.fixture(scope="module")
 def small() -> nn.Module:
     return model_of("isab3-pma").eval()
@@ -239,16 +229,6 @@ def test_sets_are_padded_if_that_is_cheaper(lengths, pads, monkeypatch):
         assert sets.is_better_padded != pads
         other = model.packed(points, numbering(lengths), len(lengths))
     torch.testing.assert_close(found, other, rtol=1e-10, atol=1e-10)
-
-
-def test_padding_by_hand():
-    X = torch.tensor([[1.0], [2.0], [3.0]])
-    points, mask = Packed((0, 2, 1)).padded(X)
-    assert points.tolist() == [[[0.0], [0.0]], [[1.0], [2.0]], [[3.0], [0.0]]]
-    assert mask.tolist() == [[False, False], [True, True], [True, False]]
-    points, mask = Packed((1, 1, 1)).padded(X)
-    assert (points.tolist(), mask) == ([[[1.0]], [[2.0]], [[3.0]]], None)
-    assert Packed((0,)).padded(X[:0])[1].tolist() == [[False]]
 
 
 @given(st.lists(st.integers(0, 9), max_size=12).map(tuple))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from pointset import create_model
 from pointset.nn import blocks, dropout
 from pointset.nn.dropout import Dropout
-from pointset.nn.fast import absorbed, tiles, torch_private
+from pointset.nn.fast import absorbed, tiles
 from pointset.nn.fast.reading import read_plainly, read_sets
 from pointset.nn.fast.tiles import parts_of_sets, whole_sets
 from pointset.nn.fast.writing import Keys, Maps, write_plainly, write_rows
@@ -170,33 +170,6 @@ def test_transforms_and_autocast_get_the_plain_operations():
     model.float()
     with torch.autocast("cpu", torch.bfloat16):
         assert model(points.float()).dtype == torch.bfloat16
-
-
-class Bare:
-    """A torch that has only public functions."""
-
-    compiler, jit, sign, where = torch.compiler, torch.jit, torch.sign, torch.where
-
-
-def test_without_private_functions_of_torch_public_ones_take_over(monkeypatch):
-    model, points = create_model("isab4-pma", classes=5, dim=16, dropout=0.0).double(), normal(2, 70, 3)
-    g, A, above = normal(5, 7), normal(5, 7, seed=1).softmax(dim=1), normal(5, 7, seed=2)
-    made = (torch_private.softmax_backward(g.clone(), A), torch_private.relu_backward(g, above.clone()))
-    expected = learned(model, points, None)
-    with monkeypatch.context() as patch:
-        patch.setattr(torch_private, "torch", Bare)
-        torch.testing.assert_close(torch_private.softmax_backward(g.clone(), A), made[0])
-        torch.testing.assert_close(torch_private.relu_backward(g, above.clone()), made[1])
-        assert torch_private.is_transformed()
-        assert torch_private.is_traced()
-        torch.testing.assert_close(learned(model, points, None), expected)
-        patch.setattr(torch_private, "is_traced", lambda: False)
-        patch.setattr("pointset.nn.fast.tiles.is_traced", lambda: False)
-        torch.testing.assert_close(learned(model, points, None), expected)
-    assert not torch_private.has_hooks(model)
-    last = model.head[-1]
-    del last._forward_hooks
-    assert torch_private.has_hooks(model)
 
 
 def test_hooks_are_called():

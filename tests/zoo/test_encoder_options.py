@@ -8,7 +8,7 @@ import pointset
 from pointset.data.ragged import pad_sets
 from pointset.nn import LayerNorm, registry
 from pointset.nn.fast import packing
-from pointset.nn.layers import ConnectedLayers, Masked
+from pointset.nn.layers import ConnectedLayers
 from pointset.nn.norms import BatchNorm, NoNorm
 
 pointset.list_models()  # also enters the parts that POINTSET_PARTS names
@@ -101,14 +101,3 @@ def test_outputs_are_joined_with_the_norm_that_the_encoder_has(name, options, ki
 def test_an_encoder_without_layers_has_nothing_to_connect():
     assert not {"coordinates", "outputs"} & pointset.zoo.names.used_options("none-max")
     assert str(model_of("none-max", **EVERY, **ALL)) == str(model_of("none-max"))
-
-
-def test_encoders_of_ones_own_are_connected_too(as_it_was):
-    @pointset.register_encoder("mine")
-    def mine(inputs: int, dim: int) -> list[nn.Module]:
-        return [Masked(nn.Linear(inputs, 7)), Masked(nn.ReLU()), Masked(nn.Linear(7, dim))]
-
-    (connected,) = model_of("mine-max", **EVERY, **ALL).encoder
-    assert [one.weight.shape for one in connected.coordinates] == [(7, 3)]
-    assert connected.join[0].rowwise[0].in_features == 7 + 16
-    assert {"coordinates", "outputs"} <= pointset.zoo.names.used_options("mine-max")

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small_models import ALL, CLASSES, clouds, model_of
+from small_models import ALL, clouds, model_of
 from torch import Tensor, nn
 
 import pointset
@@ -64,24 +64,6 @@ def test_padding_changes_neither_logits_nor_gradients(name):
                 rtol=1e-7,
                 msg=lambda text, key=key: f"{key}: {text}",
             )
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_neither_an_all_true_mask_nor_a_neighbour_changes_a_set(name):
-    model, points = model_of(name), clouds(4, 6, 3)
-    logits = model(points)
-    torch.testing.assert_close(model(points, torch.ones(4, 6, dtype=torch.bool)), logits)
-    torch.testing.assert_close(model(points[2:3]), logits[2:3])
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_batch_of_one_and_a_set_of_one(name):
-    """In both modes, because the last batch of an epoch may have a single shape."""
-    for model in (model_of(name), model_of(name).train()):
-        for size in (1, 6):
-            logits = model(clouds(1, size, 3))
-            assert logits.shape == (1, CLASSES)
-            assert logits.isfinite().all()
 
 
 @pytest.mark.parametrize("name", ALL)

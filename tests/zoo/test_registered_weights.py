@@ -86,27 +86,6 @@ def test_a_registered_function_is_sent_to_workers():
     assert source_digests("rff-max", options) == {}, "it has no attention"
 
 
-@pytest.mark.slow
-def test_torchs_functions_and_ones_own_are_compared_in_worker_processes(tmp_path, clouds_folder):
-    pointset.register_weights("sigmoid")(torch.sigmoid)
-    found = pointset.compare(
-        ["isab3-pma", "rff-max"],
-        str(clouds_folder),
-        seeds=[0],
-        out=tmp_path / "out",
-        workers=2,
-        progress=False,
-        data_options=pointset.DataOptions(points=16),
-        model_options=ModelOptions(weights="sigmoid", **SMALL),
-        recipe=Recipe(epochs=1),
-    )
-    assert not found.failures
-    with pytest.raises(PointsetError, match="weights has the function tanh"):
-        pointset.compare(
-            ["isab3-pma"], str(clouds_folder), out=tmp_path / "no", model_options=ModelOptions(weights=torch.tanh)
-        )
-
-
 def test_the_command_line_takes_a_name_of_a_file(tmp_path, monkeypatch, capsys):
     file = tmp_path / "mine.py"
     file.write_text(

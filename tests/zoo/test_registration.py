@@ -1,6 +1,5 @@
 """User-defined encoders and poolings: named, tested, saved, sent to workers, or rejected with a clear error."""
 
-import json
 import os
 import pickle
 import subprocess
@@ -14,7 +13,6 @@ from torch import nn
 import pointset
 from pointset.errors import PointsetError
 from pointset.nn import StatisticPool, registry
-from pointset.nn.layers import Masked
 from pointset.streaming import StreamingError
 from pointset.training.recipe import Recipe
 from pointset.zoo.custom_parts import carried, source_digests
@@ -73,14 +71,6 @@ def test_the_example_of_the_documentation_is_a_pooling_like_any_other(scratch, t
             refused()
     with pytest.raises(PointsetError, match="no attention maps"):
         pointset.attention_maps(pointset.create_model("rff-low3", dim=8), POINTS)
-
-
-@pytest.mark.slow
-def test_the_command_line_lists_it(scratch):
-    printed = run("from pointset.cli import main; main(['zoo', '--json', '--dim', '8'])")
-    (row,) = [row for row in json.loads(printed) if row["model"] == "isab16-low4"]
-    assert row["parameters"] > 0
-    assert (row["maps"], row["streams"], row["exports"]) == (True, False, False)
 
 
 def test_a_run_is_loaded_where_it_is_registered_and_elsewhere_says_what_is_missing(scratch, tmp_path, clouds_folder):
@@ -168,17 +158,6 @@ def test_options_are_those_that_the_constructor_takes():
     assert used == pointset.zoo.names.used_options("rff-max") | {"heads"}
     pool = pointset.create_model("rff-gated", dim=12, heads=3).pool
     assert (pool.heads, pool.gate.in_features) == (3, 12)
-
-
-def test_a_user_defined_encoder_works_with_every_pooling():
-    @pointset.register_encoder("wide")
-    def wide(inputs: int, dim: int) -> list[nn.Module]:
-        return [Masked(nn.Linear(inputs, 2 * dim)), Masked(nn.ReLU(), nn.Linear(2 * dim, dim))]
-
-    model = pointset.create_model("wide-pma", classes=4, dim=8, row_dropout=0.1)
-    assert "wide-pma" in pointset.list_models()
-    assert pointset.check_symmetry(model).worst < 1e-4
-    assert len(model.encoder) == 4
 
 
 def test_the_same_code_may_be_registered_again_and_other_code_may_not():
