@@ -89,7 +89,8 @@ def released_labels(folder: Path, split: str, variant: str | None = None) -> NDA
     with suppress(PointsetError):
         for path in _classes_and_files(folder, split, variant, KnownFiles(folder))[1]:
             with suppress(PointsetError, ValueError):
-                array = _read_npy(path.with_name(LABELS)) if path.suffix == ".npy" else _read_labels(path)
+                npy = path.suffix == ".npy"
+                array = _read_npy(path.with_name(LABELS)) if npy else hdf5.read_arrays(path, "label")[0]
                 labels.append(array.reshape(-1).astype(np.int64))
     return np.concatenate(labels)
 
@@ -157,10 +158,6 @@ def _read_file(path: Path, known: KnownFiles) -> list[NDArray[Any]]:
         return hdf5.read_arrays(path, "data", "label")
     known.require(path.with_name(LABELS))
     return [_read_npy(path), _read_npy(path.with_name(LABELS))]
-
-
-def _read_labels(path: Path) -> NDArray[Any]:
-    return hdf5.read_arrays(path, "label")[0]
 
 
 def _read_npy(path: Path) -> NDArray[Any]:

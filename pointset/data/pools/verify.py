@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from pointset.data.catalogue.checksums import known_files
 from pointset.data.catalogue.home import pools_home
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
-from pointset.data.pools.manifest import FILE, Entry, Manifest, checksum, hash_source, read_manifest
+from pointset.data.pools.manifest import FILE, Manifest, checksum, hash_source, read_manifest
 from pointset.data.pools.plan import build_command
 from pointset.errors import PointsetError
 from pointset.runs import digests
@@ -83,23 +83,19 @@ def _array_problems(folder: Path, manifest: Manifest, progress: bool) -> Iterato
     for name in manifest.sampling.arrays:
         with (folder / f"{name}.npy").open("rb") as file:
             file.seek(len(manifest.header(name)))
-            for entry in _bar(manifest.kept, f"reading {name}", progress):
+            for entry in followed(manifest.kept, f"reading {name}", "shape", len(manifest.kept), show=progress):
                 if checksum(file.read(sizes[entry.name] * manifest.width(name) * 4)) != entry.checksums.get(name):
                     yield f"{name}.npy is damaged in the points of {entry.name}"
 
 
 def _file_problems(manifest: Manifest, progress: bool) -> Iterator[str]:
-    for entry in _bar(manifest.entries, "reading files", progress):
+    for entry in followed(manifest.entries, "reading files", "shape", len(manifest.entries), show=progress):
         try:
             if hash_source(Path(entry.file)) != entry.source.blake2b:
                 yield f"{entry.file} has changed since the pool was made"
         except OSError as error:
             if entry.source.blake2b is not None:
                 yield f"{entry.file} cannot be read any more: {error.strerror or error}"
-
-
-def _bar(entries: Sequence[Entry], what: str, progress: bool) -> Iterable[Entry]:
-    return followed(entries, what, "shape", len(entries), show=progress)
 
 
 def _made_from(folder: Path, root: Path) -> bool:
