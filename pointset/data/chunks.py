@@ -59,16 +59,14 @@ def fresh_pieces(chunks: Chunks) -> Callable[[], Iterable[Piece]]:
     Raises:
         PointsetError: `chunks` is an iterator, which can be used only once, or not an iterable of pieces.
     """
-    if isinstance(chunks, Tensor | np.ndarray):
-        return lambda: (chunks,)
     if isinstance(chunks, Iterator):
         raise PointsetError(
             f"the chunks are a {type(chunks).__name__}, which can be read once, but a cloud is read several times: "
             "give a function that makes a fresh one, as in model.stream(lambda: pieces(...))"
         )
     if callable(chunks):
-        return lambda: _iterable(chunks(), "what chunks() gave")
-    pieces = _iterable(chunks, "chunks")
+        return lambda: _pieces(chunks())
+    pieces = _pieces(chunks)
     return lambda: pieces
 
 
@@ -99,18 +97,16 @@ def _require_finite(held: Tensor, given: Tensor, number: int) -> None:
     raise PointsetError(f"piece {number} of the cloud has a number that is not finite: leave the point out")
 
 
-def _iterable(source: Any, what: str) -> Iterable[Piece]:
-    if isinstance(source, Tensor | np.ndarray):
-        return (source,)
-    if isinstance(source, str | bytes) or not isinstance(source, Iterable):
+def _pieces(chunks: Any) -> Iterable[Piece]:
+    if isinstance(chunks, Tensor | np.ndarray):
+        return (chunks,)
+    if isinstance(chunks, str | bytes) or not isinstance(chunks, Iterable):
         raise PointsetError(
-            f"{what} is a {type(source).__name__}: give a function that makes an iterator over pieces [n, 3], a list "
-            "of them, or pointset.data.open_scan(path)"
+            "chunks must be a function that makes an iterator over pieces [n, 3], a list of them, or "
+            f"pointset.data.open_scan(path), got {type(chunks).__name__}"
         )
-    return source
+    return chunks
 
 
 def _numbers(rows: Piece) -> Tensor:
-    if isinstance(rows, Tensor):
-        return rows.detach()
-    return as_numbers(rows)
+    return rows.detach() if isinstance(rows, Tensor) else as_numbers(rows)
