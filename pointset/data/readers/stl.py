@@ -39,10 +39,12 @@ def parse_stl(content: bytes, name: str) -> Mesh:
 def _corners_of_text(content: bytes, name: str) -> np.ndarray:
     """Coordinates [facets, 9]."""
     facets = list(_FACET.finditer(content))
-    announced = len(_ONCE.findall(content)) / 3
+    words = len(_ONCE.findall(content))
     rest = content[facets[-1].end() :].split() if facets else []
-    if not facets or len(facets) != announced or (rest and rest[0].lower() != b"endsolid"):
-        raise PointsetError(f"has {len(facets):,} whole facets among {announced:,.4g}: it is cut off or damaged")
+    if not facets or words != 3 * len(facets) or (rest and rest[0].lower() != b"endsolid"):
+        raise PointsetError(
+            f"has {len(facets):,} whole facets, and {words:,} words for 3 in each: it is cut off or damaged"
+        )
     if not rest:
         warnings.warn(f"{name}: does not end with endsolid: the last facets may be missing", stacklevel=2)
     return np.array([facet.groups() for facet in facets]).astype(np.float64)
