@@ -77,15 +77,6 @@ def test_bins_of_equal_mass_differ_by_one_at_most(drawn, bins):
     assert (np.diff(found.confidence) >= 0).all()
 
 
-def test_with_one_bin_the_error_is_mean_confidence_minus_accuracy(drawn):
-    logits, labels = drawn
-    gap = abs(probabilities(logits).max(1).mean() - (logits.argmax(1) == labels).mean())
-    assert gap > 0.1
-    for edges in ("width", "mass"):
-        assert calibration_error(logits, labels, edges, bins=1) == pytest.approx(gap)
-        assert calibration_error(logits, labels, edges, bins=15) >= gap - 1e-12, "finer bins can only see more"
-
-
 def test_scikit_learn_agrees(drawn):
     from sklearn import metrics
 
@@ -181,18 +172,6 @@ def test_the_calibration_error_is_fitted_itself(drawn, bins):
     assert fit_temperature(logits.astype(np.float64) * 4, labels, "ece", bins) == pytest.approx(4 * fitted, rel=1e-3)
 
 
-def test_one_bin_is_fitted_where_mean_confidence_is_accuracy(drawn):
-    logits, labels = drawn
-    fitted = fit_temperature(logits, labels, "ece", bins=1)
-    assert probabilities(logits, fitted).max(1).mean() == pytest.approx((logits.argmax(1) == labels).mean(), abs=1e-4)
-
-
-def test_of_equal_calibration_errors_the_nearest_to_the_log_loss_is_taken():
-    """Logits of 0 have confidence 1/2, and the same error, at every temperature."""
-    logits, labels = np.zeros((4, 2)), np.array([0, 1, 0, 1])
-    assert fit_temperature(logits, labels, "ece") == pytest.approx(fit_temperature(logits, labels), rel=1e-3)
-
-
 def test_an_unknown_objective_is_refused(drawn):
     with pytest.raises(PointsetError, match=r"objective.*'log-loss', 'ece'.*'brier'"):
         fit_temperature(*drawn, objective="brier")
@@ -218,25 +197,6 @@ def test_no_temperature_moves_a_prediction_however_close_it_is(logits, temperatu
     np.testing.assert_array_equal(found.at_temperature(temperature).predictions, found.predictions)
 
 
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None)
-@given(
-    logits=arrays.arrays(np.float32, (12, 3), elements=numbers),
-    labels=arrays.arrays(np.int64, 12, elements=st.integers(0, 2)),
-)
-def test_whatever_is_predicted(logits, labels):
-    assert 0.0 <= brier_score(logits, labels) <= 2.0
-    for edges in ("width", "mass"):
-        found = reliability(logits, labels, edges)
-        assert found.share.sum() == pytest.approx(1.0)
-        assert (found.share @ found.accuracy) == pytest.approx((logits.argmax(1) == labels).mean())
-        assert 0.0 <= found.error <= 1.0
-    fitted = fit_temperature(logits, labels)
-    assert 0.0 < fitted < math.inf
-    with np.errstate(divide="ignore"):
-        assert log_loss(logits, labels, fitted) <= log_loss(logits, labels) + 1e-6
-
-
 @pytest.mark.parametrize(
     ("shapes", "bins", "words"),
     [(0, 15, "got 0 and 15"), (4, 0, "got 4 and 0"), (4, -1, "got 4 and -1")],
@@ -244,8 +204,3 @@ def test_whatever_is_predicted(logits, labels):
 def test_nothing_to_calibrate_is_refused(shapes, bins, words):
     with pytest.raises(PointsetError, match=words):
         reliability(np.zeros((shapes, 3)), np.zeros(shapes, dtype=int), bins=bins)
-
-
-def test_a_temperature_needs_shapes():
-    with pytest.raises(PointsetError, match="got 0: train with --validation"):
-        fit_temperature(np.zeros((0, 3)), np.zeros(0, dtype=int))

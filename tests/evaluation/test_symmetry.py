@@ -9,7 +9,7 @@ from torch.optim.swa_utils import AveragedModel
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.evaluation.symmetry import _orders, check_symmetry
+from pointset.evaluation.symmetry import check_symmetry
 from pointset.nn.blocks import PMA
 from pointset.nn.masks import masked_sum
 
@@ -271,16 +271,3 @@ def test_a_slight_dependence_on_one_position_is_seen_at_every_size(place, sizes,
     """1e-3 times one element, relative to the sum of n: of order 1e-3 / sqrt(n)."""
     found = check_symmetry(lambda X: X.double().sum(dim=1) + 1e-3 * X[:, place], sizes=sizes, seed=seed)
     assert found.permutation > (5e-4 if 2 in sizes else 1e-3 / max(sizes) ** 0.5)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 31])
-def test_orders_are_each_sets_own_and_never_the_one_it_has(size):
-    generator = torch.Generator().manual_seed(0)
-    unmoved = torch.arange(size)
-    rotation, *mixed = orders = _orders(size, generator)
-    for order in orders:
-        assert torch.equal(order.sort(dim=1).values, unmoved.expand(3, -1))
-        assert not (order == unmoved).all(dim=1).any() or size == 1
-    assert not (rotation == unmoved).any() or size == 1, "the first and the last row move too"
-    assert len(mixed) == (2 if size > 2 else 0)
-    assert size < 31 or len({tuple(row.tolist()) for order in orders for row in order}) == 9

@@ -85,22 +85,11 @@ def test_occlusion_removes_the_nearest_points_also_far_from_the_origin():
     assert torch.equal(own_masks(grid + 10_000.0, 2), own_masks(grid, 2))
 
 
-@pytest.mark.parametrize("name", ["rff-max", "isab4-pma", "dgcnn"])
-def test_occlusion_leaves_the_model_as_it_was(name):
-    model = model_of(name, dropout=0.3).train()
-    first, second = (occlusion_influence(model, cloud(), 1, batch_size=size) for size in (4, 100))
-    torch.testing.assert_close(first.influence, second.influence, atol=1e-5, rtol=1e-4)
-    assert model.training
-
-
 @pytest.mark.parametrize(
     ("points", "options", "words"),
     [
         (cloud()[None], {}, r"n at least 2, got float32 \[1, 17, 3\]"),
-        (cloud(1), {}, "n at least 2"),
         (cloud() * math.nan, {}, "finite"),
-        (cloud()[:, :2], {}, r"points must be \[n, 3\]"),
-        (cloud().tolist(), {}, r"one cloud \[n, 3\].* got list"),
         (cloud(), {"label": 4}, r"label must be in \[0, 4\), got 4"),
         (cloud(), {"neighbours": 0}, "neighbours .* 17 points, got 0"),
         (cloud(), {"neighbours": N}, "neighbours .* 17 points, got 17"),

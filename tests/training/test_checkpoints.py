@@ -1,6 +1,5 @@
 """Run folders: damage is named, processes never share one, and an unfinished run is recognised."""
 
-import copy
 import errno
 import json
 import multiprocessing
@@ -10,10 +9,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from damage import flipped
 from torch import nn
 
 import pointset
@@ -92,28 +89,6 @@ def test_a_damaged_checkpoint_is_named(name, how, tmp_path):
         run.load()
 
 
-@pytest.mark.parametrize("name", CHECKPOINT)
-def test_any_flipped_bit_of_a_checkpoint_is_seen(name, tmp_path):
-    run = begun(tmp_path)
-    file = tmp_path / "checkpoint-0001" / name
-    content, random = file.read_bytes(), np.random.default_rng(0)
-    for _ in range(20):
-        file.write_bytes(flipped(content, random))
-        with pytest.raises(PointsetError, match=f"{name} has changed since it was written"):
-            run.load()
-    file.write_bytes(content)
-    assert run.load().epoch == 1
-
-
-@pytest.mark.parametrize("name", CHECKPOINT)
-def test_a_name_that_changes_in_the_list_of_digests_is_seen(name, tmp_path):
-    run = begun(tmp_path)
-    file = tmp_path / "checkpoint-0001" / "SHA256SUMS"
-    file.write_text(file.read_text().replace(name, f"{name[:-1]}~"))
-    with pytest.raises(PointsetError, match=f"{name} is not listed"):
-        run.load()
-
-
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
@@ -183,14 +158,8 @@ def test_weights_of_another_model_are_refused(finished, tmp_path):
     [
         (lambda about: [about], "run"),
         (lambda about: about | {"model": "isab4-pma"}, "$.model"),
-        (lambda about: about | {"model": {"name": "isab4-pma", "classes": 3}}, "inputs"),
-        (lambda about: about | {"model": about["model"] | {"name": 5}}, "$.model.name"),
         (lambda about: about | {"model": about["model"] | {"inputs": "three"}}, "$.model.inputs"),
-        (lambda about: about | {"model": about["model"] | {"options": 3}}, "$.model.options"),
         (lambda about: about | {"model": about["model"] | {"options": {"weights": 5}}}, "run.json"),
-        (lambda about: about | {"recipe": 7}, "$.recipe"),
-        (lambda about: about | {"data": None}, "$.data"),
-        (lambda about: about | {"data": about["data"] | {"classes": 5}}, "$.data.classes"),
         (lambda about: about | {"data": about["data"] | {"classes": ["ball", 2, "rod"]}}, "$.data.classes"),
         (lambda about: about | {"data": about["data"] | {"classes": ["ball", "box"]}}, "2 names for 3 classes"),
         (lambda about: about | {"data": about["data"] | {"normalize": "somehow"}}, "somehow"),
@@ -285,57 +254,3 @@ def test_a_number_that_is_not_a_seed_is_refused_before_anything_is_written(seed,
     with pytest.raises(PointsetError, match="seed must be"):
         pointset.fit(small(), train, SHORT, seed=seed, run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def trained(width: int = 3, steps: int = 2) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """A model and its optimizer after some steps, both with state."""
-    model = nn.Linear(width, 2)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1 / width)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        model(torch.ones(1, width)).sum().backward()
-        optimizer.step()
-    return model, optimizer
-
-
-def state_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> Checkpoint:
-    return Checkpoint(copy.deepcopy(model.state_dict()), copy.deepcopy(optimizer.state_dict()))
-
-
-def test_model_and_optimizer_go_on_from_where_they_were():
-    model, optimizer = trained()
-    checkpoint = state_of(model, optimizer)
-    other = nn.Linear(3, 2)
-    its = torch.optim.AdamW(other.parameters(), lr=7.0)
-    checkpoint.restore(other, its)
-    for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
-        assert torch.equal(mine, theirs)
-        assert its.state[theirs].keys() == optimizer.state[mine].keys() != set()
-        assert all(torch.equal(its.state[theirs][name], value) for name, value in optimizer.state[mine].items())
-    assert its.param_groups[0]["lr"] == optimizer.param_groups[0]["lr"]
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda state: state["param_groups"].append(state["param_groups"][0]), "different number of parameter groups"),
-        (lambda state: state["param_groups"][0]["params"].append(2), "doesn't match the size"),
-        (lambda state: state.pop("state"), "'state'"),
-        (lambda state: state.update(state=3), "int"),
-    ],
-)
-def test_the_state_of_another_optimizer_is_refused_with_the_reason(change, words):
-    model, optimizer = trained()
-    checkpoint = state_of(model, optimizer)
-    change(checkpoint.optimizer)
-    said = r"the optimizer state in the checkpoint does not belong to this run \(.*{}.*\): delete the checkpoint"
-    with pytest.raises(PointsetError, match=said.format(words)):
-        checkpoint.restore(*trained())
-
-
-def test_the_weights_of_another_model_are_refused_before_the_optimizer_is_touched():
-    model, optimizer = trained()
-    before = copy.deepcopy(optimizer.state_dict())
-    with pytest.raises(PointsetError, match=r"^the checkpoint does not fit the model that run\.json describes"):
-        state_of(*trained(width=4)).restore(model, optimizer)
-    assert str(optimizer.state_dict()) == str(before)

@@ -21,7 +21,6 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError
 from pointset.training.checkpoints import RunFolder
-from pointset.training.history import Fitted
 from pointset.training.loading import load_run
 from pointset.training.loop import Training, best_epoch, learning_rate
 from pointset.training.recipe import Recipe
@@ -73,10 +72,6 @@ def test_waiting_time_is_not_counted_as_training_time(train, classifiers, tmp_pa
     found = run.perform()
     history = RunFolder(run.folder).history()
     assert found.seconds == pytest.approx(sum(row["processor_seconds"] for row in history), abs=1e-3)
-
-
-def test_a_run_of_an_earlier_version_has_only_wall_clock_seconds():
-    assert Fitted(nn.Identity(), [{"seconds": 2.0}, {"seconds": 3.0, "processor_seconds": 1.0}], 2).work == 3.0
 
 
 @pytest.mark.slow
@@ -181,25 +176,6 @@ def test_a_finished_run_is_loaded_not_trained_again(train, tmp_path, monkeypatch
     assert not loaded.training
     assert about["recipe"]["epochs"] == 2
     assert about["data"]["shapes"] == 120
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "recipe", "seed", "words"),
-    [
-        (small(), Recipe(epochs=1, batch_size=16, learning_rate=3e-3), 0, "recipe.epochs is 2 there and 1 here"),
-        (small(name="rff-max"), SHORT, 0, "model.name is 'isab4-pma' there and 'rff-max' here"),
-        (small(seed=1), SHORT, 0, "model.seed is 0 there and 1 here"),
-        (small(), SHORT, 1, "seed is 0 there and 1 here"),
-    ],
-    ids=["recipe", "model", "weights", "seed"],
-)
-def test_a_folder_with_another_run_is_refused_and_left_alone(model, recipe, seed, words, train, tmp_path):
-    pointset.fit(small(), train, SHORT, run=tmp_path)
-    before = (tmp_path / "model.safetensors").read_bytes()
-    with pytest.raises(PointsetError, match=words):
-        pointset.fit(model, train, recipe, seed=seed, run=tmp_path)
-    assert (tmp_path / "model.safetensors").read_bytes() == before
 
 
 def test_a_model_of_the_users_own_trains_and_resumes_but_is_not_built_again(train, tmp_path):
