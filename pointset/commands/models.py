@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from cyclopts import Parameter
 
 from pointset.errors import PointsetError
-from pointset.zoo.pretrained import USUAL, PretrainedCard, list_pretrained, pretrained_card
+from pointset.zoo.pretrained import USUAL, list_pretrained
 
 if TYPE_CHECKING:
     from pointset.evaluation.files import Failure
@@ -31,8 +31,6 @@ class Trained:
     """In evaluation mode."""
     description: dict[str, Any]
     """Content of run.json."""
-    card: PretrainedCard | None
-    """The card of a trained model in the package; None for a run."""
 
 
 def load_model(model: str | None) -> Trained:
@@ -41,8 +39,7 @@ def load_model(model: str | None) -> Trained:
     Raises:
         PointsetError: there is no such model.
     """
-    from pointset.training.loading import find_run, load_run
-    from pointset.zoo.pretrained import FOLDER
+    from pointset.training.loading import load_run
 
     if model is None and USUAL not in list_pretrained():
         others = f", or one of {', '.join(list_pretrained())}" if list_pretrained() else ""
@@ -50,10 +47,7 @@ def load_model(model: str | None) -> Trained:
             f"{USUAL} is missing from the package: give --model with a folder that `pointset train` wrote{others}"
         )
     name = USUAL if model is None else model
-    network, description = load_run(name)
-    folder = find_run(name)
-    card = pretrained_card(folder.name) if folder.parent == FOLDER else None
-    return Trained(name, network, description, card)
+    return Trained(name, *load_run(name))
 
 
 def require_network(trained: Trained, verb: str) -> None:

@@ -64,9 +64,10 @@ def embed(
         output: File for the rows (*.npz, *.parquet or *.csv), with the names, classes and paths of the shapes.
         as_json: Print JSON.
     """
-    from pointset.evaluation.embedding import check_rows_file
+    from pointset.evaluation.embedding import NEEDS
+    from pointset.evaluation.shape_predictions import check_suffix
 
-    check_rows_file(output)
+    check_suffix(output, NEEDS, "embeddings")
     start = perf_counter()
     embedded = _embed(load_model(model or EMBEDDER), files, reading)
     embedded.save(output)
@@ -143,9 +144,9 @@ class Shapes:
 
 def _shapes_in(path: Path, model: str | None, reading: Reading) -> Shapes:
     """The shapes of a folder, or of a file of rows."""
-    from pointset.evaluation.embedding import SUFFIXES, load_embedded
+    from pointset.evaluation.embedding import NEEDS, load_embedded
 
-    if not (path.is_file() and path.suffix.lower() in SUFFIXES):
+    if not (path.is_file() and path.suffix.lower() in NEEDS):
         trained = load_model(model or EMBEDDER)
         return Shapes(trained, _embed(trained, [path], reading), reading)
     embedded = load_embedded(path)
@@ -204,7 +205,7 @@ def _draw_similar(shapes: Shapes, shape: Path, query: Any, chosen: list[int], ou
     import numpy as np
     import torch
 
-    from pointset.explain.similarity import similarity_influence
+    from pointset.explain.occlusion import similarity_influence
     from pointset.viz.similar import Tile
 
     embedded = shapes.embedded

@@ -75,17 +75,17 @@ def reliability(
     """
     if not len(labels) or bins < 1:
         raise PointsetError(f"calibration needs at least 1 prediction and 1 bin, got {len(labels)} and {bins}")
-    found = probabilities(logits)
+    shares = probabilities(logits)
     # Logits that differ by little can have the same probability, so the prediction is that of the logits.
-    confidence, right = found.max(axis=1), logits.argmax(axis=1) == labels
+    confidence, right = shares.max(axis=1), logits.argmax(axis=1) == labels
     if edges == "width":
-        place = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+        bin_of = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
     else:
-        place = np.empty(len(labels), dtype=int)
-        place[np.argsort(confidence, kind="stable")] = np.arange(len(labels)) * bins // len(labels)
-    counts = np.bincount(place, minlength=bins)
+        bin_of = np.empty(len(labels), dtype=int)
+        bin_of[np.argsort(confidence, kind="stable")] = np.arange(len(labels)) * bins // len(labels)
+    counts = np.bincount(bin_of, minlength=bins)
     full = counts > 0
-    sums = (np.bincount(place, weights=values, minlength=bins)[full] for values in (confidence, right.astype(float)))
+    sums = (np.bincount(bin_of, weights=values, minlength=bins)[full] for values in (confidence, right.astype(float)))
     mean_confidence, accuracy = (total / counts[full] for total in sums)
     return Reliability(mean_confidence, accuracy, counts[full] / len(labels))
 
@@ -130,8 +130,8 @@ def _least_log_loss(logits: ndarray, labels: ndarray) -> float:
         scale = np.exp(-log_temperature)
         return float(np.mean(logsumexp(logits * scale, axis=1) - chosen * scale))
 
-    found = minimize_scalar(loss, bounds=np.log(TEMPERATURES), method="bounded", options={"xatol": 1e-6})
-    return float(np.exp(found.x))
+    minimum = minimize_scalar(loss, bounds=np.log(TEMPERATURES), method="bounded", options={"xatol": 1e-6})
+    return float(np.exp(minimum.x))
 
 
 def _least_ece(logits: ndarray, labels: ndarray, bins: int) -> float:
@@ -142,6 +142,8 @@ def _least_ece(logits: ndarray, labels: ndarray, bins: int) -> float:
     usual = best = np.log(_least_log_loss(logits, labels))
     for around in (np.log(FACTOR), np.log(FACTOR) / GRID):
         grid = np.clip(best + around * np.arange(-GRID, GRID + 1) / GRID, *np.log(TEMPERATURES))
-        errors = [reliability(logits / np.exp(place), labels, "width", bins).error for place in grid]
+        errors = [
+            reliability(logits / np.exp(log_temperature), labels, "width", bins).error for log_temperature in grid
+        ]
         best = min(zip(np.round(errors, 12), np.abs(grid - usual), grid, strict=True))[2]
     return float(np.exp(best))

@@ -162,15 +162,15 @@ class _Held(TorchDispatchMode):
         return result
 
     def _follow(self, storage: torch.UntypedStorage) -> None:
-        place, size = storage._cdata, storage.nbytes()
-        if place not in self._known:
-            self._known.add(place)
+        address, size = storage._cdata, storage.nbytes()
+        if address not in self._known:
+            self._known.add(address)
             self.bytes += size
             self.peak = max(self.peak, self.bytes)
-            weakref.finalize(storage, self._free, place, size)
+            weakref.finalize(storage, self._free, address, size)
 
-    def _free(self, place: int, size: int) -> None:
-        self._known.discard(place)
+    def _free(self, address: int, size: int) -> None:
+        self._known.discard(address)
         self.bytes -= size
 
 

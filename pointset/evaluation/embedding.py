@@ -21,7 +21,8 @@ from pointset.data.point_sets import PointSets
 from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError
 from pointset.evaluation.files import Failure
-from pointset.runs.atomic import check_writable, write_for_user
+from pointset.evaluation.shape_predictions import check_suffix
+from pointset.runs.atomic import write_for_user
 from pointset.runs.spreadsheets import as_text, from_text
 from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 from pointset.zoo.classifiers import Classifier
@@ -33,7 +34,8 @@ GRACE_SECONDS = 3.0
 """Files are read in this process for so long, because other processes take as long to start."""
 FEW = 64
 """So many files or fewer are not worth other processes."""
-SUFFIXES = (".parquet", ".npz", ".csv")
+NEEDS: dict[str, tuple[str, ...]] = {".parquet": ("pandas", "pyarrow"), ".npz": (), ".csv": ("pandas",)}
+"""The packages that each kind of file needs."""
 
 
 def embed(model: nn.Module, sets: Any, *, batch_size: int = BATCH) -> Float[ndarray, "N d"]:
@@ -78,32 +80,30 @@ class Embedded:
     """Absolute paths."""
 
     def save(self, path: Path) -> None:
-        """Write names, classes, files and rows, atomically; see `SUFFIXES`.
+        """Write names, classes, files and rows, atomically; see `NEEDS`.
 
         Raises:
-            PointsetError: as for `check_rows_file`, or the path cannot be written.
+            PointsetError: as for `check_suffix`, or the path cannot be written.
         """
-        check_rows_file(path)
-        writer = {".npz": self._write_npz, ".csv": self._write_csv, ".parquet": self._write_parquet}
-        write_for_user(path, writer[path.suffix.lower()])
-
-    def _write_npz(self, path: Path) -> None:
-        text = {"name": self.names, "true_class": self.classes, "path": self.files, "model": self.model}
-        with path.open("wb") as file:
-            np.savez_compressed(file, embedding=self.rows, **{key: np.array(value) for key, value in text.items()})  # type: ignore[arg-type]
-
-    def _table(self) -> Any:
-        import pandas
-
-        numbers = {f"embedding_{column}": self.rows[:, column] for column in range(self.rows.shape[1])}
+        check_suffix(path, NEEDS, "embeddings")
+        suffix = path.suffix.lower()
         about = {"name": self.names, "true_class": self.classes, "path": self.files, "model": self.model}
-        return pandas.DataFrame({**about, **numbers})
 
-    def _write_csv(self, path: Path) -> None:
-        self._table().map(as_text).to_csv(path, index=False, lineterminator="\n", errors="backslashreplace")
+        def write(temporary: Path) -> None:
+            if suffix == ".npz":
+                with temporary.open("wb") as file:
+                    text: Any = {key: np.array(value) for key, value in about.items()}
+                    np.savez_compressed(file, embedding=self.rows, **text)
+                return
+            import pandas
 
-    def _write_parquet(self, path: Path) -> None:
-        self._table().to_parquet(path, engine="pyarrow", index=False)
+            table = pandas.DataFrame({**about, **{f"embedding_{n}": column for n, column in enumerate(self.rows.T)}})
+            if suffix == ".csv":
+                table.map(as_text).to_csv(temporary, index=False, lineterminator="\n", errors="backslashreplace")
+            else:
+                table.to_parquet(temporary, engine="pyarrow", index=False)
+
+        write_for_user(path, write)
 
 
 def load_embedded(path: Path) -> Embedded:
@@ -112,7 +112,7 @@ def load_embedded(path: Path) -> Embedded:
     Raises:
         PointsetError: the file is something else.
     """
-    check_rows_file(path, reading=True)
+    check_suffix(path, NEEDS, "embeddings", reading=True)
     try:
         if path.suffix.lower() == ".npz":
             with np.load(path, allow_pickle=False) as file:
@@ -133,20 +133,6 @@ def load_embedded(path: Path) -> Embedded:
         return Embedded(str(table["model"][0]), names, classes, rows, paths)
     except (ValueError, KeyError, OSError, BadZipFile) as error:
         raise PointsetError(f"{path} is not a file of embeddings: write one with `pointset embed`") from error
-
-
-def check_rows_file(path: Path, reading: bool = False) -> None:
-    """Raise a PointsetError if embeddings cannot be written to, or read from, a path of this name."""
-    from importlib.util import find_spec
-
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise PointsetError(f"{path}: the name of a file of embeddings must end in {', '.join(SUFFIXES)}")
-    needed = {".npz": (), ".csv": ("pandas",), ".parquet": ("pandas", "pyarrow")}[suffix]
-    if missing := [name for name in needed if find_spec(name) is None]:
-        raise PointsetError(f"{suffix} files need {' and '.join(missing)}: pip install {' '.join(missing)}")
-    if not reading:
-        check_writable(path)
 
 
 def embed_files(

@@ -155,13 +155,13 @@ def in_folders(paths: Iterable[Path]) -> list[LooseShape]:
 
     Of one folder alone names are paths inside it.
     """
-    given = list(paths)
-    found = []
-    for path in given:
+    listed = list(paths)
+    shapes = []
+    for path in listed:
         if not path.is_dir():
-            found.append(LooseShape(path, str(path)))
+            shapes.append(LooseShape(path, str(path)))
             continue
         inside = list_shapes(path)
-        prefix = "" if len(given) == 1 else f"{path}/"
-        found += [LooseShape(one.path, f"{prefix}{one.name}", one.true_class) for one in inside]
-    return found
+        prefix = "" if len(listed) == 1 else f"{path}/"
+        shapes += [LooseShape(shape.path, f"{prefix}{shape.name}", shape.true_class) for shape in inside]
+    return shapes

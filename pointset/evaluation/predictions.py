@@ -144,7 +144,7 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
     return Evaluation.of(prediction, data)
 
 
-def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64, last_rows: bool = False) -> Prediction:
+def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Prediction:
     """Predict the class of every shape of a dataset; arguments as of `predict`, errors as of `evaluate`."""
     require_model(model)
     check("data", data, PointSets)
@@ -152,7 +152,7 @@ def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64, las
     if not len(data):
         raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
     data.require_inputs(model)
-    prediction = predict(model, data, batch_size=batch_size, last_rows=last_rows)
+    prediction = predict(model, data, batch_size=batch_size)
     if prediction.logits.shape[1] != len(data.classes):
         raise PointsetError(
             f"the model has {prediction.logits.shape[1]} classes and {data.name} has {len(data.classes)}: "

@@ -32,8 +32,8 @@ class Robustness:
     """Errors of one model under corruptions; an error is the share of all shapes that are wrong, 0 to 1.
 
     Example:
-        >>> found = pointset.evaluation.robustness(model, test, names=["rotation"], severities=[1, 5])
-        >>> sum(found.errors["rotation"].values()) / 2 == found.corruption_errors["rotation"]
+        >>> result = pointset.evaluation.robustness(model, test, names=["rotation"], severities=[1, 5])
+        >>> sum(result.errors["rotation"].values()) / 2 == result.corruption_errors["rotation"]
         True
     """
 
@@ -47,7 +47,7 @@ class Robustness:
     @property
     def corruption_errors(self) -> dict[str, float]:
         """Mean over severities, by corruption."""
-        return {name: float(np.mean(list(found.values()))) for name, found in self.errors.items()}
+        return {name: float(np.mean(list(by_severity.values()))) for name, by_severity in self.errors.items()}
 
     @property
     def mean_error(self) -> float:
@@ -64,8 +64,11 @@ class Robustness:
             PointsetError: the two were not measured on the same corruptions, severities and seed, or the baseline makes
                 no error under some corruption.
         """
-        theirs = {name: list(found) for name, found in baseline.errors.items()}
-        if theirs != {name: list(found) for name, found in self.errors.items()} or self.seed != baseline.seed:
+        theirs = {name: list(by_severity) for name, by_severity in baseline.errors.items()}
+        if (
+            theirs != {name: list(by_severity) for name, by_severity in self.errors.items()}
+            or self.seed != baseline.seed
+        ):
             raise PointsetError(
                 "the baseline was measured on other corruptions, severities or seed: use the same for both"
             )
@@ -85,16 +88,17 @@ class Robustness:
             "mean_error": self.mean_error,
             "corruption_errors": self.corruption_errors,
             "errors": {
-                name: {str(severity): e for severity, e in found.items()} for name, found in self.errors.items()
+                name: {str(severity): e for severity, e in by_severity.items()}
+                for name, by_severity in self.errors.items()
             },
             "seed": self.seed,
         }
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> "Robustness":
+    def from_dict(cls, content: Mapping[str, Any]) -> "Robustness":
         """The value that `as_dict` was made from."""
-        errors = {name: {int(severity): e for severity, e in by.items()} for name, by in found["errors"].items()}
-        return cls(found["clean_error"], errors, found["seed"])
+        errors = {name: {int(severity): e for severity, e in by.items()} for name, by in content["errors"].items()}
+        return cls(content["clean_error"], errors, content["seed"])
 
 
 def robustness(
@@ -123,8 +127,8 @@ def robustness(
         PointsetError: there is no such corruption or severity (raised before anything is computed), or none is given.
 
     Example:
-        >>> found = pointset.evaluation.robustness(model, test, names=["rotation", "gaussian"], severities=[1, 5])
-        >>> sorted(found.errors), list(found.errors["rotation"])
+        >>> result = pointset.evaluation.robustness(model, test, names=["rotation", "gaussian"], severities=[1, 5])
+        >>> sorted(result.errors), list(result.errors["rotation"])
         (['gaussian', 'rotation'], [1, 5])
     """
     if not names or not severities:
@@ -186,20 +190,20 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
         >>> len(worse), worse.points.shape
         (8, torch.Size([8, 32, 3]))
     """
-    found, _ = find_corruption(name, severity)
+    corruption, _ = find_corruption(name, severity)
     if data.options.features:
         raise PointsetError(
             f"{data.name or 'the data'} has {', '.join(data.options.features)}, and corruptions are defined for "
             "coordinates alone: load it without features"
         )
     generator = torch.Generator().manual_seed(seed_for(seed, f"{name}/{severity}"))
-    given = _with_more_points(data, found.points_needed)
-    corrupted: list[Tensor] = [torch.empty(0, 3)] * len(given)
-    sizes = given.sizes
+    source = _with_more_points(data, corruption.points_needed)
+    corrupted: list[Tensor] = [torch.empty(0, 3)] * len(source)
+    sizes = source.sizes
     with torch_threads(1):
         for size in np.unique(sizes):
             for rows in torch.from_numpy(np.flatnonzero(sizes == size)).split(_TOGETHER):
-                changed = _corrupt_in_unit_sphere(given.points[rows, :size], given.up, name, severity, generator)
+                changed = _corrupt_in_unit_sphere(source.points[rows, :size], source.up, name, severity, generator)
                 for row, cloud in zip(rows.tolist(), changed, strict=True):
                     corrupted[row] = cloud
     return _as_sets(corrupted, data, max(len(cloud) for cloud in corrupted), seed)
@@ -225,8 +229,8 @@ def accuracy_by_size(
         PointsetError: a size is below 1.
 
     Example:
-        >>> found = pointset.evaluation.accuracy_by_size(model, test, sizes=[8, 32])
-        >>> list(found)
+        >>> accuracies = pointset.evaluation.accuracy_by_size(model, test, sizes=[8, 32])
+        >>> list(accuracies)
         [8, 32]
     """
     clouds = [cloud[:size] for cloud, size in zip(data.points, data.sizes, strict=True)]

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +21,8 @@ from pointset.zoo.trust import LEAST
 BEST = 5
 """Number of classes listed for each shape."""
 DIGITS = 6
-SUFFIXES = (".csv", ".json", ".parquet")
+NEEDS: dict[str, tuple[str, ...]] = {".csv": (), ".json": (), ".parquet": ("pandas", "pyarrow")}
+"""The packages that each kind of file needs."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +50,15 @@ class Guess:
     def as_dict(self) -> dict[str, Any]:
         """The prediction as plain data, for JSON."""
         classes = [{"class": name, "probability": _short(probability)} for name, probability in self.likeliest]
-        found: dict[str, Any] = {"name": self.name, "true_class": self.true_class, "classes": classes}
-        found |= {"entropy": _short(self.entropy), "points": self.points, "streamed": self.streamed}
-        return found | {"do_not_trust": self.do_not_trust}
+        content: dict[str, Any] = {"name": self.name, "true_class": self.true_class, "classes": classes}
+        content |= {"entropy": _short(self.entropy), "points": self.points, "streamed": self.streamed}
+        return content | {"do_not_trust": self.do_not_trust}
 
     def as_row(self) -> dict[str, Any]:
         """As one row of a table: class_1, probability_1, class_2, ..."""
         row = self.as_dict()
         classes = row.pop("classes")
-        numbered = {f"{key}_{place}": one[key] for place, one in enumerate(classes, 1) for key in one}
+        numbered = {f"{key}_{rank}": each[key] for rank, each in enumerate(classes, 1) for key in each}
         return {"name": row.pop("name"), "true_class": row.pop("true_class")} | numbered | row
 
 
@@ -105,8 +106,8 @@ def accuracy_of(guesses: Sequence[Guess], classes: Sequence[str]) -> tuple[float
     apart = len({_plain(name) for name in classes}) < len(set(classes))
     read: Callable[[str], str] = str if apart else _plain
     names = {read(name) for name in classes}
-    known = [one for one in guesses if read(one.true_class) in names]
-    right = sum(read(one.likeliest[0][0]) == read(one.true_class) for one in known)
+    known = [guess for guess in guesses if read(guess.true_class) in names]
+    right = sum(read(guess.likeliest[0][0]) == read(guess.true_class) for guess in known)
     return (right / len(known) if known else 0.0), len(known)
 
 
@@ -114,24 +115,32 @@ def _plain(name: str) -> str:
     return name.casefold().replace(" ", "_").replace("-", "_")
 
 
-def check_suffix(path: Path) -> None:
-    """Raise a PointsetError if predictions cannot be written to a path of this name.
+def check_suffix(
+    path: Path, needs: Mapping[str, Sequence[str]] = NEEDS, what: str = "predictions", *, reading: bool = False
+) -> None:
+    """Raise a PointsetError if a table cannot be written to, or read from, a path of this name.
+
+    Args:
+        path: the file.
+        needs: the packages that each suffix needs.
+        what: the content of the table, for the message.
+        reading: the table will be read.
 
     Raises:
-        PointsetError: the suffix is none of `SUFFIXES`, what writes it is not installed, its folder is
-            not there, or it is a folder itself.
+        PointsetError: the suffix is none of these, what writes it is not installed, its folder is not there, or it is a
+            folder itself.
     """
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise PointsetError(f"{path}: the name of a file of predictions must end in {', '.join(SUFFIXES)}")
-    missing = [name for name in ("pandas", "pyarrow") if suffix == ".parquet" and find_spec(name) is None]
-    if missing:
-        raise PointsetError(f"writing {path} needs {' and '.join(missing)}: pip install {' '.join(missing)}")
-    check_writable(path)
+    if suffix not in needs:
+        raise PointsetError(f"{path}: the name of a file of {what} must end in {', '.join(needs)}")
+    if missing := [name for name in needs[suffix] if find_spec(name) is None]:
+        raise PointsetError(f"{suffix} files need {' and '.join(missing)}: pip install {' '.join(missing)}")
+    if not reading:
+        check_writable(path)
 
 
 def write_guesses(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
-    """Write predictions, atomically, as the suffix says; see `SUFFIXES`.
+    """Write predictions, atomically, as the suffix says: CSV, JSON or Parquet.
 
     Args:
         path: the file to write.
@@ -142,33 +151,24 @@ def write_guesses(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]
         PointsetError: as for `check_suffix`, or the path cannot be written.
     """
     check_suffix(path)
-    writer = {".csv": _write_csv, ".json": _write_json, ".parquet": _write_parquet}[path.suffix.lower()]
-    write_for_user(path, lambda temporary: writer(temporary, guesses, about))
+    suffix, rows = path.suffix.lower(), [guess.as_row() for guess in guesses]
 
+    def write(temporary: Path) -> None:
+        if suffix == ".parquet":
+            import pandas
 
-def _write_csv(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
-    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-        rows = [as_texts(row) for row in _rows(guesses)]
-        writer = csv.DictWriter(file, rows[0] if rows else (), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+            pandas.DataFrame(rows).to_parquet(temporary, engine="pyarrow", index=False)
+            return
+        with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            if suffix == ".json":
+                content = {**about, "predictions": [guess.as_dict() for guess in guesses]}
+                file.write(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+                return
+            writer = csv.DictWriter(file, rows[0] if rows else (), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(map(as_texts, rows))
 
-
-def _write_json(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
-    content = {**about, "predictions": [one.as_dict() for one in guesses]}
-    path.write_text(
-        json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace"
-    )
-
-
-def _write_parquet(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
-    import pandas
-
-    pandas.DataFrame(list(_rows(guesses))).to_parquet(path, engine="pyarrow", index=False)
-
-
-def _rows(guesses: Sequence[Guess]) -> Iterator[dict[str, Any]]:
-    return (one.as_row() for one in guesses)
+    write_for_user(path, write)
 
 
 def _short(number: float) -> float:

@@ -30,8 +30,8 @@ class Symmetry:
     """The largest deviations found, relative to the largest output; inf where an output is not finite.
 
     Example:
-        >>> found = pointset.check_symmetry(model)
-        >>> found.kind, found.permutation < 1e-4, found.padding < 1e-4
+        >>> result = pointset.check_symmetry(model)
+        >>> result.kind, result.permutation < 1e-4, result.padding < 1e-4
         ('invariant', True, True)
     """
 
@@ -51,8 +51,8 @@ class Symmetry:
     def __repr__(self) -> str:
         """What was found, in a line."""
         padding = "no mask" if self.padding is None else f"padding {self.padding:.0e}"
-        found = f"permutation {self.permutation:.0e}, duplicates {self.duplicates:.0e}, {padding}"
-        return f"Symmetry ({self.kind}): {found}, repetition {self.repetition:.0e}"
+        deviations = f"permutation {self.permutation:.0e}, duplicates {self.duplicates:.0e}, {padding}"
+        return f"Symmetry ({self.kind}): {deviations}, repetition {self.repetition:.0e}"
 
     @property
     def worst(self) -> float:
@@ -199,7 +199,7 @@ class _Trial:
         self.result = self._run(self.X)
         self.repeated = self._run(self.X.repeat_interleave(2, dim=1))
         self.has_rows = all(
-            found.shape[:2] == (SETS, n) for found, n in ((self.result, size), (self.repeated, 2 * size))
+            output.shape[:2] == (SETS, n) for output, n in ((self.result, size), (self.repeated, 2 * size))
         )
 
     def permutation(self) -> float:
@@ -239,10 +239,10 @@ class _Trial:
         return result[_each_set(), places] if self.equivariant else result
 
     def _run(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
-        found = self.function(X, X.new_ones(X.shape[:2]).bool() if mask is None else mask)
-        if self.equivariant and found.shape[:2] != X.shape[:2]:
-            raise PointsetError(f"{self.function.name} returns {list(found.shape)} for X {list(X.shape)}: {ROWS}")
-        return found
+        output = self.function(X, X.new_ones(X.shape[:2]).bool() if mask is None else mask)
+        if self.equivariant and output.shape[:2] != X.shape[:2]:
+            raise PointsetError(f"{self.function.name} returns {list(output.shape)} for X {list(X.shape)}: {ROWS}")
+        return output
 
 
 ROWS = "its output must have one row for each element, in axis 1, or a shape that does not depend on the set's size"
@@ -270,14 +270,14 @@ def _places(size: int, generator: torch.Generator) -> Tensor:
     return draws.argsort(dim=1)[:, :size].sort(dim=1).values
 
 
-def _deviation(found: Tensor, expected: Tensor) -> float:
-    if found.shape != expected.shape:
-        raise PointsetError(f"the output changed its shape from {list(expected.shape)} to {list(found.shape)}: {ROWS}")
-    if not found.numel():
+def _deviation(output: Tensor, expected: Tensor) -> float:
+    if output.shape != expected.shape:
+        raise PointsetError(f"the output changed its shape from {list(expected.shape)} to {list(output.shape)}: {ROWS}")
+    if not output.numel():
         return 0.0
-    exact = torch.promote_types(found.dtype, torch.float64)  # differences of integers and half floats overflow
-    found, expected = found.to("cpu", exact), expected.to("cpu", exact)
-    if not (found.isfinite().all() and expected.isfinite().all()):
+    exact = torch.promote_types(output.dtype, torch.float64)  # differences of integers and half floats overflow
+    output, expected = output.to("cpu", exact), expected.to("cpu", exact)
+    if not (output.isfinite().all() and expected.isfinite().all()):
         return math.inf  # max() would pass over a NaN
     scale = expected.abs().max().clamp(min=torch.finfo(exact).tiny)
-    return float((found - expected).abs().max() / scale)
+    return float((output - expected).abs().max() / scale)

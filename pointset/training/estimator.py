@@ -155,8 +155,8 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
 
     def _seed(self) -> int:
         """The seed of the first training: `random_state` itself if it is one, as in `pointset.fit`."""
-        given = isinstance(self.random_state, numbers.Integral)
-        return int(self.random_state if given else check_random_state(self.random_state).randint(2**31 - 1))
+        is_seed = isinstance(self.random_state, numbers.Integral)
+        return int(self.random_state if is_seed else check_random_state(self.random_state).randint(2**31 - 1))
 
     def _begin(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> Self:
         sets, seed = self._sets(X, labels, classes), self._seed()
@@ -190,9 +190,9 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         recipe = Recipe.from_dict(self._fields(Recipe))
         if self.start is None:
             return recipe
-        given = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
-        given |= {"steps": None} if "epochs" in given and "steps" not in given else {}
-        return dataclasses.replace(transfer_recipe(sets), **given)
+        changed = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
+        changed |= {"steps": None} if "epochs" in changed and "steps" not in changed else {}
+        return dataclasses.replace(transfer_recipe(sets), **changed)
 
     def _keep(
         self, fitted: Fitted, sets: PointSets, classes: np.ndarray, seed: int, before: Sequence[dict[str, Any]] = ()
@@ -215,7 +215,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
 
     def _fields(self, kind: type) -> dict[str, Any]:
         """What was chosen of the fields of a configuration."""
-        return {one.name: getattr(self, CALLED.get(one.name, one.name)) for one in dataclasses.fields(kind)}
+        return {field.name: getattr(self, CALLED.get(field.name, field.name)) for field in dataclasses.fields(kind)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

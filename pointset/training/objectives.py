@@ -180,8 +180,8 @@ def class_weights(wanted: str | None, train: PointSets) -> Float[Tensor, " class
         weights = counts.clamp(min=1).rsqrt()
         return weights * counts.sum() / (weights * counts).sum()
     weights = torch.ones(len(train.classes))
-    for part in wanted.split(","):
-        name, _, number = part.rpartition("=")
+    for entry in wanted.split(","):
+        name, _, number = entry.rpartition("=")
         if name.strip() not in train.classes or not re.fullmatch(r"\d+\.?\d*|\.\d+", number.strip()):
             raise PointsetError(
                 f"class_weights must be balanced, or classes with numbers such as {train.classes[0]}=2, got "

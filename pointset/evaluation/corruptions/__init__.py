@@ -95,7 +95,7 @@ def list_corruptions(family: Family | None = None) -> list[str]:
         True
     """
     check("family", family, Family | None)
-    return sorted(name for name, found in CORRUPTIONS.items() if family in (None, found.family))
+    return sorted(name for name, corruption in CORRUPTIONS.items() if family in (None, corruption.family))
 
 
 def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
@@ -110,8 +110,8 @@ def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
         raise PointsetError(f"no corruption is called {quoted(name)}: {meant}{', '.join(list_corruptions())}")
     if severity not in SEVERITIES:
         raise PointsetError(f"severity of {name} must be 1, 2, 3, 4 or 5, got {quoted(severity)}")
-    found = CORRUPTIONS[name]
-    return found, found.levels[int(severity) - 1]
+    corruption = CORRUPTIONS[name]
+    return corruption, corruption.levels[int(severity) - 1]
 
 
 def corrupt(
@@ -197,9 +197,9 @@ def corrupt_sphere(
         >>> corrupt_sphere(test.points, "gaussian", 3, generator).shape
         torch.Size([8, 32, 3])
     """
-    found, level = find_corruption(name, severity)
+    corruption, level = find_corruption(name, severity)
     _require_clouds(points)
-    return found.apply(points, level, generator)
+    return corruption.apply(points, level, generator)
 
 
 def _require_clouds(points: Tensor) -> None:
