@@ -108,24 +108,22 @@ def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: i
             passes.pooled(model)
         except EmptyCloudError as error:
             raise PointsetError("the cloud is empty") from error
-        watchers = [
-            (number, _Watcher(attention, passes.count or 0, top, bins, passes.inputs))
-            for number, attention in passes.attentions
-        ]
+        watchers = [_Watcher(*read, passes.count or 0, top, bins, passes.inputs) for read in passes.attentions]
 
         def watch(number: int, rows: Tensor, points: Tensor) -> None:
-            for layer, watcher in watchers:
-                if layer == number:
+            for watcher in watchers:
+                if watcher.number == number:
                     watcher.watch(rows, points)
 
         passes.run(watch)
-    return [watcher.result() for _, watcher in watchers]
+    return [watcher.result() for watcher in watchers]
 
 
 class _Watcher:
     """Accumulates one `StreamedMap` on the CPU; tensors are [r, ...] with r = heads * queries."""
 
-    def __init__(self, attention: RunningSoftmax, points: int, top: int, bins: int, inputs: int) -> None:
+    def __init__(self, number: int, attention: RunningSoftmax, points: int, top: int, bins: int, inputs: int) -> None:
+        self.number = number
         self._attention, self._points, self._top, self._bins = attention, points, top, bins
         rows = attention.heads * attention.queries
         self._seen = 0
@@ -141,9 +139,7 @@ class _Watcher:
         logs = self._attention.log_weights(rows)
         self._keep_top(logs, points)
         self._nats -= (logs.exp() * logs).sum(dim=1, dtype=exact_type(logs.device)).cpu()
-        bins = torch.bucketize(
-            logs, (self._inner_edges / self._points).log().to(logs.dtype).to(logs.device), right=True
-        )
+        bins = torch.bucketize(logs, (self._inner_edges / self._points).log().to(logs), right=True)
         bins += self._bins * torch.arange(len(logs), device=logs.device)[:, None]
         self._counts += torch.bincount(bins.flatten(), minlength=len(self._counts)).cpu()
         self._seen += len(points)
@@ -161,7 +157,7 @@ class _Watcher:
     def result(self) -> StreamedMap:
         """The map, after the pass."""
         attention = self._attention
-        shape = (attention.heads, attention.queries)
+        shape = attention.heads, attention.queries
         entropy = self._nats / math.log(self._points) if self._points > 1 else torch.ones_like(self._nats)
         return StreamedMap(
             layer=attention.layer,

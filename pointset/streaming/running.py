@@ -100,16 +100,14 @@ class RunningSoftmax:
     ) -> None:
         self.heads, self.queries, self.layer, self.kind = heads, queries, layer, kind
         self._look, self._finish = look, finish
-        self._greatest: Tensor | float = -math.inf
-        self._total: Tensor | float = 0.0
-        self._weighted: Tensor | float = 0.0
+        self._greatest = torch.tensor(-math.inf)
+        self._total = self._weighted = torch.tensor(0.0)
 
     def add(self, rows: Rows) -> None:
         """Add a block of rows."""
         values, logits = self._look(rows)
-        greatest = logits.amax(dim=1, keepdim=True).to(exact_type(rows.device))
-        if isinstance(self._greatest, Tensor):
-            greatest = torch.maximum(self._greatest, greatest)
+        latest = logits.amax(dim=1, keepdim=True).to(exact_type(rows.device))
+        greatest = torch.maximum(self._greatest.to(latest), latest)
         kept = torch.exp(self._greatest - greatest)
         weights = logits.sub_(greatest.to(logits.dtype)).exp_()
         self._total = self._total * kept + weights.sum(dim=1, keepdim=True, dtype=kept.dtype)
@@ -118,13 +116,10 @@ class RunningSoftmax:
 
     def result(self) -> Tensor:
         """What the queries read from all rows so far."""
-        assert isinstance(self._weighted, Tensor), "a pass has at least one row"
         return self._finish(self._weighted / self._total)
 
     def log_weights(self, rows: Rows) -> Float[Tensor, "hq n"]:
         """Logarithms of the attention weights of a block, after all rows have been added; [heads * queries, n]."""
-        assert isinstance(self._greatest, Tensor), "a pass has at least one row"
-        assert isinstance(self._total, Tensor)
         _, logits = self._look(rows)
         return logits.sub_(self._greatest.to(logits.dtype)).sub_(self._total.log().to(logits.dtype))
 
