@@ -155,7 +155,8 @@ class _Choice:
         if mixture is not None:
             logits[MIXTURE], seconds[MIXTURE] = mixture
         history: list[dict[str, Any]] = []
-        if chosen in ("network", MIXTURE) and steps >= FEWEST_STEPS:
+        needed = chosen in ("network", MIXTURE)
+        if steps >= FEWEST_STEPS and (needed or self.folder is not None):  # a run has a network to draw and to export
             trained = fit(
                 self._network(),
                 self.train,
@@ -164,7 +165,7 @@ class _Choice:
                 run=self._inside("network"),
                 progress=self.progress,
             )
-            members["network"], history = trained.model, trained.history
+            members["network"], history = trained.model, trained.history if needed else []
         model = self._mix(members, logits) if chosen == MIXTURE else members[chosen]
         candidates = tuple(
             dataclasses.replace(Candidate.of(name, logits[name], self.labels, seconds[name]), chosen=name == chosen)

@@ -3,37 +3,45 @@
 python scripts/experiments/learning_curves.py path/to/modelnet40_ply_hdf5 path/to/labeled_db
 
 Every line of results/learning_curves/results.csv is one fit; the same command continues an interrupted run. At the end
-it writes the table and the figure. ModelNet40 is tested on its official test set, labeled_db on ten
-shapes of each class.
+it writes the table and the figure. ModelNet40 is tested on its official test set, labeled_db on
+ten shapes of each class.
 """
 
 import csv
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import cyclopts
 import numpy as np
 import torch
 from saved import FOLDER
+from tabulate import tabulate
 from torch import Tensor
 
 from pointset.baselines.folds import assign_folds
 from pointset.baselines.models import Baseline
+from pointset.comparison.tables import commit_of, machine_of
 from pointset.data.arrays import from_arrays
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets
 from pointset.evaluation import Evaluation, evaluate
+from pointset.runs.atomic import write_for_user, write_json, write_text
+from pointset.runs.provenance import origin
 from pointset.training.automatic import START, transfer_recipe
 from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, held_out_logits, set_pose
 from pointset.training.loop import fit
+from pointset.viz.charts import label_axes, line_style, make_panels, with_legend
 from pointset.zoo.models import create_model, create_pretrained
 from pointset.zoo.transfer import start_from
 
 RESULTS = FOLDER / "results" / "learning_curves"
 SHAPES = {"labeled_db": (1, 2, 5, 10), "modelnet40": (1, 2, 5, 10, 20, 50)}
+TITLES = {"labeled_db": "labeled_db, 19 classes", "modelnet40": "ModelNet40"}
 DRAWS = {"labeled_db": (5, 2), "modelnet40": (3, 1)}
 """Draws of the training shapes for baselines, and for networks."""
 MANY = 50
@@ -148,13 +156,78 @@ def _lines() -> Iterator[list[str]]:
         yield from csv.reader(file)
 
 
+def means() -> dict[tuple[str, str], dict[int, tuple[float, float | None]]]:
+    """For each dataset and method: by the number of shapes, mean accuracy over draws in percent, and deviation."""
+    values: dict[tuple[str, str], dict[int, list[float]]] = {}
+    for name, _, shapes, method, accuracy, *_ in list(_lines())[1:]:
+        values.setdefault((name, method), {}).setdefault(int(shapes), []).append(100 * float(accuracy))
+    return {
+        key: {shapes: (fmean(own), stdev(own) if len(own) > 1 else None) for shapes, own in by_shapes.items()}
+        for key, by_shapes in values.items()
+    }
+
+
+def table() -> str:
+    """A Markdown table of each dataset, with a row for each method and a column for each number of shapes."""
+    tables = []
+    for name, sizes in SHAPES.items():
+        lines = [
+            [method, *(_cell(curve.get(size)) for size in sizes)]
+            for (own, method), curve in means().items()
+            if own == name
+        ]
+        heads = [f"{name}, accuracy %", *(f"{size} of each class" for size in sizes)]
+        align = ["left", *["right"] * len(sizes)]
+        tables.append(tabulate(lines, heads, "pipe", colalign=align, disable_numparse=True))
+    return "\n\n".join(tables)
+
+
+def _cell(value: tuple[float, float | None] | None) -> str:
+    if value is None:
+        return ""
+    mean, deviation = value
+    return f"{mean:.1f}" if deviation is None else f"{mean:.1f} ± {deviation:.1f}"
+
+
+def draw(file: Path) -> None:
+    """Write the figure."""
+    figure, panels = make_panels(len(SHAPES), 2, 2.9, sharey=True)
+    methods = dict.fromkeys(method for _, method in means())
+    styles = {method: line_style(index) for index, method in enumerate(methods)}
+    for axes, (name, sizes) in zip(panels, SHAPES.items(), strict=True):
+        for (own, method), curve in means().items():
+            if own == name:
+                axes.plot(list(curve), [mean for mean, _ in curve.values()], lw=1.2, **styles[method])
+        axes.set_xscale("log")
+        axes.set_xticks(sizes, map(str, sizes))
+        axes.minorticks_off()
+        axes.set_title(TITLES[name], fontsize=9, loc="left")
+        label_axes(axes, "training shapes of each class", "accuracy %")
+    with_legend(figure, styles).savefig(file, format="png", dpi=160)
+
+
 def curves(modelnet: Path, labeled: Path) -> None:
-    """Measure the learning curves of both datasets."""
+    """Measure the learning curves of both datasets, and write the table and the figure."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     if not (RESULTS / "results.csv").exists():
         (RESULTS / "results.csv").write_text(",".join(FIELDS) + "\n", encoding="utf-8")
     measure("labeled_db", labeled)
     measure("modelnet40", modelnet)
+    write_text(RESULTS / "table.md", table() + "\n")
+    write_for_user(RESULTS / "curves.png", draw)
+    made = origin()
+    about = {
+        "title": "Learning curves for a folder of one's own",
+        "data": "",
+        "command": "python scripts/experiments/learning_curves.py path/to/modelnet40_ply_hdf5 path/to/labeled_db",
+        "commit": commit_of(made),
+        "machine": machine_of(made),
+        "threads": 1,
+        "rows": [],
+        "date": datetime.now(UTC).date().isoformat(),
+        "notes": [],
+    }
+    write_json(RESULTS / "about.json", about)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,8 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path
     assert run(*command) == 0
     again, _ = pointset.load_run(folder)
     assert all(again.state_dict()[name].equal(tensor) for name, tensor in weights.items())
-    assert json.loads((folder / "candidates.json").read_text())
+    names = [candidate["name"] for candidate in json.loads((folder / "candidates.json").read_text())]
+    assert (folder / "network").exists() == ("network" in names)
     assert description["data"]["normalize"] == "center-standardize"
 
 
