@@ -11,7 +11,9 @@ from pointset.commands.models import DO_NOT_TRUST, Model, load_model, say_usual,
 from pointset.commands.options import Json, KeepOutliers
 from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import UsualUp
+from pointset.data.options import POSES
 from pointset.errors import PointsetError, escaped
+from pointset.zoo.pretrained import ANY_POSE
 
 if TYPE_CHECKING:
     from pointset.evaluation.shape_predictions import Guess
@@ -28,6 +30,7 @@ def classify(
     output: Table = None,
     on_error: Literal["raise", "skip"] = "raise",
     up: UsualUp = "auto",
+    pose: Literal["aligned", "any"] = "aligned",
     keep_outliers: KeepOutliers = False,
     as_json: Json = False,
 ) -> None:
@@ -48,6 +51,8 @@ def classify(
             writes nothing; "skip" continues without them.
         up: The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the
             model's shapes. Files with another axis are rotated.
+        pose: "any" is for shapes that may lie or stand in any way; without --model, the model is then one that was
+            trained for them.
         as_json: Print JSON.
     """
     from pointset.evaluation.files import classify_files, in_folders
@@ -61,7 +66,10 @@ def classify(
             raise PointsetError(f"{path} is a run, not a shape: write --model {path}")
     if output is not None:
         check_suffix(output)
+    model = ANY_POSE if pose == "any" and model is None else model
     shapes, trained, start = in_folders(files), load_model(model), perf_counter()
+    if pose == "any" and trained.description["data"]["normalize"] != POSES["any"]:
+        raise PointsetError(f"{model} was not trained for any pose: leave out --model, or train with --pose any")
     network, data = trained.network.to(find_device("auto")), trained.description["data"]
     answers = classify_files(network, data, shapes, up=up, keep_outliers=keep_outliers)
     answers = followed(answers, "classifying", "shape", len(shapes), show=len(shapes) > FEW)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "trained"
 USUAL = "isab16-pma.modelnet40-1024"
 """The default model of the commands."""
+ANY_POSE = "dumlp16-max+dumlp16.modelnet40-1024-any"
+"""The default model for shapes that are not upright."""
 AGAIN = "install pointset again"
 
 

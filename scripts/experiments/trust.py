@@ -42,8 +42,8 @@ from pointset.zoo.trust import Trust
 
 SHIFTS = {"density": 3, "gaussian": 3, "background": 3, "rotation": 5, "shear": 5, "distortion": 3, "drop_local": 3}
 """Corruptions of ModelNet40-C and their severities."""
-MEASURED = 400
-"""Of more test shapes, every so manieth is measured."""
+FITTED, MEASURED = 3_000, 400
+"""Number of training shapes for the means, and of test shapes: of more, every second or third and so on is taken."""
 BINS = 15
 SEED = 5
 BATCH = 64
@@ -104,7 +104,8 @@ def main(
 
 def fit_trust(model: Classifier, train: PointSets, held_out: PointSets) -> Trust:
     """The class means of training shapes, and the exponent with the least log loss on held-out shapes."""
-    rows, labels = _rows(predict(model, train, last_rows=True)).cpu().numpy(), train.labels.numpy()
+    some = _some(train, FITTED)
+    rows, labels = _rows(predict(model, some, last_rows=True)).cpu().numpy(), some.labels.numpy()
     present, places = np.unique(labels, return_inverse=True)
     means = np.stack([rows[labels == label].mean(axis=0) for label in present])
     precision = LedoitWolf(assume_centered=True).fit(rows.astype(np.float64) - means[places]).precision_
@@ -133,6 +134,10 @@ def _predictions(model: Classifier, clouds: Iterator[Tensor]) -> Iterator[Predic
         yield predict(model, ((batch, None) for batch in points.split(BATCH)), last_rows=True)
 
 
+def _some(sets: PointSets, most: int) -> PointSets:
+    return sets.subset(list(range(0, len(sets), max(1, len(sets) // most))))
+
+
 def _rows(prediction: Prediction) -> Tensor:
     if prediction.last_rows is None:
         raise PointsetError("the model has no last linear layer, whose input gives the distance")
@@ -157,7 +162,7 @@ def measure(
     model: Classifier, description: dict[str, Any], test: PointSets, foreign: list[str], up: UsualUp
 ) -> Iterator[tuple[str, Worth]]:
     """What the probabilities are worth, for test shapes and for foreign shapes."""
-    some = test.subset(list(range(0, len(test), max(1, len(test) // MEASURED))))
+    some = _some(test, MEASURED)
     clean, *others = (
         (one.probabilities.max(axis=1), one.logits.argmax(dim=1).numpy() == some.labels.numpy())
         for one in _predictions(model, shifted(some))

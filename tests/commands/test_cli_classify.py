@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from command_line import fail, succeed
+from scipy.spatial.transform import Rotation
 
 import pointset
 from pointset.cli import main
@@ -61,6 +62,16 @@ def test_the_answer_is_that_of_the_model_in_memory(runs, scan, capsys, monkeypat
     np.testing.assert_allclose([one["probability"] for one in found["classes"]], list(answer.values()), atol=1e-5)
     assert found["entropy"] == pytest.approx(-sum(p * np.log(p) for p in answer.values()), abs=1e-4)
     assert (found["name"], found["points"], found["streamed"]) == (str(scan), 700, streamed)
+
+
+def test_a_model_for_any_pose_is_needed_for_any_pose(runs, scan, clouds_folder, tmp_path, capsys) -> None:
+    assert "--pose any" in fail(capsys, "classify", scan, "--model", runs / "isab4-pma", "--pose", "any")
+    train = pointset.load_dataset(clouds_folder, "train", 24, pose="any")
+    pointset.fit(pointset.create_model("rff-max", classes=3, dim=16), train, Recipe(epochs=1), run=tmp_path / "run")
+    turned = Rotation.random(rng=np.random.default_rng(1)).apply(CLOUD)
+    np.save(scan.with_name("turned.npy"), turned)
+    both = predictions(capsys, scan, scan.with_name("turned.npy"), "--model", tmp_path / "run", "--pose", "any")
+    assert [guess["entropy"] for guess in both] == pytest.approx([both[0]["entropy"]] * 2, abs=0.05)
 
 
 def test_the_default_output_is_a_table(runs, scan, capsys) -> None:
