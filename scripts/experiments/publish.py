@@ -121,7 +121,8 @@ def _about(description: dict[str, Any], data: str) -> dict[str, Any]:
     card, sets = load_card(data), description["data"]
     if (tuple(sets["classes"]), sets["up"]) != (card.classes, card.up):
         raise PointsetError(f"the run was trained on other classes or another up axis ({sets['up']}) than {data} has")
-    return description | {"data": sets | {"name": data, "source": data}}
+    model = {key: Path(value).name if key == "start" else value for key, value in description["model"].items()}
+    return description | {"model": model, "data": sets | {"name": data, "source": data}}
 
 
 def _sizes(recipe: Mapping[str, Any]) -> str:

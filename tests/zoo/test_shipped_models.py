@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from scipy.spatial.transform import Rotation
 
 import pointset
 from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.folders import LooseShape
 from pointset.data.loading import load_like
+from pointset.data.options import POSES
 from pointset.evaluation.files import classify_files
 from pointset.runs import digests
-from pointset.zoo.pretrained import FOLDER, USUAL, pretrained_card
+from pointset.zoo.pretrained import ANY_POSE, FOLDER, USUAL, pretrained_card
 
 MOST = 12_000_000
 """Bytes of all of them."""
@@ -66,11 +68,20 @@ def test_probabilities_are_those_of_classify(name, tmp_path):
     loaded, description = pointset.load_run(name)
     (guess,) = classify_files(loaded, description["data"], [LooseShape(tmp_path / "noise.npy", "noise")])
     kind, tag = name.split(".")
+    has_trust = pretrained_card(name).trust is not None
     for model in (loaded, pointset.create_model(kind, pretrained=tag).eval()):
         probabilities = model.predict_proba(X)
         assert float(probabilities[0].max()) == pytest.approx(guess.likeliest[0][1], abs=1e-4)
         plain = model(pointset.data.normalize_points(X, model.normalize)) / pretrained_card(name).temperature
-        assert (probabilities.max(dim=1).values < plain.softmax(dim=1).max(dim=1).values).all()
+        assert (probabilities.max(dim=1).values < plain.softmax(dim=1).max(dim=1).values).all() == has_trust
     assert loaded.temperature != 1
     untrained = pointset.create_model(kind, classes=3, pretrained=tag)
     assert (untrained.temperature, untrained.trust) == (1, None)
+
+
+def test_the_model_for_any_pose_predicts_turned_shapes_alike():
+    model, description = pointset.load_run(ANY_POSE)
+    assert description["data"]["normalize"] == POSES["any"]
+    skewed = np.random.default_rng(0).exponential(size=(200, 3)) * [1.0, 2.0, 4.0]  # axes and signs are determined
+    turned = Rotation.random(rng=np.random.default_rng(1)).apply(skewed)
+    np.testing.assert_allclose(model.predict_proba(turned), model.predict_proba(skewed), atol=1e-4)
