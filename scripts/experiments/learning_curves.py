@@ -42,10 +42,8 @@ from pointset.zoo.transfer import start_from
 RESULTS = FOLDER / "results" / "learning_curves"
 SHAPES = {"labeled_db": (1, 2, 5, 10), "modelnet40": (1, 2, 5, 10, 20, 50)}
 TITLES = {"labeled_db": "labeled_db, 19 classes", "modelnet40": "ModelNet40"}
-DRAWS = {"labeled_db": (5, 2), "modelnet40": (3, 1)}
+DRAWS = {"labeled_db": (5, 2), "modelnet40": (1, 1)}
 """Draws of the training shapes for baselines, and for networks."""
-MANY = 50
-"""So many shapes of each class are drawn once."""
 TESTED = 10
 """Test shapes of each class of labeled_db."""
 CLASSICAL = "features+surface-svm"
@@ -60,7 +58,7 @@ FIELDS = ("data", "draw", "shapes", "method", "accuracy", "mean_class_accuracy",
 def measure(name: str, folder: Path) -> None:
     """Fit and test what results.csv lacks for one dataset."""
     done = {tuple(line[:3]) for line in _lines()}
-    draws = [(draw, shapes) for draw in range(DRAWS[name][0]) for shapes in SHAPES[name] if shapes < MANY or not draw]
+    draws = [(draw, shapes) for draw in range(DRAWS[name][0]) for shapes in SHAPES[name]]
     draws = [one for one in draws if (name, *map(str, one)) not in done]
     if not draws:
         return
