@@ -1,7 +1,7 @@
 """The one way from sets to predictions: `predict` for classes, `embed_rows` for embeddings.
 
-Commands, evaluation, novelty scores, the estimator and the methods of `Classifier` all ask these two. They take
-`PointSets`, or batches: `cloud_batches` makes them of clouds as a user has them, `padded_batches` of prepared clouds.
+Commands, evaluation, the estimator and the methods of `Classifier` all ask these two. They take `PointSets`, or
+batches: `cloud_batches` makes them of clouds as a user has them, `padded_batches` of prepared clouds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
