@@ -183,16 +183,13 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Train a model further; what came of it is kept where nothing was wrong."""
         with value_errors():
-            fitted = fit(model, sets, self._recipe(sets), seed=seed, progress=self.progress)
+            recipe = Recipe.from_dict(self._fields(Recipe))
+            if self.start is not None:
+                changed = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
+                changed |= {"steps": None} if "epochs" in changed and "steps" not in changed else {}
+                recipe = dataclasses.replace(transfer_recipe(sets), **changed)
+            fitted = fit(model, sets, recipe, seed=seed, progress=self.progress)
         return self._keep(fitted, sets, classes, seed, before)
-
-    def _recipe(self, sets: PointSets) -> Recipe:
-        recipe = Recipe.from_dict(self._fields(Recipe))
-        if self.start is None:
-            return recipe
-        changed = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
-        changed |= {"steps": None} if "epochs" in changed and "steps" not in changed else {}
-        return dataclasses.replace(transfer_recipe(sets), **changed)
 
     def _keep(
         self, fitted: Fitted, sets: PointSets, classes: np.ndarray, seed: int, before: Sequence[dict[str, Any]] = ()
