@@ -16,7 +16,7 @@ SHORTER = {
         "seeds=[0, 1, 2]": "seeds=[0, 1]",
         "out=folder": "out=folder, workers=1, report=False",
     },
-    "03": {"range(0, len(test), 6)": "range(0, len(test), 60)"},
+    "03": {"range(0, len(test), 6)": "range(0, len(test), 60)", "range(0, len(test), 12)": "range(0, len(test), 90)"},
     "04": {"STEPS = 1000": "STEPS = 20"},
     "05": {"epochs=10": "epochs=2", "out=tempfile.mkdtemp()": "out=tempfile.mkdtemp(), workers=1, report=False"},
     "06": {},

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 import pointset
-from pointset.commands import attend, classify, comparing, data, export, judge, similar, training, zoo
+from pointset.commands import attend, audit, classify, comparing, data, export, judge, similar, training, zoo
 from pointset.commands.options import Flags, flags_in, in_words
 from pointset.commands.terminal import escaping, warning_in_one_line
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
@@ -33,6 +33,7 @@ for command in (
     similar.find,
     export.export,
     judge.judge,
+    audit.audit,
 ):
     app.command(command, help_format="markdown")
 

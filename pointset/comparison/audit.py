@@ -1,0 +1,143 @@
+"""What a published accuracy is made of: the same weights under the usual ways to raise the figure.
+
+Every step is measured on top of the steps before it, from the same weights: the points of a test set are spread by
+farthest-point order in place of a random draw; predictions are averaged over ten such sets (votes); of several runs the
+best is reported. Two steps cannot be measured from finished weights, and are listed with what is known about them:
+choosing the epoch on the test set, and normals.
+"""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool
+from numpy import ndarray
+from torch import nn
+
+from pointset.comparison.crossed import Spread, estimate
+from pointset.comparison.statistics import Interval
+from pointset.data.arrays import from_arrays
+from pointset.data.point_sets import PointSets
+from pointset.data.sampling import downsample, seed_for
+from pointset.errors import PointsetError
+from pointset.evaluation.predictions import predict_sets
+from pointset.viz.charts import label_axes, make_panels
+from pointset.viz.color import COLORS, FAINT, INK
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+VOTES = 10
+KNOWN = {
+    "best epoch on the test set": "not in the weights: 0.5 to 0.6 points in our trainings",
+    "normals": "not in these runs: train with --features normals",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of an audit."""
+
+    name: str
+    accuracy: float | None
+    """Accuracy with this step and all before it, mean over runs; None if it cannot be measured from weights."""
+    gain: float | None = None
+    """Difference from the step before."""
+    interval: Interval | None = None
+    """95 % interval of the gain for new test shapes and, with several runs, new seeds."""
+    note: str = ""
+
+
+def audit(models: Sequence[nn.Module], sets: PointSets, whole: PointSets) -> list[Step]:
+    """Measure the steps for the runs of one model.
+
+    Args:
+        models: trained classifiers, one for each seed.
+        sets: their test sets, of random points.
+        whole: the same shapes with all their points.
+
+    Returns:
+        The steps in order, beginning with the plain accuracy.
+
+    Raises:
+        PointsetError: there is no model, or the sets are of different shapes.
+    """
+    if not models:
+        raise PointsetError("an audit needs at least one run, got 0")
+    if sets.names != whole.names or whole.options.features:
+        raise PointsetError("an audit needs the coordinates of the same test shapes, with all their points")
+    spread = [_spread_sets(whole, sets.size, vote) for vote in range(VOTES)]
+    plain = _right(models, [sets])
+    farthest, voted = _right(models, spread[:1]), _right(models, spread)
+    best = int(voted.mean(axis=1).argmax())
+    steps = [
+        Step("last epoch, random points", float(plain.mean())),
+        Step("best epoch on the test set", None, note=KNOWN["best epoch on the test set"]),
+        _step("farthest-point order", plain, farthest),
+        _step(f"{VOTES} votes", farthest, voted),
+    ]
+    if len(models) > 1:
+        gain = float(voted[best].mean() - voted.mean())
+        steps.append(Step(f"best of {len(models)} seeds", float(voted[best].mean()), gain))
+    return [*steps, Step("normals", None, note=KNOWN["normals"])]
+
+
+def _spread_sets(whole: PointSets, size: int, vote: int) -> PointSets:
+    """Test sets of farthest points, from another start in each vote."""
+    clouds = []
+    for index, name in enumerate(whole.names):
+        points = whole[index][0].numpy()
+        kept = downsample(points, min(size, len(points)), seed=seed_for(vote, name), sampler="fps")
+        clouds.append(points[kept])
+    options = whole.options
+    return from_arrays(
+        clouds, whole.labels, whole.classes, normalize=options.normalize, names=whole.names, split="test", up=whole.up
+    )
+
+
+def _right(models: Sequence[nn.Module], votes: Sequence[PointSets]) -> Bool[ndarray, "models shapes"]:
+    """Which shapes each model gets right by the mean of its probabilities over the votes."""
+    labels = votes[0].labels.numpy()
+    means = [np.mean([predict_sets(model, sets).probabilities for sets in votes], axis=0) for model in models]
+    return np.stack([mean.argmax(axis=1) == labels for mean in means])
+
+
+def _step(name: str, before: ndarray, after: ndarray) -> Step:
+    apart = Spread.of(after.astype(float) - before)
+    gained = estimate((apart,), apart.item_means)
+    return Step(name, float(after.mean()), gained.value, gained.interval)
+
+
+def draw_steps(steps: Sequence[Step]) -> "Figure":
+    """A waterfall: the plain accuracy, and what each step adds to it, with its 95 % interval."""
+    figure, (axes,) = make_panels(1, 1, 0.4 * len(steps) + 0.5)
+    reached = 0.0
+    for place, step in enumerate(steps):
+        if step.accuracy is None:
+            axes.text(100 * reached, place, f"  {step.note}", fontsize=6.5, color=FAINT, va="center")
+            continue
+        color = COLORS[0] if step.gain is None else COLORS[2] if step.gain >= 0 else COLORS[1]
+        left = 0.0 if step.gain is None else reached
+        axes.barh(place, 100 * (step.accuracy - left), 0.6, left=100 * left, color=color)
+        if step.interval is not None:
+            ends = [100 * (reached + end) for end in (step.interval.low, step.interval.high)]
+            axes.plot(ends, [place, place], color=INK, lw=1)
+        right = max(step.accuracy, reached, reached + (step.interval.high if step.interval else 0.0))
+        axes.text(100 * right, place, f"  {100 * step.accuracy:.1f}", fontsize=8, va="center")
+        reached = step.accuracy
+    low = min(step.accuracy for step in steps if step.accuracy is not None)
+    axes.set_xlim(100 * max(0.0, low - 0.02), 100 * (reached + 0.04))
+    axes.set_ylim(-0.6, len(steps) - 0.4)
+    label_axes(axes, "accuracy %", "")
+    axes.set_yticks(range(len(steps)), [step.name for step in steps])
+    axes.invert_yaxis()
+    return figure
+
+
+def published_accuracies() -> list[dict[str, Any]]:
+    """Published accuracies on ModelNet40 with what they are made of, from published.toml."""
+    text = (files("pointset.comparison") / "published.toml").read_text(encoding="utf-8")
+    return list(tomllib.loads(text)["published"])
