@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from pointset.commands.models import load_model
 from pointset.commands.options import Json
-from pointset.commands.printing import print_json, print_rows
+from pointset.commands.terminal import print_json, print_rows
 from pointset.errors import PointsetError
 
 if TYPE_CHECKING:
