@@ -59,7 +59,8 @@ class Lines:
         characters = np.frombuffer(text, np.uint8)[offset:]
         starts = np.concatenate([[0], np.flatnonzero(characters == ord("\n")) + 1])
         starts = starts[: -1 if starts[-1] == len(characters) else None]
-        starts = starts[characters[starts] != ord("\n")]
+        if (characters[starts] <= ord(" ")).any():
+            starts = starts[characters[starts] != ord("\n")]
         if (characters[starts] <= ord(" ")).any():  # blanks before the first word, or in an empty line
             words = _word_starts(text[offset:])
             firsts = np.searchsorted(words, starts)

@@ -86,13 +86,13 @@ def _read_vertices(lines: Lines, prefixes: list[bytes]) -> np.ndarray:
         right = (widths == widths[:1]) & np.isin(widths, [*sizes])
         lines.require(right, f"expected {' or '.join(map(str, sorted(sizes)))} numbers for a vertex")
         table = lines.numbers().reshape(len(lines), widths[0] if len(lines) else 4)[:, : 4 if b"4" in prefixes else 3]
-    vertices = table[:, :3]
+    vertices = numbers = table[:, :3]
     if b"4" in prefixes:
         with np.errstate(all="ignore"):
             vertices = vertices / table[:, 3:]
-    if not (np.isfinite(table).all() and np.isfinite(vertices).all()):
-        right = np.isfinite(table).all(axis=1) & np.isfinite(vertices).all(axis=1)
-        lines.require(right, "expected finite coordinates")
+        numbers = np.hstack([table, vertices])
+    if not np.isfinite(numbers).all():
+        lines.require(np.isfinite(numbers).all(axis=1), "expected finite coordinates")
     return vertices
 
 
