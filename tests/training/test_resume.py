@@ -81,11 +81,6 @@ def test_a_caller_ends_a_run_which_is_finished_then(answer, train, tmp_path, mon
     assert fit(train, LONG, tmp_path).history == ended.history
 
 
-def test_something_else_than_a_function_is_refused(train):
-    with pytest.raises(PointsetError, match="on_epoch must be a function or None, got 3"):
-        fit(train, SHORT, on_epoch=3)
-
-
 def test_a_finished_run_goes_on_from_its_weights_with_a_new_schedule(train, tmp_path):
     first = fit(train, SHORT, tmp_path)
     longer = fit(train, LONG, tmp_path)
