@@ -12,7 +12,7 @@ import numpy as np
 
 from pointset.comparison.crossed import CrossedPair, Estimate, Spread, compare_crossed, estimate
 from pointset.comparison.prediction_files import Predictions, pivot, read_tables, tidy
-from pointset.comparison.statistics import Interval, holm
+from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, holm, write_p
 from pointset.errors import PointsetError, quoted
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ METHOD = (
     "model, Satterthwaite's degrees of freedom (the fewest for the part of the seeds), Holm's correction for the "
     "number of pairs, level 0.05."
 )
-NOT_DISTINGUISHABLE = "not distinguishable"
 SHOWN_CLASSES = 12
 Table = list[dict[str, str]]
 
@@ -131,8 +130,8 @@ class Verdict:
                 "pair": f"{pair.first} - {pair.second}",
                 "difference": percent(pair.difference, "+"),
                 "95 % interval": "" if pair.interval is None else _range(pair.interval, "+"),
-                "p": _p(pair.p if pair.p is not None else pair.p_runs),
-                "p Holm": _p(pair.p_holm),
+                "p": write_p(pair.p if pair.p is not None else pair.p_runs),
+                "p Holm": write_p(pair.p_holm),
                 "verdict": _verdict(pair),
                 "to settle": _to_settle(pair),
             }
@@ -147,7 +146,7 @@ class Verdict:
                 "items": f"{row.items:,}",
                 "pair": f"{self.best} - {row.other}",
                 "difference": percent(row.difference, "+"),
-                "p Holm": _p(row.p_holm),
+                "p Holm": write_p(row.p_holm),
             }
             for row in self.classes[:SHOWN_CLASSES]
         ]
@@ -342,12 +341,6 @@ def percent(share: float, sign: str = "") -> str:
 
 def _range(interval: Interval, sign: str = "") -> str:
     return f"{percent(interval.low, sign)} to {percent(interval.high, sign)}"
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return ""
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _verdict(pair: CrossedPair) -> str:

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from pointset.comparison.statistics import Interval, Pair, mean_interval
+from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, Pair, mean_interval
 from pointset.evaluation.costs import Cost
 
 Size = int | None
 """Number of elements of the sets; None for tasks whose sets vary in size."""
-NOT_DISTINGUISHABLE = "not distinguishable"
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ LEVEL = 0.05
 """Significance level."""
 RESAMPLES = 10_000
 """Resamples of the bootstrap."""
+NOT_DISTINGUISHABLE = "not distinguishable"
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,13 @@ class Pair:
             over_seeds=self.over_seeds and self.over_seeds.negated(),
             over_shapes=self.over_shapes and self.over_shapes.negated(),
         )
+
+
+def write_p(value: float | None) -> str:
+    """A p-value as text; empty for None."""
+    if value is None:
+        return ""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.metric import NOT_DISTINGUISHABLE, Metric, Published, Row
+from pointset.comparison.metric import Metric, Published, Row
 from pointset.comparison.results import make_rows
 from pointset.comparison.runs import Finished
-from pointset.comparison.statistics import Interval, Pair
+from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, Pair
 from pointset.comparison.tables import in_markdown, in_table, make_table
 from pointset.evaluation.costs import Cost
 from pointset.tasks.classification.task import Classification

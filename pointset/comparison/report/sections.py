@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pointset.comparison.metric import NOT_DISTINGUISHABLE, Metric, Row, Size
+from pointset.comparison.metric import Metric, Row, Size
 from pointset.comparison.report import charts
 from pointset.comparison.results import Comparison, Results
-from pointset.comparison.statistics import Pair
+from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Pair, write_p
 from pointset.comparison.tables import Table, write_interval
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.viz.writing import as_png, as_svg
@@ -207,10 +207,10 @@ def pair_table(pairs: Sequence[Pair], metric: Metric) -> Table:
             "difference": metric.write(pair.difference, sign="+"),
             "over seeds": write_interval(pair.over_seeds, metric),
             "over shapes": write_interval(pair.over_shapes, metric),
-            "p seeds": _p(pair.p_seeds),
-            "p shapes": _p(pair.p_shapes),
-            "McNemar": _p(pair.p_mcnemar),
-            "p Holm": _p(pair.p_holm),
+            "p seeds": write_p(pair.p_seeds),
+            "p shapes": write_p(pair.p_shapes),
+            "McNemar": write_p(pair.p_mcnemar),
+            "p Holm": write_p(pair.p_holm),
             "verdict": _verdict(pair),
         }
         for pair in pairs
@@ -225,9 +225,3 @@ def _verdict(pair: Pair) -> str:
     if pair.runs_differ:
         return "the runs differ; one seed"
     return "distinguishable" if pair.distinguishable else NOT_DISTINGUISHABLE
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return ""
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
