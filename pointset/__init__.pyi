@@ -6,9 +6,9 @@ from . import streaming as streaming
 from . import tasks as tasks
 from . import viz as viz
 from .comparison.comparing import run_experiment as run_experiment
-from .comparison.judge import Verdict as Verdict
 from .comparison.judge import judge as judge
 from .comparison.results import Comparison as Comparison
+from .comparison.verdict import Verdict as Verdict
 from .data.arrays import from_arrays as from_arrays
 from .data.dataset import PointSets as PointSets
 from .data.dataset import load_dataset as load_dataset

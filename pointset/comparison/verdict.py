@@ -1,0 +1,286 @@
+"""A verdict on models as text, tables and a page: which differ, what the data can tell, what would settle the rest."""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from importlib.resources import files
+from statistics import median
+from typing import Any
+
+from pointset.comparison.crossed import CrossedPair
+from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, write_p
+from pointset.errors import PointsetError, quoted
+
+METHOD = (
+    "Two-sided t-tests of a crossed analysis of variance over seeds and items together, a variance over seeds for each "
+    "model, Satterthwaite's degrees of freedom (the fewest for the part of the seeds), Holm's correction for the "
+    "number of pairs, level 0.05."
+)
+SHOWN_CLASSES = 12
+Table = list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """One model of a verdict."""
+
+    model: str
+    seeds: int
+    accuracy: float
+    """Mean over seeds and items."""
+    deviation: float | None
+    """Standard deviation over seeds; None for one seed."""
+    interval: Interval | None
+    """95 % interval for new seeds and items; None for one seed."""
+
+
+@dataclass(frozen=True)
+class ClassDifference:
+    """The best model against another one, on the items of one class."""
+
+    label: str
+    other: str
+    items: int
+    difference: float
+    p_holm: float
+    """After Holm's correction for all classes and models."""
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What predictions say about models; `str(verdict)` is its text.
+
+    Example:
+        >>> table = {"item": [0, 1, 0, 1], "label": [3, 5, 3, 5], "prediction": [3, 5, 3, 3],
+        ...          "model": ["svm", "svm", "tree", "tree"]}
+        >>> verdict = pointset.judge(table)
+        >>> verdict.best, [row.accuracy for row in verdict.rows]
+        ('svm', [1.0, 0.5])
+    """
+
+    rows: tuple[ModelRow, ...]
+    """The models, best first."""
+    pairs: tuple[CrossedPair, ...]
+    """All pairs of models."""
+    classes: tuple[ClassDifference, ...]
+    """Differences of the best model from the others in each class, smallest p first."""
+    items: int
+    """Number of items."""
+
+    @property
+    def best(self) -> str:
+        """The model with the largest accuracy; the first of equals."""
+        return self.rows[0].model
+
+    @cached_property
+    def _by_models(self) -> dict[frozenset[str], CrossedPair]:
+        return {frozenset((pair.first, pair.second)): pair for pair in self.pairs}
+
+    def pair(self, first: str, second: str) -> CrossedPair:
+        """The comparison of two models, in any order."""
+        return self._by_models[frozenset((first, second))]
+
+    def worse_than(self, baseline: str) -> list[str]:
+        """The models that are distinguishably worse than a model.
+
+        Raises:
+            PointsetError: no model has this name.
+        """
+        models = [row.model for row in self.rows]
+        if baseline not in models:
+            raise PointsetError(f"{quoted(baseline)} is not one of the models: {', '.join(models)}")
+        lower = models[models.index(baseline) + 1 :]
+        return [model for model in lower if self.pair(baseline, model).distinguishable]
+
+    def table(self) -> Table:
+        """One row for each model, as text."""
+        return [
+            {
+                "model": row.model,
+                "seeds": str(row.seeds),
+                "accuracy %": percent(row.accuracy) + ("" if row.deviation is None else f" ± {percent(row.deviation)}"),
+                "95 % interval": "" if row.interval is None else _range(row.interval),
+                "against the best": self._against_best(row.model),
+            }
+            for row in self.rows
+        ]
+
+    def _against_best(self, model: str) -> str:
+        if model == self.best:
+            return "best"
+        pair = self.pair(self.best, model)
+        if pair.distinguishable:
+            return percent(-abs(pair.difference), "+")
+        if pair.p is not None:
+            return NOT_DISTINGUISHABLE
+        return f"{percent(-abs(pair.difference), '+')}, one seed" if pair.runs_differ else "one seed"
+
+    def pair_table(self, most: int | None = None) -> Table:
+        """One row for each pair of models, as text; of many pairs, those with the best model come first."""
+        ordered = sorted(self.pairs, key=lambda pair: self.best not in (pair.first, pair.second))
+        return [
+            {
+                "pair": f"{pair.first} - {pair.second}",
+                "difference": percent(pair.difference, "+"),
+                "95 % interval": "" if pair.interval is None else _range(pair.interval, "+"),
+                "p": write_p(pair.p if pair.p is not None else pair.p_runs),
+                "p Holm": write_p(pair.p_holm),
+                "verdict": _verdict(pair),
+                "to settle": _to_settle(pair),
+            }
+            for pair in ordered[:most]
+        ]
+
+    def class_table(self) -> Table:
+        """The classes with the clearest differences, as text."""
+        return [
+            {
+                "class": row.label,
+                "items": f"{row.items:,}",
+                "pair": f"{self.best} - {row.other}",
+                "difference": percent(row.difference, "+"),
+                "p Holm": write_p(row.p_holm),
+            }
+            for row in self.classes[:SHOWN_CLASSES]
+        ]
+
+    def sentences(self) -> list[str]:
+        """The verdict in words: who is best, what the data can tell, and what it lacks."""
+        return [text for text in (self.summary(), self.resolution(), self._caution()) if text]
+
+    def summary(self) -> str:
+        """One sentence for a paper."""
+        best, others = self.rows[0], [row.model for row in self.rows[1:]]
+        interval = "" if best.interval is None else f" (95 % interval {_range(best.interval)})"
+        text = f"On {self.items:,} items, {best.model} has the best accuracy, {percent(best.accuracy)} %{interval}"
+        level = [model for model in others if not self.pair(self.best, model).distinguishable]
+        if not others:
+            return text + "."
+        if not level:
+            return text + f", distinguishable from {'the other model' if len(others) == 1 else 'every other model'}."
+        if all(self.pair(self.best, model).p is None for model in level):
+            return text + "; with one seed this may be chance."
+        return text + f"; not distinguishable from: {', '.join(level)}."
+
+    def resolution(self) -> str:
+        """The smallest difference that these seeds and items tell for a typical pair, and that more would tell.
+
+        Empty if no two models have several seeds.
+        """
+        designs = [pair.design for pair in self.pairs if pair.design]
+        if not designs:
+            return ""
+        seeds = min(design.seeds for design in designs)
+        now, doubled = (median(design.resolution(seeds * times) for design in designs) for times in (1, 2))
+        text = f"{self.items:,} items and {seeds} seeds cannot tell differences below {percent(now)} points"
+        if doubled < 0.9 * now:
+            return f"{text} (a typical pair); {2 * seeds} seeds would tell {percent(doubled)}."
+        wider = median(design.resolution(seeds, 4 * self.items) for design in designs)
+        return f"{text} (a typical pair); more seeds hardly help, {4 * self.items:,} items would tell {percent(wider)}."
+
+    def _caution(self) -> str:
+        single = [row.model for row in self.rows if row.seeds < 2]
+        if not single or len(self.rows) < 2:
+            return ""
+        which = "Every model has" if len(single) == len(self.rows) else f"{', '.join(single)} has"
+        return f"{which} one seed, which shows how its runs differ and not how the models do: give at least 2 seeds."
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        pairs = [
+            {**asdict(pair), "distinguishable": pair.distinguishable, "to_settle": _to_settle(pair)}
+            for pair in self.pairs
+        ]
+        rows, classes = [asdict(row) for row in self.rows], [asdict(row) for row in self.classes]
+        words = {"sentences": self.sentences(), "method": METHOD}
+        return {"items": self.items, "rows": rows, "pairs": pairs, "classes": classes, **words}
+
+    def __str__(self) -> str:
+        from tabulate import tabulate
+
+        tables = [self.table(), self.pair_table(12) if len(self.rows) > 2 else self.pair_table()]
+        drawn = [tabulate(table, "keys", disable_numparse=True) for table in tables if table]
+        left = len(self.pairs) - 12
+        more = [f"and {left:,} more pairs; -o verdict.html has all"] if len(self.rows) > 2 and left > 0 else []
+        return "\n".join([*"\n\n".join(drawn).splitlines(), *more, "", *self.sentences()])
+
+    def as_markdown(self) -> str:
+        """As Markdown: sentences, and the tables of models, pairs and classes."""
+        return self._document("github", "## {}".format)
+
+    def as_latex(self) -> str:
+        """As LaTeX (booktabs): the sentences as comments, and the tables of models, pairs and classes."""
+        comments = "".join(f"% {text}\n" for text in [*self.sentences(), METHOD])
+        return comments + self._document("latex_booktabs", "% {}".format, words=False)
+
+    def _document(self, style: str, heading: Any, words: bool = True) -> str:
+        from tabulate import tabulate
+
+        blocks = [*self.sentences(), METHOD] if words else []
+        for title, table in self._tables().items():
+            blocks += [heading(title), tabulate(table, "keys", tablefmt=style, disable_numparse=True)]
+        return "\n\n".join(blocks) + "\n"
+
+    def _tables(self) -> dict[str, Table]:
+        tables = {"Models": self.table(), "Pairs": self.pair_table(), "Classes": self.class_table()}
+        return {title: table for title, table in tables.items() if table}
+
+    def as_html(self) -> str:
+        """As one page without outside files, with the intervals of the models drawn."""
+        from jinja2 import Environment, StrictUndefined
+        from markupsafe import Markup
+
+        folder = files("pointset.comparison.report")
+        environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        template = environment.from_string((folder / "verdict.html").read_text(encoding="utf-8"))
+        style = Markup((folder / "report.css").read_text(encoding="utf-8"))
+        low, high = self._axis()
+        bars = [
+            {
+                "model": row.model,
+                "mean": _place(row.accuracy, low, high),
+                "low": _place(row.interval.low if row.interval else row.accuracy, low, high),
+                "high": _place(row.interval.high if row.interval else row.accuracy, low, high),
+                "level": row.model == self.best or not self.pair(self.best, row.model).distinguishable,
+            }
+            for row in self.rows
+        ]
+        ends = [percent(low), percent(high)]
+        return template.render(verdict=self, style=style, bars=bars, ends=ends, tables=self._tables(), method=METHOD)
+
+    def _axis(self) -> tuple[float, float]:
+        ends = [row.interval or Interval(row.accuracy, row.accuracy) for row in self.rows]
+        low, high = min(end.low for end in ends), max(end.high for end in ends)
+        margin = 0.05 * (high - low) or 0.01
+        return max(0.0, low - margin), min(1.0, high + margin)
+
+
+def percent(share: float, sign: str = "") -> str:
+    """A share in per cent, with one decimal."""
+    return f"{100 * share:{sign}.1f}"
+
+
+def _range(interval: Interval, sign: str = "") -> str:
+    return f"{percent(interval.low, sign)} to {percent(interval.high, sign)}"
+
+
+def _verdict(pair: CrossedPair) -> str:
+    if pair.p is None:
+        return "the runs differ; one seed" if pair.runs_differ else "one seed"
+    return "distinguishable" if pair.distinguishable else NOT_DISTINGUISHABLE
+
+
+def _to_settle(pair: CrossedPair) -> str:
+    """How many seeds or items would find a difference as large as the one that was seen."""
+    if pair.distinguishable or pair.design is None:
+        return ""
+    if pair.difference == 0.0:
+        return "no difference to find"
+    seeds, items = pair.design.seeds_for(pair.difference), pair.design.items_for(pair.difference)
+    ways = [f"{number:,} {what}" for number, what in ((seeds, "seeds"), (items, "items")) if number is not None]
+    if not ways and (both := pair.design.both_for(pair.difference)):
+        return f"{both[0]:,} seeds and {both[1]:,} items"
+    return " or ".join(ways) or "too small to find"
+
+
+def _place(value: float, low: float, high: float) -> float:
+    return round(100 * (value - low) / (high - low), 2)
