@@ -203,7 +203,7 @@ def test_mistakes_are_one_line(runs, tmp_path, capsys) -> None:
         capsys, "classify", tmp_path / "gone.npy", "--model", runs / "isab4-pma"
     )
     (tmp_path / "notes.doc").touch()
-    assert "in one of .asc" in fail(capsys, "classify", tmp_path / "notes.doc", "--model", runs / "isab4-pma")
+    assert "not in '.doc'" in fail(capsys, "classify", tmp_path / "notes.doc", "--model", runs / "isab4-pma")
     np.save(tmp_path / "heap.npy", np.full((70_000, 3), 0.5))
     error = fail(capsys, "classify", tmp_path / "heap.npy", "--model", runs / "isab4-pma")
     assert "heap.npy: the cloud has no extent: all its 70,000 points are at [0.5, 0.5, 0.5]" in error
