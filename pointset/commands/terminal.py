@@ -12,6 +12,7 @@ from pointset.errors import escaped, one_line
 
 OWN = re.compile(r"\r?(?:\x1b\[A)*")
 """The start of a progress bar: back to the start of the line, and up."""
+NUMBER = re.compile(r"[-+]?[\d,]+(\.\d+)?")
 
 
 class Escaping:
@@ -66,18 +67,26 @@ def print_json(value: Any) -> None:
 
 
 def print_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
-    """Print a table with the keys as its head, or the rows as JSON."""
+    """Print a table with the keys as its head, or the rows as JSON.
+
+    Text is printed as it is: +1.0 keeps its sign and its decimal. Columns of numbers are right-aligned, but for a first
+    column of names, such as 007.
+    """
     from tabulate import tabulate
 
     if as_json:
         print_json(rows)
-    else:
-        cells = [
-            {escaped(key): escaped(cell) if isinstance(cell, str) else cell for key, cell in row.items()}
-            for row in rows
-        ]
-        named = any(isinstance(next(iter(row.values()), None), str) for row in cells)
-        print(tabulate(cells, headers="keys", intfmt=",", disable_numparse=[0] if named else []))  # 007 is a name
+        return
+    cells = [
+        {escaped(key): escaped(cell) if isinstance(cell, str) else cell for key, cell in row.items()} for row in rows
+    ]
+    columns = [[row.get(key) for row in cells] for key in (cells[0] if cells else ())]
+    text = [place for place, column in enumerate(columns) if any(isinstance(cell, str) for cell in column)]
+    align = ["global"] * len(columns)
+    for place in text:
+        numbers = all(NUMBER.fullmatch(str(cell)) for cell in columns[place] if cell not in (None, ""))
+        align[place] = "right" if place and numbers else "left"
+    print(tabulate(cells, headers="keys", intfmt=",", disable_numparse=text, colalign=align))
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:

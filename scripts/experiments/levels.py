@@ -41,9 +41,9 @@ STUDY = """## How often verdicts are wrong
 
 `pointset judge` tests seeds and items together, with a variance over seeds for each model (crossed analysis of
 variance, Satterthwaite's degrees of freedom). `pointset compare` asks for two significant tests, one over seeds with
-one variance for all models and one over items. Both correct with Holm. In {tables:,} simulated tables of equally good
-models (level; it should be at most 5 %, with a standard error of 0.5) and {few:,} tables with one better model (power)
-they find a pair in:
+one variance for all models and one over items (here a normal test in place of its bootstrap). Both correct with Holm.
+In {tables:,} simulated tables of equally good models (level; it should be at most 5 %, with a standard error of 0.5)
+and {few:,} tables with one better model (power) they find a pair in:
 
 {table}
 
