@@ -97,7 +97,8 @@ def test_a_usual_model_that_is_not_there_is_named_with_those_that_are(scan, caps
 
 def test_trained_models_are_listed_and_shown(capsys):
     printed = succeed(capsys, "zoo", "--pretrained")
-    assert [row.split() for row in printed.splitlines() if row.startswith(NAME)] == [[NAME, "1,234", "50.0", "shapes10"]]
+    (cells,) = [row.split() for row in printed.splitlines() if row.startswith(NAME)]
+    assert cells == [NAME, "1,234", "50.0", "shapes10"]
     (row,) = json.loads(succeed(capsys, "zoo", "--pretrained", "--json"))
     assert (row["model"], row["accuracy"]["64"]["high"]) == (NAME, 0.6)
     shown = succeed(capsys, "zoo", "--pretrained", NAME)
