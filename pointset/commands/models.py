@@ -37,7 +37,7 @@ def load_model(model: str | None) -> Trained:
     """The model that --model names, or the default one.
 
     Raises:
-        PointsetError: there is no such model.
+        PointsetError: the model does not exist.
     """
     from pointset.training.loading import load_run
 

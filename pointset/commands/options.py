@@ -69,7 +69,7 @@ class Options(NamedTuple):
     recipe: Recipe
 
     def changed(self, flags: "Options", given: frozenset[str]) -> "Options":
-        """These options with those of the command line; training sets are no larger than the evaluated ones."""
+        """These options with those of the command line; training sets are at most as large as the evaluated ones."""
         sets = self.sets.changed(given_fields(flags.sets, given))
         model = self.model.changed(given_fields(flags.model, given))
         recipe = self.recipe.changed(given_fields(flags.recipe, given))

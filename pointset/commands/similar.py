@@ -263,7 +263,7 @@ def _print_pairs(shapes: Shapes, folder: Path, output: Path | None, as_json: boo
         print_rows([{**row, "distance": f"{row['distance']:.2f}"} for row in rows[:SHOWN]])
     more = f", the first {SHOWN} of them above" if len(pairs) > SHOWN else ""
     print(
-        f"{len(pairs):,} pairs of {len(names):,} shapes are no farther apart than two samplings of one shape "
+        f"{len(pairs):,} pairs of {len(names):,} shapes are at most as far apart as two samplings of one shape "
         f"({threshold:.2f}){more}; {leaked:,} of them are a training and a test shape"
         + (f"; saved in {output}" if output else "")
     )

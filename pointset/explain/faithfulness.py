@@ -130,7 +130,7 @@ def check_explanations(
         By explanation, and for "random": the curves of all clouds.
 
     Raises:
-        PointsetError: an explanation is unknown, or the model does not have it, or there is no cloud.
+        PointsetError: an explanation is unknown, or the model does not have it, or no cloud is given.
 
     Example:
         >>> from pointset.explain.faithfulness import check_explanations

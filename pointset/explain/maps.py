@@ -231,7 +231,7 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ki
         The map.
 
     Raises:
-        PointsetError: there is no such map, or several; the message lists all maps.
+        PointsetError: no map, or more than one, fits; the message lists all maps.
 
     Example:
         >>> maps = pointset.attention_maps(model, test.points[0])

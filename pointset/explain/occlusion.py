@@ -130,7 +130,7 @@ def similarity_influence(model: nn.Module, points: Tensor, row: Tensor, *, patch
 def agreement(first: Tensor, second: Tensor) -> float:
     """Spearman's rank correlation of two measures of the same points [n]: 1 for the same order, 0 for no correlation.
 
-    There is no p-value: neighbouring points have similar values, so n points are not n independent observations.
+    A p-value is not given: neighbouring points have similar values, so n points are not n independent observations.
     Compare the correlation with that for an untrained model, or for another measure.
 
     Args:

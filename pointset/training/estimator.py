@@ -220,7 +220,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """With the weights on the CPU: the file may be read where there is no such device."""
+        """With the weights on the CPU: the file may be read on a machine without this device."""
         state = super().__getstate__()
         if "model_" in state:
             state = state | {"model_": copy.deepcopy(state["model_"]).cpu()}
@@ -254,7 +254,7 @@ class PointSetEmbedding(TransformerMixin, BaseEstimator):
         """Load the model; nothing is learned from X.
 
         Raises:
-            InputError: there is no such model; a PointsetError and a ValueError.
+            InputError: the model does not exist; a PointsetError and a ValueError.
         """
         with value_errors():
             self.model_, description = load_run(self.model)

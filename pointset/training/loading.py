@@ -21,7 +21,7 @@ def find_run(path: str | Path) -> Path:
     """The folder of a run, given as a path or as the name of a trained model that comes with the package.
 
     Raises:
-        PointsetError: there is no such folder and no such model.
+        PointsetError: neither a folder nor a trained model has this name.
     """
     if Path(path).exists() or len(Path(path).parts) > 1:
         return Path(path)

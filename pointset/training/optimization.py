@@ -14,7 +14,7 @@ from pointset.training.checkpoints import Weights, load_weights
 from pointset.training.muon import Muon
 from pointset.training.recipe import Recipe
 
-# These are not linear maps, so there is no reason to pull them to zero.
+# These are not linear maps, so nothing speaks for pulling them to zero.
 UNDECAYED = ("inducing_points", "seeds", "ind", "seed")  # the last two are torch-geometric's names
 FEWEST_HIDDEN = 8
 """Smallest side of a matrix that Muon moves: it is meant for those between hidden layers."""

@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 240, 120
 def check_panels(checks: Mapping[str, Curves]) -> list[dict[str, Any]]:
     """The panels "deletion" and "insertion": for each explanation a name, a colour, an area and the points of its line.
 
-    There are no panels without curves.
+    Curves that are missing get no panel.
 
     Args:
         checks: curves by explanation, as `check_explanations` gives them; the mean over shapes is drawn.

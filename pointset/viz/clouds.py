@@ -165,7 +165,7 @@ def draw_clouds(
         columns: maximum number of clouds in a line.
 
     Raises:
-        PointsetError: there is no cloud, one is empty or not [n, 3], or there is not one name per cloud.
+        PointsetError: clouds is empty, a cloud is empty or not [n, 3], or names and clouds differ in number.
 
     Example:
         >>> pointset.viz.save(pointset.viz.draw_clouds(test.points[:2], names=["flat", "round"]), "clouds.png").name

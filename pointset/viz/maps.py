@@ -48,7 +48,7 @@ def draw_maps(
         title: title of the picture.
 
     Raises:
-        PointsetError: cloud and map do not belong together, or there is no such head or query.
+        PointsetError: cloud and map do not belong together, or the head or query does not exist.
 
     Example:
         >>> len(pointset.viz.draw_maps(pools, points).axes) >= 4  # one panel per head
@@ -106,8 +106,8 @@ def draw_reads_and_writes(
         camera, colors, title: see `draw_maps`.
 
     Raises:
-        PointsetError: the maps are not of kinds "reads" and "writes" or do not fit the cloud, or there is no such
-            head or query.
+        PointsetError: the maps are not of kinds "reads" and "writes" or do not fit the cloud, or the
+            head or query does not exist.
 
     Example:
         >>> reads, writes = (pointset.find_map(maps, layer=f"encoder.0.{kind}") for kind in ("reads", "writes"))
@@ -156,8 +156,8 @@ def draw_instances(
         camera, colors, title: see `draw_maps`.
 
     Raises:
-        PointsetError: there is no cloud, the numbers of maps, names and clouds differ, the maps are of different
-            layers, or there is no such head or query.
+        PointsetError: clouds is empty, the numbers of maps, names and clouds differ, the maps are of different
+            layers, or the head or query does not exist.
 
     Example:
         >>> clouds = test.points[:2]

@@ -40,7 +40,7 @@ def draw_predictions(
         title: title of the picture.
 
     Raises:
-        PointsetError: there is no model or no set, or a model does not have one number per set.
+        PointsetError: models or sets are empty, or a model does not have one number per set.
 
     Example:
         >>> len(pointset.viz.draw_predictions([1.0, 2.0, 3.0], {"mine": [1.1, 1.8, 3.2]}).axes)
@@ -94,8 +94,8 @@ def draw_clusters(
         title: title of the picture.
 
     Raises:
-        PointsetError: the sets are not [B, n, 2], there is no mixture, or one is of other sets or has more components
-            than there are colours.
+        PointsetError: the sets are not [B, n, 2], mixtures is empty, or a mixture is of other sets or has more components
+            than colours exist.
 
     Example:
         >>> from pointset.tasks.mixtures import draw_elements, draw_mixtures

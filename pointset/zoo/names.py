@@ -108,7 +108,7 @@ def zoo_name(row: str) -> str:
     "rFFp-max + max" says that its layers subtract the maximum, which depends on the pooling alone: it is rffp-max.
 
     Raises:
-        PointsetError: there is no such model.
+        PointsetError: the model does not exist.
     """
     if not (match := ROW.fullmatch(row)):
         parse_name(row)

@@ -183,7 +183,7 @@ def _converted(clouds: Any, mask: Any, inputs: int, batch_size: int) -> Iterator
     if listed and mask is not None:
         raise InputError("mask is for a batch [B, n]: leave it out, clouds of a list have only real points")
     if not len(clouds):
-        raise InputError("there is no cloud to predict: give at least one")
+        raise InputError("clouds to predict are missing: give at least one")
     if listed:
         yield from padded_batches([_cloud(cloud, index, inputs) for index, cloud in enumerate(clouds)], batch_size)
         return

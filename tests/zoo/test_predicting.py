@@ -94,8 +94,8 @@ def test_a_trained_model_knows_its_classes_and_its_normalisation(batch, tmp_path
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ([], "there is no cloud"),
-        (np.zeros((0, 4, 3)), "there is no cloud"),
+        ([], "clouds to predict are missing"),
+        (np.zeros((0, 4, 3)), "clouds to predict are missing"),
         (np.zeros((2, 4, 2)), r"\[B, n, 3\].*float64 \[2, 4, 2\]"),
         (np.zeros((2, 2, 4, 3)), r"float64 \[2, 2, 4, 3\]"),
         ([np.ones((4, 3)), np.ones(3)], r"cloud 1: .*\[n, 3\].*float64 \[3\]"),

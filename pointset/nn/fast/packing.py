@@ -64,7 +64,7 @@ class Packed:
 
     @functools.cached_property
     def runs(self) -> list[Run]:
-        """The sets grouped into runs of one size; if there are no sets, one run of 0 sets."""
+        """The sets grouped into runs of one size; without sets, one run of 0 sets."""
         return [Run(len(list(run)), size) for size, run in itertools.groupby(self.lengths)] or [Run(0, 0)]
 
     @property
