@@ -94,8 +94,8 @@ def draw_clusters(
         title: title of the picture.
 
     Raises:
-        PointsetError: the sets are not [B, n, 2], mixtures is empty, or a mixture is of other sets or has more components
-            than colours exist.
+        PointsetError: the sets are not [B, n, 2], mixtures is empty, or a mixture is of other sets or has more
+            components than colours exist.
 
     Example:
         >>> from pointset.tasks.mixtures import draw_elements, draw_mixtures
