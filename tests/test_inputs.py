@@ -73,7 +73,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a cut": (lambda: SETS.split_validation(0.5, -1), "seed|-1"),
     "points of a pool": (lambda: pool(points=BATCH), "points|[3, P, 3]|float32 [2, 5"),
     "labels": (lambda: pool(labels=np.arange(4)), "labels|integers [3]|int64 [4]"),
-    "normals": (lambda: pool(normals=np.ones((3, 4, 3))), "normals|[3, 5, 3]|float64 [3, 4, 3]"),
+    "normals": (lambda: pool(arrays={"normals": np.ones((3, 4, 3))}), "normals|[3, 5, 3]|float64 [3, 4, 3]"),
     "offsets": (lambda: pool(points=np.ones((9, 3)), offsets=np.array([0, 4, 2, 9])), "offsets|0 to 9"),
     "offsets of others": (lambda: pool(points=np.ones((9, 3)), offsets=np.arange(3)), "offsets|[4]|int64 [3]"),
     "a temperature": (lambda: EVALUATION.at_temperature("x"), "temperature|'x'"),

@@ -10,10 +10,10 @@ import torch
 
 from pointset.configuration import check
 from pointset.data.augment import Axis
-from pointset.data.in_memory import as_array, pool_of, try_all, usable_cloud
+from pointset.data.in_memory import Arrays, as_array, pool_of, try_all, usable_cloud
 from pointset.data.options import NORMALS, DataOptions
 from pointset.data.point_sets import PointSets
-from pointset.data.readers.clouds import Cloud, looks_transposed
+from pointset.data.readers.clouds import looks_transposed
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, described, quoted
 
@@ -116,7 +116,7 @@ def _features(given: Any, count: int) -> dict[str, Sequence[Any]]:
     return named
 
 
-def _cloud(clouds: Sequence[Any], features: Mapping[str, Sequence[Any]], index: int, name: str) -> Cloud:
+def _cloud(clouds: Sequence[Any], features: Mapping[str, Sequence[Any]], index: int, name: str) -> Arrays:
     try:
         rows = as_array(clouds[index])
         if rows.ndim != 2 or rows.shape[1] < 3 or rows.dtype.kind not in "fiu":

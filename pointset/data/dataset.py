@@ -162,7 +162,8 @@ def _folder_pool(
         )
     plan = _prefer_existing_pool(Plan.of(f"{folder.name}-{split}", listing, sampling))
     pool = load_pool(plan, on_error=options.on_error, progress=progress)
-    return pool if normals else dataclasses.replace(pool, normals=None), listing.present
+    wanted = {name: array for name, array in pool.arrays.items() if name in sampling.arrays}
+    return dataclasses.replace(pool, arrays=wanted), listing.present
 
 
 def _released_pool(

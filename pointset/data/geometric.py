@@ -8,12 +8,11 @@ from typing import Any
 import torch
 from torch.utils.data import Dataset
 
-from pointset.data.in_memory import as_array, pool_of, try_all, usable_cloud
+from pointset.data.in_memory import Arrays, as_array, pool_of, try_all, usable_cloud
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool
-from pointset.data.readers.clouds import Cloud
 from pointset.data.readers.meshes import Mesh
-from pointset.data.sampling import sample_points, seed_for
+from pointset.data.sampling import sample_arrays, seed_for
 from pointset.errors import PointsetError, quoted
 
 
@@ -50,7 +49,7 @@ class GeometricSets(Dataset[Any]):
         if points.shape[1] > 3:
             data.x = points[:, 3:]
         if self.sets.has_normals and self.fresh is None:
-            data.normal = self.sets.normals_of(index)
+            data.normal = self.sets.array("normals", index)
         return data
 
 
@@ -77,8 +76,7 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
     if not items:
         raise PointsetError("the torch-geometric dataset is empty: give one with at least one item")
     are_meshes = _are_meshes(items, options)
-    read = functools.partial(_cloud, normals=normals)
-    make: Any = functools.partial(_sample if are_meshes else read, options=options)
+    make = functools.partial(_sample if are_meshes else _cloud, options=options, normals=normals)
     names = [f"{index:06}" for index in range(len(items))]
     made, skipped = try_all(
         names,
@@ -88,10 +86,8 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
         "the torch-geometric dataset",
         stacklevel=5,  # the caller of load_dataset
     )
-    labels, clouds = [label for label, _ in made.values()], {name: cloud for name, (_, cloud) in made.items()}
+    labels, clouds = [label for label, _ in made.values()], {name: arrays for name, (_, arrays) in made.items()}
     known = _classes(dataset, max(labels) + 1)
-    if not normals:
-        clouds = {name: dataclasses.replace(cloud, normals=None) for name, cloud in clouds.items()}
     pool = pool_of(clouds, labels, known, skipped, even=are_meshes)
     return dataclasses.replace(pool, sampler=options.sampler) if are_meshes else pool
 
@@ -134,16 +130,16 @@ def _classes(dataset: Any, needed: int) -> list[str]:
     return known
 
 
-def _sample(item: Any, index: int, name: str, options: DataOptions) -> Cloud:
+def _sample(item: Any, index: int, name: str, options: DataOptions, normals: bool) -> Arrays:
     seed = seed_for(options.data_seed, name)
     try:
         mesh = Mesh(as_array(item.pos), as_array(item.face).T)
-        return Cloud(*sample_points(mesh, options.pool_points, seed=seed, sampler=options.sampler, normals=True))
+        return sample_arrays(mesh, options.pool_points, seed=seed, sampler=options.sampler, normals=normals)
     except PointsetError as error:
         raise PointsetError(f"item {index} of the torch-geometric dataset cannot be sampled: {error}") from error
 
 
-def _cloud(item: Any, index: int, name: str, options: DataOptions, normals: bool) -> Cloud:
+def _cloud(item: Any, index: int, name: str, options: DataOptions, normals: bool) -> Arrays:
     try:
         values_by_name = {what: getattr(item, "x" if what == "columns" else what, None) for what in options.further}
         if lacking := [what for what, values in values_by_name.items() if values is None]:

@@ -8,12 +8,14 @@ import numpy as np
 import torch
 
 from pointset.data.pool import AS_RELEASED, Pool
-from pointset.data.readers.clouds import Cloud, CloudError, extent_fault, require_cloud
+from pointset.data.readers.clouds import CloudError, arrays_of, extent_fault, require_cloud
 from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
 from pointset.errors import PointsetError, one_line, quoted
 from pointset.inputs import InputError, require_unmasked
 
 T = TypeVar("T")
+Arrays = Mapping[str, np.ndarray]
+"""The "points" [n, 3] of a shape, and other numbers of each point [n, ...], by name."""
 
 
 def try_all(
@@ -49,7 +51,7 @@ def try_all(
     return made, tuple(failures)
 
 
-def usable_cloud(points: Any, normals: Any, with_normals: bool, features: Sequence[Any]) -> Cloud:
+def usable_cloud(points: Any, normals: Any, with_normals: bool, features: Sequence[Any]) -> Arrays:
     """Make a cloud from arrays or tensors, checked by `require_cloud`; its points must not all be at one place.
 
     Args:
@@ -63,31 +65,31 @@ def usable_cloud(points: Any, normals: Any, with_normals: bool, features: Sequen
     cloud = require_cloud(columns, with_normals, np.hstack(numbers) if numbers else None)
     if fault := extent_fault([cloud.points]):
         raise CloudError(f"the cloud {fault}")
-    return cloud
+    return arrays_of(cloud)
 
 
 def pool_of(
-    clouds: Mapping[str, Cloud], labels: Sequence[int], classes: Sequence[str], skipped: tuple[str, ...], even: bool
+    clouds: Mapping[str, Arrays], labels: Sequence[int], classes: Sequence[str], skipped: tuple[str, ...], even: bool
 ) -> Pool:
     """A pool of at least one cloud, given by name; ragged, unless `even` and all clouds have one size.
 
     Raises:
         CloudError: the number of features of some cloud differs from the first one's.
     """
-    sizes = [len(cloud.points) for cloud in clouds.values()]
+    sizes = [len(arrays["points"]) for arrays in clouds.values()]
     shape = (len(sizes), sizes[0]) if even and len(set(sizes)) == 1 else (sum(sizes),)
-    widths = {name: 0 if cloud.features is None else cloud.features.shape[1] for name, cloud in clouds.items()}
-    first = next(iter(widths.values()))
-    odd = next((name for name, width in widths.items() if width != first), None)
-    if odd is not None:
-        raise CloudError(
-            f"the features of {quoted(odd)} have {widths[odd]} columns, and those before have {first}: give all the "
-            "same number"
-        )
+    first = next(iter(clouds.values()))
+    for name, arrays in clouds.items():
+        width, expected = (other["features"].shape[1] if "features" in other else 0 for other in (arrays, first))
+        if width != expected:
+            raise CloudError(
+                f"the features of {quoted(name)} have {width} columns, and those before have {expected}: give all the "
+                "same number"
+            )
 
     def joined(name: str) -> Any:
-        arrays = [getattr(cloud, name) for cloud in clouds.values()]
-        return None if arrays[0] is None else np.concatenate(arrays).reshape(*shape, -1)
+        whole = np.concatenate([arrays[name] for arrays in clouds.values()])
+        return whole.reshape(*shape, *whole.shape[1:])
 
     return Pool(
         joined("points"),
@@ -95,8 +97,7 @@ def pool_of(
         np.array(labels, np.int64),
         list(classes),
         AS_RELEASED,
-        normals=joined("normals"),
-        features=joined("features"),
+        arrays={name: joined(name) for name in first if name != "points"},
         skipped=skipped,
         offsets=np.cumsum([0, *sizes]) if len(shape) == 1 else None,
     )

@@ -109,8 +109,8 @@ def _turned_pool(pool: Pool, chosen: NDArray[np.bool_], wanted: Axis) -> Pool:
         flat[rows] = turned_up(flat[rows], "y" if wanted == "z" else "z", wanted)
         return flat.reshape(array.shape)
 
-    normals = None if pool.normals is None else turned(pool.normals)
-    return dataclasses.replace(pool, points=turned(pool.points), normals=normals, checksums=())
+    arrays = {name: turned(array) if name == "normals" else array for name, array in pool.arrays.items()}
+    return dataclasses.replace(pool, points=turned(pool.points), arrays=arrays, checksums=())
 
 
 def is_in_memory(description: dict[str, Any]) -> bool:

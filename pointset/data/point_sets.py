@@ -17,7 +17,7 @@ from pointset.data.augment import Axis
 from pointset.data.geometric import GeometricSets
 from pointset.data.normalize import normalization
 from pointset.data.options import MORE_POINTS, DataOptions
-from pointset.data.pool import AS_RELEASED, Pool, fixed_indices, random_indices, validation_rows
+from pointset.data.pool import AS_RELEASED, Indices, Pool, fixed_indices, random_indices, validation_rows
 from pointset.data.ragged import pad_rows
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
 from pointset.errors import PointsetError, quoted
@@ -82,13 +82,11 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """
         check("pool", pool, Pool)
         check("options", options, DataOptions)
-        lacking = (options.has_normals and pool.normals is None) or (options.further and pool.features is None)
-        if lacking or not (options.further or pool.features is None):
-            there = [name for name in ("normals", "features") if getattr(pool, name) is not None]
-            raise PointsetError(
-                f"features={list(options.features)} do not fit the pool of points, which has {there or 'none'}"
-            )
         self.source_pool, self.options = pool, options
+        if not {*self._beside} <= {*pool.arrays} or ("features" in pool.arrays) != bool(options.further):
+            raise PointsetError(
+                f"features={list(options.features)} do not fit the pool of points, which has {[*pool.arrays] or 'none'}"
+            )
         self.name, self.source, self.split = name, source or name, split
         self.require(options.points, f"points={options.points}", "--points")
         self.classes = pool.classes
@@ -107,7 +105,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @property
     def inputs(self) -> int:
         """Numbers per point, d: 3 coordinates and the features."""
-        return 3 + sum(getattr(self.source_pool, array).shape[-1] for array in self._beside)
+        return 3 + sum(self.source_pool.arrays[name].shape[-1] for name in self._beside)
 
     @property
     def _beside(self) -> list[str]:
@@ -178,20 +176,29 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @property
     def has_normals(self) -> bool:
         """True if the data was loaded with normals."""
-        return self.source_pool.normals is not None
+        return "normals" in self.source_pool.arrays
 
-    @functools.cached_property
+    @property
     def normals(self) -> Tensor:
-        """Unit normals at `points`, float32 [N, n, 3], padded with zeros; made at first use.
+        """Unit normals at `points`, float32 [N, n, 3], padded with zeros; see `array`."""
+        return self.array("normals")
+
+    def array(self, name: str, index: int | None = None) -> Tensor:
+        """Other numbers at the `points` of the evaluation view, such as "normals": [N, n, ...], padded with zeros.
+
+        Args:
+            name: name of one of the pool's arrays.
+            index: of one shape, whose numbers are [n, ...], without padding; None means all.
 
         Raises:
-            PointsetError: the data was loaded without normals.
+            PointsetError: the data was loaded without this array.
         """
-        return self._normals(self.rows.numpy())
-
-    def normals_of(self, index: int) -> Tensor:
-        """Unit normals [n, 3] at the points of shape `index` of the evaluation view, without padding."""
-        return self._normals(self._row(index))[0]
+        if name not in self.source_pool.arrays:
+            remedy = ": load it with normals=True" if name == "normals" else ""
+            raise PointsetError(f"{self.name or 'the data'} was loaded without {name}{remedy}")
+        rows = self.rows.numpy() if index is None else self._row(index)
+        numbers = self.array_at(name, self._fixed_indices(rows))
+        return numbers if index is None else numbers[0]
 
     def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None) -> Tensor:
         """The training view: a fresh random subset of each shape's pool, without replacement.
@@ -210,11 +217,28 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """As `draw`, with the mask bool [B, n] of the real points; None when all sets have one size."""
+        return self.points_at(self.draw_indices(indices, generator, size))
+
+    def draw_indices(
+        self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
+    ) -> Indices:
+        """Draw subsets as `draw` does, for `points_at` and `array_at`."""
         if size is not None:
             check("size", size, Points)
             self.require(size, f"size={size}")
         rows = self.rows[as_places("indices", indices, len(self))].numpy()
-        return self._take(*random_indices(self.source_pool, rows, self.size if size is None else size, generator))
+        return random_indices(self.source_pool, rows, self.size if size is None else size, generator)
+
+    def points_at(self, where: Indices) -> tuple[Tensor, Tensor | None]:
+        """The points of subsets, normalised, [B, n, d], and their mask, bool [B, n], as `draw_masked` returns them."""
+        points, mask = pad_rows(self.source_pool.take(where[0]), where[1])
+        normalised = normalization(self.options.normalize)(points, mask)
+        beside = [self.array_at(name, where) for name in self._beside]
+        return (torch.cat([normalised, *beside], dim=2) if beside else normalised), mask
+
+    def array_at(self, name: str, where: Indices) -> Tensor:
+        """The numbers of one of the pool's arrays at the points of subsets, [B, n, ...], padded with zeros."""
+        return pad_rows(self.source_pool.take(where[0], name), where[1])[0]
 
     def require(self, size: int, request: str, flag: str = "") -> None:
         """Raise a PointsetError if no shape of the pool has `size` points.
@@ -306,21 +330,11 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     def _fixed(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
         """Fixed subsets [B, n, d] of some rows of the pool, and their mask."""
-        return self._take(*fixed_indices(self.source_pool, rows, self.size, self.options.data_seed))
+        return self.points_at(self._fixed_indices(rows))
 
-    def _normals(self, rows: NDArray[np.int64]) -> Tensor:
-        if self.source_pool.normals is None:
-            raise PointsetError(f"{self.name or 'the data'} was loaded without normals: load it with normals=True")
-        where, sizes = fixed_indices(self.source_pool, rows, self.size, self.options.data_seed)
-        return pad_rows(self.source_pool.take(where, "normals"), sizes)[0]
-
-    def _take(self, where: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
-        """The pool's points at the indices `where` as normalised sets [B, n, d] of the sizes [B], and their mask."""
-        points, mask = pad_rows(self.source_pool.take(where), sizes)
-        normalised = normalization(self.options.normalize)(points, mask)
-        beside = [pad_rows(self.source_pool.take(where, array), sizes)[0] for array in self._beside]
-        return (torch.cat([normalised, *beside], dim=2) if beside else normalised), mask
+    def _fixed_indices(self, rows: NDArray[np.int64]) -> Indices:
+        return fixed_indices(self.source_pool, rows, self.size, self.options.data_seed)
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without cached properties, for copies and worker processes."""
-        return {key: value for key, value in vars(self).items() if key not in ("points", "normals", "fingerprint")}
+        return {key: value for key, value in vars(self).items() if key not in ("points", "fingerprint")}

@@ -3,8 +3,8 @@
 import functools
 import hashlib
 import mmap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,23 +52,20 @@ class Pool:
     """Names, in the order of the labels."""
     sampler: str
     """How the points were sampled on the surfaces."""
-    normals: NDArray[np.float32] | None = None
-    """Unit normals at `points`, of the same shape, if they were kept."""
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Other numbers of each point, [M, P, ...] or [T, ...] as the points: unit "normals" (3), "features" (f)."""
     checksums: tuple[str, ...] = ()
     """[M], BLAKE2b of each shape's points, if the manifest has them."""
     skipped: tuple[str, ...] = ()
     """Names of shapes whose meshes could not be used; the pool lacks them."""
     offsets: NDArray[np.int64] | None = None
     """[M + 1], of a ragged pool: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
-    features: NDArray[np.float32] | None = None
-    """Other features of the `points`, [M, P, f] or [T, f], if they were kept."""
 
     def __post_init__(self) -> None:
         self._check()
-        for name in ("points", "normals", "features"):
-            array = getattr(self, name)
-            if array is not None and not array.flags.c_contiguous:  # every draw would copy the whole array
-                object.__setattr__(self, name, np.ascontiguousarray(array))
+        # Of an array that is not contiguous, every draw would copy the whole.
+        object.__setattr__(self, "points", _contiguous(self.points))
+        object.__setattr__(self, "arrays", {name: _contiguous(array) for name, array in self.arrays.items()})
 
     def _check(self) -> None:
         """Raise an InputError unless types and shapes are consistent; array contents are not read."""
@@ -79,10 +76,9 @@ class Pool:
         shape = f"[{count}, P, 3], one cloud for each name" if self.offsets is None else "[T, 3], with offsets"
         _require("points", self.points, "f", (*clouds, 3), shape)
         _require("labels", self.labels, "iu", (count,), f"[{count}], one for each name")
-        for name, width in (("normals", (3,)), ("features", getattr(self.features, "shape", ())[-1:])):
-            if getattr(self, name) is not None:
-                expected = f"as the points, {[*clouds, *(width if name == 'normals' else 'f')]}"
-                _require(name, getattr(self, name), "f", (*clouds, *width), expected)
+        for name, array in self.arrays.items():
+            width = (3,) if name == "normals" else getattr(array, "shape", ())[len(clouds) :]
+            _require(name, array, "fiu", (*clouds, *width), f"as the points, {[*clouds, *width]}")
         if self.offsets is not None:
             _require("offsets", self.offsets, "iu", (count + 1,), f"[{count + 1}], one more than names")
             first, last = int(self.offsets[0]), int(self.offsets[-1])
@@ -106,10 +102,10 @@ class Pool:
             return np.diff(self.offsets)
         return np.full(len(self.names), self.points.shape[1], np.int64)
 
-    def take(self, where: NDArray[np.int64], array: str = "points") -> NDArray[np.float32]:
-        """Rows [S, 3] or [S, f] of "points", "normals" or "features", at the indices `where` [S] into all points."""
-        source = getattr(self, array)
-        taken = source.view(np.ndarray).reshape(-1, source.shape[-1]).take(where, axis=0)
+    def take(self, where: NDArray[np.int64], array: str = "points") -> NDArray[Any]:
+        """Rows [S, ...] of the points, or of one of the `arrays`, at the indices `where` [S] into all points."""
+        source = self.points if array == "points" else self.arrays[array]
+        taken = source.view(np.ndarray).reshape(-1, *source.shape[self.points.ndim - 1 :]).take(where, axis=0)
         _release_pages(source)
         return taken
 
@@ -134,7 +130,8 @@ class Pool:
         return self._hashed[row]
 
     def _digest(self, row: int, array: str) -> str:
-        block = self.take(self.starts[row] + np.arange(self.sizes[row]), array).astype("<f4", copy=False)
+        block = self.take(self.starts[row] + np.arange(self.sizes[row]), array)
+        block = block.astype("<f4" if block.dtype.kind == "f" else block.dtype.newbyteorder("<"), copy=False)
         return hashlib.blake2b(block.data, digest_size=16).hexdigest()
 
     def fingerprint(self, rows: Sequence[int], beside: Sequence[str] = ()) -> str:
@@ -150,11 +147,14 @@ class Pool:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: _Mapped.of(getattr(self, name)) for name in self.__dataclass_fields__}
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        arrays = {"points": self.points, **self.arrays}
+        return {**fields, "points": None, "arrays": {name: _Mapped.of(array) for name, array in arrays.items()}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        opened = {name: value.open() if isinstance(value, _Mapped) else value for name, value in state.items()}
-        self.__dict__.update(opened)
+        stored = state["arrays"].items()
+        arrays = {name: array.open() if isinstance(array, _Mapped) else array for name, array in stored}
+        self.__dict__.update({**state, "points": arrays.pop("points"), "arrays": arrays})
 
 
 @dataclass(frozen=True)
@@ -162,21 +162,26 @@ class _Mapped:
     """The location of an array in a file, pickled instead of its contents."""
 
     path: Path
+    dtype: np.dtype[Any]
     shape: tuple[int, ...]
     offset: int
 
     @classmethod
-    def of(cls, value: Any) -> Any:
-        return cls(Path(value.filename), value.shape, value.offset) if _is_mapped(value) else value
+    def of(cls, array: Any) -> Any:
+        return cls(Path(array.filename), array.dtype, array.shape, array.offset) if _is_mapped(array) else array
 
-    def open(self) -> NDArray[np.float32]:
-        return np.memmap(self.path, np.float32, "r", self.offset, self.shape)
+    def open(self) -> NDArray[Any]:
+        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
 
 
 def _require(name: str, array: Any, kinds: str, shape: tuple[int, ...], wanted: str) -> None:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
-        what = "floats" if kinds == "f" else "integers"
+        what = {"f": "floats", "iu": "integers"}.get(kinds, "numbers")
         raise InputError(f"{name} must be an array of {what} {wanted}, got {described(array)}")
+
+
+def _contiguous(array: NDArray[Any]) -> NDArray[Any]:
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 def _is_mapped(array: Any) -> bool:
@@ -184,7 +189,7 @@ def _is_mapped(array: Any) -> bool:
     return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and not array.flags.writeable
 
 
-def _release_pages(array: NDArray[np.float32]) -> None:
+def _release_pages(array: NDArray[Any]) -> None:
     """Release pages that were read: they stay in the system's page cache, but not in this process's memory."""
     if _is_mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
         array.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]

@@ -1,6 +1,7 @@
 """Batch sets of different sizes, padded with zeros, with a mask of the real points."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,13 +16,13 @@ def zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
     return points if mask is None else points.masked_fill(~mask.unsqueeze(2), 0.0)
 
 
-def pad_rows(rows: NDArray[np.float32], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
-    """Split concatenated rows [S, d] into sets of the sizes [B], with sum S, and pad them; returns as `pad_sets`."""
-    largest, width = int(sizes.max(initial=0)), rows.shape[1]
+def pad_rows(rows: NDArray[Any], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
+    """Split concatenated rows [S, ...] into sets of the sizes [B], with sum S, and pad them; returns as `pad_sets`."""
+    largest, width = int(sizes.max(initial=0)), rows.shape[1:]
     if (sizes == largest).all():
-        return torch.from_numpy(rows.reshape(len(sizes), largest, width)), None
+        return torch.from_numpy(rows.reshape(len(sizes), largest, *width)), None
     mask = np.arange(largest) < sizes[:, None]
-    padded = np.zeros((len(sizes), largest, width), dtype=np.float32)
+    padded = np.zeros((len(sizes), largest, *width), rows.dtype)
     padded[mask] = rows
     return torch.from_numpy(padded), torch.from_numpy(mask)
 

@@ -83,6 +83,15 @@ def sample_points(
     return (points, _directions(crosses.T[faces]).astype(np.float32, order="C")) if normals else points
 
 
+def sample_arrays(mesh: Mesh, n: int, *, seed: int, sampler: str, normals: bool) -> dict[str, np.ndarray]:
+    """The result of `sample_points` by name: "points" and, if wanted, "normals"."""
+    if not normals:
+        return {"points": sample_points(mesh, n, seed=seed, sampler=sampler)}
+    return dict(
+        zip(("points", "normals"), sample_points(mesh, n, seed=seed, sampler=sampler, normals=True), strict=True)
+    )
+
+
 def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform") -> np.ndarray:
     """Choose n of the points [N, 3] of a cloud.
 

@@ -270,6 +270,8 @@ def _with_more_points(data: PointSets, factor: int) -> PointSets:
 def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) -> PointSets:
     """The dataset with clouds [n_i, d] in place of its own, in sets of at most `size` points."""
     rows, normals = torch.cat(list(clouds)).numpy(), data.options.has_normals
+    arrays = {"normals": rows[:, 3:6]} if normals else {}
+    arrays |= {"features": rows[:, 3 + 3 * normals :]} if data.options.further else {}
     pool = Pool(
         rows[:, :3],
         data.names,
@@ -277,8 +279,7 @@ def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) ->
         list(data.classes),
         "derived",
         offsets=np.cumsum([0, *map(len, clouds)]),
-        normals=rows[:, 3:6] if normals else None,
-        features=rows[:, 3 + 3 * normals :] if data.options.further else None,
+        arrays=arrays,
     )
     options = dataclasses.replace(data.options, points=size, data_seed=seed)
     return PointSets(pool, options, name=data.name, source=data.source, split=data.split)

@@ -1,5 +1,6 @@
 """Point features besides coordinates: from files and arrays, through sampling and augmentation, to models."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,31 @@ def test_pools_from_before_features_are_found(few: Path, home: Path) -> None:
     (manifest,) = home.rglob("manifest.json")
     assert "features" not in manifest.read_text()
     assert "width" not in manifest.read_text()
+
+
+@pytest.mark.parametrize("sizes", [(9, 9), (9, 4)], ids=["even", "ragged"])
+def test_any_array_of_a_pool_follows_its_points(sizes: tuple[int, int], tmp_path: Path) -> None:
+    """The array holds the first coordinate of each point as a small integer."""
+    points = RNG.integers(0, 100, (sum(sizes), 3)).astype(np.float32)
+    np.save(tmp_path / "marks.npy", points[:, 0].astype(np.int16))
+    marks = np.load(tmp_path / "marks.npy", mmap_mode="r")
+    even = sizes == (9, 9)
+    pool = pointset.data.Pool(
+        points.reshape(2, 9, 3) if even else points,
+        ["a", "b"],
+        np.arange(2),
+        ["x", "y"],
+        "as released",
+        arrays={"marks": np.ascontiguousarray(marks).reshape(2, 9) if even else marks},
+        offsets=None if even else np.cumsum([0, *sizes]),
+    )
+    sets = pickle.loads(pickle.dumps(pointset.data.PointSets(pool, DataOptions(points=7, normalize="none"))))
+    assert torch.equal(sets.array("marks"), sets.points[..., 0].to(torch.int16))
+    assert torch.equal(sets.array("marks", 1), sets[1][0][:, 0].to(torch.int16))
+    where = sets.draw_indices([1, 0], torch.Generator().manual_seed(0))
+    drawn, mask = sets.points_at(where)
+    assert torch.equal(drawn, sets.draw([1, 0], torch.Generator().manual_seed(0)))
+    assert torch.equal(sets.array_at("marks", where), drawn[..., 0].to(torch.int16))
+    assert (mask is None) == even
+    with pytest.raises(PointsetError, match="without normals"):
+        _ = sets.normals

@@ -60,7 +60,7 @@ def test_sets_are_given_as_data(dataset: list[Data]) -> None:
     assert (len(view), view.num_classes, view.classes) == (len(dataset), 2, ["0", "1"])
     for row, item in enumerate(view):
         torch.testing.assert_close(item.pos, data[row][0])
-        torch.testing.assert_close(item.normal, data.normals_of(row))
+        torch.testing.assert_close(item.normal, data.array("normals", row))
         assert item.y.tolist() == [data[row][1]]
     batch = next(iter(DataLoader(view, batch_size=3)))
     assert batch.pos.shape == batch.normal.shape == (int(data.sizes[:3].sum()), 3)
@@ -85,7 +85,7 @@ def test_converting_to_torch_geometric_and_back() -> None:
     assert back.sizes.tolist() == data.sizes.tolist()
     for row in range(3):
         assert sorted(back[row][0].tolist()) == sorted(data[row][0].tolist())
-        assert sorted(back.normals_of(row).tolist()) == sorted(data.normals_of(row).tolist())
+        assert sorted(back.array("normals", row).tolist()) == sorted(data.array("normals", row).tolist())
 
 
 def test_class_names_are_taken() -> None:

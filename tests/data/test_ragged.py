@@ -109,9 +109,9 @@ def test_normals_go_with_their_points(folder: Path) -> None:
     assert data.normals.shape == data.points.shape
     assert data.mask is not None
     torch.testing.assert_close(data.normals.norm(dim=2)[data.mask], torch.ones(int(data.mask.sum())))
-    torch.testing.assert_close(data.normals_of(3), data.normals[3, : data.sizes[3]])
+    torch.testing.assert_close(data.array("normals", 3), data.normals[3, : data.sizes[3]])
     with pytest.raises(PointsetError, match="normals=True"):
-        load_dataset(folder, points=8).normals_of(0)
+        load_dataset(folder, points=8).array("normals", 0)
 
 
 def test_the_pool_on_disk_follows_its_files(folder: Path, home: Path) -> None:

@@ -9,16 +9,18 @@ the library is recorded only for information.
 import dataclasses
 import hashlib
 import json
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 import pointset
-from pointset.data.pools.plan import FORMAT, Plan, Sampling
+from pointset.data.pools.plan import FORMAT, TYPES, Plan, Sampling
 from pointset.data.readers.trimesh_meshes import files_beside
 from pointset.errors import QUOTED, PointsetError, one_line
 from pointset.runs import digests
@@ -135,16 +137,20 @@ class Manifest:
         """Number of points of each kept shape."""
         return [self.sampling.points or entry.size or 0 for entry in self.kept]
 
-    def width(self, array: str) -> int:
-        """Numbers per point in an array."""
-        return self.kept[0].width or 3 if array == "features" and self.kept else 3
+    def columns(self, array: str) -> tuple[int, ...]:
+        """The shape of the numbers of one point in an array."""
+        return (self.kept[0].width or 3,) if array == "features" and self.kept else (3,)
+
+    def bytes_per_point(self, array: str) -> int:
+        """Bytes of the numbers of one point in an array."""
+        return np.dtype(TYPES[array]).itemsize * math.prod(self.columns(array))
 
     def header(self, array: str) -> bytes:
-        """Header of an array's .npy file, little-endian float32."""
+        """Header of an array's .npy file."""
         points = self.sampling.points
         count = (sum(self.sizes),) if points is None else (len(self.kept), points)
         stream = BytesIO()
-        described = {"descr": "<f4", "fortran_order": False, "shape": (*count, self.width(array))}
+        described = {"descr": TYPES[array], "fortran_order": False, "shape": (*count, *self.columns(array))}
         np.lib.format.write_array_header_1_0(stream, described)
         return stream.getvalue()
 
@@ -169,7 +175,7 @@ class Manifest:
         """Raise a PointsetError if an array is missing, truncated or of another shape."""
         for name in self.sampling.arrays:
             header, path = self.header(name), folder / f"{name}.npy"
-            expected = len(header) + self.width(name) * 4 * sum(self.sizes)
+            expected = len(header) + self.bytes_per_point(name) * sum(self.sizes)
             if not path.is_file():
                 raise PointsetError(f"{path.name} is missing")
             if (size := path.stat().st_size) != expected:
@@ -214,9 +220,8 @@ def read_manifest(folder: Path) -> Manifest:
         if content["format"] != FORMAT:
             raise PointsetError(f"it has format {content['format']}, and this version of pointset reads {FORMAT}")
         entries = [Entry(**{**shape, "source": Source(**shape["source"])}) for shape in content["shapes"]]
-        names = [name for name in Sampling.__dataclass_fields__ if name != "features"]
-        features = tuple(content.get("features", ()))
-        sampling = Sampling(**{name: content[name] for name in names}, features=features)
+        known = [name for name in Sampling.__dataclass_fields__ if name in content or name not in Sampling.LATER]
+        sampling = msgspec.convert({name: content[name] for name in known}, Sampling)
         return Manifest(content["folder"], tuple(content["classes"]), sampling, tuple(entries))
     except digests.DamagedError as error:
         raise PointsetError(error.fault) from error

@@ -17,11 +17,15 @@ from pointset.errors import PointsetError, quoted
 
 FORMAT = 3
 """Version of the pools' files and of the samplers' results; pools of another version have other folders."""
+TYPES = {"points": "<f4", "normals": "<f4", "features": "<f4"}
+"""The types of the arrays of a pool."""
 
 
 @dataclass(frozen=True)
 class Sampling:
     """How shapes become points: meshes are sampled, clouds are read unchanged."""
+
+    LATER = ("features",)
 
     points: int | None
     """Points per mesh, P; None for clouds, which keep all points."""
@@ -49,13 +53,12 @@ class Sampling:
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """Names of the arrays of a shape: float32 [n, 3], and features float32 [n, f]."""
+        """Names of the arrays of a shape: points and normals [n, 3], and features [n, f]; see `TYPES`."""
         return ("points", *["normals"] * self.normals, *["features"] * bool(self.features))
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data; `features` only if set, so that identities of earlier versions stay the same."""
-        fields = {**vars(self), "features": list(self.features)}
-        return fields if self.features else {name: value for name, value in fields.items() if name != "features"}
+        """The fields as plain data; `LATER` ones only if set, so that identities of earlier versions stay the same."""
+        return {name: value for name, value in vars(self).items() if value or name not in self.LATER}
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,15 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.pools.manifest import Entry, Source, checksum, describe_source
-from pointset.data.pools.plan import Sampling
-from pointset.data.readers.clouds import CloudError, extent_fault
+from pointset.data.pools.plan import TYPES, Sampling
+from pointset.data.readers.clouds import CloudError, arrays_of, extent_fault
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.scans import read_cloud
-from pointset.data.sampling import import_open3d, sample_points, seed_for
+from pointset.data.sampling import import_open3d, sample_arrays, seed_for
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 
@@ -36,7 +35,7 @@ ROUND = 32
 
 Job = tuple[int, ShapeFile]
 """Index of a shape in the plan, and its file."""
-Arrays = dict[str, NDArray[np.float32]]
+Arrays = dict[str, NDArray[Any]]
 """Points float32 [n, 3] and, if wanted, normals [n, 3] and features [n, f], by name."""
 Result = tuple[int, Entry, Arrays]
 """Index of a shape in the plan, its entry in the manifest, and its points; none if the entry is skipped."""
@@ -67,13 +66,11 @@ def _arrays(shape: ShapeFile, sampling: Sampling) -> Arrays:
         cloud = read_cloud(shape.path, normals=sampling.normals, features=sampling.features)
         if fault := extent_fault([cloud.points]):
             raise CloudError(f"the cloud {fault}")
-        arrays = [getattr(cloud, name) for name in sampling.arrays]
+        arrays = arrays_of(cloud)
     else:
         seed, mesh = seed_for(sampling.seed, shape.name), read_mesh(shape.path)
-        how: dict[str, Any] = {"seed": seed, "sampler": sampling.sampler, "normals": sampling.normals}
-        points: Any = sample_points(mesh, sampling.points, **how)
-        arrays = [*points] if sampling.normals else [points]
-    return {name: array.astype("<f4", copy=False) for name, array in zip(sampling.arrays, arrays, strict=True)}
+        arrays = sample_arrays(mesh, sampling.points, seed=seed, sampler=sampling.sampler, normals=sampling.normals)
+    return {name: arrays[name].astype(TYPES[name], copy=False) for name in sampling.arrays}
 
 
 def _reason(error: Exception, path: Path) -> str:

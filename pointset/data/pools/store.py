@@ -12,6 +12,7 @@ import shutil
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,11 +107,10 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
         np.array([entry.label for entry in kept], np.int64),
         list(manifest.classes),
         plan.sampling.sampler,
-        normals=arrays.get("normals"),
+        arrays={name: array for name, array in arrays.items() if name != "points"},
         checksums=tuple(entry.checksums["points"] for entry in kept),
         skipped=tuple(entry.name for entry in manifest.skipped),
         offsets=None if plan.sampling.points else np.cumsum([0, *manifest.sizes]),
-        features=arrays.get("features"),
     )
 
 
@@ -189,7 +189,7 @@ def _discard(*folders: Path) -> None:
             shutil.rmtree(folder.replace(folder.with_name(folder.name + DISCARDED)))
 
 
-def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
+def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[Any]]]:
     """Check a finished pool and its shapes' files, and memory-map its arrays.
 
     Raises:

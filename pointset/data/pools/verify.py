@@ -84,7 +84,7 @@ def _array_problems(folder: Path, manifest: Manifest, progress: bool) -> Iterato
         with (folder / f"{name}.npy").open("rb") as file:
             file.seek(len(manifest.header(name)))
             for entry in followed(manifest.kept, f"reading {name}", "shape", len(manifest.kept), show=progress):
-                if checksum(file.read(sizes[entry.name] * manifest.width(name) * 4)) != entry.checksums.get(name):
+                if checksum(file.read(sizes[entry.name] * manifest.bytes_per_point(name))) != entry.checksums.get(name):
                     yield f"{name}.npy is damaged in the points of {entry.name}"
 
 

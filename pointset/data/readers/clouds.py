@@ -54,6 +54,11 @@ class Cloud:
         return Cloud(self.points[rows], normals, features)
 
 
+def arrays_of(cloud: Cloud) -> dict[str, np.ndarray]:
+    """The arrays that a cloud has, by name."""
+    return {name: array for name, array in vars(cloud).items() if array is not None}
+
+
 def require_cloud(columns: np.ndarray, normals: bool, features: np.ndarray | None = None) -> Cloud:
     """Make a cloud from an array [n, 3] or, with normals, [n, 6], and optional features [n, f].
 

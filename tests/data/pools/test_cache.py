@@ -74,12 +74,11 @@ def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home: Path, few:
 
 def test_points_and_normals_are_those_of_each_shapes_mesh(home: Path, few: Path) -> None:
     plain, pool = pool_of(few), pool_of(few, normals=True)
-    assert plain.normals is None
-    assert pool.normals is not None
-    assert pool.normals.shape == (6, 11, 3)
+    assert plain.arrays == {}
+    assert pool.arrays["normals"].shape == (6, 11, 3)
     np.testing.assert_array_equal(pool.points, plain.points)
     # Three faces lie in the coordinate planes; on the fourth, x + y + z is the tetrahedron's size.
-    for name, points, normals in zip(pool.names, pool.points, pool.normals, strict=True):
+    for name, points, normals in zip(pool.names, pool.points, pool.arrays["normals"], strict=True):
         size = int(name[-5]) + 1
         assert (points >= -1e-6).all()
         assert (np.minimum(points.min(1), size - points.sum(1)) < 1e-5 * size).all(), "on a face of its own mesh"
