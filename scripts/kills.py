@@ -5,19 +5,15 @@ the whole time that the command takes undisturbed. What differs between undistur
 milliseconds and memory wherever they stand, and pictures of them.
 
     python scripts/kills.py --times 50 --seed 1
-    python scripts/kills.py "data build" train --times 5 --full-disk    # on full disks too; needs root
 """
 
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Annotated
@@ -27,14 +23,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import cyclopts
 from cyclopts import Parameter
 from killing.commands import COMMANDS, Command, contents, write_archive, write_parts
-from killing.processes import Ended, Started, import_what_was_imported, serve
+from killing.processes import Started, import_what_was_imported, serve
 
 app = cyclopts.App(name="kills.py", help=__doc__, result_action="return_value")
 KILLS: tuple[str, ...] = ("command", "undisturbed s", "kills", "before it had written", "in mid-work", "after its end")
 KILLS += ("**other files**", "**left behind**", "**not finished**", "seconds")
-DISKS = ("command", "room", "**what was said**", "**other files with more room**")
-SHARES = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
-"""Of what a command writes, as the room that it gets."""
 
 
 class Place:
@@ -65,7 +58,6 @@ def kills(
     *names: Annotated[str, Parameter(help=f"Commands: {', '.join(COMMANDS)}; all if none is named.")],
     times: Annotated[int, Parameter(help="Kills of each.")] = 50,
     seed: Annotated[int, Parameter(help="Of the moments.")] = 0,
-    full_disk: Annotated[bool, Parameter(help="Also give them too little room, and then more.")] = False,
 ) -> int:
     """Exit code 1 if anything was different or left behind."""
     bad = 0
@@ -74,9 +66,6 @@ def kills(
     try:
         sys.stdout.write(f"| {' | '.join(KILLS)} |\n|{' --- |' * len(KILLS)}\n")
         bad += sum(killed(name, root, times, Random(f"{seed} {name}")) for name in names or COMMANDS)
-        if full_disk:
-            sys.stdout.write(f"\n| {' | '.join(DISKS)} |\n|{' --- |' * len(DISKS)}\n")
-            bad += sum(filled(name, root) for name in names or COMMANDS)
     finally:
         os.kill(server, signal.SIGKILL)
         shutil.rmtree(root)
@@ -153,55 +142,6 @@ def signal_after(process: Started, seconds: float) -> None:
     """Kill a process when it is so old."""
     time.sleep(seconds)
     process.kill()
-
-
-@contextmanager
-def disk(folder: Path, size: int) -> Iterator[None]:
-    """A disk of that many bytes in place of a folder."""
-    folder.mkdir(exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def size_of(folder: Path) -> int:
-    """Bytes on a disk with blocks of 4 kB."""
-    return sum(4096 + (path.stat().st_size + 4095) // 4096 * 4096 for path in folder.rglob("*"))
-
-
-def filled(name: str, root: Path) -> int:
-    """Give a command too little room, then more; print its lines of the table."""
-    if os.geteuid() != 0:
-        print(f"| {name} | skipped: only root can make a small disk | | |")
-        return 0
-    place = prepared(name, root)
-    whole, _ = undisturbed(place)
-    most, bad = size_of(place.folder), 0
-    place.clear()
-    least = size_of(place.folder)
-    for share in SHARES:
-        size = least + int(share * (most - least))
-        with disk(place.folder, size):
-            place.clear()
-            first = place.start().wait()
-            subprocess.run(["mount", "-o", f"remount,size={4 * most}", str(place.folder)], check=True)
-            last = place.start().wait()
-            found = difference(whole, place.look())
-        wrong = told_wrong(first)
-        bad += bool(wrong or found or last.code)
-        said = wrong or ("one line, code 2" if first.code else "there was enough")
-        other = f"{', '.join(found)} {last.said[-300:] if last.code else ''}".strip()
-        sys.stdout.write(f"| {name} | {share:.0%} of {most - least:,} bytes | {said} | {other} |\n")
-    return bad
-
-
-def told_wrong(ended: Ended) -> str:
-    """What is wrong in how a command said that the disk is full; empty if nothing is."""
-    lines = ended.said.strip().splitlines()
-    fine = ended.code == 0 or (ended.code == 2 and len(lines) == 1 and ended.said.startswith("pointset: "))
-    return "" if fine else f"{ended.code}: {ended.said.strip()[-500:]!r}"
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What `kills.py` is made of: commands on tiny data, killed at random moments, on disks that are too small."""
+"""What `kills.py` is made of: commands on tiny data, killed at random moments."""
