@@ -89,7 +89,7 @@ def attend(
     Example: `pointset attend chair.off --model isab16-pma.modelnet40-1024 -o chair.html`
 
     Args:
-        shape: A mesh (OFF, OBJ, PLY, STL, GLB) or a point cloud (.npy, .npz, .ply, .pcd, .xyz, .csv, .pts).
+        shape: A mesh (OFF, OBJ, PLY, STL, GLB) or a point cloud (.npy, .npz, .ply, .pcd, .las, .xyz, .csv, .pts).
         output: The file to write.
         layer: An attention layer of the model, such as encoder.0.reads. By default, a page opens with the pooling or
             the sharpest maps, and all other pictures show the last layer that reads points.

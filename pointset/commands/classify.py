@@ -43,8 +43,8 @@ def classify(
     Example: `pointset classify path/to/scans --model runs/parts -o predictions.csv`
 
     Args:
-        files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .xyz, .csv), and folders of them.
-            If folders are named like classes of the model, the accuracy is printed.
+        files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .las, .xyz, .csv), and folders of
+            them. If folders are named like classes of the model, the accuracy is printed.
         output: File for the predictions (*.csv, *.json or *.parquet): name, true class, the five most likely classes
             with their probabilities, entropy in nats, number of points, and whether not to trust the likeliest class.
         on_error: How to handle files that cannot be used: "raise" tries all files, then reports the faulty ones and

@@ -61,11 +61,12 @@ class DataOptions(Checked):
     """How to handle clouds or meshes that cannot be used: "raise" reports them all, "skip" continues without them."""
     features: tuple[str, ...] = ()
     """Point features beside the coordinates: "normals" (from meshes or files); for point clouds also "colors",
-    "columns" (numbers without names), or the name of a field."""
+    "columns" (numbers without names), or fields by name: intensity,return_number."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.features, str):
-            object.__setattr__(self, "features", (self.features,))
+        given = (self.features,) if isinstance(self.features, str) else self.features
+        if isinstance(given, tuple | list) and all(isinstance(name, str) for name in given):
+            object.__setattr__(self, "features", tuple(name for item in given for name in item.split(",")))
         super().__post_init__()
         if len(set(self.features)) < len(self.features) or not all(self.features):
             raise PointsetError(f"features must be different names, got {quoted(', '.join(self.features))}")

@@ -13,10 +13,12 @@ COLORS = (("red", "green", "blue"), ("r", "g", "b"))
 """Names of the columns of a point's color."""
 ALIASES = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz", "//x": "x"}
 Columns = Mapping[str, np.ndarray]
-"""Arrays [n] by the names of the columns, in the order of the file; of a large file, views of a memory map."""
+"""Arrays [n] by the names of the columns, in the order of the file; of a large file, views that read what is sliced."""
 FLOAT32 = np.finfo(np.float32)
 LEAST_STEPS = 2**8
 """Minimum number of float32 steps along a shape, below which rounding would destroy its form."""
+FINE_STEPS = 2**16
+"""Number of float32 steps along a cloud, below which its corner is subtracted before it is rounded."""
 
 
 class CloudError(PointsetError, ValueError):
@@ -42,16 +44,20 @@ class Cloud:
     """
 
     points: np.ndarray
-    """float32 [n, 3], finite, in the file's own units and axes."""
+    """float32 [n, 3], finite, in the file's own units and axes, with the origin at `corner`."""
     normals: np.ndarray | None = None
     """float32 [n, 3] of length 1, if they were asked for."""
     features: np.ndarray | None = None
     """float32 [n, f], other numbers of each point, if they were asked for."""
+    labels: np.ndarray | None = None
+    """int64 [n], a whole number for each point, if a column of them was asked for."""
+    corner: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """What was subtracted from the coordinates of a cloud far from the origin, where float32 would blur its shape."""
 
     def __getitem__(self, rows: np.ndarray) -> "Cloud":
         """The cloud of these rows."""
-        normals, features = (None if array is None else array[rows] for array in (self.normals, self.features))
-        return Cloud(self.points[rows], normals, features)
+        arrays = (self.normals, self.features, self.labels)
+        return Cloud(self.points[rows], *(None if array is None else array[rows] for array in arrays), self.corner)
 
 
 def arrays_of(cloud: Cloud) -> dict[str, np.ndarray]:
@@ -71,11 +77,19 @@ def require_cloud(columns: np.ndarray, normals: bool, features: np.ndarray | Non
         raise CloudError("expected a point cloud, found no point")
     columns = columns.astype(np.float64, copy=False)
     require_finite(columns)
-    fault = float32_fault(columns[:, :3].min(axis=0), columns[:, :3].max(axis=0))
+    places, corner = columns[:, :3], np.zeros(3)
+    least, most = places.min(axis=0), places.max(axis=0)
+    with np.errstate(over="ignore"):
+        is_rounded = (places != places.astype(np.float32)).any()
+    if is_rounded and 0 < (most - least).max() < FINE_STEPS * float(FLOAT32.eps) * max(-least.min(), most.max()):
+        places, corner, least, most = places - least, least, least - least, most - least
+    fault = float32_fault(least, most)
     if fault:
         raise CloudError(f"the cloud {fault}")
-    points = np.ascontiguousarray(columns[:, :3], np.float32)
-    return Cloud(points, unit_normals(columns[:, 3:]) if normals else None, _require_features(features, len(points)))
+    points = np.ascontiguousarray(places, np.float32)
+    turned = unit_normals(columns[:, 3:]) if normals else None
+    x, y, z = corner.tolist()
+    return Cloud(points, turned, _require_features(features, len(points)), corner=(x, y, z))
 
 
 def extent_fault(pieces: Iterable[np.ndarray]) -> str:
@@ -163,7 +177,8 @@ def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
     """The columns of a feature: "normals", "colors", "columns" (those without names), or the name of a column."""
     several = tuple(numbered(feature, len(names)))
     known: dict[str, tuple[tuple[str, ...], ...]] = {"normals": (NORMALS,), "colors": COLORS}
-    groups = (*known.get(feature, ()), (feature,), several[: len({*several} & {*names})])
+    similar = tuple(name for name in names if name.lower() == feature.lower())[:1]
+    groups = (*known.get(feature, ()), (feature,), several[: len({*several} & {*names})], similar)
     columns = next((group for group in groups if group and {*group} <= {*names}), None)
     if columns is None:
         there = one_line(", ".join(names), REPEATED)

@@ -18,8 +18,11 @@ MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf", ".3m
 """Those without a reader here are read by trimesh; a further one of its formats needs no more than its suffix here."""
 NOTE_SUFFIXES = frozenset({".txt", ".csv", ".tsv"})
 """Suffixes of points as text that notes and tables have, too."""
-CLOUD_SUFFIXES = NOTE_SUFFIXES | {".npy", ".npz", ".ply", ".pcd", ".xyz", ".asc", ".pts", ".xyzn", ".xyzrgb"}
-UNREAD_SUFFIXES = frozenset({".3ds", ".e57", ".fbx", ".las", ".laz", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
+LAS_SUFFIXES = frozenset({".las", ".laz"})
+CLOUD_SUFFIXES = (
+    NOTE_SUFFIXES | LAS_SUFFIXES | {".npy", ".npz", ".ply", ".pcd", ".xyz", ".asc", ".pts", ".xyzn", ".xyzrgb"}
+)
+UNREAD_SUFFIXES = frozenset({".3ds", ".e57", ".fbx", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
 """Suffixes of unsupported shape formats."""
 MOST_BYTES = 4 << 30
 """Most bytes of a file that is read as a whole."""

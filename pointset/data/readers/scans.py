@@ -5,7 +5,7 @@ Example: `model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))`.
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +24,11 @@ from pointset.data.readers.clouds import (
     unit_normals,
 )
 from pointset.data.readers.formats import CLOUD_SUFFIXES, naming, require_shape_file
+from pointset.data.readers.las import las_columns
 from pointset.data.readers.pcd import pcd_columns
 from pointset.data.readers.ply import ply_columns
 from pointset.data.readers.tables import npy_columns, npz_columns, text_columns
+from pointset.errors import quoted
 
 PIECE = 65_536
 """Default number of points that are read at a time."""
@@ -132,9 +134,12 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
     `.asc` and `.tsv` have a point per line, with numbers separated by blanks, commas or semicolons; a comma is not a
     decimal point. The number of points or the names of the columns may come first, and comments after `#` or `//`.
 
+    `.las` and `.laz` (laspy; `pip install 'pointset-learn[las]'`) have the fields that laspy names, such as
+    return_number and classification, and an intensity from 0 to 1.
+
     Files must be complete: they have exactly the lines or bytes that the header announces (zeros may follow in
-    binary ones). Binary files are read through a memory map, and may be larger than the memory; text, `.npz` and
-    compressed `.pcd` files are read into memory. Integers beyond 2^53 are rounded to float64.
+    binary ones). Binary files, LAS and LAZ too, may be larger than the memory; text, `.npz` and compressed `.pcd` files
+    are read into memory. Integers beyond 2^53 are rounded to float64.
 
     Args:
         path: the file.
@@ -168,23 +173,27 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
         return scan
 
 
-def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
+def read_cloud(
+    path: str | Path, *, normals: bool = False, features: Sequence[str] = (), labels: str | None = None
+) -> Cloud:
     r"""Read a point cloud as a whole; see `open_scan` for the file formats.
 
     Args:
         path: the file.
         normals: read the normals too.
         features: other features to read; see `open_scan`.
+        labels: name of a column with a whole number for each point, such as "label" or the "classification" of LAS.
 
     Returns:
-        Points [n, 3] in the file's units and axes, with the wanted normals and features.
+        Points [n, 3] in the file's units and axes, with the wanted normals, features and labels. A cloud far from the
+        origin (UTM) is moved by its `corner` in float64, before it is rounded to float32.
 
     Warns:
         UserWarning: points have no position, and are left out.
 
     Raises:
         CloudError: as for `open_scan`, or a feature is not finite, float32 cannot represent the cloud, or it has no
-            normals.
+            normals, or a label that is not a whole number.
 
     Example:
         >>> Path("three.xyz").write_text("0 0 0\n1 0 0\n0 1 0\n")
@@ -198,8 +207,23 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
     columns = AXES + NORMALS if normals and {*NORMALS} <= {*scan.numbers} else AXES
     further = scan.columns[len(AXES) + len(NORMALS) * normals :] if features else ()
     with naming(scan.path, CloudError):
-        table = scan.whole((*columns, *further))
-        return require_cloud(table[:, : len(columns)], normals, table[:, len(columns) :] if features else None)
+        last = () if labels is None else feature_columns(labels, [*scan.numbers])
+        table = scan.whole((*columns, *further, *last))
+        end = len(columns) + len(further)
+        cloud = require_cloud(table[:, : len(columns)], normals, table[:, len(columns) : end] if features else None)
+        return cloud if labels is None else replace(cloud, labels=_whole_numbers(table[:, end:], labels))
+
+
+def _whole_numbers(table: np.ndarray, name: str) -> np.ndarray:
+    """A column of whole numbers [n, 1] as int64 [n]."""
+    if table.shape[1] != 1:
+        raise CloudError(f"has {table.shape[1]} columns {quoted(name)}, and labels are one whole number for each point")
+    with np.errstate(invalid="ignore"):
+        numbers = table[:, 0].astype(np.int64)
+    if (numbers != table[:, 0]).any():
+        row = int((numbers != table[:, 0]).argmax())
+        raise CloudError(f"point {row} has the label {table[row, 0]:g} in {quoted(name)}: labels are whole numbers")
+    return numbers
 
 
 def _columns(path: Path, features: tuple[str, ...]) -> Columns:
@@ -213,5 +237,7 @@ def _columns(path: Path, features: tuple[str, ...]) -> Columns:
             return ply_columns(path)
         case ".pcd":
             return pcd_columns(path)
+        case ".las" | ".laz":
+            return las_columns(path)
         case _:
             return text_columns(path, features)

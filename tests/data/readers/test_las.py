@@ -1,0 +1,109 @@
+"""LAS and LAZ files, written by laspy: fields by name, pieces, large coordinates, labels, and damage."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pointset.data import open_scan, read_cloud
+from pointset.data.readers.clouds import CloudError
+
+laspy = pytest.importorskip("laspy")
+RNG = np.random.default_rng(0)
+COUNT = 120_000
+UTM = np.array([500_000.0, 5_000_000.0, 300.0])
+POINTS = UTM + np.round(RNG.random((COUNT, 3)) * [50, 40, 30], 3)
+FIELDS = {"intensity": 65_536, "return_number": 6, "classification": 20, "red": 65_536, "green": 99, "blue": 9}
+FIELDS = {name: RNG.integers(0, most, COUNT) for name, most in FIELDS.items()}
+
+
+def las(path: Path, point_format: int = 3, count: int = COUNT) -> Path:
+    header = laspy.LasHeader(point_format=point_format, version="1.4" if point_format > 5 else "1.2")
+    header.scales, header.offsets = [0.001] * 3, UTM
+    header.add_extra_dim(laspy.ExtraBytesParams("height", np.float32))
+    header.add_extra_dim(laspy.ExtraBytesParams("spread", "2f8"))
+    data = laspy.LasData(header)
+    data.x, data.y, data.z = POINTS[:count].T
+    for name, values in FIELDS.items():
+        data[name] = values[:count]
+    data.height = POINTS[:count, 2]
+    data.spread = POINTS[:count, :2]
+    data.write(path)
+    return path
+
+
+@pytest.mark.parametrize("point_format", [3, 7])
+@pytest.mark.parametrize("name", ["a.las", "a.LAZ"])
+def test_fields_by_name_whole_and_in_pieces(tmp_path: Path, name: str, point_format: int) -> None:
+    path = las(tmp_path / name, point_format)
+    features = ["colors", "intensity", "return_number", "height", "spread"]
+    wanted = [FIELDS[color] / 65535 for color in ("red", "green", "blue")]
+    wanted += [FIELDS["intensity"] / 65535, FIELDS["return_number"], POINTS[:, 2], *POINTS[:, :2].T]
+    rows = np.column_stack([POINTS, *wanted])
+    pieces = list(open_scan(path, piece=50_000, features=features)())
+    assert [len(piece) for piece in pieces] == [50_000, 50_000, 20_000]
+    np.testing.assert_allclose(np.concatenate(pieces), rows, rtol=1e-6)
+    cloud = read_cloud(path, features=features, labels="Classification")
+    np.testing.assert_array_equal(cloud.labels, FIELDS["classification"])
+    np.testing.assert_allclose(cloud.features, rows[:, 3:], rtol=1e-6)
+    np.testing.assert_allclose(cloud.points + np.array(cloud.corner), POINTS, atol=1e-5, rtol=0)
+    assert cloud[np.array([7, 2])].labels.tolist() == FIELDS["classification"][[7, 2]].tolist()
+    with pytest.raises(CloudError, match=r"a\.(las|LAZ): lacks the feature 'rough'.*x, y, z, intensity, return_number"):
+        open_scan(path, features=["rough"])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9999])
+@pytest.mark.parametrize("name", ["a.las", "a.laz"])
+def test_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path: Path, name: str, share: float) -> None:
+    content = las(tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(CloudError, match=rf"{name}: .*(cut off|damaged)"):
+        open_scan(tmp_path / name)
+
+
+def test_damage_is_refused_or_shows_in_the_points(tmp_path: Path) -> None:
+    path = las(tmp_path / "a.laz", count=3000)
+    whole, refused = path.read_bytes(), 0
+    for place in [*range(0, 600, 9), *range(600, len(whole), len(whole) // 60)]:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 129]) + whole[place + 1 :])
+        try:
+            assert len(read_cloud(path).points) == 3000
+        except CloudError:
+            refused += 1
+    assert refused > 20
+
+
+def test_a_missing_library_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
+    code = f"""
+import sys; sys.modules["laspy"] = None
+from pointset.data import read_cloud
+try: read_cloud({str(las(tmp_path / "a.las", count=9))!r})
+except Exception as error: print(type(error).__name__, error)
+"""
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.startswith("CloudError")
+    assert "laspy" in output
+    assert "pip install 'pointset-learn[las]'" in output
+
+
+@pytest.mark.parametrize("order", ["X,Y,Z,Label,rough", "rough,z,LABEL,y,x"])
+def test_columns_of_csv_files_by_name(tmp_path: Path, order: str) -> None:
+    columns = {
+        "x": POINTS[:9, 0],
+        "y": POINTS[:9, 1],
+        "z": POINTS[:9, 2],
+        "label": np.arange(9) % 3,
+        "rough": POINTS[:9, 0],
+    }
+    table = np.column_stack([columns[name.lower()] for name in order.split(",")])
+    np.savetxt(tmp_path / "a.csv", table, delimiter=",", header=order, comments="", fmt="%.3f")
+    cloud = read_cloud(tmp_path / "a.csv", features=["rough"], labels="label")
+    assert cloud.labels is not None
+    assert (cloud.labels.dtype, cloud.labels.tolist()) == (np.int64, [0, 1, 2] * 3)
+    np.testing.assert_allclose(cloud.points + np.array(cloud.corner), POINTS[:9], atol=1e-5, rtol=0)
+    np.testing.assert_allclose(cloud.features, POINTS[:9, :1])
+    for name, words in (("rough", r"point 0 has the label 500\d\d.*whole numbers"), ("class", "lacks .*'class'")):
+        with pytest.raises(CloudError, match=words):
+            read_cloud(tmp_path / "a.csv", labels=name)
