@@ -57,7 +57,8 @@ class Cloud:
     def __getitem__(self, rows: np.ndarray) -> "Cloud":
         """The cloud of these rows."""
         arrays = (self.normals, self.features, self.labels)
-        return Cloud(self.points[rows], *(None if array is None else array[rows] for array in arrays), self.corner)
+        normals, features, labels = (None if array is None else array[rows] for array in arrays)
+        return Cloud(self.points[rows], normals, features, labels, self.corner)
 
 
 def arrays_of(cloud: Cloud) -> dict[str, np.ndarray]:

@@ -49,7 +49,8 @@ def las_columns(path: Path) -> Columns:
             raise PointsetError(f"has {size:,} bytes, and its header says {announced:,}: it is cut off or damaged")
         first = _named(reader.read_points(min(count, 1)))  # of a LAZ file, its table of chunks at the end
     read = lru_cache(maxsize=1)(partial(_read, path))
-    return {name: LasColumn(read, name, column.dtype, count) for name, column in first.items()}
+    columns: dict[str, Any] = {name: LasColumn(read, name, column.dtype, count) for name, column in first.items()}
+    return columns
 
 
 def _read(path: Path, start: int, stop: int) -> dict[str, np.ndarray]:
