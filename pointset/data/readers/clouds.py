@@ -63,7 +63,7 @@ class Cloud:
 
 def arrays_of(cloud: Cloud) -> dict[str, np.ndarray]:
     """The arrays that a cloud has, by name."""
-    return {name: array for name, array in vars(cloud).items() if array is not None}
+    return {name: array for name, array in vars(cloud).items() if isinstance(array, np.ndarray)}
 
 
 def require_cloud(columns: np.ndarray, normals: bool, features: np.ndarray | None = None) -> Cloud:
