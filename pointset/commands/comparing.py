@@ -65,7 +65,7 @@ def compare(
         models: Names from `pointset zoo`; with FILE, the rows to run.
         data: Name of a card, or a folder; default: shapes10.
         seeds: Seeds, one run per model, size and seed; default: 0 1 2.
-        out: Folder for the runs, report.html, report.md, results.csv, results.json and table.md; default: runs/compare
+        out: Folder for the runs, report.html, results.csv, results.json and table.md; default: runs/compare
             or runs/FILE.
         as_json: Print JSON.
     """
@@ -108,7 +108,7 @@ def task(
         seeds: Seeds, one run per model and seed; default: as in the experiment.
         steps: Training steps; default: as in the experiment.
         data: Folder of images for counting and anomaly, such as Omniglot; default: embedded images of digits.
-        out: Folder for the runs, report.html, report.md, table.md, results.csv and results.json; default: runs/NAME.
+        out: Folder for the runs, report.html, table.md, results.csv and results.json; default: runs/NAME.
         as_json: Print JSON.
     """
     from pointset.tasks.experiments import read_experiment

@@ -52,7 +52,7 @@ def run_experiment(
         workers: number and kind of the worker processes.
         progress: show progress (continuously on a terminal, otherwise every half minute), and a preliminary table
             whenever a further seed is complete.
-        report: write report.html and report.md too.
+        report: write report.html and figures/ too.
 
     Returns:
         The finished runs, with tables and statistics.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pointset.comparison.results import Comparison
     from pointset.comparison.runs import Finished
 
-FILES = ("report.html", "report.md", "table.md", "results.csv", "results.json")
+FILES = ("report.html", "table.md", "results.csv", "results.json")
 MARKUP = re.compile(r"[\\`*_\[\]<>|#&~$]")
 INSIDE = re.compile(r"(?<=\w)\\_(?=\w)")
 COSTS = ("parameters", "M mult-adds", "ms a set", "step MB", "train s")
@@ -41,8 +41,6 @@ def make_table(
     metrics: Sequence[Metric],
     style: str = "simple",
     brief: bool = False,
-    part: Part = "all",
-    emphasized: bool = False,
 ) -> str:
     """Format rows as a text table in one of tabulate's formats.
 
@@ -51,19 +49,11 @@ def make_table(
         metrics: metrics of its task.
         style: one of tabulate's formats.
         brief: leave out columns that do not fit a terminal.
-        part: all columns, only metrics, or only costs.
-        emphasized: print the best row of each size in bold Markdown.
     """
-    return as_text(make_cells(rows, metrics, brief, part), style, [emphasized and row.best for row in rows])
-
-
-def as_text(table: Table, style: str, bold: Sequence[bool] = ()) -> str:
-    """A table in one of tabulate's formats, with some rows in bold Markdown."""
     from tabulate import tabulate
 
-    lines = [[in_table(str(cell), style) for cell in row.values()] for row in table]
-    for line, is_bold in zip(lines, bold, strict=False):
-        line[:] = [f"**{cell}**" if cell and is_bold else cell for cell in line]
+    table = make_cells(rows, metrics, brief)
+    lines = [[in_table(cell, style) for cell in row.values()] for row in table]
     align = ["left" if is_words(name) else "right" for name in table[0]]
     heads = [in_table(name, style) for name in table[0]]
     return tabulate(lines, heads, tablefmt=style, colalign=align, disable_numparse=True)
@@ -132,14 +122,11 @@ def write_interval(interval: Interval | None, metric: Metric) -> str:
     return "" if interval is None else f"{metric.write(interval.low)} to {metric.write(interval.high)}"
 
 
-def in_markdown(text: str) -> str:
-    """Escape text so that Markdown shows it literally, on one line."""
-    return INSIDE.sub("_", MARKUP.sub(r"\\\g<0>", escaped(text)))  # an underscore inside a word needs no escape
-
-
 def in_table(text: str, style: str) -> str:
-    """Escape text for a table cell in one of tabulate's formats."""
-    return in_markdown(text) if style == "github" else escaped(text)
+    """Escape text for a table cell in one of tabulate's formats, so that Markdown shows it literally, on one line."""
+    if style != "github":
+        return escaped(text)
+    return INSIDE.sub("_", MARKUP.sub(r"\\\g<0>", escaped(text)))  # an underscore inside a word needs no escape
 
 
 def save(comparison: Comparison) -> None:

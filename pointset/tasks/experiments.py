@@ -142,7 +142,7 @@ def compare(
         scheduler: the address of the cluster.
         threads: torch threads of each run; they can change results by rounding, so they are part of the protocol.
         progress: show a progress bar and a line per run on a terminal, or a progress line every half minute elsewhere.
-        report: also write report.html and report.md.
+        report: also write report.html and figures/.
 
     Returns:
         The finished runs, with tables and statistics.

@@ -157,12 +157,6 @@ def scale_for(values: NDArray[np.float64], name: str | None = None) -> ColorScal
     return ColorScale(reach, name or DEFAULT)
 
 
-def count_scale(counts: NDArray[np.float64]) -> CountScale:
-    """A scale for these counts; about 1 positive count in 100 is above its top."""
-    positive = counts[counts > 0]
-    return CountScale(max(1, int(np.quantile(positive, 0.99))) if len(positive) else 1)
-
-
 def ramp(name: str, paper: Literal["light", "dark"] = "light") -> NDArray[np.float64]:
     """256 colours [256, 3] of a matplotlib colour map, adapted to the background `paper`.
 

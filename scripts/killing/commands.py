@@ -30,7 +30,7 @@ class Command:
 
 REPORT = {
     "drawn": ("pareto.svg", "pareto-n16.svg", "report.html", ".lock", "-lock"),
-    "tables": ("report.md", "table.md", "results.csv"),
+    "tables": ("table.md", "results.csv"),
 }
 COMMANDS = {
     "data build": Command(("data", "build", "parts", "--points", "3000", "--normals", "--workers", "2")),

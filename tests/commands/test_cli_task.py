@@ -33,7 +33,7 @@ def test_a_task_by_name(capsys, tmp_path):
     assert "Max regression, 1 seed, 3 steps of 128 sets, width 64" in out
     assert "0.1355 ± 0.0074" in out
     assert "rFF + mean" not in out
-    assert "saved in runs/max-regression: report.html, report.md, table.md, results.csv, results.json" in out
+    assert "saved in runs/max-regression: report.html, table.md, results.csv, results.json" in out
     states = json.loads(succeed(capsys, "task", *SHORT[:-2], "--status", "--json"))
     assert [one["model"] for one in states] == ["rFF + mean", "rFF + sum", "rFF + max", "SAB + PMA"]
     assert [one["state"] for one in states] == ["waiting", "waiting", "finished", "finished"]

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pointset.comparison.results import Comparison, Results
+from pointset.comparison.results import Comparison
 
 ODD = "ISAB & PMA <4>"
 """The third model of the fixture `reported`."""
 CHARTS = ("pareto", "learning-curves", "smaller-sets", "robustness", "reliability", "confusion")
-TILES = ("worst-confusions", "mistakes-1", "mistakes-2")
+TILES = ("confusions",)
 
 
 def sections_of(comparison: Comparison, sizes: tuple[int, ...] = (24, 12)) -> list[tuple[str, str]]:
@@ -17,11 +17,11 @@ def sections_of(comparison: Comparison, sizes: tuple[int, ...] = (24, 12)) -> li
     return several + [
         (f"{title}, {points} points", f"{name}-n{points}" if name else "")
         for points in sizes
-        for title, name in _of_one_size(comparison.results(points))
+        for title, name in _of_one_size()
     ]
 
 
-def _of_one_size(results: Results) -> Iterator[tuple[str, str]]:
+def _of_one_size() -> Iterator[tuple[str, str]]:
     titles = (
         "Accuracy against cost",
         "Learning curves",
@@ -33,8 +33,6 @@ def _of_one_size(results: Results) -> Iterator[tuple[str, str]]:
     yield "Which models are distinguishable", ""
     yield from zip(titles, CHARTS, strict=True)
     yield "The most frequent confusions", TILES[0]
-    yield from zip([f"Mistakes of {label}" for label in results.best(2)], TILES[1:], strict=True)
-    yield "Ask the models", "live"
     yield "Accuracy of every class", ""
 
 

@@ -205,7 +205,7 @@ def test_a_baseline_runs_beside_networks(clouds_folder, tmp_path):
     network, baseline = (line.split() for line in found.table().splitlines()[2:])
     assert (network.count("-"), baseline.count("-")) == (0, 3)
     assert found.rows[1].seconds > 0
-    assert "network is distinguishably better than features-svm." in (out / "report.md").read_text()
+    assert "network is distinguishably better than features-svm." in (out / "report.html").read_text()
     waiting = found.experiment.changed(seeds=(7,), models=(Entry("features-svm"),))
     (left,) = estimate(waiting, out)
     assert (left.step_seconds, left.runs) == (0.0, 1)

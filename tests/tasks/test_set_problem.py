@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,9 +71,9 @@ def test_a_report_has_pairs_costs_and_curves(done):
     saved = json.loads((done.folder / "results.json").read_text())
     assert (saved["configuration"]["task"], saved["configuration"]["options"]) == ("max-regression", {})
     assert len(saved["pairs"]["all"]) == 1
-    text = (done.folder / "report.md").read_text()
+    text = (done.folder / "report.html").read_text()
     assert "Max regression, 2 seeds, 10 steps of 6 sets, width 8, form reference; last step, mean ±" in text
-    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == [
+    assert re.findall("<h2>(.*)</h2>", text) == [
         "Which models are distinguishable", "MAE against cost", "Learning curves", "How to repeat and cite",
     ]  # fmt: skip
     assert "a standard error for each pair" in text

@@ -1,1 +1,1 @@
-"""Write a comparison as an HTML page and as Markdown with figures."""
+"""Write a comparison as an HTML page with figures."""

@@ -1,24 +1,15 @@
-"""Write a report: one self-contained HTML file, and Markdown with a folder of figures."""
+"""Write a report: one self-contained HTML file, and a folder with its figures."""
 
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from pointset.comparison.report.sections import Section, costs_text, sections, verdicts, without_a_model
 from pointset.comparison.results import Comparison
-from pointset.comparison.tables import (
-    as_text,
-    commit_of,
-    in_markdown,
-    is_words,
-    machine_of,
-    make_cells,
-    make_table,
-    origins,
-)
+from pointset.comparison.tables import commit_of, is_words, machine_of, make_cells, origins
 from pointset.runs import digests
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
@@ -39,7 +30,7 @@ SHEET = re.compile(r'(<path d="[^"]*") style="fill: #ffffff"/>')
 
 
 def write_report(comparison: Comparison) -> None:
-    """Write report.html, report.md and figures/ into the folder of a comparison."""
+    """Write report.html and figures/ into the folder of a comparison."""
     folder, figures = comparison.folder, comparison.folder / "figures"
     made = list(sections(comparison))
     about = describe(comparison)
@@ -50,7 +41,6 @@ def write_report(comparison: Comparison) -> None:
         digests.write(figures / name, content)
     for name in digests.read_list(figures).keys() - contents.keys():
         digests.remove(figures / name)  # left over from an earlier report
-    digests.write_text(folder / "report.md", as_markdown(comparison, made, about))
     digests.write_text(folder / "report.html", as_html(comparison, made, about))
 
 
@@ -108,41 +98,6 @@ def as_html(comparison: Comparison, made: Sequence[Section], about: Mapping[str,
         style=Markup(style),
         script=Markup(script),
     )
-
-
-def as_markdown(comparison: Comparison, made: Sequence[Section], about: Mapping[str, Any]) -> str:
-    """The report as Markdown that links to figures/."""
-    parts = [f"# {in_markdown(about['title'])}", *map(in_markdown, (comparison.caption() + ".", *about["verdicts"]))]
-    metrics, rows = comparison.metrics, comparison.rows
-    parts += [make_table(rows, metrics, "github", part="metrics", emphasized=True)]
-    parts += [f"Without a model: {in_markdown(about['without'])}."] if about["without"] else []
-    parts += [make_table(rows, metrics, "github", part="costs", emphasized=True)]
-    parts += [f"- failed: {in_markdown(f'{failure.name}: {failure.reason}')}" for failure in comparison.failures]
-    for section in made:
-        parts += _section_as_markdown(section)
-    parts += [
-        "## How to repeat and cite",
-        f"```\n{about['command']}\n```",
-        *(f"- {name}: {in_markdown(about[name])}" for name in ("commit", "seeds", "machine", "versions", "cite")),
-        f"```json\n{about['configuration']}\n```",
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _section_as_markdown(section: Section) -> Iterator[str]:
-    title = in_markdown(section.title)
-    yield f"## {title}"
-    if section.text:
-        yield in_markdown(section.text)
-    if section.chart is not None:
-        yield f"![{title}](figures/{section.name}.svg)"
-    for name, tile in section.named_tiles:
-        caption = in_markdown(tile.title)
-        yield f"![{caption}](figures/{name})\n{caption}: {in_markdown(tile.text)}"
-    if section.page is not None:
-        yield f"[figures/{section.name}.html](figures/{section.name}.html)"
-    if section.table:
-        yield as_text(section.table, "github")
 
 
 def inline_chart(svg: str) -> str:

@@ -1,4 +1,4 @@
-"""The sections of every report, independent of HTML and Markdown; a task adds its own sections."""
+"""The sections of every report; a task adds its own sections."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from pointset.viz.writing import as_png, as_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from pointset.viz.html_page import HtmlPage
 
 PARETO_TEXT = (
     "Multiply-adds are counted; times were measured on the machine below. The grey line joins the rows that no other "
@@ -41,24 +39,21 @@ class Tile:
 
 @dataclass
 class Section:
-    """A heading, a text, and a chart, tiles, a table or a link to a page."""
+    """A heading, a text, and a chart, tiles or a table."""
 
     title: str
     text: str
     chart: Figure | None = None
     name: str = ""
-    """Stem of the file names of chart, page and tiles."""
+    """Stem of the file names of chart and tiles."""
     table: Table = field(default_factory=list)
     tiles: Sequence[Tile] = ()
-    page: HtmlPage | None = None
-    """Page to which the section links."""
 
     @cached_property
     def files(self) -> dict[str, bytes]:
-        """Contents of its files in figures/, by name: the chart as SVG, tiles as PNG, and the page."""
+        """Contents of its files in figures/, by name: the chart as SVG, and tiles as PNG."""
         files = {} if self.chart is None else {f"{self.name}.svg": as_svg(self.chart, self.name).encode()}
-        files |= {name: as_png(tile.picture, dpi=140, colors=64) for name, tile in self.named_tiles}
-        return files | ({} if self.page is None else {f"{self.name}.html": self.page.html.encode()})
+        return files | {name: as_png(tile.picture, dpi=140, colors=64) for name, tile in self.named_tiles}
 
     @property
     def named_tiles(self) -> list[tuple[str, Tile]]:

@@ -6,7 +6,7 @@ Functions that draw return a matplotlib figure, or None without data.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pointset.comparison.report.charts import draw_chance, learning_curves, legend, style
-from pointset.comparison.report.sections import Section
+from pointset.comparison.report.sections import Section, Tile
 from pointset.comparison.results import Results
 from pointset.comparison.tables import Table
 from pointset.data.point_sets import PointSets
-from pointset.evaluation import calibration
-from pointset.tasks.classification.mistakes import live_page, mistakes
+from pointset.errors import PointsetError
+from pointset.evaluation import Evaluation, calibration
 from pointset.tasks.classification.predictions import predictions_of, robustness_of, sizes_of
 from pointset.viz.charts import label_axes, make_panels, plain
+from pointset.viz.clouds import draw_tile
 from pointset.viz.color import FAINT, INK
 from pointset.viz.confusion import draw_confusions, stand_together
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST = 8
-"""Maximum number of models that are shown individually; if there are more, the best are shown."""
+"""Maximum number of models that are shown individually, the best ones, and of confusions."""
 SEVERAL_SEEDS = "Lines are means over seeds; with few models, bands show the range from the lowest to the highest seed."
 BASELINES_TEXT = (
     "Dashed: guessing (chance), and always predicting the most frequent class of the test set (majority); omitted if "
@@ -50,6 +51,11 @@ CONFUSION_TEXT = (
     "The two most accurate models, first seed: the share of each true class in per cent, if at least 1 per cent. "
     "Shades show its square root, so that single mistakes are visible."
 )
+CONFUSIONS = "The most frequent confusions"
+CONFUSIONS_TEXT = (
+    "The most frequent confusions of the two most accurate models (first seed), counted over both. Left: a "
+    "misclassified shape; right: a shape of the predicted class. Colour: height."
+)
 CLASSES = "Accuracy of every class"
 CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs are in classes.csv."
 
@@ -65,8 +71,7 @@ def sections(results: Results, test_sets: Callable[[], PointSets]) -> dict[str, 
     return {
         **{title: partial(_drawn, results, title, *content) for title, content in drawn.items()},
         "Confusion matrices": partial(_confusions, results),
-        "Mistakes": partial(mistakes, results, test_sets),
-        "Ask the models": partial(live_page, results, test_sets),
+        CONFUSIONS: partial(_frequent_confusions, results, test_sets),
         CLASSES: lambda: [Section(CLASSES, CLASSES_TEXT, table=class_table(results))],
     }
 
@@ -92,6 +97,36 @@ def _confusions(results: Results) -> Iterator[Section]:
     for place, (label, figure) in enumerate(zip(results.best(2), figures, strict=True)):
         title = f"Confusion matrix of {label}"
         yield Section(title, CONFUSION_TEXT if place == 0 else "", figure, f"confusion-{place + 1}")
+
+
+def _frequent_confusions(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
+    """Empty if the shapes are not on this machine, or are of another version of the data, or nothing is confused."""
+    runs = {label: predictions_of(results.first(label)) for label in results.best(2)}
+    try:
+        sets = test_sets()
+    except PointsetError:
+        return
+    if any(run.labels.tolist() != sets.labels.tolist() for run in runs.values()):
+        return
+    if tiles := list(_confusion_tiles(runs, sets)):
+        yield Section(CONFUSIONS, CONFUSIONS_TEXT, name="confusions", tiles=tiles)
+
+
+def _confusion_tiles(runs: Mapping[str, Evaluation], sets: PointSets) -> Iterator[Tile]:
+    total = np.sum([run.confusion for run in runs.values()], axis=0)
+    np.fill_diagonal(total, 0)
+    labels, names = sets.labels.numpy(), [name.replace("_", " ") for name in sets.classes]
+    predictions = np.stack([run.predictions for run in runs.values()])
+    for cell in np.argsort(-total, axis=None, kind="stable")[:MOST].tolist():
+        true, taken = divmod(cell, len(total))
+        if total[true, taken] == 0:
+            return
+        mistaken = np.argwhere((predictions == taken) & (labels == true))[0, 1]
+        # A shape that is recognised as the predicted class, or else any shape of it.
+        examples = [*np.argwhere((predictions == taken) & (labels == taken))[:, 1], *np.flatnonzero(labels == taken)]
+        clouds = [sets[int(shape)][0][:, :3].numpy().astype(np.float64) for shape in (mistaken, *examples[:1])]
+        counts = [f"{label}: {run.confusion[true, taken]} of {(labels == true).sum()}" for label, run in runs.items()]
+        yield Tile(draw_tile(clouds, sets.up), f"{names[true]} predicted as {names[taken]}", "; ".join(counts))
 
 
 def _about_curves(results: Results) -> str:
