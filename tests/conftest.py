@@ -37,7 +37,7 @@ def unchecked() -> Iterator[None]:
     config.update("jaxtyping_disable", False)
 
 
-MAY_SKIP = re.compile(r"no GPU|/proc|no real data|is here|needs ray|'pyarrow'")
+MAY_SKIP = re.compile(r"no GPU|/proc|no real data|is here|'pyarrow'")
 """Reasons for which a test may be skipped even in CI: what a machine has, and libraries that no extra installs."""
 
 

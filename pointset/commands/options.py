@@ -125,8 +125,8 @@ class Spread:
 
     workers: int | None = None
     """Number of parallel processes; default: one per core, or all of a cluster. Does not change the results."""
-    backend: Literal["loky", "dask", "ray"] = "loky"
-    """Processes on this machine (loky), or a dask or ray cluster with access to the same folders."""
+    backend: Literal["loky", "dask"] = "loky"
+    """Processes on this machine (loky), or a dask cluster with access to the same folders."""
     scheduler: str | None = None
     """Address of the cluster, such as tcp://host:8786."""
 

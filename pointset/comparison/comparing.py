@@ -50,8 +50,7 @@ def run_experiment(
         experiment: what to run.
         out: folder for the runs and the results; finished runs in it are not repeated.
         workers: number and kind of the worker processes.
-        progress: show progress (continuously on a terminal, otherwise every half minute), and a preliminary table
-            whenever a further seed is complete.
+        progress: show a bar, and a preliminary table whenever a further seed is complete.
         report: write report.html and figures/ too.
 
     Returns:
@@ -189,11 +188,11 @@ def _run_in_pool(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | F
     perform = run_one if workers.backend == "loky" else run_apart
     # A worker that joblib keeps from an earlier call may be in another working directory.
     jobs = (delayed(perform)(replace(run, folder=run.folder.absolute())) for run in runs)
-    with joblib_backend(workers, workers.at_once(len(runs), threads), threads):
-        # Ray's backend can return only lists.
-        parallel = Parallel(return_as="list" if workers.backend == "ray" else "generator_unordered")
-        with closed(hand_over(parallel, jobs, workers)) as finished:
-            yield from finished
+    with (
+        joblib_backend(workers, workers.at_once(len(runs), threads), threads),
+        closed(hand_over(Parallel(return_as="generator_unordered"), jobs, workers)) as finished,
+    ):
+        yield from finished
 
 
 def run_apart(run: Run) -> Finished | Failure:

@@ -9,9 +9,8 @@ from pointset.comparison.metric import Size
 from pointset.comparison.results import gather
 from pointset.comparison.runs import Failure, Finished, Run, check_folder, make_runs
 from pointset.errors import PointsetError, escaped
-from pointset.runs.progress import Board, Lines, Standing, progress_bar
+from pointset.runs.progress import Lines, progress_bar, write_line
 from pointset.runs.workers import torch_threads
-from pointset.training.checkpoints import RunFolder
 
 MEASURED_STEPS = 5
 """Training steps over which a step's time is averaged."""
@@ -108,27 +107,22 @@ def step_seconds(run: Run) -> float:
 def watched(
     experiment: Experiment, out: Path, runs: Sequence[Run], outcomes: Iterator[Finished | Failure], progress: bool
 ) -> Iterator[Finished | Failure]:
-    """Yield the outcomes, and show progress and, after each complete seed but the last, the table so far.
+    """Yield the outcomes, and show progress: after each complete seed but the last, the table so far.
 
-    A terminal shows a bar, the runs in progress, and a line for each run that has ended.
+    A terminal also shows a bar, and a line for each outcome.
     """
     ended: list[Finished | Failure] = []
     complete: list[int] = []
-    before = standing(runs).share
-
-    def look() -> Standing:
-        return replace(standing(runs), before=before)
-
-    with progress_bar("comparing", "run", len(runs), show=progress, standing=look) as bar:
+    with progress_bar("comparing", "run", len(runs), show=progress) as bar:
         for outcome in outcomes:
             ended.append(outcome)
             bar.update()
             if not bar.disable:
-                bar.write(escaped(f"{outcome.name}: {_outcome_text(outcome, experiment)}"))
+                write_line(escaped(f"{outcome.name}: {_outcome_text(outcome, experiment)}"))
             if sum(other.seed == outcome.seed for other in ended) == sum(run.seed == outcome.seed for run in runs):
                 complete.append(outcome.seed)
-                if isinstance(bar, Board | Lines) and len(complete) < len(experiment.seeds):
-                    bar.write(table_so_far(experiment, out, ended, complete))
+                if (isinstance(bar, Lines) or not bar.disable) and len(complete) < len(experiment.seeds):
+                    write_line(table_so_far(experiment, out, ended, complete))
             yield outcome
 
 
@@ -153,38 +147,3 @@ def _outcome_text(outcome: Finished | Failure, experiment: Experiment) -> str:
     metrics = [metric for metric in experiment.task.measured if metric.shown and metric.brief]
     values = {metric: outcome.metrics[metric.name] for metric in metrics if metric.name in outcome.metrics}
     return ", ".join(f"{metric.title} {metric.write(value)}" for metric, value in values.items())
-
-
-def standing(runs: Sequence[Run]) -> Standing:
-    """The finished share of all trainings, and the runs in progress; runs that reuse a training do not count."""
-    shares, doing = [], []
-    for run in runs:
-        finished = run.finished
-        share, text = (1.0, "") if finished else _progress(run)
-        shares += [] if run.task.reuses(run) else [share]
-        doing += [f"{run.name}: {text}"] if not finished and run.folder.exists() and run.running else []
-    return Standing(share=sum(shares) / len(shares), before=0.0, doing=doing)
-
-
-def _progress(run: Run) -> tuple[float, str]:
-    """The finished share of a training, from its history, and as text."""
-    try:
-        history = RunFolder(run.folder).history() if (run.folder / "history.jsonl").exists() else []
-    except PointsetError:  # a damaged file, which the run itself will report
-        history = []
-    if not history:
-        return 0.0, "begins"
-    recipe, unit, last = run.recipe, run.task.unit, history[-1]
-    done, length = run.task.done(len(history), recipe), recipe.steps or recipe.epochs
-    same_unit = recipe.steps is None or unit == "steps"
-    text = f"{unit.removesuffix('s')} {done:,}" + (f" of {length:,}" if same_unit else "")
-    for name, words in (("validation_accuracy", "validation accuracy"), ("accuracy", "training accuracy")):
-        if name in last:
-            return _share(run, done, same_unit), f"{text}, {words} {100 * last[name]:.1f} %"
-    return _share(run, done, same_unit), text + (f", loss {last['loss']:.4g}" if "loss" in last else "")
-
-
-def _share(run: Run, done: int, same_unit: bool) -> float:
-    if run.recipe.steps is None:
-        return run.recipe.share_of_work(done)
-    return min(1.0, done / run.recipe.steps) if same_unit else 0.0

@@ -1,7 +1,6 @@
 """Worker processes on this machine or on a cluster, through joblib."""
 
 import contextlib
-import importlib
 import os
 import signal
 import threading
@@ -16,8 +15,8 @@ from typing import Any, Literal
 from pointset.configuration import Cores, check
 from pointset.errors import PointsetError, quoted
 
-Backend = Literal["loky", "dask", "ray"]
-BACKENDS: tuple[Backend, ...] = ("loky", "dask", "ray")
+Backend = Literal["loky", "dask"]
+BACKENDS: tuple[Backend, ...] = ("loky", "dask")
 DASK_SECONDS = 5
 """Time in which a dask scheduler must answer."""
 
@@ -29,18 +28,16 @@ class Workers:
     count: int | None = None
     """Number of worker processes; None means one per core, or all workers of a cluster."""
     backend: str = "loky"
-    """"loky" (processes on this machine), "dask" or "ray" (a cluster whose workers can access the same files)."""
+    """"loky" (processes on this machine) or "dask" (a cluster whose workers can access the same files)."""
     scheduler: str | None = None
-    """The address of the cluster, such as tcp://host:8786; None means the dask client or ray of this process."""
+    """The address of the cluster, such as tcp://host:8786; None means the dask client of this process."""
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise PointsetError(f"backend must be one of {', '.join(BACKENDS)}, got {quoted(self.backend)}")
         check("workers", self.count, Cores | None)
         if self.scheduler and self.backend == "loky":
-            raise PointsetError(
-                f"scheduler={quoted(self.scheduler)} is the address of a cluster: set backend to dask or ray"
-            )
+            raise PointsetError(f"scheduler={quoted(self.scheduler)} is the address of a cluster: set backend to dask")
 
     def at_once(self, jobs: int, threads: int = 1) -> int:
         """The number of jobs, with `threads` threads each, to run in parallel on the cores of this process."""
@@ -78,7 +75,7 @@ def joblib_backend(workers: Workers, count: int, threads: int = 1, **options: An
             )
             yield
         return
-    with _cluster(workers), parallel_config(workers.backend, n_jobs=workers.count or -1):
+    with _cluster(workers), parallel_config("dask", n_jobs=workers.count or -1):
         yield
 
 
@@ -141,26 +138,23 @@ def closed(finished: Any) -> Iterator[Any]:
     try:
         yield finished
     finally:
-        if hasattr(finished, "close"):  # Ray's backend returns a list
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message=".*have been cancelled", category=UserWarning)  # intended
-                finished.close()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*have been cancelled", category=UserWarning)  # intended
+            finished.close()
 
 
 @contextmanager
 def _cluster(workers: Workers) -> Iterator[None]:
-    module = {"dask": "distributed", "ray": "ray"}[workers.backend]
     try:
-        library: Any = importlib.import_module(module)
+        import distributed
     except ModuleNotFoundError as error:
-        raise PointsetError(f"backend={workers.backend} needs {module}: run `pip install {module}`") from error
-    if workers.backend == "ray":
-        importlib.import_module("ray.util.joblib").register_ray()
-        with contextlib.nullcontext() if library.is_initialized() else library.init(workers.scheduler):
-            yield
-        return
+        raise PointsetError("backend=dask needs distributed: run `pip install distributed`") from error
     try:
-        client = library.Client(workers.scheduler, timeout=DASK_SECONDS) if workers.scheduler else _own_client(library)
+        client = (
+            distributed.Client(workers.scheduler, timeout=DASK_SECONDS)
+            if workers.scheduler
+            else _own_client(distributed)
+        )
     except (OSError, ValueError) as error:
         raise PointsetError(f"no dask scheduler answers at {quoted(workers.scheduler)}: {error}") from error
     with client if workers.scheduler else contextlib.nullcontext():

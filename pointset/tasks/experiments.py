@@ -138,10 +138,10 @@ def compare(
         recipe: the training, the same for all models; default: `Recipe()`.
         out: folder for the runs and the results; finished runs in it are not repeated.
         workers: number of runs in parallel; default: the number of cores divided by the threads.
-        backend: "loky" (processes on this machine), "dask" or "ray" (a cluster that can access the same folders).
+        backend: "loky" (processes on this machine) or "dask" (a cluster that can access the same folders).
         scheduler: the address of the cluster.
         threads: torch threads of each run; they can change results by rounding, so they are part of the protocol.
-        progress: show a progress bar and a line per run on a terminal, or a progress line every half minute elsewhere.
+        progress: show a bar, and a preliminary table whenever a further seed is complete.
         report: also write report.html and figures/.
 
     Returns:

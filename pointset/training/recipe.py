@@ -173,11 +173,6 @@ class Recipe(Checked):
         mean = round(sum(means) / max(1, len(means)))
         return (mean, mean) if means else None
 
-    def share_of_work(self, epochs: int) -> float:
-        """The share of the work of a training that its first epochs are, in [0, 1]: larger sets take longer."""
-        means = self._mean_sizes(self.epochs) or [1.0] * self.epochs
-        return sum(means[:epochs]) / sum(means)
-
     @property
     def sizes_in_words(self) -> str:
         """The number of points of training sets as text; empty if it is that of evaluated sets."""

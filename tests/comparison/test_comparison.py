@@ -152,7 +152,7 @@ def test_a_recipe_that_no_run_can_follow_leaves_the_folder_free(change, words, c
         ({"workers": "2"}, "workers must be .*, got '2'"),
         ({"workers": 2.5}, "workers must be .*, got 2.5"),
         ({"threads": 0}, "threads must be .* from 1 to .*got 0"),
-        ({"backend": "slurm"}, "backend must be one of loky, dask, ray, got 'slurm'"),
+        ({"backend": "slurm"}, "backend must be one of loky, dask, got 'slurm'"),
         ({"scheduler": "tcp://host:1"}, "scheduler='tcp://host:1' is the address of a cluster: set backend"),
     ],
 )

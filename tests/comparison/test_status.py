@@ -13,7 +13,7 @@ import torch
 import pointset.comparison.status
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.runs import Finished, Run, make_runs
-from pointset.comparison.status import Estimate, State, estimate, standing, status, watched
+from pointset.comparison.status import Estimate, State, estimate, status, watched
 from pointset.data.dataset import load_dataset
 from pointset.errors import PointsetError
 from pointset.runs import digests
@@ -191,7 +191,7 @@ def test_an_estimate_finds_that_there_is_no_test_split(experiment, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-STEPS, EPOCH = 4000, 1000
+STEPS = 4000
 
 
 @pytest.fixture
@@ -204,46 +204,9 @@ def maxima() -> Experiment:
     )
 
 
-def has_steps(run: Run, steps: int, seconds: float) -> None:
-    """Write a history with one line per epoch, with the given duration."""
-    rows = [{"epoch": one + 1, "loss": 0.5, "seconds": seconds} for one in range(steps // EPOCH)]
-    run.folder.mkdir(parents=True, exist_ok=True)
-    digests.write_text(run.folder / "history.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-
-
 def finished(run: Run, error: float = 0.5) -> Finished:
     metrics = {metric.name: error for metric in run.task.measured}
     return Finished(run.label, run.size, run.seed, metrics, parameters=9, seconds=1.0, length=STEPS, tested=60)
-
-
-def test_the_progress_is_the_mean_share_of_the_trainings(maxima, tmp_path):
-    first, second, third, *_ = runs = make_runs(maxima, tmp_path)
-    has_steps(first, 2000, 1.0)
-    has_steps(second, 3000, 3.0)
-    with second.locked():
-        found = standing(runs)
-    assert found.share == pytest.approx((2 / 4 + 3 / 4) / 6)
-    assert found.doing == ["rff-mean, seed 3: step 3,000 of 4,000, loss 0.5"]
-    digests.write_json(second.result, asdict(finished(second)))
-    (first.folder / "history.jsonl").write_text("damaged")
-    with third.locked():
-        found = standing(runs)
-    assert found.share == pytest.approx(1 / 6), "a run that stopped early is whole"
-    assert found.doing == ["rff-max, seed 0: begins"]
-
-
-def test_a_training_that_is_reused_counts_once(maxima, tmp_path):
-    drawn = maxima.changed(task=Classification(points=(24, 7)), recipe=Recipe(epochs=4, train_points=(5, 24)))
-    runs = make_runs(drawn, tmp_path)
-    assert len(runs) == 12
-    for run in runs:
-        if run.size == 24 and run.label == "rff-max":
-            has_steps(run, 2000, 1.0)
-    assert standing(runs).share == pytest.approx(2 / 4 / 2)
-    growing = drawn.changed(recipe=Recipe(epochs=3, train_points=(5, 5), last_points=(20, 20)))
-    runs = make_runs(growing, tmp_path / "growing")
-    has_steps(runs[0], 1000, 1.0)
-    assert standing(runs).share == pytest.approx(1 / 7 / 6), "epochs of 5, 10 and 20 points"
 
 
 @pytest.mark.parametrize("progress", [True, False])

@@ -179,13 +179,6 @@ def test_sizes_in_a_file_appear_in_the_caption_and_the_estimate(tmp_path, clouds
     assert step_seconds(run) > 0.0
 
 
-def test_epochs_with_larger_sets_are_more_of_the_work():
-    assert [Recipe(epochs=4).share_of_work(epochs) for epochs in range(6)] == [0, 0.25, 0.5, 0.75, 1, 1]
-    assert Recipe(epochs=4, train_points=(8, 32)).share_of_work(1) == pytest.approx(0.25)
-    growing = Recipe(epochs=3, train_points=(10, 10), last_points=(40, 40))  # 10, 20 and 40 points
-    assert [growing.share_of_work(epochs) for epochs in range(4)] == pytest.approx([0, 1 / 7, 3 / 7, 1])
-
-
 def test_the_usual_size_is_the_mean_of_the_draws():
     assert Recipe().usual_size is None
     assert Recipe(train_points=(50, 50)).usual_size == (50, 50)

@@ -70,7 +70,7 @@ def build_dataset(
         seed: seed of the points.
         normals: keep the unit normal at each point too.
         workers: number of processes; None means one per core, or all workers of a cluster.
-        backend: "loky" (processes on this machine), "dask" or "ray".
+        backend: "loky" (processes on this machine) or "dask".
         scheduler: address of the cluster, such as tcp://host:8786.
         on_error: when meshes cannot be used: "raise", after all have been tried, or "skip" to leave them out.
         rebuild: build existing pools again.

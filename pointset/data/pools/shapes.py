@@ -118,11 +118,9 @@ def _make_in_processes(jobs: Sequence[Job], sampling: Sampling, workers: Workers
     size = BATCH.get(sampling.sampler, MANY)
     batches = [jobs[start : start + size] for start in range(0, len(jobs), size)]
     try:
-        # Ray's backend can return only lists.
-        return_as = "list" if workers.backend == "ray" else "generator_unordered"
         with (
             joblib_backend(workers, _count_cores(workers), idle_worker_timeout=IDLE_SECONDS),
-            Parallel(return_as=return_as, batch_size=1, pre_dispatch="2*n_jobs") as parallel,
+            Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs") as parallel,
         ):
             length = ROUND * parallel._effective_n_jobs()
             for start in range(0, len(batches), length):

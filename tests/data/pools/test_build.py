@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,18 +71,6 @@ def test_an_absent_dask_cluster_is_named(home: Path, meshes: Path) -> None:
         build(meshes, backend="dask", scheduler="tcp://127.0.0.1:9")
     with pytest.raises(PointsetError, match="needs scheduler=ADDRESS"):
         build(meshes, backend="dask")
-
-
-def test_a_ray_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes]) -> None:
-    ray = pytest.importorskip("ray", reason="needs ray: pip install ray")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ray's own
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-        try:
-            assert build(meshes, backend="ray", workers=2).sampled == COUNT
-        finally:
-            ray.shutdown()
-    assert contents(home) == undisturbed
 
 
 @pytest.mark.slow

@@ -136,7 +136,7 @@ def almost_full(room: int) -> Any:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"backend": "threads"}, "backend must be one of loky, dask, ray, got 'threads'"),
+        ({"backend": "threads"}, "backend must be one of loky, dask, got 'threads'"),
         ({"workers": 0}, "workers must be .* from 1 to 4,096, got 0"),
         ({"scheduler": "tcp://there:1"}, "scheduler=.tcp://there:1.*set backend to"),
         ({"on_error": "ignore"}, "on_error.*raise or skip.*'ignore'"),
