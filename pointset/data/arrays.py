@@ -1,5 +1,6 @@
 """Make point sets from arrays of points and labels."""
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -10,6 +11,7 @@ import torch
 
 from pointset.configuration import check
 from pointset.data.augment import Axis
+from pointset.data.catalogue.folders import CLASSLESS
 from pointset.data.in_memory import Arrays, as_array, pool_of, try_all, usable_cloud
 from pointset.data.options import NORMALS, DataOptions
 from pointset.data.point_sets import PointSets
@@ -36,6 +38,7 @@ def from_arrays(
     seed: int = 0,
     up: Axis = "z",
     on_error: OnError = "raise",
+    target: str | Sequence[str] | None = None,
 ) -> PointSets:
     """Make point sets from clouds in memory, as `load_dataset` does from files.
 
@@ -43,7 +46,7 @@ def from_arrays(
         X: points [N, n, d] as an array or a tensor of any floating or integer type, or a list of N such clouds
             [n_i, d] of different sizes. If d is more than 3, the numbers after the coordinates are the feature
             "columns".
-        y: N labels, integers or class names.
+        y: N labels, integers or class names; or numbers to predict, floats [N] or [N, targets].
         classes: class names in the order of the labels, such as `train.classes` for test data. Integers in y are then
             indices into this list, unless all classes are integers themselves, such as "-1" or 7, and the labels
             are those integers. None uses the sorted values of y.
@@ -57,6 +60,7 @@ def from_arrays(
         seed: seed of the fixed subsets; `DataOptions.data_seed`.
         up: the axis that points up.
         on_error: when clouds cannot be used: "raise", or "skip" to leave them out with a warning.
+        target: names of the numbers in y, which may then be integers too. None calls floats "y", or "y0", "y1", ...
 
     Returns:
         The sets, each normalised on its own; X may be in any unit.
@@ -65,7 +69,7 @@ def from_arrays(
         UnreadableShapesError: clouds are empty, are not [n, d] with d at least 3, are not finite, or have all points at
             one place; all clouds are checked, and `failures` names every bad one.
         PointsetError: the number of labels or names differs from the number of clouds, a label is not a class, a name
-            is repeated, or all clouds look transposed.
+            is repeated, a number to predict is not finite, or all clouds look transposed.
 
     Example:
         >>> sets = pointset.from_arrays(X, y, points=20)
@@ -74,13 +78,17 @@ def from_arrays(
     """
     clouds = _clouds(X)
     check("split", split, str)
-    labels, known = _labels(y, len(clouds), classes)
+    targets, target_names = _targets(y, len(clouds), target, classes)
+    labels, known = ([0] * len(clouds), [CLASSLESS]) if target_names else _labels(y, len(clouds), classes)
     chosen = _names(names, len(clouds))
     beside = _features(features, len(clouds))
     make = partial(_cloud, clouds, beside)
     made, skipped = try_all(chosen, make, on_error, "clouds", "X", stacklevel=3)
     kept = [label for label, name in zip(labels, chosen, strict=True) if name in made]
     pool = pool_of(made, kept, known, skipped, even=True)
+    if target_names:
+        rows = [row for row, name in enumerate(chosen) if name in made]
+        pool = dataclasses.replace(pool, targets=targets[rows], target_names=target_names)
     most = int(pool.sizes.max()) if points is None else points
     shape = as_array(clouds[chosen.index(pool.names[0])]).shape
     if looks_transposed(*shape) and (pool.sizes == shape[0]).all():  # as networks of convolutions take them
@@ -127,6 +135,29 @@ def _cloud(clouds: Sequence[Any], features: Mapping[str, Sequence[Any]], index: 
         return usable_cloud(rows[:, :3], normals, normals is not None, [*columns, *further])
     except (PointsetError, ValueError) as error:
         raise PointsetError(f"cloud {index} of X cannot be used: {error}") from error
+
+
+def _targets(
+    given: Any, count: int, target: str | Sequence[str] | None, classes: Sequence[str | int] | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The numbers to predict [N, targets] and their names; no names if y has labels."""
+    values = as_array(given)
+    if target is None and (values.dtype.kind != "f" or classes is not None):
+        return values, ()
+    if values.dtype.kind not in "iuf" or values.ndim not in (1, 2):
+        raise PointsetError(f"y must be numbers [N] or [N, targets], got {described(values)}")
+    if len(values) != count:
+        raise PointsetError(f"y must have an entry for each of the {count:,} clouds of X, got {len(values):,}")
+    columns = values[:, None] if values.ndim == 1 else values
+    width = columns.shape[1]
+    usual = ["y"] if values.ndim == 1 else [f"y{column}" for column in range(width)]
+    names = tuple(usual if target is None else [target] if isinstance(target, str) else target)
+    if len(names) != width or not width:
+        raise PointsetError(f"y has {width} numbers for each cloud, and target has {len(names)} names: {list(names)}")
+    if not np.isfinite(columns).all():
+        row, column = np.argwhere(~np.isfinite(columns))[0].tolist()
+        raise PointsetError(f"{names[column]} of cloud {row} is {columns[row, column]}: correct it, or leave it out")
+    return columns.astype(np.float64), names
 
 
 def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tuple[list[int], list[str]]:

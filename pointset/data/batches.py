@@ -16,7 +16,7 @@ from pointset.runs.workers import torch_threads
 
 
 class Batch(NamedTuple):
-    """A batch of sets and their labels.
+    """A batch of sets and their labels or targets.
 
     Example:
         >>> batch = next(pointset.data.fixed_batches(test, batch_size=4))
@@ -29,7 +29,7 @@ class Batch(NamedTuple):
     mask: Tensor | None
     """bool [B, n], True at real points; None when all sets have one size."""
     labels: Tensor
-    """int64 [B]."""
+    """int64 [B]; for numbers to predict, float64 [B, targets] in the units of the user."""
 
 
 class MixedBatch(NamedTuple):
@@ -78,7 +78,7 @@ def batches(
             if augment is not None:
                 turning = {"normals": True} if dataset.options.has_normals else {}
                 points = augment(points, generator, mask, **turning)
-            labels = dataset.labels[rows]
+            labels = dataset.learned[rows]
             mixed = None if mix is None else mix(points, generator, mask)
         if mixed is None:
             yield Batch(points, mask, labels)
@@ -105,7 +105,7 @@ def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
         block = slice(int(rows[0]), int(rows[-1]) + 1)
         longest = int(sizes[block].max())
         points, mask = dataset.points[block, :longest], None if whole is None else whole[block, :longest]
-        yield Batch(points, None if mask is None or mask.all() else mask, dataset.labels[block])
+        yield Batch(points, None if mask is None or mask.all() else mask, dataset.learned[block])
 
 
 def epoch_generator(seed: int, epoch: int) -> torch.Generator:
@@ -121,7 +121,7 @@ def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
         items: B pairs (points [n_i, d], label).
 
     Returns:
-        Points [B, n, d], mask [B, n] or None, and labels int64 [B].
+        Points [B, n, d], mask [B, n] or None, and labels int64 [B] or targets [B, targets].
 
     Raises:
         PointsetError: there are no items.
@@ -135,5 +135,4 @@ def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
     if odd is not None:
         raise InputError(f"items must be pairs of points and label, got one with {len(odd)} entries")
     points, mask = pad_sets([points for points, _ in items])
-    labels = [label for _, label in items]
-    return Batch(points, mask, torch.tensor(labels))
+    return Batch(points, mask, torch.stack([torch.as_tensor(label) for _, label in items]))

@@ -23,6 +23,7 @@ from pointset.data.pool import Pool
 from pointset.data.pools.build import SPLITS
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import load_pool
+from pointset.data.targets import join_targets, targets_file
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 
@@ -52,7 +53,8 @@ def load_dataset(
         classes: keep only these classes, labelled in this order; None keeps all.
         progress: show progress while pools are sampled: a bar on a terminal, otherwise a line every half minute.
         options: other fields of `DataOptions`: pool_points, normalize, sampler, split_seed, variant, up, on_error,
-            features (for example "normals", which makes every point a row of 6 numbers).
+            features (for example "normals", which makes every point a row of 6 numbers), target and targets (columns
+            of a table with numbers to predict, such as target="mass"; the shapes then need no folders of classes).
             `pointset data build` samples the pools in advance: with the default pool_points, or another number with
             --points.
 
@@ -99,21 +101,30 @@ def load_split(
 ) -> PointSets:
     """Load one split of a dataset with these options; arguments and errors as for `load_dataset`."""
     normals = normals or options.has_normals
+    rows: Tensor | None = None
     if not isinstance(data, str | Path):
+        if options.target:
+            raise PointsetError("target names columns of a table beside a folder: give the path of a folder of shapes")
         pool = geometric_pool(data, options, normals)
         sets = PointSets(pool, options, name=type(data).__name__, split=split)
     else:
         card, folder = locate_data(data, progress=progress)
         pool, present = _folder_pool(folder, card, split, options, normals, progress)
+        if options.target:
+            file, inside = targets_file(folder, options.targets), None if is_released(folder) else folder
+            targets = join_targets(file, pool.names, options.target, inside, options.on_error)
+            pool = dataclasses.replace(pool, targets=targets, target_names=options.target)
+            rows = torch.from_numpy(np.flatnonzero(np.isfinite(targets).all(axis=1)))
         _warn_of_missing_classes(folder, pool, split, present, classes)
         name, source = (card.name, card.name) if card else (folder.name, str(folder))
         up = options.up or (card.up if card else _usual_up(folder, pool))
         about_y = (options.normalize, up) == ("upright-axes", "y")
         options = dataclasses.replace(options, up=up, normalize="upright-axes-y" if about_y else options.normalize)
-        sets = PointSets(pool, options, name=name, source=source, split=split)
+        sets = PointSets(pool, options, name=name, source=source, split=split, rows=rows)
     if classes is None:
         return sets
-    pool, rows = _keep_classes(sets.source_pool, classes)
+    pool, of_classes = _keep_classes(sets.source_pool, classes)
+    rows = of_classes if rows is None else rows[torch.isin(rows, of_classes)]
     return PointSets(pool, sets.options, name=sets.name, source=sets.source, split=split, rows=rows)
 
 
@@ -145,7 +156,7 @@ def _folder_pool(
         return _released_pool(folder, card, split, options, normals)
     if options.variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
-    listing = list_folder(folder, split, seed=options.split_seed)
+    listing = list_folder(folder, split, seed=options.split_seed, classless=bool(options.target))
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
     if listing.kind == "meshes" and options.points > options.pool_points:  # before they are sampled
         raise PointsetError(

@@ -165,6 +165,17 @@ def upright_axes_y(points: Tensor, mask: Tensor | None = None) -> Tensor:
     return _turned(center_standardize(points, mask), 1)
 
 
+def log_size(points: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Log of the root mean square distance of the points [B, n, 3] from their mean, float64 [B]: what scaling removes.
+
+    A cloud without extent has the log of the smallest positive number.
+    """
+    count = _count(points, mask)
+    centred = _centred(zero_padding(points.double(), mask), mask, (1,), count)
+    squares = centred.square().sum((1, 2), keepdim=True) / count
+    return squares[:, 0, 0].clamp(min=torch.finfo(torch.float64).tiny).log() / 2
+
+
 ABOUT = {"principal-axes": None, "upright-axes": 2, "upright-axes-y": 1}
 """Normalisations that turn clouds to axes, and the axis that they turn about."""
 

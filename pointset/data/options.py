@@ -36,7 +36,7 @@ class DataOptions(Checked):
         pointset.errors.PointsetError: points must be a whole number from 1 to 10,000,000, got 0
     """
 
-    LATER = ("features", "pose")
+    LATER = ("features", "pose", "target", "targets")
 
     points: Points = 1024
     """Points per set."""
@@ -62,14 +62,24 @@ class DataOptions(Checked):
     features: tuple[str, ...] = ()
     """Point features beside the coordinates: "normals" (from meshes or files); for point clouds also "colors",
     "columns" (numbers without names), or fields by name: intensity,return_number."""
+    target: tuple[str, ...] = ()
+    """Columns of a table with a row for each shape, such as "mass": numbers to predict, instead of classes."""
+    targets: str | None = None
+    """The table: the first column is the file of a shape, relative to the folder; None means targets.csv in it."""
 
     def __post_init__(self) -> None:
-        given = (self.features,) if isinstance(self.features, str) else self.features
-        if isinstance(given, tuple | list) and all(isinstance(name, str) for name in given):
-            object.__setattr__(self, "features", tuple(name for item in given for name in item.split(",")))
+        for field in ("features", "target"):
+            value = getattr(self, field)
+            given = (value,) if isinstance(value, str) else value
+            if isinstance(given, tuple | list) and all(isinstance(name, str) for name in given):
+                object.__setattr__(self, field, tuple(name for item in given for name in item.split(",")))
         super().__post_init__()
-        if len(set(self.features)) < len(self.features) or not all(self.features):
-            raise PointsetError(f"features must be different names, got {quoted(', '.join(self.features))}")
+        for name in ("features", "target"):
+            names = getattr(self, name)
+            if len(set(names)) < len(names) or not all(names):
+                raise PointsetError(f"{name} must be different names, got {quoted(', '.join(names))}")
+        if self.targets is not None and not self.target:
+            raise PointsetError(f"targets={quoted(self.targets)} needs a column: give --target (in Python target=)")
         if self.pose is not None:  # saved as the normalisation alone
             object.__setattr__(self, "normalize", POSES[self.pose])
             object.__setattr__(self, "pose", None)

@@ -17,7 +17,7 @@ from pointset.data.augment import Axis
 from pointset.data.geometric import GeometricSets
 from pointset.data.normalize import normalization
 from pointset.data.options import MORE_POINTS, DataOptions
-from pointset.data.pool import AS_RELEASED, Indices, Pool, fixed_indices, random_indices, validation_rows
+from pointset.data.pool import AS_RELEASED, Indices, Pool, digest_of, fixed_indices, random_indices, validation_rows
 from pointset.data.ragged import pad_rows
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
 from pointset.errors import PointsetError, quoted
@@ -56,6 +56,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         classes: names of the classes, in the order of the labels.
         labels: int64 [N].
         names: N unique names of shapes.
+        targets: numbers to predict, float64 [N, targets], in the units of the user; None for classes.
+        target_names: names of the targets.
         rows: int64 [N]: shape i is row `rows[i]` of the pool.
 
     Example:
@@ -108,6 +110,11 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return 3 + sum(self.source_pool.arrays[name].shape[-1] for name in self._beside)
 
     @property
+    def learned(self) -> Tensor:
+        """The targets [N, targets], if there are any; otherwise the labels [N]."""
+        return self.labels if self.targets is None else self.targets
+
+    @property
     def _beside(self) -> list[str]:
         """Names of the pool's arrays that follow the coordinates, in this order."""
         return ["normals"] * self.options.has_normals + ["features"] * bool(self.options.further)
@@ -135,9 +142,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """One line with name, split, number of shapes and classes, and options."""
         features = f" with {', '.join(self.options.features)}" if self.options.features else ""
         ragged = "up to " if self.mask is not None else ""
+        learned = f"of {len(self.classes)} classes" if self.targets is None else f"with {', '.join(self.target_names)}"
         return (
-            f"PointSets {self.name or 'without a name'}, {self.split}: {len(self):,} shapes of {len(self.classes)} "
-            f"classes, {ragged}{self.size:,} points each{features}, {self.options.normalize}"
+            f"PointSets {self.name or 'without a name'}, {self.split}: {len(self):,} shapes {learned}, "
+            f"{ragged}{self.size:,} points each{features}, {self.options.normalize}"
         )
 
     def _repr_html_(self) -> str:
@@ -150,10 +158,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         table = f"<table><tr><th style='text-align: left'>class</th><th>shapes</th></tr>{rows}</table>"
         return f"<details><summary>{html.escape(repr(self))}</summary>{table}</details>"
 
-    def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        """Shape `index` of the evaluation view: points [n, d], without padding, and label."""
+    def __getitem__(self, index: int) -> tuple[Tensor, Any]:
+        """Shape `index` of the evaluation view: points [n, d], without padding, and its label or targets."""
         points, _ = self._fixed(self._row(index))
-        return points[0], int(self.labels[index])
+        return points[0], int(self.labels[index]) if self.targets is None else self.targets[index]
 
     @functools.cached_property
     def points(self) -> Tensor:
@@ -269,6 +277,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         view._choose(self.rows[as_places("indices", indices, len(self))])
         return view
 
+    def normalized(self, how: str) -> "PointSets":
+        """The same sets with another normalisation, see `DataOptions.normalize`; "none" keeps the files' units."""
+        view = copy.copy(self)
+        view.options = self.options.changed({"normalize": how})
+        return view
+
     def split_validation(self, fraction: float, seed: int) -> tuple["PointSets", "PointSets"]:
         """Split into training and validation sets, stratified by class.
 
@@ -305,6 +319,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "kinds": sorted({suffix_of(name) for name in self.names} & (MESH_SUFFIXES | CLOUD_SUFFIXES)),
             "centred": self.source_pool.is_centred(self.rows.numpy()),
             "fingerprint": self.fingerprint,
+            **({} if self.targets is None else {"targets_digest": digest_of(self.targets.numpy())}),
         }
 
     @functools.cached_property
@@ -316,6 +331,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self.rows = rows
         self.labels = torch.from_numpy(self.source_pool.labels)[rows]
         self.names = [self.source_pool.names[row] for row in rows.tolist()]
+        targets = self.source_pool.targets
+        self.targets = None if targets is None else torch.from_numpy(targets)[rows]
+        self.target_names = self.source_pool.target_names
         odd = ((self.labels < 0) | (self.labels >= len(self.classes))).nonzero().flatten().tolist()
         if odd:
             raise PointsetError(

@@ -60,6 +60,9 @@ class Pool:
     """Names of shapes whose meshes could not be used; the pool lacks them."""
     offsets: NDArray[np.int64] | None = None
     """[M + 1], of a ragged pool: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
+    targets: NDArray[np.float64] | None = None
+    """Numbers to predict, [M, targets], in the units of the user."""
+    target_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._check()
@@ -79,6 +82,8 @@ class Pool:
         for name, array in self.arrays.items():
             width = (3,) if name == "normals" else getattr(array, "shape", ())[len(clouds) :]
             _require(name, array, "fiu", (*clouds, *width), f"as the points, {[*clouds, *width]}")
+        if self.targets is not None:
+            _require("targets", self.targets, "f", (count, len(self.target_names)), f"[{count}, targets]")
         if self.offsets is not None:
             _require("offsets", self.offsets, "iu", (count + 1,), f"[{count + 1}], one more than names")
             first, last = int(self.offsets[0]), int(self.offsets[-1])
@@ -131,8 +136,7 @@ class Pool:
 
     def _digest(self, row: int, array: str) -> str:
         block = self.take(self.starts[row] + np.arange(self.sizes[row]), array)
-        block = block.astype("<f4" if block.dtype.kind == "f" else block.dtype.newbyteorder("<"), copy=False)
-        return hashlib.blake2b(block.data, digest_size=16).hexdigest()
+        return digest_of(block.astype("<f4" if block.dtype.kind == "f" else block.dtype.newbyteorder("<"), copy=False))
 
     def fingerprint(self, rows: Sequence[int], beside: Sequence[str] = ()) -> str:
         """A hash of the classes, and of names, labels, points and the arrays `beside` of some shapes, in order."""
@@ -155,6 +159,11 @@ class Pool:
         stored = state["arrays"].items()
         arrays = {name: array.open() if isinstance(array, _Mapped) else array for name, array in stored}
         self.__dict__.update({**state, "points": arrays.pop("points"), "arrays": arrays})
+
+
+def digest_of(array: NDArray[Any]) -> str:
+    """BLAKE2b hash of the numbers of an array."""
+    return hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from pointset.training.recipe import Recipe
 
 OnEpoch = Callable[[Row], object]
 """Called with each row of the history; True stops the run."""
+VALIDATED = ("validation_accuracy", "validation_r2")
+"""What early stopping follows: the first that the history has."""
 FILES = "events.out.tfevents.*"
 
 
@@ -31,7 +33,8 @@ class Fitted:
     """The given model, now trained, in evaluation mode."""
     history: list[Row]
     """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, including data, without
-    validation), on a CPU processor_seconds, and validation_accuracy if there is a validation split.
+    validation), on a CPU processor_seconds, and validation_accuracy if there is a validation split. For numbers to
+    predict, mae and validation_r2 of the standardised targets take the place of the accuracies.
     `stopped` is True in the row after which `on_epoch` ended the run."""
     best_epoch: int
     """The epoch whose weights the model has: the last, or the best on validation under early stopping."""
@@ -41,6 +44,7 @@ class Fitted:
         count, last = len(self.history), self.history[-1] if self.history else {}
         columns = {"accuracy": "training accuracy", "validation_accuracy": "validation accuracy"}
         words = [f", {words} {100 * last[name]:.1f} %" for name, words in columns.items() if name in last]
+        words += [f", validation R2 {last[VALIDATED[1]]:.3f}"] if VALIDATED[1] in last else []
         model = type(self.model).__name__ if "\n" in repr(self.model) else repr(self.model)
         return f"Fitted {model}; {count} epoch{'s' * (count != 1)}{''.join(words)}"
 
@@ -67,8 +71,8 @@ def make_fitted(model: nn.Module, history: list[Row], recipe: Recipe) -> Fitted:
 
 
 def best_epoch(history: list[Row]) -> int:
-    """The first epoch, counted from 1, of the highest validation accuracy; 0 for an empty history."""
-    scores = [row["validation_accuracy"] for row in history]
+    """The first epoch, counted from 1, of the highest validation accuracy or R2; 0 for an empty history."""
+    scores = [next(row[name] for name in VALIDATED if name in row) for row in history]
     return scores.index(max(scores)) + 1 if scores else 0
 
 

@@ -1,7 +1,7 @@
 """Load trained models: from the folders of finished runs, or those that come with the package."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from pointset.data.normalize import NORMALIZATIONS
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.training.checkpoints import RunFolder, load_weights
 from pointset.zoo import pretrained
-from pointset.zoo.classifiers import Classifier
+from pointset.zoo.classifiers import Classifier, SetModel
 from pointset.zoo.models import build_model, know_card, know_data, spec_of
 from pointset.zoo.names import missing_parts
 from pointset.zoo.pretrained import list_pretrained, pretrained_folder
@@ -34,15 +34,16 @@ def find_run(path: str | Path) -> Path:
     )
 
 
-def load_run(path: str | Path) -> tuple[Classifier, dict[str, Any]]:
+def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
     """Build the trained model of a finished run, or one that comes with the package.
 
     Args:
         path: the folder of the run, or a name of `list_pretrained`, such as "isab16-pma.modelnet40-1024".
 
     Returns:
-        The model in evaluation mode, and the content of run.json. `model.predict(X)` normalises clouds as the
-        training did, and `model.classes` are its classes; `model(points)` takes points as they are.
+        The model in evaluation mode, a `Classifier` or a `Regressor`, and the content of run.json. `model.predict(X)`
+        normalises clouds as the training did, and `model.classes` are its classes, or `model.targets` its targets;
+        `model(points)` takes points as they are.
 
     Raises:
         PointsetError: the folder is not a finished run, or its model is not from the zoo.
@@ -66,12 +67,12 @@ def load_run(path: str | Path) -> tuple[Classifier, dict[str, Any]]:
                 "register_weights, or name its file in the environment variable POINTSET_PARTS"
             )
         built = build_model(spec_of(model))
-        assert isinstance(built, Classifier)
+        assert isinstance(built, SetModel)
         know_data(built, data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _not_a_run(file, error) from error
     load_weights(built, weights, f"model.safetensors in {path}")
-    if folder.path.parent == pretrained.FOLDER:
+    if folder.path.parent == pretrained.FOLDER and isinstance(built, Classifier):
         know_card(built, folder.path.name)
     return built.eval(), description
 
@@ -83,6 +84,7 @@ class _Model:
     inputs: int
     seed: int
     options: dict[str, Any]
+    targets: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def _check_description(description: Mapping[str, Any], file: Path) -> None:
         )
     try:
         run = msgspec.convert(description, _Run)
-        if len(run.data.classes) != run.model.classes:
+        if not run.model.targets and len(run.data.classes) != run.model.classes:
             raise ValueError(f"data.classes are {len(run.data.classes)} names for {run.model.classes} classes")
         if run.data.normalize not in NORMALIZATIONS:
             raise ValueError(f"data.normalize is {quoted(run.data.normalize)}")

@@ -1,4 +1,4 @@
-"""The training loop, for classifiers of point sets and for the set problems of `pointset.tasks`.
+"""The training loop, for classifiers and regressors of point sets and for the set problems of `pointset.tasks`.
 
 All randomness in epoch e comes from (seed, e): order, subsets and augmentation from the batches' own generator, dropout
 from torch's generator, which is seeded for the epoch and restored after it. On a CPU, with the same number of threads,
@@ -32,7 +32,9 @@ from pointset.training.history import Fitted, OnEpoch, best_epoch, make_fitted
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
+from pointset.training.regression import Regression
 from pointset.zoo.models import know_data
+from pointset.zoo.regressors import Regressor
 
 
 def fit(
@@ -45,14 +47,15 @@ def fit(
     progress: bool = True,
     on_epoch: OnEpoch | None = None,
 ) -> Fitted:
-    """Train a classifier of point sets. Under a launcher, all its processes call this and get the same result.
+    """Train a classifier or a regressor. Under a launcher, all its processes call this and get the same result.
 
     On a CPU, sets of several sizes go through `model.packed` where the model has it: the padding costs no time.
 
     Args:
         model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; trained in place. `train.inputs` is d.
             A zoo model then knows the classes and the normalisation: `model.predict(X)` takes clouds in any unit.
-        train: the training sets; the recipe's validation split is cut from them, class by class.
+        train: the training sets; the recipe's validation split is cut from them, class by class. What they have decides
+            what is learned: classes, or numbers (`targets`), whose model is made with `create_model(..., targets=...)`.
         recipe: see `Recipe`; default: `Recipe()`.
         seed: seed of order, subsets, augmentation, dropout and the validation split.
         run: folder for checkpoints and history. An unfinished run in it is continued. A finished one is loaded, or goes
@@ -86,13 +89,20 @@ def fit(
     if baseline := baseline_of(model):
         return _fit_baseline(model, baseline, train, recipe, seed, run, progress)
     warn_of_slow_products(recipe.precision, recipe.device)
-    objective = Classification(train, recipe, seed)
+    objective = objective_for(model, train, recipe, seed)
     description = partial(describe, model, train, recipe, seed)
     fitted = fit_objective(
         model, objective, recipe, description, seed=seed, run=run, progress=progress, on_epoch=on_epoch
     )
     know_training_data(model, train)
     return fitted
+
+
+def objective_for(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> Objective:
+    """What is learned from the sets: their targets if they have any, otherwise their classes."""
+    if train.targets is not None or isinstance(model, Regressor):
+        return Regression(model, train, recipe, seed)
+    return Classification(train, recipe, seed)
 
 
 def know_training_data(model: nn.Module, train: PointSets) -> None:

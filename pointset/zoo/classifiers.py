@@ -28,31 +28,26 @@ MaskLike = Any
 """bool [B, n], or [n] of one cloud; None when all points are real."""
 
 
-class Classifier(nn.Module):
-    """Base class of the classifiers: conversion of points, and predictions on clouds in any unit.
+class SetModel(nn.Module):
+    """Base class of classifiers and regressors: conversion of points, and embeddings of clouds in any unit.
 
     Attributes:
-        classes: names of the classes in the order of the logits; None before training.
+        inputs: numbers per point.
         normalize: how each cloud is normalised before a prediction, as in training; "none" before training.
-        temperature: logits are divided by it for probabilities; that of its card for a trained model of the package.
-        trust: raises the temperature of shapes unlike those of training, for a trained model of the package; or None.
     """
 
     def __init__(self, inputs: int) -> None:
         super().__init__()
         self.inputs = inputs
-        self.classes: list[str] | None = None
         self.normalize = "none"
-        self.temperature = 1.0
-        self.trust: Trust | None = None
 
     def __repr__(self) -> str:
         """What it is, in a line; `print(model)` shows its layers."""
         spec = getattr(self, "spec", None)
         count = count_parameters(self)
-        classes = "" if spec is None else f"{spec.classes} classes, "
+        learned = "" if spec is None else f"{', '.join(spec.targets) or f'{spec.classes} classes'}, "
         return (
-            f"{type(self).__name__} {'of your own' if spec is None else spec.name}: {classes}{self.inputs} numbers of "
+            f"{type(self).__name__} {'of your own' if spec is None else spec.name}: {learned}{self.inputs} numbers of "
             f"each point, {count:,} parameters"
         )
 
@@ -64,6 +59,40 @@ class Classifier(nn.Module):
         """As a notebook shows it: the line, and the layers to unfold."""
         line, layers = html.escape(repr(self)), html.escape(str(self))
         return f"<details><summary>{line}</summary><pre>{layers}</pre></details>"
+
+    def embed(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
+        """Return one row of numbers for each cloud, float32 [B, d]: similar shapes have similar rows; see `predict`.
+
+        A row is what the head gets: the pooled rows of the encoder, side by side. For classes that a model does not
+        know it is better than the layers after it: of labeled_db's shapes, the nearest row of
+        isab16-max.modelnet40-1024 has the same class for 82.6 %, of the last layer's rows for 74.7 %, of the logits for
+        70.3 %; an SVM reaches 85.0, 75.3 and 75.5 % (5-fold). Cosine distances are as good as Euclidean ones.
+        """
+        return as_given(embed_rows(self, self._batches(points, mask, batch_size)), points)
+
+    def _batches(self, points: Any, mask: Any, batch_size: int) -> Iterator[tuple[Tensor, Tensor | None]]:
+        how = self._given_normalization()
+        return cloud_batches(points, mask, inputs=self.inputs, normalize=how, batch_size=batch_size)
+
+    def _given_normalization(self) -> str:
+        """How clouds are normalised before the model gets them."""
+        return self.normalize
+
+
+class Classifier(SetModel):
+    """Base class of the classifiers: predictions on clouds in any unit.
+
+    Attributes:
+        classes: names of the classes in the order of the logits; None before training.
+        temperature: logits are divided by it for probabilities; that of its card for a trained model of the package.
+        trust: raises the temperature of shapes unlike those of training, for a trained model of the package; or None.
+    """
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__(inputs)
+        self.classes: list[str] | None = None
+        self.temperature = 1.0
+        self.trust: Trust | None = None
 
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
         """Return the class index of each cloud; its name is `model.classes[index]`.
@@ -94,19 +123,6 @@ class Classifier(nn.Module):
         """
         probabilities = predict(self, self._batches(points, mask, batch_size)).probabilities
         return as_given(torch.from_numpy(probabilities).float(), points)
-
-    def embed(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
-        """Return one row of numbers for each cloud, float32 [B, d]: similar shapes have similar rows; see `predict`.
-
-        A row is what the head gets: the pooled rows of the encoder, side by side. For classes that a model does not
-        know it is better than the layers after it: of labeled_db's shapes, the nearest row of
-        isab16-max.modelnet40-1024 has the same class for 82.6 %, of the last layer's rows for 74.7 %, of the logits for
-        70.3 %; an SVM reaches 85.0, 75.3 and 75.5 % (5-fold). Cosine distances are as good as Euclidean ones.
-        """
-        return as_given(embed_rows(self, self._batches(points, mask, batch_size)), points)
-
-    def _batches(self, points: Any, mask: Any, batch_size: int) -> Iterator[tuple[Tensor, Tensor | None]]:
-        return cloud_batches(points, mask, inputs=self.inputs, normalize=self.normalize, batch_size=batch_size)
 
 
 class SetClassifier(Classifier):

@@ -5,7 +5,7 @@ comparison.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,13 +23,14 @@ from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice, part_of
 from pointset.nn.weights import Weights
 from pointset.streaming.parts import check_streams
-from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier
+from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier, SetModel
 from pointset.zoo.custom_parts import check_encoder, check_pooling, source_digests
 from pointset.zoo.layers import put_together, shape_of
 from pointset.zoo.listing import CLASSES
 from pointset.zoo.names import list_models, parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
+from pointset.zoo.regressors import Regressor
 from pointset.zoo.trust import load_trust
 
 MIXTURE = "mixture"
@@ -51,6 +52,8 @@ class Spec:
     """The trained model whose weights a training began from."""
     freeze: str = "none"
     """What that training did not change."""
+    targets: tuple[str, ...] = ()
+    """Of a regressor: the numbers that it predicts. `classes` are then the outputs of its network."""
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for run.json."""
@@ -65,6 +68,7 @@ class Spec:
             **({"parts": parts} if parts else {}),
             **members,
             **({"start": self.start, "freeze": self.freeze} if self.start else {}),
+            **({"targets": list(self.targets)} if self.targets else {}),
         }
 
 
@@ -76,9 +80,11 @@ def create_model(
     inputs: int = 3,
     seed: int = 0,
     pretrained: str | None = None,
+    targets: str | Sequence[str] = (),
+    variance: bool = False,
     **changes: Any,
 ) -> nn.Module:
-    """Build a classifier of point sets by name.
+    """Build a classifier of point sets by name, or with `targets` a regressor.
 
     Args:
         name: `encoder-pooling`, such as "isab16-pma"; see `list_models`.
@@ -91,11 +97,13 @@ def create_model(
             `list_pretrained`): its weights are loaded, and its options are those that they were trained with. With
             another number of classes the last layer is new, to be trained on data of one's own. `load_run` gives the
             classes and the normalisation as well.
+        targets: names of numbers to predict in place of classes, such as "mass"; see `pointset.zoo.regressors`.
+        variance: also predict the variance of each number, for the loss "gaussian".
         changes: fields of `ModelOptions` by name, in place of those of `options`.
 
     Returns:
-        A module called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, classes]`. Its `spec` says
-        how to build it again.
+        A module called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, classes]`, or a `Regressor`.
+        Its `spec` says how to build it again.
 
     Raises:
         PointsetError: the name is unknown (the nearest ones are given) or names an aggregation that does not pool sets
@@ -111,6 +119,13 @@ def create_model(
     check("inputs", inputs, Count)
     if options is not None and not isinstance(options, ModelOptions):
         raise PointsetError(f"options must be ModelOptions, got {quoted(options)}")
+    names = (targets,) if isinstance(targets, str) else tuple(targets)
+    check("targets", names, tuple[str, ...])
+    if names and (classes is not None or pretrained is not None):
+        raise PointsetError("targets are numbers: leave classes and pretrained out")
+    if names:
+        chosen = (options or ModelOptions()).changed(changes)
+        return build_model(Spec(name, len(names) * (1 + variance), inputs, seed, chosen, targets=names))
     if pretrained is None:
         chosen = (options or ModelOptions()).changed(changes)
         return build_model(Spec(name, 40 if classes is None else classes, inputs, seed, chosen))
@@ -142,6 +157,8 @@ def load_pretrained(model: nn.Module, trained: str, classes: int) -> None:
 
 def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:
     """Set the classes and the normalisation of a zoo model's predictions from the description of its training data."""
+    if isinstance(model, Regressor):
+        model.normalize = normalization_elsewhere(data)
     if isinstance(model, Classifier):
         model.normalize, model.temperature, model.trust = normalization_elsewhere(data), 1.0, None
         same = model.spec.classes == len(data["classes"])  # type: ignore[union-attr]
@@ -159,11 +176,18 @@ def spec_of(described: Mapping[str, Any]) -> Spec:
     """The spec that run.json describes under "model"; a KeyError, a TypeError or a ValueError if it does not."""
     options = ModelOptions.from_dict(described["options"])
     members = tuple(map(spec_of, described.get("members", ())))
-    return Spec(described["name"], described["classes"], described["inputs"], described["seed"], options, members)
+    spec = Spec(described["name"], described["classes"], described["inputs"], described["seed"], options, members)
+    return replace(spec, targets=tuple(described.get("targets", ())))
 
 
 def build_model(spec: Spec) -> nn.Module:
     """Build what a `Spec` describes; see `create_model`."""
+    if spec.targets:
+        network = build_model(replace(spec, targets=()))
+        for layer in [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1:]:
+            nn.init.zeros_(layer.weight)  # a training starts at the line in the size
+            nn.init.zeros_(layer.bias)
+        return as_regressor(network, spec.targets)
     if spec.members:
         return mix([build_model(member) for member in spec.members])
     choices = parse_name(spec.name)
@@ -176,6 +200,17 @@ def build_model(spec: Spec) -> nn.Module:
             encoder, pooling = choices
             model = _with_head(encoder, pooling, spec)
     model.spec = spec  # type: ignore[assignment]
+    return model
+
+
+def as_regressor(network: nn.Module, targets: Sequence[str]) -> Regressor:
+    """A regressor whose outputs are those of a model of the zoo."""
+    assert isinstance(network, SetModel)
+    spec: Any = network.spec
+    if spec.classes % len(targets):
+        raise PointsetError(f"a model of {len(targets)} targets has as many outputs, or twice, got {spec.classes}")
+    model = Regressor(network, targets)
+    model.spec = replace(spec, targets=tuple(targets))
     return model
 
 

@@ -117,7 +117,7 @@ NAN[4, 2, 1] = np.nan
         (X[:2], [0, 3], {"classes": ["a", "b"]}, ["3", "cloud 1", "2 classes"]),
         (X[:2], ["a", "z"], {"classes": ["a", "b"]}, ["'z'", "cloud 1", "'a, b'"]),
         (X[:2], [0, -1], {"classes": ["a", "b"]}, ["-1", "cloud 1"]),
-        (X[:2], [0.5, 1.0], {}, ["whole numbers or", "names"]),
+        (X[:2], [0.5, 1.0], {"classes": ["a", "b"]}, ["whole numbers or", "names"]),
         (X[:2], [None, "a"], {}, ["y"]),
         (X[:2], [0, 1], {"classes": ["a", "a"]}, ["'a' twice"]),
         (X[:2], [0, 1], {"classes": ["1", "0", "01"]}, ["'1' twice, at 0 and 2"]),

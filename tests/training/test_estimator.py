@@ -233,7 +233,7 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence(changes, clouds, label
         (lambda X: X[..., :2], r"\[B, n, 3\], got float64 \[24, \d+, 2\]"),
         (lambda X: [X[0], X[1][0]], "cloud 1"),
         (lambda X: "chair.off", "X must be .*str"),
-        (lambda X: [], "no cloud"),
+        (lambda X: [], "at least one"),
     ],
 )
 @pytest.mark.parametrize("points", [None, 4])

@@ -14,6 +14,7 @@ from pointset.data.readers.formats import (
     has_faces,
     suffix_of,
 )
+from pointset.data.targets import FILE as TARGETS
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 TEST_SHARE = 0.2
@@ -25,6 +26,8 @@ ALIASES = {"training": "train", "testing": "test"}
 """Alternative names of splits."""
 
 TYPES = f"meshes of type {', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
+CLASSLESS = "all"
+"""Name of the class of shapes that are not in folders of classes."""
 LAYOUTS = f"expected class/split/file, split/class/file or class/file, with {TYPES}"
 
 
@@ -65,7 +68,7 @@ class Listing:
     """How shapes are assigned to splits, as text."""
 
 
-def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
+def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = False) -> Listing:
     """List the shapes of one split, by class and then by name.
 
     Hidden files, files that are neither meshes nor clouds, and text files beside meshes (notes) are skipped. Names are
@@ -76,6 +79,8 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". The split
     is thus the same on any machine, and a new file changes it for few others.
 
+    With `classless`, shapes may also lie in the folder itself (split by that rule) or as split/file.
+
     Warns:
         UserWarning: shapes are skipped because they are in too deep folders, are clouds beside the folders, or have
             unsupported formats.
@@ -85,10 +90,16 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
             split has no shape; the message says what was found.
     """
     tree = scan_folder(folder)
+    if classless and not any("/" in name for name in tree.files):
+        tree = scan_folder(folder, loose=True)
+        tree.files.pop(TARGETS, None)
     kind = _kind_of_files(folder, tree.files)
-    layout = _layout(tree)
-    if layout == "class/file":
+    layout = _classless_layout(tree) if classless else ""
+    layout = layout or _layout(tree)
+    if layout in ("class/file", "file"):
         rule, shapes = f"a fifth of each class is test, by a hash of its names and seed {seed}", _by_rule(tree, seed)
+    elif layout == "split/file":
+        rule, shapes = f"folders {layout}", [(CLASSLESS, split_called(name.split("/")[0]), name) for name in tree.files]
     else:
         rule, shapes = f"folders {layout}", _by_folder(tree, splits_first=layout.startswith("split"))
     classes = sorted({class_name for class_name, _, _ in shapes})
@@ -174,6 +185,14 @@ def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
     return others if any(path.suffix.lower() != ".ply" or has_faces(path) for path in meshes) else files
 
 
+def _classless_layout(tree: FileTree) -> str:
+    """The layout of a folder without classes; empty if it has another one."""
+    tops = {name.rpartition("/")[0] for name in tree.files}
+    if tops == {""}:
+        return "file"
+    return "split/file" if tops and {top.casefold() for top in tops} <= SPLITS else ""
+
+
 def _layout(tree: FileTree) -> str:
     """The layout of a folder; a PointsetError if it is none of the three, or has a class without shapes."""
     tops = [folder for folder in tree.folders if "/" not in folder]
@@ -228,7 +247,7 @@ def _by_rule(tree: FileTree, seed: int) -> list[tuple[str, str, str]]:
     """Class, split and name of each shape of a class/file folder."""
     shapes, by_class = list[tuple[str, str, str]](), defaultdict[str, list[str]](list)
     for name in tree.files:
-        by_class[name.split("/")[0]].append(name)
+        by_class[name.split("/")[0] if "/" in name else CLASSLESS].append(name)
     for class_name, names in by_class.items():
         by_hash = sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).digest())
         count = max(1, round(TEST_SHARE * len(names))) if len(names) > 1 else 0

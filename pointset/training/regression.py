@@ -1,0 +1,156 @@
+"""The objective of numbers: targets are standardised, and the loss is chosen by the recipe."""
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pointset.data.augment import Augmentation
+from pointset.data.batches import Batch, MixedBatch, batches
+from pointset.data.dataset import PointSets
+from pointset.data.mixing import recipe_augmentations
+from pointset.data.normalize import log_size, normalization
+from pointset.data.pool import first_fault
+from pointset.errors import PointsetError, quoted
+from pointset.training.objectives import Loss, drawn_size, require_sizes
+from pointset.training.recipe import Recipe
+from pointset.zoo.predicting import forward, predict
+from pointset.zoo.regressors import Regressor, sizes_of
+
+FEWEST = 2
+"""Training shapes."""
+VARIANCES = (-10.0, 10.0)
+"""Bounds of the log of a predicted variance, standardised."""
+
+
+class Regression:
+    """Numbers of point sets; a validation split, if the recipe wants one, is cut from them.
+
+    The regressor learns the units of the targets from the training shapes here, and each validation updates the
+    residuals from which its intervals are made: without a validation split there are no intervals.
+    """
+
+    metrics = ("mae",)
+
+    def __init__(self, model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> None:
+        require_sizes(train, recipe)
+        regressor = require_regressor(model, train)
+        self.validation: PointSets | None = None
+        if recipe.validation > 0.0:
+            train, self.validation = train.split_validation(recipe.validation, seed)
+        learn_units(regressor, train)
+        if regressor.has_variance != (recipe.loss == "gaussian"):
+            needed = f"variance={not regressor.has_variance}"
+            raise PointsetError(f"loss={recipe.loss!r} needs a model with {needed}: give that to create_model")
+        if recipe.class_weights is not None:
+            raise PointsetError(f"class_weights={quoted(recipe.class_weights)} has no effect on numbers: leave it out")
+        augment, mix = recipe_augmentations(recipe.augment, train.up)
+        if mix is not None:
+            raise PointsetError(f"{recipe.augment[-1]} mixes classes, and the targets are numbers: leave it out")
+        self.augment = partial(_keeping_size, augment, train.options.normalize)
+        if self.validation is not None:
+            regressor.scores = torch.full((len(train.target_names), len(self.validation)), torch.nan).to(regressor.mean)
+        self.train, self.raw, self.regressor = train, train.normalized("none"), regressor
+        self.recipe, self.seed = recipe, seed
+        self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
+
+    def batches(self, epoch: int) -> Iterator[Batch | MixedBatch]:
+        """Every shape once, in random order, in sets of the recipe's sizes, in their own units."""
+        recipe, seed = self.recipe, self.seed
+        epochs = math.ceil(recipe.total_steps(self.steps_per_epoch) / self.steps_per_epoch)
+        between = recipe.sizes(epoch, epochs, self.train.size)
+        size = None if between is None else partial(drawn_size, between, seed, epoch)
+        return batches(self.raw, recipe.batch_size, seed=seed, epoch=epoch, augment=self.augment, size=size)
+
+    def size(self, batch: Batch) -> int:
+        """Number of shapes in a batch."""
+        return len(batch.labels)
+
+    def output(self, model: nn.Module, batch: Batch, device: torch.device) -> Float[Tensor, "B outputs"]:
+        """Standardised outputs."""
+        mask = None if batch.mask is None else batch.mask.to(device)
+        return forward(model, batch.points.to(device), mask).float()
+
+    def loss(self, output: Float[Tensor, "B outputs"], batch: Batch) -> Loss:
+        """The recipe's loss of standardised targets, and the sum over the sets of the mean absolute error."""
+        targets = self.regressor.standardised(batch.labels.to(output.device)).to(output)
+        means, logs = output[:, : targets.shape[1]], output[:, targets.shape[1] :].clamp(*VARIANCES)
+        match self.recipe.loss:
+            case "squared":
+                mean = F.mse_loss(means, targets)
+            case "absolute":
+                mean = F.l1_loss(means, targets)
+            case "huber":
+                mean = F.huber_loss(means, targets)
+            case "gaussian":
+                mean = (logs + (targets - means).square() * (-logs).exp()).mean() / 2
+        return Loss(mean, [(means.detach() - targets).abs().mean(dim=1).sum()])
+
+    def validate(self, model: nn.Module) -> Mapping[str, float]:
+        """R2 of the standardised validation targets, averaged over the targets; sets the residuals of the model."""
+        if self.validation is None or self.validation.targets is None:
+            return {}
+        assert isinstance(model, Regressor)
+        outputs = predict(model, self.validation.normalized("none")).logits
+        model.calibrate(outputs, self.validation.targets.to(outputs.device))
+        truth = model.standardised(self.validation.targets).cpu()
+        errors = (outputs[:, : truth.shape[1]].cpu() - truth).square().mean(dim=0)
+        spread = truth.var(dim=0, correction=0).clamp(min=1e-12)
+        return {"validation_r2": float((1 - errors / spread).mean())}
+
+    def fault(self) -> str:
+        """The first shape that is not finite, in words; empty if there is none."""
+        return first_fault(self.train)
+
+
+def require_regressor(model: nn.Module, train: PointSets) -> Regressor:
+    """The model, if it is a regressor of the targets of the sets.
+
+    Raises:
+        PointsetError: it is not.
+    """
+    names = ", ".join(train.target_names)
+    if not isinstance(model, Regressor):
+        raise PointsetError(
+            f"the sets have numbers to predict ({names}), and the model classifies: make it with "
+            f"create_model(..., targets={list(train.target_names)})"
+        )
+    if train.targets is None or model.targets != train.target_names:
+        got = names or "classes"
+        raise PointsetError(f"the model predicts {', '.join(model.targets)}, and the sets have {got}: give other data")
+    return model
+
+
+def learn_units(model: Regressor, train: PointSets) -> None:
+    """Set the units of a regressor from its training shapes, and how clouds are normalised.
+
+    Raises:
+        PointsetError: there are too few shapes, or a target has one value for all.
+    """
+    assert train.targets is not None
+    if len(train) < FEWEST:
+        raise PointsetError(f"{train.name or 'the data'} has {len(train)} training shape: give at least {FEWEST}")
+    for name, values in zip(train.target_names, train.targets.T, strict=True):
+        if (values == values[0]).all():
+            raise PointsetError(
+                f"{name} is {float(values[0]):g} for all {len(train):,} training shapes of "
+                f"{train.options.targets or train.source}: there is nothing to learn, choose another target"
+            )
+    model.normalize = train.options.normalize
+    model.learn_units(train.targets, sizes_of(train))
+
+
+def _keeping_size(
+    augment: Augmentation, normalize: str, points: Tensor, generator: torch.Generator, mask: Tensor | None, **how: Any
+) -> Tensor:
+    """Augmented clouds of the size that they had: targets depend on it."""
+    before = log_size(points[..., :3], mask)
+    moved = normalization(normalize)(points[..., :3], mask)
+    changed = augment(torch.cat([moved, points[..., 3:]], dim=2), generator, mask, **how)
+    growth = (before - log_size(changed[..., :3], mask)).exp()[:, None, None]
+    return torch.cat([changed[..., :3] * growth.to(points), changed[..., 3:]], dim=2)

@@ -1,0 +1,112 @@
+"""Numbers of point sets: units, sizes, losses, intervals, and what cannot be learned."""
+
+import numpy as np
+import pytest
+import torch
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.training.recipe import Recipe
+from pointset.zoo.regressors import predict_numbers
+
+RECIPE = Recipe(epochs=2, batch_size=16, validation=0.25, augment=("scale", "jitter"))
+
+
+def cuboids(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Points on the surfaces of cuboids of sizes over three decades, and their volumes and areas."""
+    rng = np.random.default_rng(seed)
+    sides = 10 ** rng.uniform(-1, 2, (count, 1)) * rng.uniform(0.5, 1.5, (count, 3))
+    points = rng.uniform(-1, 1, (count, 64, 3))
+    face = rng.integers(3, size=(count, 64, 1))
+    np.put_along_axis(points, face, np.sign(np.take_along_axis(points, face, 2)), 2)
+    area = 2 * (sides[:, 0] * sides[:, 1] + sides[:, 1] * sides[:, 2] + sides[:, 2] * sides[:, 0])
+    return points * sides[:, None] / 2, np.stack([sides.prod(axis=1), area], axis=1)
+
+
+X, Y = cuboids(80)
+SETS = pointset.from_arrays(X, Y, target=["volume", "area"])
+
+
+def model(**options) -> torch.nn.Module:
+    return pointset.create_model("rff-max", targets=["volume", "area"], dim=8, **options)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "huber", "gaussian"])
+def test_every_loss_learns_numbers_over_decades_in_their_own_units(loss: str) -> None:
+    regressor = model(variance=loss == "gaussian")
+    fitted = pointset.fit(regressor, SETS, RECIPE.changed({"loss": loss, "epochs": 10}), progress=False)
+    assert fitted.history[-1]["validation_r2"] > 0.9
+    new, truth = cuboids(50, seed=1)
+    numbers = regressor.predict_interval(new, level=0.8)
+    assert (numbers.values.shape, numbers.targets) == ((50, 2), ("volume", "area"))
+    assert np.array_equal(numbers.values, regressor.predict(new))
+    assert (np.abs(np.log(numbers.values / truth)).mean(axis=0) < 0.4).all()
+    inside = (numbers.low <= truth) & (truth <= numbers.high)
+    assert (inside.mean(axis=0) > 0.6).all()
+    assert (numbers.low < numbers.values).all()
+    assert (numbers.values < numbers.high).all()
+    assert regressor.log.tolist() == [True, True]
+
+
+def test_a_scaled_shape_has_a_scaled_number() -> None:
+    regressor = model()
+    pointset.fit(regressor, SETS, RECIPE, progress=False)
+    once, twice = regressor.predict(X[:3]), regressor.predict(2 * X[:3] + 5)
+    power = np.log2(twice / once)
+    np.testing.assert_allclose(power, np.tile(power[0], (3, 1)), rtol=1e-4)
+    np.testing.assert_allclose(power[0], [3, 2], atol=0.25)
+
+
+def test_a_run_is_loaded_and_continued_with_its_units_and_intervals(tmp_path) -> None:
+    fitted = pointset.fit(model(), SETS, RECIPE, run=tmp_path / "run", progress=False)
+    loaded, description = pointset.load_run(tmp_path / "run")
+    assert description["model"]["targets"] == ["volume", "area"]
+    before, after = (one.predict_interval(X[:5]) for one in (fitted.model, loaded))
+    for name in ("values", "low", "high"):
+        assert np.array_equal(getattr(before, name), getattr(after, name))
+    of_sets = predict_numbers(loaded, SETS.subset(range(5)))
+    np.testing.assert_allclose(of_sets.values, before.values, rtol=1e-5)
+    longer = RECIPE.changed({"epochs": 3})
+    assert len(pointset.fit(model(), SETS, longer, run=tmp_path / "run", progress=False).history) == 3
+
+
+def test_intervals_need_held_out_shapes() -> None:
+    regressor = model()
+    pointset.fit(regressor, SETS, RECIPE.changed({"validation": 0.0}), progress=False)
+    numbers = regressor.predict_interval(X[:3])
+    assert np.isfinite(numbers.values).all()
+    assert (numbers.high == np.inf).all()
+    pointset.fit(regressor, SETS, RECIPE, progress=False)  # 20 held-out shapes
+    assert np.isfinite(regressor.predict_interval(X[:3], level=20 / 21).high).all()
+    assert (regressor.predict_interval(X[:3], level=0.96).high == np.inf).all()
+
+
+def test_negative_targets_stay_as_they_are() -> None:
+    heights = X[..., 2].max(axis=1) - np.median(X[..., 2].max(axis=1))
+    regressor = pointset.create_model("rff-max", targets="y", dim=8)
+    pointset.fit(regressor, pointset.from_arrays(X, heights), RECIPE, progress=False)
+    assert not regressor.log.any()
+
+
+@pytest.mark.parametrize(
+    ("make", "sets", "recipe", "words"),
+    [
+        (lambda: pointset.create_model("rff-max", 2, dim=8), SETS, {}, r"targets=\['volume', 'area'\]"),
+        (lambda: pointset.create_model("rff-max", targets="mass", dim=8), SETS, {}, "model predicts mass"),
+        (model, pointset.from_arrays(X[:4], [0, 1, 0, 1]), {}, "the sets have classes"),
+        (model, SETS, {"loss": "gaussian"}, "variance=True"),
+        (lambda: model(variance=True), SETS, {}, "variance=False"),
+        (model, SETS, {"class_weights": "balanced"}, "class_weights"),
+        (model, SETS, {"augment": ("jitter", "cutmix-r")}, "cutmix-r"),
+        (model, SETS.subset([0]), {"validation": 0.0}, "1 training shape"),
+        (
+            lambda: pointset.create_model("rff-max", targets="y", dim=8),
+            pointset.from_arrays(X[:4], np.full(4, 2.5)),
+            {"validation": 0.0},
+            "y is 2.5 for all 4 training shapes",
+        ),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(make, sets, recipe, words) -> None:
+    with pytest.raises(PointsetError, match=words):
+        pointset.fit(make(), sets, RECIPE.changed(recipe), progress=False)
