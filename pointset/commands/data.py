@@ -1,6 +1,7 @@
 """`pointset data`: list, inspect, download and verify datasets, and sample them into pools of points on disk."""
 
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -126,7 +127,8 @@ def build(
     _check_picture(output)
     from pointset.data.pools.build import build_dataset
 
-    report = build_dataset(
+    started = time.perf_counter()
+    pools = build_dataset(
         data,
         points=points,
         sampler=sampler,
@@ -137,19 +139,21 @@ def build(
         rebuild=rebuild,
         split_seed=split_seed,
     )
+    seconds = time.perf_counter() - started
+    failures = {name: reason for made in pools.values() for name, reason in made.failures.items()}
     overview = _look(data, output, up, split_seed)
     if as_json:
-        pools = {
+        built = {
             split: {"shapes": made.shapes, "sampled": made.sampled, "folder": str(made.folder)}
-            for split, made in report.pools.items()
+            for split, made in pools.items()
         }
-        print_json({"pools": pools, "left_out": report.failures, "seconds": round(report.seconds, 2), **overview})
+        print_json({"pools": built, "left_out": failures, "seconds": round(seconds, 2), **overview})
         return
-    for split, made in report.pools.items():
+    for split, made in pools.items():
         print(f"{split}: {made.shapes:,} shapes of {points:,} points, {made.sampled:,} sampled now, in {made.folder}")
-    for name, reason in report.failures.items():
+    for name, reason in failures.items():
         print(escaped(f"left out {name}: {reason}"))
-    print(f"{report.seconds:.1f} s")
+    print(f"{seconds:.1f} s")
     _print_overview(overview)
 
 
@@ -177,7 +181,7 @@ def _look(data: str, output: Path | None, up: UsualUp, split_seed: int) -> dict[
     path = save(picture, output or make_folder(pools_home()) / f"{overview.name}.png", dpi=100)
     return {
         "classes": overview.classes,
-        "splits": {split: sum(counts.values()) for split, counts in overview.counts.items()},
+        "splits": overview.splits,
         "split_rule": overview.rule,
         "up": overview.up,
         "up_assumed": overview.assumed,

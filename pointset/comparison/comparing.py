@@ -25,7 +25,7 @@ from pointset.errors import REPEATED, PointsetError, one_line, place_in_own_code
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.runs import digests
 from pointset.runs.claims import owned
-from pointset.runs.workers import Workers, closed, hand_over, joblib_backend, torch_threads
+from pointset.runs.workers import Workers, run_in_workers, torch_threads
 from pointset.training.devices import find_device, warn_of_slow_products
 from pointset.training.distributed import world_size
 from pointset.zoo.custom_parts import user_parts
@@ -181,18 +181,14 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failur
 
 
 def _run_in_pool(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failure]:
-    from joblib import Parallel, delayed
+    from joblib import delayed
 
     threads = runs[0].threads
     # When a worker of a cluster dies, its other runs are lost, and joblib waits forever for dask's workers.
     perform = run_one if workers.backend == "loky" else run_apart
     # A worker that joblib keeps from an earlier call may be in another working directory.
     jobs = (delayed(perform)(replace(run, folder=run.folder.absolute())) for run in runs)
-    with (
-        joblib_backend(workers, workers.at_once(len(runs), threads), threads),
-        closed(hand_over(Parallel(return_as="generator_unordered"), jobs, workers)) as finished,
-    ):
-        yield from finished
+    yield from run_in_workers(jobs, workers, workers.at_once(len(runs), threads), threads)
 
 
 def run_apart(run: Run) -> Finished | Failure:

@@ -24,7 +24,7 @@ from pointset.evaluation.files import Failure
 from pointset.evaluation.shape_predictions import check_suffix
 from pointset.runs.atomic import write_for_user
 from pointset.runs.spreadsheets import as_text, from_text
-from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
+from pointset.runs.workers import Workers, run_in_workers
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import BATCH, cloud_batches, embed_rows, padded_batches
 
@@ -196,19 +196,14 @@ def _read_all(read: Any, shapes: Sequence[LooseShape]) -> Iterator[Tensor | Fail
 
 
 def _read_in_processes(read: Any, shapes: Sequence[LooseShape]) -> Iterator[Tensor | Failure]:
-    from joblib import Parallel, cpu_count, delayed
+    from joblib import delayed
 
     batches = [shapes[first : first + CHUNK] for first in range(0, len(shapes), CHUNK)]
-    with (
-        joblib_backend(Workers(), cpu_count()),
-        Parallel(return_as="generator", batch_size=1, pre_dispatch="2*n_jobs") as parallel,
-    ):
-        tasks = (delayed(_batch)(read, batch) for batch in batches)
-        with closed(hand_over(parallel, tasks, Workers())) as finished:
-            for results, messages in finished:
-                for message in messages:
-                    warnings.warn(message, stacklevel=1)
-                yield from results
+    tasks = (delayed(_batch)(read, batch) for batch in batches)
+    for results, messages in run_in_workers(tasks, Workers(), Workers().cores, ordered=True):
+        for message in messages:
+            warnings.warn(message, stacklevel=1)
+        yield from results
 
 
 def _batch(read: Any, shapes: Sequence[LooseShape]) -> tuple[list[Any], list[str]]:

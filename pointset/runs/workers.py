@@ -39,58 +39,84 @@ class Workers:
         if self.scheduler and self.backend == "loky":
             raise PointsetError(f"scheduler={quoted(self.scheduler)} is the address of a cluster: set backend to dask")
 
-    def at_once(self, jobs: int, threads: int = 1) -> int:
-        """The number of jobs, with `threads` threads each, to run in parallel on the cores of this process."""
+    @property
+    def cores(self) -> int:
+        """The number of processes to start on this machine."""
         from joblib import cpu_count
 
-        return max(1, min(self.count or cpu_count() // threads, jobs))
+        return int(self.count or cpu_count())
+
+    def at_once(self, jobs: int, threads: int = 1) -> int:
+        """The number of jobs, with `threads` threads each, to run in parallel on the cores of this process."""
+        return max(1, min(self.count or self.cores // threads, jobs))
 
 
-@contextmanager
-def joblib_backend(workers: Workers, count: int, threads: int = 1, **options: Any) -> Iterator[None]:
-    """Make joblib use the backend of the workers inside this block; connects to the cluster if there is one.
+def run_in_workers(
+    tasks: Iterable[Any], workers: Workers, count: int, threads: int = 1, *, ordered: bool = False, **options: Any
+) -> Iterator[Any]:
+    """Run tasks in worker processes, and yield their results.
+
+    Workers end with this process, or when the iterator is closed.
 
     Args:
+        tasks: calls made with joblib's `delayed`.
         workers: the backend, and the cluster.
         count: number of processes on this machine, for loky.
         threads: threads of each of these processes.
+        ordered: yield results in the order of the tasks, instead of the order in which they end.
         options: further options of joblib's loky backend.
 
     Raises:
         PointsetError: the cluster cannot be reached or its library is missing.
+        BrokenProcessPool: a worker process died.
     """
+    from joblib import Parallel
+
+    kind = "generator" if ordered else "generator_unordered"
+    with _backend(workers, count, threads, **options):
+        parallel = Parallel(return_as=kind, batch_size=1)
+        with _interrupts_blocked(workers):
+            results = parallel(tasks)
+        try:
+            yield from results
+        finally:
+            with warnings.catch_warnings():  # closed here, and not at some later garbage collection
+                warnings.filterwarnings("ignore", message=".*have been cancelled", category=UserWarning)  # intended
+                results.close()
+
+
+@contextmanager
+def _backend(workers: Workers, count: int, threads: int, **options: Any) -> Iterator[None]:
+    """Make joblib use the backend of the workers inside this block; connects to the cluster if there is one."""
     from joblib import parallel_config
 
-    if workers.backend == "loky":
-        ending = {"initializer": _end_with, "initargs": (os.getpid(),)}
-        with (
-            warnings.catch_warnings(),
-            _cleaned_quietly(),
-            parallel_config("loky", n_jobs=count, inner_max_num_threads=threads, **ending, **options),
-        ):
-            # joblib replaces a worker whose memory has grown by 300 MB, for example by importing torch, and warns of a
-            # memory leak in the thread that starts the next worker; as an error, this would make joblib hang.
-            warnings.filterwarnings(
-                "ignore", message="A worker stopped while some jobs were given", category=UserWarning
-            )
+    if workers.backend != "loky":
+        with _cluster(workers), parallel_config("dask", n_jobs=workers.count or -1):
             yield
         return
-    with _cluster(workers), parallel_config("dask", n_jobs=workers.count or -1):
+    ending = {"initializer": _end_with, "initargs": (os.getpid(),)}
+    with (
+        warnings.catch_warnings(),
+        _cleaned_quietly(),
+        parallel_config("loky", n_jobs=count, inner_max_num_threads=threads, **ending, **options),
+    ):
+        # joblib replaces a worker whose memory has grown by 300 MB, for example by importing torch, and warns of a
+        # memory leak in the thread that starts the next worker; as an error, this would make joblib hang.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
         yield
 
 
-def hand_over(parallel: Any, tasks: Iterable[Any], workers: Workers) -> Any:
-    """Run `parallel(tasks)` so that the processes that joblib starts ignore Ctrl-C.
-
-    A terminal sends SIGINT to all processes; only this one handles it, and ends the others.
-    """
+@contextmanager
+def _interrupts_blocked(workers: Workers) -> Iterator[None]:
+    """Make processes that start in this block ignore Ctrl-C, which a terminal sends to all: this process ends them."""
     if workers.backend != "loky" or not hasattr(signal, "pthread_sigmask"):
-        return parallel(tasks)
-    resource_tracker.ensure_running()  # started inside the block below, it would unblock the signal
+        yield
+        return
+    resource_tracker.ensure_running()  # started inside the block, it would unblock the signal
     # New processes inherit the mask, as does joblib's thread that starts more of them later.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return parallel(tasks)
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -130,17 +156,6 @@ def torch_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@contextmanager
-def closed(finished: Any) -> Iterator[Any]:
-    """Close joblib's generator at the end of the block, not at some later garbage collection."""
-    try:
-        yield finished
-    finally:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*have been cancelled", category=UserWarning)  # intended
-            finished.close()
 
 
 @contextmanager

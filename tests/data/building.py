@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from pointset.data.catalogue.folders import list_folder
-from pointset.data.pools.build import BuildReport, build_dataset
+from pointset.data.pools.build import build_dataset
 from pointset.data.pools.plan import Plan, Sampling
+from pointset.data.pools.store import Made
 
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 COUNT = 60
@@ -21,8 +22,12 @@ print(build_pool(plan, Workers(int(sys.argv[2]))).sampled)
 """
 
 
-def build(folder: Path, **options: Any) -> BuildReport:
-    return build_dataset(folder, **{"points": 50, "normals": True, "progress": False} | options)
+def build(folder: Path, **options: Any) -> Made:
+    """Build all pools of a folder, and add their results up."""
+    pools = build_dataset(folder, **{"points": 50, "normals": True, "progress": False} | options)
+    shapes, sampled = (sum(getattr(made, name) for made in pools.values()) for name in ("shapes", "sampled"))
+    failures = {name: reason for made in pools.values() for name, reason in made.failures.items()}
+    return Made(pools["train"].folder, shapes, sampled, failures)
 
 
 def plan_of(folder: Path, split: str = "train", **options: Any) -> Plan:

@@ -4,9 +4,9 @@ import importlib.util
 import time
 
 import pytest
-from joblib import Parallel, delayed
+from joblib import delayed
 
-from pointset.runs.workers import Workers, joblib_backend
+from pointset.runs.workers import Workers, run_in_workers
 
 
 def grow(number: int) -> int:
@@ -23,8 +23,7 @@ held: list[bytes] = []
 @pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="without psutil joblib does not look at memory")
 def test_a_worker_that_has_grown_is_replaced_without_a_warning():
     """Warnings are errors here: in joblib's thread, one would make joblib hang."""
-    with joblib_backend(Workers(2), 2):
-        assert sorted(Parallel()(delayed(grow)(number) for number in range(6))) == list(range(6))
+    assert sorted(run_in_workers((delayed(grow)(number) for number in range(6)), Workers(2), 2)) == list(range(6))
 
 
 @pytest.mark.parametrize(

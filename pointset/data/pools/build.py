@@ -1,7 +1,5 @@
 """Build the pools of all splits of a dataset in advance."""
 
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from pointset.data.catalogue.folders import list_folder
@@ -15,32 +13,6 @@ from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 
 SPLITS = ("train", "test")
-
-
-@dataclass(frozen=True)
-class BuildReport:
-    """The result of a build of a dataset."""
-
-    source: str
-    """The dataset: a card's name or a folder."""
-    pools: dict[str, Made]
-    """The pools, by split."""
-    seconds: float
-
-    @property
-    def shapes(self) -> int:
-        """Number of shapes in the pools."""
-        return sum(made.shapes for made in self.pools.values())
-
-    @property
-    def sampled(self) -> int:
-        """Number of shapes sampled by this build."""
-        return sum(made.sampled for made in self.pools.values())
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """The reasons why meshes cannot be used, by the shape's name."""
-        return {name: reason for made in self.pools.values() for name, reason in made.failures.items()}
 
 
 def build_dataset(
@@ -57,7 +29,7 @@ def build_dataset(
     rebuild: bool = False,
     split_seed: int = 0,
     progress: bool = True,
-) -> BuildReport:
+) -> dict[str, Made]:
     """Sample every mesh of a dataset into pools of points on disk.
 
     Shapes finished by an earlier build, even an interrupted one, are not sampled again. The result does not depend on
@@ -77,15 +49,18 @@ def build_dataset(
         split_seed: seed of the rule that splits a class/file folder.
         progress: show a bar, or lines if the output is not a terminal.
 
+    Returns:
+        The pools by split.
+
     Raises:
         UnreadableShapesError: meshes cannot be used, and `on_error` is "raise" or no mesh of a split is usable.
         PointsetError: the dataset has no meshes, an option is wrong, the disk is full or read-only, or a pool is
             damaged and `rebuild` is False.
     """
-    started = time.perf_counter()
-    sampling = Sampling(points, sampler, seed, normals)
-    spread = Workers(workers, backend, scheduler)
-    folder = find_folder(name_or_folder, progress)
+    sampling, spread = Sampling(points, sampler, seed, normals), Workers(workers, backend, scheduler)
+    _, folder = locate_data(name_or_folder, progress=progress)
+    if is_released(folder):
+        raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")
     pools: dict[str, Made] = {}
     errors: list[UnreadableShapesError] = []
     for split, plan in _plans(folder, split_seed, sampling).items():
@@ -98,15 +73,7 @@ def build_dataset(
         finished = sum(error.finished for error in errors) + sum(made.shapes for made in pools.values())
         reports = [report for error in errors for report in error.reports]
         raise UnreadableShapesError(failures, finished, reports, errors[0].remedy)
-    return BuildReport(str(name_or_folder), pools, time.perf_counter() - started)
-
-
-def find_folder(name_or_folder: str | Path, progress: bool) -> Path:
-    """The folder with a dataset's meshes; a PointsetError if it holds released point clouds."""
-    _, folder = locate_data(name_or_folder, progress=progress)
-    if is_released(folder):
-        raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")
-    return folder
+    return pools
 
 
 def _plans(folder: Path, split_seed: int, sampling: Sampling) -> dict[str, Plan]:

@@ -6,18 +6,15 @@ SHA256SUMS. The manifest has digests of the arrays for each shape. Pools of anot
 the library is recorded only for information.
 """
 
-import dataclasses
 import hashlib
-import json
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 import pointset
 from pointset.data.pools.plan import FORMAT, TYPES, Plan, Sampling
@@ -28,8 +25,7 @@ from pointset.runs import digests
 FILE = "manifest.json"
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """One version of a shape's file."""
 
     bytes: int
@@ -39,23 +35,17 @@ class Source:
     blake2b: str | None
     """Digest of the contents; None if they could not be read."""
 
-    def current(self, path: Path) -> "Source | None":
-        """This version with the current time of the file; None if the contents have changed.
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """The current version of a file; an OSError if it cannot be read."""
+        return cls(*_size_and_time(path), hash_source(path))
 
-        The contents are read only if size or time differ.
-        """
+    def is_current(self, path: Path) -> bool:
+        """True if the file still has these contents, which are read only if its size or time differ."""
         try:
-            size, modified = _size_and_time(path)
-            if (size, modified) == (self.bytes, self.modified_ns):
-                return self
-            return Source(size, modified, self.blake2b) if hash_source(path) == self.blake2b else None
+            return _size_and_time(path) == (self.bytes, self.modified_ns) or hash_source(path) == self.blake2b
         except OSError:
-            return self if self.blake2b is None else None  # unchanged if it could not be read before either
-
-
-def describe_source(path: Path) -> Source:
-    """The current version of a file; an OSError if it cannot be read."""
-    return Source(*_size_and_time(path), hash_source(path))
+            return self.blake2b is None  # unchanged if it could not be read before either
 
 
 def hash_source(path: Path) -> str:
@@ -83,15 +73,14 @@ def checksum(block: bytes) -> str:
     return hashlib.blake2b(block, digest_size=16).hexdigest()
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One shape of a pool."""
 
     name: str
     label: int
     file: str
     source: Source
-    checksums: dict[str, str] = field(default_factory=dict)
+    checksums: dict[str, str] = {}
     """BLAKE2b digests of its points in each array."""
     skipped: str = ""
     """The reason why it has no points; empty if it has some."""
@@ -100,17 +89,10 @@ class Entry:
     width: int | None = None
     """Number of features per point, f, if any."""
 
-    def current(self) -> "Entry | None":
-        """The entry with the current time of its file; None if the file has changed."""
-        source = self.source.current(Path(self.file))
-        if source is self.source:
-            return self
-        return dataclasses.replace(self, source=source) if source else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data; `width` only if set, so that manifests of earlier versions stay the same."""
-        fields = {**vars(self), "source": vars(self.source)}
-        return fields if self.width else {name: value for name, value in fields.items() if name != "width"}
+    @property
+    def is_current(self) -> bool:
+        """True if the shape's file has not changed."""
+        return self.source.is_current(Path(self.file))
 
 
 @dataclass(frozen=True)
@@ -127,86 +109,60 @@ class Manifest:
         """The shapes that have points, in order."""
         return [entry for entry in self.entries if not entry.skipped]
 
-    @cached_property
-    def skipped(self) -> list[Entry]:
-        """The shapes that could not be used."""
-        return [entry for entry in self.entries if entry.skipped]
+    @property
+    def failures(self) -> dict[str, str]:
+        """The reasons why other shapes could not be used, by name."""
+        return {entry.name: entry.skipped for entry in self.entries if entry.skipped}
 
     @cached_property
-    def sizes(self) -> list[int]:
-        """Number of points of each kept shape."""
-        return [self.sampling.points or entry.size or 0 for entry in self.kept]
+    def offsets(self) -> NDArray[np.int64]:
+        """The first point of each kept shape among all points, and the number of all points, [M + 1]."""
+        return np.cumsum([0, *(self.sampling.points or entry.size or 0 for entry in self.kept)])
 
-    def columns(self, array: str) -> tuple[int, ...]:
-        """The shape of the numbers of one point in an array."""
-        return (self.kept[0].width or 3,) if array == "features" and self.kept else (3,)
-
-    def bytes_per_point(self, array: str) -> int:
-        """Bytes of the numbers of one point in an array."""
-        return np.dtype(TYPES[array]).itemsize * math.prod(self.columns(array))
-
-    def header(self, array: str) -> bytes:
-        """Header of an array's .npy file."""
+    def shape(self, array: str) -> tuple[int, ...]:
+        """The shape of an array; a PointsetError if the shapes differ in their number of features."""
+        columns: tuple[int, ...] = (3,)
+        if array == "features":
+            first = self.kept[0]
+            columns = (first.width or 0,)
+            for entry in self.kept:
+                if entry.width != first.width:
+                    names, odd = ", ".join(self.sampling.features), f"{entry.width} in {entry.file}"
+                    raise PointsetError(
+                        f"{names} are {first.width} in {first.file} and {odd}: give all files the same number"
+                    )
         points = self.sampling.points
-        count = (sum(self.sizes),) if points is None else (len(self.kept), points)
-        stream = BytesIO()
-        described = {"descr": TYPES[array], "fortran_order": False, "shape": (*count, *self.columns(array))}
-        np.lib.format.write_array_header_1_0(stream, described)
-        return stream.getvalue()
+        return (int(self.offsets[-1]), *columns) if points is None else (len(self.kept), points, *columns)
 
-    def check_widths(self) -> None:
-        """Raise a PointsetError unless all shapes have the same number of features."""
-        for entry in self.kept:
-            if entry.width != self.kept[0].width:
-                first, odd = (f"{other.width} in {other.file}" for other in (self.kept[0], entry))
-                raise PointsetError(
-                    f"{', '.join(self.sampling.features)} are {first} and {odd}: give all files the same number"
-                )
+    def open_arrays(self, folder: Path) -> dict[str, NDArray[Any]]:
+        """Memory-map the arrays; a PointsetError if one of them is missing, truncated or of another shape."""
+        arrays = {}
+        for name in self.sampling.arrays:
+            try:
+                arrays[name] = np.load(folder / f"{name}.npy", mmap_mode="r")
+            except (OSError, ValueError, EOFError) as error:
+                raise PointsetError(f"{name}.npy is missing or damaged ({one_line(error, QUOTED)})") from error
+            actual, expected = (arrays[name].dtype, arrays[name].shape), (np.dtype(TYPES[name]), self.shape(name))
+            if actual != expected:
+                raise PointsetError(f"{name}.npy is damaged: expected {expected}, got {actual}")
+        return arrays
 
     def check(self, plan: Plan) -> None:
-        """Raise a PointsetError unless the pool was made by this plan."""
+        """Raise a PointsetError unless the pool was made by this plan, from the files as they are now."""
         shapes = [(entry.name, entry.label, entry.file) for entry in self.entries]
         planned = [(shape.name, shape.label, str(shape.path)) for shape in plan.shapes]
         mine, theirs = (self.folder, self.classes, self.sampling), (str(plan.root), plan.classes, plan.sampling)
         if (*mine, shapes) != (*theirs, planned):
             raise PointsetError(f"its {FILE} describes other shapes than its name")
-
-    def check_arrays(self, folder: Path) -> None:
-        """Raise a PointsetError if an array is missing, truncated or of another shape."""
-        for name in self.sampling.arrays:
-            header, path = self.header(name), folder / f"{name}.npy"
-            expected = len(header) + self.bytes_per_point(name) * sum(self.sizes)
-            if not path.is_file():
-                raise PointsetError(f"{path.name} is missing")
-            if (size := path.stat().st_size) != expected:
-                raise PointsetError(f"{path.name} is damaged: expected {expected} bytes, found {size}")
-            with path.open("rb") as file:
-                if file.read(len(header)) != header:
-                    raise PointsetError(f"{path.name} is damaged at its beginning")
-
-    def current(self) -> "Manifest":
-        """The manifest with the current times of the shapes' files; a PointsetError if one of them has changed."""
-        entries = [entry.current() for entry in self.entries]
-        changed = [old.file for old, entry in zip(self.entries, entries, strict=True) if entry is None]
-        if changed:
+        if changed := [entry.file for entry in self.entries if not entry.is_current]:
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
             raise PointsetError(f"{changed[0]}{more} has changed since the pool was made")
-        same = all(old is entry for old, entry in zip(self.entries, entries, strict=True))
-        return self if same else dataclasses.replace(self, entries=tuple(filter(None, entries)))
 
-    def as_text(self) -> str:
-        """The manifest as JSON, with one line per shape."""
-        head = {
-            "format": FORMAT,
-            "version": pointset.__version__,
-            "folder": self.folder,
-            "classes": self.classes,
-            **self.sampling.as_dict(),
-            "skipped": [entry.name for entry in self.skipped],
-        }
-        lines = [json.dumps(entry.as_dict(), ensure_ascii=False) for entry in self.entries]
-        body = ",\n  ".join(lines)
-        return f'{json.dumps(head, indent=1, ensure_ascii=False)[:-2]},\n "shapes": [\n  {body}\n ]\n}}\n'
+    def as_json(self) -> bytes:
+        """The manifest as a file."""
+        head = {"format": FORMAT, "version": pointset.__version__, "folder": self.folder, "classes": self.classes}
+        content = {**head, **self.sampling.as_dict(), "shapes": self.entries}
+        return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -216,15 +172,13 @@ def read_manifest(folder: Path) -> Manifest:
         PointsetError: the manifest is missing, damaged or of another format.
     """
     try:
-        content = json.loads(digests.read(folder / FILE, "build the pool again"))
+        content = msgspec.json.decode(digests.read(folder / FILE, "build the pool again"))
         if content["format"] != FORMAT:
             raise PointsetError(f"it has format {content['format']}, and this version of pointset reads {FORMAT}")
-        entries = [Entry(**{**shape, "source": Source(**shape["source"])}) for shape in content["shapes"]]
-        known = [name for name in Sampling.__dataclass_fields__ if name in content or name not in Sampling.LATER]
-        sampling = msgspec.convert({name: content[name] for name in known}, Sampling)
-        return Manifest(content["folder"], tuple(content["classes"]), sampling, tuple(entries))
+        entries = msgspec.convert(content["shapes"], tuple[Entry, ...])
+        return Manifest(content["folder"], tuple(content["classes"]), msgspec.convert(content, Sampling), entries)
     except digests.DamagedError as error:
         raise PointsetError(error.fault) from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {one_line(error, QUOTED)}"
         raise PointsetError(f"its {FILE} cannot be read: {reason}") from error

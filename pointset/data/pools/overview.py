@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -34,21 +34,15 @@ class Overview:
     name: str
     rule: str
     """How shapes are assigned to splits."""
-    counts: Mapping[str, Mapping[str, int]]
-    """Number of shapes of each class, by split."""
+    classes: dict[str, int]
+    """Number of shapes of each class in all splits, largest first."""
+    splits: dict[str, int]
+    """Number of shapes of each split."""
     up: Axis
     assumed: bool
     """True if the upward axis was guessed from the file format."""
     samples: list[tuple[str, NDArray[np.float32]]]
     """Pairs (class, points [n, 3]), class by class, with at most `PER_CLASS` shapes per class."""
-
-    @property
-    def classes(self) -> dict[str, int]:
-        """Number of shapes of each class in all splits, largest first."""
-        totals = Counter[str]()
-        for counts in self.counts.values():
-            totals.update(counts)
-        return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
 
 
 def look_at(
@@ -69,22 +63,23 @@ def look_at(
     if is_released(folder):
         pool = _first_split(lambda split: read_released(folder, split, card=card, on_error="skip"))
         labels = {split: released_labels(folder, split).tolist() for split in SPLITS}
-        counts = {split: _count(pool.classes, values) for split, values in labels.items() if values}
-        counts, rule, files = counts or {"test": _count(pool.classes, pool.labels.tolist())}, "as released", []
-        samples = list(_of_pool(pool))
+        if not any(labels.values()):
+            labels = {"test": pool.labels.tolist()}
+        classes, rule, files, samples = pool.classes, "as released", [], list(_of_pool(pool))
     else:
         listing = _first_split(lambda split: list_folder(folder, split, seed=split_seed))
         listings = {split: list_folder(folder, split, seed=split_seed) for split in sorted(listing.present)}
-        counts = {
-            split: _count(other.classes, [shape.label for shape in other.shapes]) for split, other in listings.items()
-        }
-        rule, files = listing.rule, [shape.name for shape in listing.shapes]
+        labels = {split: [shape.label for shape in other.shapes] for split, other in listings.items()}
+        classes, rule, files = listing.classes, listing.rule, [shape.name for shape in listing.shapes]
         samples = list(_of_files(listing))
     if not samples:
         raise PointsetError(f"{folder} has no shape that can be used: load it to see the fault of each")
+    counts = Counter(classes[label] for values in labels.values() for label in values)
+    by_size = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    splits = {split: len(values) for split, values in labels.items() if values}
     known = up if up in ("y", "z") else card.up if card else None
     axis: Axis = "y" if (known or usual_up(files)) == "y" else "z"
-    return Overview(card.name if card else folder.name, rule, counts, axis, known is None, samples)
+    return Overview(card.name if card else folder.name, rule, by_size, splits, axis, known is None, samples)
 
 
 def _first_split(read: Callable[[str], T]) -> T:
@@ -96,11 +91,6 @@ def _first_split(read: Callable[[str], T]) -> T:
             return read(SPLITS[1])
         except PointsetError:
             raise error from None
-
-
-def _count(classes: list[str], labels: list[int]) -> dict[str, int]:
-    counts = Counter(labels)
-    return {name: counts[label] for label, name in enumerate(classes) if counts[label]}
 
 
 def _of_pool(pool: Pool) -> Iterator[tuple[str, NDArray[np.float32]]]:

@@ -1,26 +1,26 @@
 """Sample or read the points of shapes, in this process, in several, or on a cluster, by joblib.
 
-A worker may be on another machine: it receives file names and returns points, in any order, and writes nothing. Only a
-few batches per worker are in progress or waiting, so memory does not grow with the number of shapes.
+A worker may be on another machine: it receives file names and returns points, in any order, and writes nothing.
 """
 
-import dataclasses
+import itertools
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from numpy.typing import NDArray
 
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.data.pools.manifest import Entry, Source, checksum, describe_source
+from pointset.data.pools.manifest import Entry, Source, checksum
 from pointset.data.pools.plan import TYPES, Sampling
 from pointset.data.readers.clouds import CloudError, arrays_of, extent_fault
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.scans import read_cloud
 from pointset.data.sampling import import_open3d, sample_arrays, seed_for
 from pointset.errors import PointsetError
-from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
+from pointset.runs.workers import Workers, run_in_workers
 
 GRACE_SECONDS = 0.5
 """Time for which this process makes shapes before it starts workers, unless a number of workers is given."""
@@ -29,9 +29,8 @@ BATCH = {"fps": 1, "poisson": 1}
 MANY = 16
 IDLE_SECONDS = 20
 """Idle worker processes end after this time."""
-ROUND = 32
-"""Batches per worker that are given out at once, so that few results wait to be written."""
-
+ROUND = 256
+"""Tasks that are given out at once, so that few results wait in memory to be written."""
 
 Job = tuple[int, ShapeFile]
 """Index of a shape in the plan, and its file."""
@@ -46,13 +45,14 @@ def make_shape(job: Job, sampling: Sampling) -> Result:
     row, shape = job
     entry = Entry(shape.name, shape.label, str(shape.path), Source(-1, -1, None))
     try:
-        entry = dataclasses.replace(entry, source=describe_source(shape.path))
+        source = Source.of(shape.path)
+        entry = msgspec.structs.replace(entry, source=source)
         arrays = _arrays(shape, sampling)
-        if entry.current() is not entry:
+        if not entry.is_current:
             raise PointsetError("changed while it was read: run again")
     except Exception as error:  # readers can raise many errors, which must not stop the other files
-        return row, dataclasses.replace(entry, skipped=_reason(error, shape.path)), {}
-    entry = dataclasses.replace(
+        return row, msgspec.structs.replace(entry, skipped=_reason(error, shape.path)), {}
+    entry = msgspec.structs.replace(
         entry,
         checksums={name: checksum(array.tobytes()) for name, array in arrays.items()},
         size=len(arrays["points"]) if sampling.points is None else None,
@@ -82,52 +82,32 @@ def _reason(error: Exception, path: Path) -> str:
     return words if str(path) in words else f"{path}: {words}"
 
 
-def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Generator[Result, None, None]:
-    """Make the points of many files, in any order.
-
-    Raises:
-        PointsetError: the cluster cannot be reached, its library is missing, or a worker process died.
-    """
-    begun = 0
-    if workers.backend == "loky":
-        if sampling.sampler == "poisson" and jobs:
-            import_open3d()  # raises here rather than for every mesh
-        alone = _count_cores(workers) == 1
-        end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
-        while begun < len(jobs) and (alone or time.monotonic() < end):
-            yield make_shape(jobs[begun], sampling)
-            begun += 1
-    if begun < len(jobs):
-        yield from _make_in_processes(jobs[begun:], sampling, workers)
-
-
 def _make_batch(jobs: Sequence[Job], sampling: Sampling) -> list[Result]:
     return [make_shape(job, sampling) for job in jobs]
 
 
-def _count_cores(workers: Workers) -> int:
-    from joblib import cpu_count
+def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Generator[list[Result], None, None]:
+    """Make the points of many files, in any order, some at a time.
 
-    return int(workers.count or cpu_count())
-
-
-def _make_in_processes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Iterator[Result]:
-    from joblib import Parallel, delayed
+    Raises:
+        PointsetError: the cluster cannot be reached, its library is missing, or a worker process died.
+    """
+    from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     size = BATCH.get(sampling.sampler, MANY)
-    batches = [jobs[start : start + size] for start in range(0, len(jobs), size)]
+    batches = iter([jobs[first : first + size] for first in range(0, len(jobs), size)])
+    if workers.backend == "loky":
+        if sampling.sampler == "poisson" and jobs:
+            import_open3d()  # raises here rather than for every mesh
+        end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
+        while workers.cores == 1 or time.monotonic() < end:
+            if (batch := next(batches, None)) is None:
+                return
+            yield _make_batch(batch, sampling)
     try:
-        with (
-            joblib_backend(workers, _count_cores(workers), idle_worker_timeout=IDLE_SECONDS),
-            Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs") as parallel,
-        ):
-            length = ROUND * parallel._effective_n_jobs()
-            for start in range(0, len(batches), length):
-                tasks = [delayed(_make_batch)(batch, sampling) for batch in batches[start : start + length]]
-                with closed(hand_over(parallel, tasks, workers)) as finished:
-                    for results in finished:
-                        yield from results
+        while tasks := [delayed(_make_batch)(batch, sampling) for batch in itertools.islice(batches, ROUND)]:
+            yield from run_in_workers(tasks, workers, workers.cores, idle_worker_timeout=IDLE_SECONDS)
     except BrokenProcessPool as error:
         raise PointsetError(
             "a worker process was stopped, most often because memory ran out: run again with fewer workers; finished "

@@ -1,39 +1,42 @@
 """Open pools on disk, and build them if needed.
 
-A pool is built in a temporary folder under a lock and renamed when it is complete; an interrupted run leaves its
-finished shapes to the next. Opening a pool checks the manifest, the sizes of the arrays, and size and time of every
-shape's file; `pointset.data.pools.verify` reads every byte.
+A pool is built under a lock in a folder beside it, from which an interrupted build is continued: a file for every few
+finished shapes, with a digest, so that a torn file counts as absent. When all are there, the arrays and the manifest
+are written in shape order to another folder, which is renamed. Opening a pool checks the manifest, the shapes of the
+arrays, and size and time of every shape's file; `pointset.data.pools.verify` reads every byte.
 """
 
 import contextlib
-import glob
+import functools
+import hashlib
 import json
 import shutil
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from pointset.data.catalogue.home import disk_errors_reported, locked, make_folder
 from pointset.data.pool import Pool
 from pointset.data.pools.manifest import FILE, Entry, Manifest, read_manifest
-from pointset.data.pools.plan import Plan, build_command
-from pointset.data.pools.shapes import make_shapes
-from pointset.data.pools.unfinished import UnfinishedPool, unfinished_folder
+from pointset.data.pools.plan import TYPES, Plan, build_command
+from pointset.data.pools.shapes import Arrays, make_shapes
 from pointset.data.unusable import LEAVE_OUT, check_on_error, refuse_or_leave_out
 from pointset.errors import PointsetError
 from pointset.runs import digests
-from pointset.runs.atomic import sweep, write_text
+from pointset.runs.atomic import sync_folder, write_text
 from pointset.runs.progress import progress_bar
 from pointset.runs.workers import Workers
 
 ERRORS = "errors.json"
-"""File in the temporary folder with the files that could not be used, and the reasons."""
-DISCARDED = ".discarded"
-"""End of the names of folders that are being removed."""
+"""File in the folder of an unfinished pool with the files that could not be used, and the reasons."""
+DIGEST = 32
+"""Bytes at the start of a file of finished shapes."""
 
 
 @dataclass(frozen=True)
@@ -82,36 +85,54 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
         UnreadableShapesError: files cannot be read or sampled.
         PointsetError: the disk is full or read-only, or the pool is damaged or older than its meshes.
     """
+    clouds = plan.sampling.points is None
     if not plan.folder.is_dir():
         build_pool(plan, workers, on_error=on_error, progress=progress)
     try:
         manifest, arrays = open_pool(plan)
     except PointsetError:
-        if plan.sampling.points is not None:
+        if not clouds:
             raise
         build_pool(plan, workers, on_error=on_error, rebuild=True, progress=progress)
         manifest, arrays = open_pool(plan)
-    kept = manifest.kept
-    if manifest.skipped:
-        if plan.sampling.points is None:
-            _existing(plan, manifest).require(on_error, plan, plan.folder / FILE)
+    kept, failures = manifest.kept, manifest.failures
+    if failures:
+        if clouds:
+            Made(plan.folder, len(kept), 0, failures).require(on_error, plan, plan.folder / FILE)
         warnings.warn(
-            f"{plan.name} lacks {len(manifest.skipped)} of {len(manifest.entries)} shapes, whose files could not be "
+            f"{plan.name} lacks {len(failures)} of {len(manifest.entries)} shapes, whose files could not be "
             f"used: {plan.folder / FILE} says why",
             UserWarning,
             stacklevel=5,  # the caller of load_dataset
         )
     return Pool(
-        arrays["points"],
+        arrays.pop("points"),
         [entry.name for entry in kept],
         np.array([entry.label for entry in kept], np.int64),
         list(manifest.classes),
         plan.sampling.sampler,
-        arrays={name: array for name, array in arrays.items() if name != "points"},
+        arrays=arrays,
         checksums=tuple(entry.checksums["points"] for entry in kept),
-        skipped=tuple(entry.name for entry in manifest.skipped),
-        offsets=None if plan.sampling.points else np.cumsum([0, *manifest.sizes]),
+        skipped=tuple(failures),
+        offsets=manifest.offsets if clouds else None,
     )
+
+
+def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[Any]]]:
+    """Check a finished pool and its shapes' files, and memory-map its arrays.
+
+    Raises:
+        PointsetError: the pool is damaged or outdated; the message has the command that builds it again.
+    """
+    try:
+        manifest = read_manifest(plan.folder)
+        manifest.check(plan)
+        return manifest, manifest.open_arrays(plan.folder)
+    except PointsetError as error:
+        raise PointsetError(
+            f"the pool of points {plan.folder} cannot be used: {error}; make it again with "
+            f"`{build_command(plan.root, plan.sampling, '--rebuild')}`, or delete that folder and run again"
+        ) from error
 
 
 def build_pool(
@@ -139,86 +160,97 @@ def build_pool(
         PointsetError: as for `load_pool`.
     """
     check_on_error(on_error)
-    folder = plan.folder
-    if rebuild or not folder.is_dir() or unfinished_folder(folder).exists():
+    folder, unfinished = plan.folder, unfinished_folder(plan.folder)
+    if rebuild or not folder.is_dir() or unfinished.exists():
         make_folder(folder.parent)
         with disk_errors_reported(folder), locked(folder):
-            for left in folder.parent.glob(f"{glob.escape(folder.name)}*{DISCARDED}"):  # by a killed process
-                shutil.rmtree(left, ignore_errors=True)
-            if rebuild:
-                _discard(folder, unfinished_folder(folder))
+            if rebuild and folder.is_dir():
+                shutil.rmtree(folder)
+            if (rebuild or folder.is_dir()) and unfinished.is_dir():
+                shutil.rmtree(unfinished)
             if not folder.is_dir():
                 return _make_pool(plan, workers or Workers(), on_error, progress)
-            _discard(unfinished_folder(folder))
     manifest, _ = open_pool(plan)
-    made = _existing(plan, manifest)
+    made = Made(folder, len(manifest.kept), 0, manifest.failures)
     made.require(on_error, plan, folder / FILE)
     return made
 
 
-def _existing(plan: Plan, manifest: Manifest) -> Made:
-    """The result for an existing pool, with no shape sampled now."""
-    return Made(plan.folder, len(manifest.kept), 0, {entry.name: entry.skipped for entry in manifest.skipped})
+def unfinished_folder(folder: Path) -> Path:
+    """The folder of the finished shapes of a pool that is being built."""
+    return folder.with_name(folder.name + ".partial")
 
 
 def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> Made:
     """Make the missing shapes, then write the pool; the caller holds the lock."""
-    unfinished, failed = UnfinishedPool(plan), dict[int, Entry]()
-    before = len(unfinished.entries)
-    jobs = [job for job in enumerate(plan.shapes) if job[0] not in unfinished.entries]
+    folder = unfinished_folder(plan.folder)
+    folder.mkdir(exist_ok=True)
+    entries, files, failed = dict[int, Entry](), dict[int, Path](), dict[int, Entry]()
+    written = list(folder.glob("*.shapes"))
+    for file in written:
+        current = {row: entry for row, (entry, _) in read_shapes(file).items() if entry.is_current}
+        entries |= current
+        files |= dict.fromkeys(current, file)
+    before = len(entries)
+    jobs = [job for job in enumerate(plan.shapes) if job[0] not in entries]
     bar = progress_bar(f"making {plan.name}", "shape", len(plan.shapes), show=progress, done=before)
-    with bar, contextlib.closing(make_shapes(jobs, plan.sampling, workers)) as results:
-        for row, entry, arrays in results:
-            if entry.skipped:
-                failed[row] = entry
-            else:
-                unfinished.add(row, entry, arrays)
-            bar.update()
+    with bar, contextlib.closing(make_shapes(jobs, plan.sampling, workers)) as batches:
+        for number, results in enumerate(batches, start=len(written)):
+            failed |= {row: entry for row, entry, _ in results if entry.skipped}
+            made = {row: (entry, arrays) for row, entry, arrays in results if not entry.skipped}
+            file = folder / f"{number}.shapes"
+            write_shapes(file, made)
+            entries |= {row: entry for row, (entry, _) in made.items()}
+            files |= dict.fromkeys(made, file)
+            bar.update(len(results))
     failures = {entry.name: entry.skipped for _, entry in sorted(failed.items())}
-    made = Made(plan.folder, len(unfinished.entries), len(unfinished.entries) - before, failures)
-    write_text(unfinished.folder / ERRORS, json.dumps(failures, indent=1, ensure_ascii=False) + "\n")
-    made.require(on_error, plan, unfinished.folder / ERRORS)
-    unfinished.publish(failed)
-    return made
+    result = Made(plan.folder, len(entries), len(entries) - before, failures)
+    write_text(folder / ERRORS, json.dumps(failures, indent=1, ensure_ascii=False) + "\n")
+    result.require(on_error, plan, folder / ERRORS)
+    _write_pool(plan, entries | failed, files)
+    shutil.rmtree(folder)
+    return result
 
 
-def _discard(*folders: Path) -> None:
-    """Remove folders; renamed first, because a half-removed pool would look like a damaged one."""
-    for folder in folders:
-        if folder.exists():
-            shutil.rmtree(folder.replace(folder.with_name(folder.name + DISCARDED)))
+def write_shapes(file: Path, shapes: Mapping[int, tuple[Entry, Arrays]]) -> None:
+    """Write finished shapes, by their row in the plan, after a digest."""
+    content = msgspec.msgpack.encode(
+        {
+            row: (entry, {name: array.tobytes() for name, array in arrays.items()})
+            for row, (entry, arrays) in shapes.items()
+        }
+    )
+    file.write_bytes(hashlib.sha256(content).digest() + content)
 
 
-def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[Any]]]:
-    """Check a finished pool and its shapes' files, and memory-map its arrays.
+def read_shapes(file: Path) -> dict[int, tuple[Entry, dict[str, bytes]]]:
+    """Read what `write_shapes` wrote; nothing if a kill, a full disk or a power cut damaged the file."""
+    digest, content = (whole := file.read_bytes())[:DIGEST], whole[DIGEST:]
+    if hashlib.sha256(content).digest() != digest:
+        return {}
+    return msgspec.msgpack.decode(content, type=dict[int, tuple[Entry, dict[str, bytes]]])
 
-    Raises:
-        PointsetError: the pool is damaged or outdated; the message has the command that builds it again.
-    """
-    folder = plan.folder
+
+def _write_pool(plan: Plan, entries: Mapping[int, Entry], files: Mapping[int, Path]) -> None:
+    """Write the pool of the finished shapes."""
+    manifest = Manifest(str(plan.root), plan.classes, plan.sampling, tuple(entries[row] for row in sorted(entries)))
+    whole = plan.folder.with_suffix(".whole")
+    shutil.rmtree(whole, ignore_errors=True)  # left by a killed build
+    read = functools.lru_cache(maxsize=2)(read_shapes)  # neighbouring shapes are mostly in one file
     try:
-        manifest = read_manifest(folder)
-        manifest.check(plan)
-        manifest.check_arrays(folder)
-        current = manifest.current()
-        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in manifest.sampling.arrays}
-    except (PointsetError, OSError, ValueError) as error:
-        raise PointsetError(
-            f"the pool of points {folder} cannot be used: {error}; make it again with "
-            f"`{build_command(plan.root, plan.sampling, '--rebuild')}`, or delete that folder and run again"
-        ) from error
-    if current != manifest:  # saves new times of unchanged files, so that they are not hashed again next time
-        _save_manifest(folder, current)
-    return current, arrays
-
-
-def _save_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace a pool's manifest, unless the pool is read-only or locked by another process."""
-    from filelock import FileLock
-
-    with (
-        contextlib.suppress(OSError, PointsetError),
-        FileLock(folder.with_name(folder.name + ".lock"), timeout=0),
-    ):
-        sweep(folder)
-        digests.write_text(folder / FILE, manifest.as_text())
+        whole.mkdir()
+        with contextlib.ExitStack() as opened:
+            arrays = {name: opened.enter_context((whole / f"{name}.npy").open("wb")) for name in plan.sampling.arrays}
+            for name, array in arrays.items():
+                header = {"descr": TYPES[name], "fortran_order": False, "shape": manifest.shape(name)}
+                np.lib.format.write_array_header_1_0(array, header)
+            for row in sorted(files):
+                if row not in (shapes := read(files[row])):
+                    raise PointsetError(f"{files[row]} is damaged: run the command again, which makes its shapes again")
+                for name, array in arrays.items():
+                    array.write(shapes[row][1][name])
+        digests.fill(whole, {FILE: manifest.as_json()})
+        sync_folder(whole)
+        whole.replace(plan.folder)
+    finally:  # frees space if the disk is full
+        shutil.rmtree(whole, ignore_errors=True)

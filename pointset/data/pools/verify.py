@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.checksums import known_files
 from pointset.data.catalogue.home import pools_home
 from pointset.data.catalogue.locate import locate_data
@@ -44,19 +43,15 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
     """
     card, root = locate_data(name_or_folder, progress=progress)
     if is_released(root):
-        return [_verify_release(root, card)]
+        known = known_files(root, card)
+        if not known.digests:
+            raise PointsetError(f"{root} cannot be verified: it holds a release whose files have no known digests")
+        remedy = f"rm -r {shlex.quote(str(root))}, and get the release again"
+        return [Verified(root, len(known.digests), 0, tuple(known.problems()), remedy, "files")]
     pools = [folder for folder in sorted(pools_home().glob("*")) if folder.is_dir() and _made_from(folder, root)]
     if not pools:
         raise PointsetError(f"{name_or_folder} has no pool in {pools_home()}: make one with `pointset data build`")
     return [verify_pool(folder, progress=progress) for folder in pools]
-
-
-def _verify_release(folder: Path, card: Card | None) -> Verified:
-    known = known_files(folder, card)
-    if not known.digests:
-        raise PointsetError(f"{folder} cannot be verified: it holds a release whose files have no known digests")
-    remedy = f"rm -r {shlex.quote(str(folder))}, and get the release again"
-    return Verified(folder, len(known.digests), 0, tuple(known.problems()), remedy, "files")
 
 
 def verify_pool(folder: Path, *, progress: bool = True) -> Verified:
@@ -66,29 +61,25 @@ def verify_pool(folder: Path, *, progress: bool = True) -> Verified:
         manifest = read_manifest(folder)
     except PointsetError as error:
         return Verified(folder, 0, 0, (str(error),), remedy)
-    problems = list(_array_problems(folder, manifest, progress)) + list(_file_problems(manifest, progress))
     if manifest.sampling.points is not None:
-        flags = ["--rebuild", *(["--on-error", "skip"] if manifest.skipped else [])]
+        flags = ["--rebuild", *(["--on-error", "skip"] if manifest.failures else [])]
         remedy = build_command(manifest.folder, manifest.sampling, *flags)
-    return Verified(folder, len(manifest.kept), len(manifest.skipped), tuple(problems), remedy)
+    problems = tuple(_problems(folder, manifest, progress))
+    return Verified(folder, len(manifest.kept), len(manifest.failures), problems, remedy)
 
 
-def _array_problems(folder: Path, manifest: Manifest, progress: bool) -> Iterator[str]:
+def _problems(folder: Path, manifest: Manifest, progress: bool) -> Iterator[str]:
     try:
-        manifest.check_arrays(folder)
+        arrays = manifest.open_arrays(folder)
     except PointsetError as error:
         yield str(error)
-        return
-    sizes = dict(zip((entry.name for entry in manifest.kept), manifest.sizes, strict=True))
-    for name in manifest.sampling.arrays:
-        with (folder / f"{name}.npy").open("rb") as file:
-            file.seek(len(manifest.header(name)))
-            for entry in followed(manifest.kept, f"reading {name}", "shape", len(manifest.kept), show=progress):
-                if checksum(file.read(sizes[entry.name] * manifest.bytes_per_point(name))) != entry.checksums.get(name):
-                    yield f"{name}.npy is damaged in the points of {entry.name}"
-
-
-def _file_problems(manifest: Manifest, progress: bool) -> Iterator[str]:
+        arrays = {}
+    kept, offsets = manifest.kept, manifest.offsets
+    for name, array in arrays.items():
+        for index, entry in enumerate(followed(kept, f"reading {name}", "shape", len(kept), show=progress)):
+            block = array[index] if manifest.sampling.points else array[offsets[index] : offsets[index + 1]]
+            if checksum(block.tobytes()) != entry.checksums.get(name):
+                yield f"{name}.npy is damaged in the points of {entry.name}"
     for entry in followed(manifest.entries, "reading files", "shape", len(manifest.entries), show=progress):
         try:
             if hash_source(Path(entry.file)) != entry.source.blake2b:

@@ -2,7 +2,9 @@
 
 import contextlib
 import dataclasses
+import errno
 import importlib
+import json
 import os
 import random
 import shutil
@@ -20,14 +22,15 @@ import pytest
 from building import CHILD, COUNT, TETRAHEDRON, break_mesh, build, contents, plan_of
 from damage import flipped
 
-from pointset.data.pools import shapes as making
-from pointset.data.pools import store
+from pointset.data.dataset import load_dataset
+from pointset.data.pools import shapes, store
 from pointset.data.pools.shapes import Result
-from pointset.data.pools.store import build_pool
-from pointset.data.pools.unfinished import RECORDS, UnfinishedPool, unfinished_folder
+from pointset.data.pools.store import build_pool, read_shapes, unfinished_folder
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
+
+BAD = ("class0/train/shape0.off", "class1/train/shape1.off", "class1/train/shape22.off", "class2/test/shape14.off")
 
 
 @pytest.mark.slow
@@ -42,7 +45,7 @@ def test_the_order_of_work_changes_no_byte(
 ) -> None:
     make_shapes = store.make_shapes
 
-    def shuffled(jobs: list[Any], *rest: Any) -> Iterator[Result]:
+    def shuffled(jobs: list[Any], *rest: Any) -> Iterator[list[Result]]:
         yield from make_shapes(random.Random(7).sample(jobs, len(jobs)), *rest)
 
     monkeypatch.setattr(store, "make_shapes", shuffled)
@@ -73,6 +76,11 @@ def test_an_absent_dask_cluster_is_named(home: Path, meshes: Path) -> None:
         build(meshes, backend="dask")
 
 
+def finished(folder: Path) -> set[int]:
+    """The rows of the finished shapes of a pool that is being built."""
+    return {row for file in unfinished_folder(folder).glob("*.shapes") for row in read_shapes(file)}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_build_does_nothing_finished_again(home: Path, meshes: Path, workers: int) -> None:
@@ -81,33 +89,24 @@ def test_a_killed_build_does_nothing_finished_again(home: Path, meshes: Path, wo
     build_pool(plan, Workers(1), progress=False)
     whole = contents(home)
     shutil.rmtree(home)
-    records = unfinished_folder(plan.folder) / RECORDS
     moments = random.Random(workers)
-    finished: list[int] = []
+    before: set[int] = set()
     children: list[psutil.Process] = []
     for minimum in (1, 30):
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
-        size = minimum * 2 * 400 * 12  # of points and normals
-        while (
-            (records.stat().st_size if records.exists() else 0) < size
-            and run.poll() is None
-            and time.monotonic() < deadline
-        ):
+        while len(finished(plan.folder)) < minimum and run.poll() is None and time.monotonic() < deadline:
             time.sleep(0.002)
         time.sleep(moments.uniform(0, 0.02))
         children.extend(psutil.Process(run.pid).children(recursive=True))
         run.send_signal(signal.SIGKILL)
         assert run.wait() == -signal.SIGKILL
-        now = list(UnfinishedPool(plan).entries)
-        assert now[: len(finished)] == finished, "what was finished is not done a second time"
-        finished = now
-        assert len(finished) >= minimum - 1
+        assert before < finished(plan.folder), "what was finished is not done a second time"
+        before = finished(plan.folder)
     last = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    assert int(last.stdout) == len(plan.shapes) - len(finished)
+    assert int(last.stdout) == len(plan.shapes) - len(before)
     assert contents(home) == whole
-    workers_left = psutil.wait_procs(children, timeout=10)[1]
-    assert not workers_left
+    assert not psutil.wait_procs(children, timeout=10)[1], "workers end with their parent"
 
 
 class Stopped(BaseException):
@@ -126,7 +125,7 @@ def stop_before(patch: pytest.MonkeyPatch, step: int) -> None:
 
         return do
 
-    for owner, name in ((Path, "replace"), (Path, "unlink"), (os, "fsync")):
+    for owner, name in ((Path, "replace"), (Path, "unlink"), (Path, "write_bytes"), (os, "fsync")):
         patch.setattr(owner, name, counted(getattr(owner, name)))
 
 
@@ -140,64 +139,164 @@ def test_a_build_that_ends_at_any_step_is_taken_up(
     plan = plan_of(few)
     build_pool(plan, Workers(1), on_error="skip", progress=False)
     whole = contents(home)
-    sampled: list[int] = []
-    make_shape = making.make_shape
-
-    def record(*arguments: Any) -> Result:
-        done = make_shape(*arguments)
-        sampled.extend([] if done[1].skipped else [done[0]])
-        return done
-
-    monkeypatch.setattr(making, "make_shape", record)
     for step in range(100):
         shutil.rmtree(home)
-        sampled.clear()
         with monkeypatch.context() as patch:
             stop_before(patch, step)
             with contextlib.suppress(Stopped):
                 build_pool(plan, Workers(1), on_error="skip", progress=False)
                 break
-        build_pool(plan, Workers(1), on_error="skip", progress=False)
+        kept = finished(plan.folder)
+        made = build_pool(plan, Workers(1), on_error="skip", progress=False)
         assert contents(home) == whole, step
-        assert sorted(sampled) == sorted(set(sampled)), step
+        assert made.sampled in (0, made.shapes - len(kept)), step
     assert 5 < step < 99
 
 
-@pytest.fixture
-def interrupted(home: Path, meshes: Path) -> UnfinishedPool:
-    """The 47 finished shapes of 48; the first one could not be used."""
+@pytest.mark.parametrize("cut", [True, False])
+def test_damaged_and_outdated_shapes_are_made_again(home: Path, meshes: Path, cut: bool) -> None:
+    """As after a power cut or on a bad disk: the end of a file is missing, or a bit has changed."""
     plan = plan_of(meshes)
-    break_mesh(meshes, "class0/train/shape0.off")
+    bad = break_mesh(meshes, "class0/train/shape0.off")
     with pytest.raises(UnreadableShapesError):
         build_pool(plan, Workers(1), progress=False)
-    return UnfinishedPool(plan)
+    assert finished(plan.folder) == set(range(1, 48))
+    file = min(unfinished_folder(plan.folder).glob("*.shapes"))
+    rows, content = set(read_shapes(file)), file.read_bytes()
+    file.write_bytes(content[:-100] if cut else flipped(content, np.random.default_rng(0)))
+    assert finished(plan.folder) == set(range(1, 48)) - rows
+    bad.write_text(TETRAHEDRON.format(size=1))
+    (meshes / "class2/train/shape47.off").write_text(TETRAHEDRON.format(size=99))
+    outdated = {row for row, shape in enumerate(plan.shapes) if shape.path.name in ("shape0.off", "shape47.off")}
+    assert build_pool(plan, Workers(1), progress=False).sampled == len(rows | outdated)
+    resumed = contents(home)
+    build_pool(plan, Workers(1), rebuild=True, progress=False)
+    assert contents(home) == resumed
 
 
-def test_an_unfinished_pool_has_one_file_of_shapes(interrupted: UnfinishedPool) -> None:
-    assert list(interrupted.entries) == list(range(1, 48))
-    assert {path.name for path in interrupted.folder.iterdir()} == {RECORDS, "errors.json"}
+@pytest.mark.slow
+def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path) -> None:
+    paths = [break_mesh(meshes, name) for name in BAD]
+    with pytest.raises(UnreadableShapesError, match=r"^4 of 60 files cannot be used") as caught:
+        build(meshes, workers=2)
+    message = str(caught.value)
+    for words in (*map(str, paths[:3]), "and 1 more", "--on-error skip", *map(str, caught.value.reports)):
+        assert words in message
+    assert set(caught.value.failures) == set(BAD)
+    assert caught.value.finished == COUNT - 4
+    reports = [json.loads(report.read_text()) for report in caught.value.reports]
+    assert {name: reason for report in reports for name, reason in report.items()} == caught.value.failures
+    for path in paths:
+        path.write_text(TETRAHEDRON.format(size=5))
+    assert build(meshes, workers=1).sampled == 4
+    assert not list(home.rglob("errors.json"))
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_shapes_after_damage_are_made_again(interrupted: UnfinishedPool, meshes: Path, seed: int) -> None:
-    """As after a power cut or on a bad disk: a part of the file is missing or changed."""
-    path, random = interrupted.folder / RECORDS, np.random.default_rng(seed)
-    content = path.read_bytes()
-    place = int(random.integers(len(content)))
-    changed = flipped(content[place:], random)
-    path.write_bytes(content[:place] + (changed[: random.integers(len(changed))] if seed % 2 else changed))
-    (meshes / "class0/train/shape0.off").write_text(TETRAHEDRON.format(size=1))
-    (meshes / "class1/train/shape1.off").write_text(TETRAHEDRON.format(size=99))
-    intact = set(UnfinishedPool(interrupted.plan).entries)
-    assert len(intact) >= place * 47 // len(content) - 1, "shapes before the damage are kept"
-    assert build_pool(interrupted.plan, Workers(1), progress=False).sampled == 48 - len(intact)
-    resumed = contents(interrupted.folder.parent)
-    build_pool(interrupted.plan, Workers(1), rebuild=True, progress=False)
-    assert contents(interrupted.folder.parent) == resumed
+def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path) -> None:
+    build(meshes)
+    whole = load_dataset(meshes, points=50, pool_points=50, normals=True).source_pool
+    shutil.rmtree(home)
+    for name in BAD:
+        break_mesh(meshes, name)
+    made = build(meshes, on_error="skip")
+    assert (made.shapes, made.sampled, set(made.failures)) == (COUNT - 4, COUNT - 4, set(BAD))
+    with pytest.warns(UserWarning, match="lacks 3 of 48 shapes"):
+        pool = load_dataset(meshes, points=50, pool_points=50, normals=True).source_pool
+    kept = [row for row, name in enumerate(whole.names) if name not in BAD]
+    assert set(pool.skipped) == set(BAD[:3])
+    assert pool.names == [whole.names[row] for row in kept]
+    np.testing.assert_array_equal(pool.labels, whole.labels[kept])
+    np.testing.assert_array_equal(pool.points, whole.points[kept])
+    np.testing.assert_array_equal(pool.arrays["normals"], whole.arrays["normals"][kept])
+    # They are reported later too, and a mesh that was corrected is noticed.
+    assert build(meshes, on_error="skip").failures == made.failures
+    with pytest.raises(UnreadableShapesError, match="4 of 60"):
+        build(meshes)
+    (meshes / BAD[0]).write_text(TETRAHEDRON.format(size=1))
+    with pytest.raises(PointsetError, match=r"shape0.off has changed.*--rebuild"):
+        build(meshes, on_error="skip")
+    assert len(build(meshes, on_error="skip", rebuild=True).failures) == 3
 
 
-def test_damage_during_a_build_is_named(interrupted: UnfinishedPool) -> None:
-    path = interrupted.folder / RECORDS
-    path.write_bytes(flipped(path.read_bytes(), np.random.default_rng(0)))
-    with pytest.raises(PointsetError, match=rf"{RECORDS} is damaged: run the command again"):
-        interrupted.publish({})
+def test_a_data_set_without_one_good_mesh_makes_no_pool(home: Path, few: Path) -> None:
+    for path in few.rglob("*.off"):
+        path.write_text("OFF\n3 1 0\n0 0 0\n1 1 1\n2 2 2\n3 0 1 2\n")
+    with pytest.raises(UnreadableShapesError, match=r"6 of 6 files cannot be used .*no area"):
+        build(few, on_error="skip")
+
+
+def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
+    home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = shapes.read_mesh
+
+    def meddle(path: Path) -> Any:
+        mesh = read(path)
+        if path.name == "shape7.off":
+            path.write_text(TETRAHEDRON.format(size=123))
+        return mesh
+
+    monkeypatch.setattr(shapes, "read_mesh", meddle)
+    with pytest.raises(UnreadableShapesError, match=r"^1 of 60 .*shape7.off: changed while it was read"):
+        build(meshes, workers=1)
+
+
+def test_a_full_disk_is_one_sentence_and_loses_nothing(
+    home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = store.write_shapes
+
+    def full(file: Path, made: Any) -> None:
+        write(file, made)
+        if file.stem == "2":
+            os.truncate(file, file.stat().st_size - 40)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "write_shapes", full)
+        with pytest.raises(PointsetError, match=r"cannot write .*No space left.*POINTSET_HOME") as caught:
+            build(meshes, workers=1)
+    assert "\n" not in str(caught.value)
+    assert build(meshes, workers=1).sampled == COUNT - 2 * shapes.MANY
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"backend": "threads"}, "backend.*'threads'"),
+        ({"workers": 0}, "workers.*0"),
+        ({"scheduler": "tcp://there:1"}, "scheduler.*tcp://there:1"),
+        ({"on_error": "ignore"}, "on_error.*raise or skip.*'ignore'"),
+        ({"points": 0}, "points.*0"),
+        ({"sampler": "random"}, "uniform.*'random'"),
+    ],
+)
+def test_wrong_options_are_refused(home: Path, meshes: Path, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(PointsetError, match=words):
+        build(meshes, **options)
+    assert not home.exists()
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_named_and_the_next_run_continues(
+    home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: Any) -> list[Result]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return []
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shapes, "_make_batch", die)
+        with pytest.raises(PointsetError, match=r"worker process was stopped.*fewer workers"):
+            build(meshes, workers=2)
+    assert build(meshes, workers=2).sampled == COUNT
+
+
+@pytest.mark.slow
+def test_two_builds_at_once_make_one_pool(home: Path, meshes: Path) -> None:
+    command = [sys.executable, "-c", CHILD, str(meshes), "1"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    runs = [subprocess.Popen(command, text=True, **pipes) for _ in range(2)]  # type: ignore[call-overload]
+    results = sorted(run.communicate(timeout=60) for run in runs)
+    assert results == [("0\n", ""), ("48\n", "")], "a bar is for terminals"
+    assert len([path for path in (home / "pools").iterdir() if path.is_dir()]) == 1

@@ -1,0 +1,249 @@
+"""Pools on disk: built once and opened again; changes and damage are found and named."""
+
+import json
+import os
+import re
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from building import TETRAHEDRON, build, plan_of
+from damage import flipped
+
+from pointset.data.point_sets import Pool
+from pointset.data.pools import manifest
+from pointset.data.pools.store import build_pool, load_pool
+from pointset.data.pools.verify import verify_dataset, verify_pool
+from pointset.errors import PointsetError
+from pointset.runs import digests
+from pointset.runs.workers import Workers
+
+
+def pool_of(folder: Path, *, points: int = 11, normals: bool = False, **options: object) -> Pool:
+    return load_pool(plan_of(folder, points=points, normals=normals, **options), workers=Workers(1), progress=False)
+
+
+def pools(home: Path) -> list[Path]:
+    return sorted(path for path in (home / "pools").iterdir() if path.is_dir())
+
+
+def test_a_pool_is_made_once_and_then_mapped(home: Path, few: Path) -> None:
+    first = pool_of(few)
+    assert first.points.shape == (6, 11, 3)
+    assert isinstance(first.points, np.memmap)
+    assert not first.points.flags.writeable
+    assert first.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert build_pool(plan_of(few, points=11, normals=False)).sampled == 0
+    np.testing.assert_array_equal(first.points, pool_of(few).points)
+    content = json.loads((pools(home)[0] / "manifest.json").read_text())
+    assert {"format", "version", "sampler", "points", "seed", "classes"} <= content.keys()
+    assert content["shapes"][0]["source"]["bytes"] == (few / first.names[0]).stat().st_size
+
+
+def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home: Path, few: Path, tmp_path: Path) -> None:
+    pool = pool_of(few)
+    fewer = tmp_path / "fewer"
+    shutil.copytree(few, fewer)
+    (fewer / "class0" / "train" / "shape0.off").unlink()
+    np.testing.assert_array_equal(pool_of(fewer).points, pool.points[1:])
+    assert not np.array_equal(pool_of(few, seed=1).points, pool.points)
+    shutil.copy(few / "class0" / "train" / "shape0.off", few / "class0" / "train" / "twin.off")
+    with_twin = pool_of(few)
+    first, twin = (with_twin.points[with_twin.names.index(f"class0/train/{name}.off")] for name in ("shape0", "twin"))
+    assert not np.array_equal(first, twin)
+
+
+def test_points_and_normals_are_those_of_each_shapes_mesh(home: Path, few: Path) -> None:
+    plain, pool = pool_of(few), pool_of(few, normals=True)
+    assert plain.arrays == {}
+    assert pool.arrays["normals"].shape == (6, 11, 3)
+    np.testing.assert_array_equal(pool.points, plain.points)
+    # Three faces lie in the coordinate planes; on the fourth, x + y + z is the tetrahedron's size.
+    for name, points, normals in zip(pool.names, pool.points, pool.arrays["normals"], strict=True):
+        size = int(name[-5]) + 1
+        assert (points >= -1e-6).all()
+        assert (np.minimum(points.min(1), size - points.sum(1)) < 1e-5 * size).all(), "on a face of its own mesh"
+        for point, normal in zip(points, np.abs(normals), strict=True):
+            axis = int(np.argmin(point))
+            expected = np.eye(3)[axis] if point[axis] < size - point.sum() else np.full(3, 3**-0.5)
+            np.testing.assert_allclose(normal, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("same_time", [False, True], ids=["other time and contents", "other size"])
+def test_a_changed_mesh_is_named_with_the_command_that_helps(home: Path, few: Path, same_time: bool) -> None:
+    pool_of(few)
+    path = few / "class0" / "train" / "shape2.off"
+    facts = path.stat()
+    path.write_text(TETRAHEDRON.format(size=99 if same_time else 9))
+    assert (path.stat().st_size != facts.st_size) == same_time
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns + (0 if same_time else 1)))
+    with pytest.raises(PointsetError, match=r"shape2.off has changed since .*pointset data build .*--rebuild"):
+        pool_of(few)
+    path.write_text(TETRAHEDRON.format(size=3))
+    os.utime(path, (1, 1))
+    assert len(pool_of(few)) == 6, "another time alone is not a change"
+
+
+@pytest.mark.parametrize("uri", ["my part.bin", "my%20part.bin"])
+@pytest.mark.parametrize("suffix", [".gltf", ".glb"])
+def test_a_buffer_beside_a_gltf_file_is_part_of_it(tmp_path: Path, uri: str, suffix: str) -> None:
+    text = f'{{"buffers": [{{"uri": "{uri}"}}, {{"uri": "data:,abc"}}, {{"byteLength": 4}}]}}'.encode()
+    head = struct.pack("<4s2II4s", b"glTF", 2, 20 + len(text), len(text), b"JSON") if suffix == ".glb" else b""
+    path = tmp_path / f"part{suffix}"
+    path.write_bytes(head + text)
+    (tmp_path / "my part.bin").write_bytes(b"1234")
+    source = manifest.Source.of(path)
+    assert source.is_current(path)
+    (tmp_path / "my part.bin").write_bytes(b"12345")
+    assert not source.is_current(path)
+
+
+def test_other_parameters_and_other_shapes_make_another_pool(home: Path, few: Path) -> None:
+    for options in ({}, {"points": 12}, {"seed": 1}, {"sampler": "fps"}, {"normals": True}):
+        pool_of(few, **options)  # type: ignore[arg-type]
+    (few / "class1/train/shape1.off").unlink()
+    pool_of(few)
+    (few / "class0/train/shape0.off").rename(few / "class0/train/other.off")
+    pool_of(few)
+    assert len(pools(home)) == 7
+
+
+def test_another_format_is_refused_and_another_version_is_not(
+    home: Path, few: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool_of(few)
+    path = pools(home)[0] / "manifest.json"
+    digests.write_text(path, path.read_text().replace('"version": "', '"version": "99.'))
+    pool_of(few)
+    monkeypatch.setattr(manifest, "FORMAT", manifest.FORMAT + 1)
+    with pytest.raises(PointsetError, match=rf"format {manifest.FORMAT - 1}.*reads {manifest.FORMAT}.*--rebuild"):
+        pool_of(few)
+
+
+OLD = """{{
+ "format": 3,
+ "version": "0.1.0",
+ "folder": "{folder}",
+ "classes": ["class0", "class1"],
+ "points": 11,
+ "sampler": "uniform",
+ "seed": 0,
+ "normals": false,
+ "skipped": [],
+ "shapes": [
+  {shapes}
+ ]
+}}
+"""
+
+
+def test_a_pool_of_the_first_release_is_opened(home: Path, few: Path) -> None:
+    """Its manifest has a line for each shape, with empty fields and without the fields that came later."""
+    fresh = pool_of(few)
+    path = pools(home)[0] / "manifest.json"
+    shapes = [{"skipped": "", "size": None, **shape} for shape in json.loads(path.read_text())["shapes"]]
+    digests.write_text(path, OLD.format(folder=few, shapes=",\n  ".join(map(json.dumps, shapes))))
+    assert pool_of(few).checksums == fresh.checksums
+    assert [found.problems for found in verify_dataset(few, progress=False)] == [()]
+    assert re.fullmatch("few-train-[0-9a-f]{16}", path.parent.name)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def flip(path: Path, position: int) -> None:
+    """Change a byte, but not the time of the file."""
+    facts = path.stat()
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
+DAMAGE: list[tuple[Callable[[Path], object], str]] = [
+    (lambda folder: (folder / "points.npy").unlink(), "points.npy is missing"),
+    (lambda folder: truncate(folder / "points.npy"), "points.npy"),
+    (lambda folder: (folder / "points.npy").write_bytes(b""), "points.npy"),
+    (lambda folder: flip(folder / "points.npy", 3), "points.npy"),
+    (lambda folder: np.save(folder / "points.npy", np.zeros((6, 10, 3), np.float32)), "points.npy.* 10, 3"),
+    (lambda folder: np.save(folder / "points.npy", np.zeros((6, 11, 3))), "points.npy.*float64"),
+    (lambda folder: (folder / "manifest.json").unlink(), "manifest.json is missing"),
+    (lambda folder: flip(folder / "manifest.json", 0), "manifest.json has changed since it was written"),
+    (lambda folder: (folder / "manifest.json").write_text("{}"), "manifest.json has changed"),
+    (lambda folder: digests.write_text(folder / "manifest.json", "{"), "manifest.json cannot be read"),
+    (lambda folder: digests.write_text(folder / "manifest.json", "[" * 100_000), "manifest.json cannot be read"),
+    (lambda folder: digests.write_text(folder / "manifest.json", "[]"), "manifest.json cannot be read"),
+    (lambda folder: digests.write_text(folder / "manifest.json", '{"format": 3, "shapes": [{}]}'), "manifest.json"),
+    (lambda folder: (folder / "SHA256SUMS").unlink(), "manifest.json is not listed"),
+]
+
+
+@pytest.mark.parametrize(("damage", "words"), DAMAGE)
+def test_a_damaged_pool_names_the_folder_to_delete(
+    home: Path, few: Path, damage: Callable[[Path], object], words: str
+) -> None:
+    pool_of(few)
+    (folder,) = pools(home)
+    damage(folder)
+    with pytest.raises(PointsetError, match=rf"{re.escape(str(folder))} cannot be used: .*{words}.*--rebuild"):
+        pool_of(few)
+    (problem,) = verify_pool(folder, progress=False).problems
+    assert re.search(words, problem)
+
+
+@pytest.fixture
+def built(home: Path, few: Path) -> Path:
+    return build(few, points=20).folder
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda pool, _: flip(pool / "points.npy", -1), "points.npy.* points of class1/train/shape5.off"),
+        (lambda pool, _: flip(pool / "normals.npy", -240), "normals.npy.* points of class1/train/shape5.off"),
+        (lambda pool, _: flip(pool / "points.npy", -241), "points.npy.* points of class1/train/shape3.off"),
+        (lambda _, folder: flip(folder / "class0/train/shape2.off", 8), "shape2.off has changed"),
+        (lambda _, folder: (folder / "class0/train/shape2.off").unlink(), "shape2.off cannot be read any more"),
+    ],
+)
+def test_verification_names_every_flipped_byte(
+    few: Path, built: Path, damage: Callable[[Path, Path], object], words: str
+) -> None:
+    build(few, points=30)
+    assert [(found.shapes, found.problems) for found in verify_dataset(few, progress=False)] == [(6, ()), (6, ())]
+    damage(built, few)
+    found = verify_pool(built, progress=False)
+    (problem,) = found.problems
+    assert re.search(words, problem)
+    assert "--points 20 --sampler uniform --seed 0 --normals --rebuild" in found.remedy
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "SHA256SUMS"])
+def test_a_pool_whose_manifest_is_damaged_anywhere_is_not_passed_over(name: str, few: Path, built: Path) -> None:
+    content, random = (built / name).read_bytes(), np.random.default_rng(0)
+    for _ in range(20):
+        (built / name).write_bytes(flipped(content, random))
+        (found,) = verify_dataset(few, progress=False)
+        assert found.folder == built
+        assert found.problems
+
+
+def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home: Path, few: Path) -> None:
+    bad = few / "class0" / "train" / "shape0.off"
+    bad.write_text("OFF\n")
+    build(few, points=20, on_error="skip")
+    (found,) = verify_dataset(few, progress=False)
+    assert (found.shapes, found.skipped, found.problems) == (5, 1, ())
+    bad.write_text(TETRAHEDRON.format(size=1))
+    (found,) = verify_dataset(few, progress=False)
+    assert "shape0.off has changed" in found.problems[0]
+    assert found.remedy.endswith("--rebuild --on-error skip")
+
+
+def test_a_data_set_without_pools_names_the_command_that_makes_one(home: Path, few: Path) -> None:
+    with pytest.raises(PointsetError, match=r"has no pool in .*pointset data build"):
+        verify_dataset(few, progress=False)
