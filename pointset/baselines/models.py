@@ -19,8 +19,6 @@ from pointset.nn.registry import register
 
 EMBEDDERS = ("isab16-max.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024", "rff-max.modelnet40-1024")
 """Trained networks whose pooled rows are the embedding: together better than each, and fast."""
-UP_TO_Z = {"z": [[1.0, 0, 0], [0, 1, 0], [0, 0, 1]], "y": [[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]}
-"""Matrices that turn a shape with this axis up to Z up: the networks and the features want that."""
 SETS_AT_ONCE = 16
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from cyclopts import Parameter
 
-from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, say_usual
+from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, say_usual, settled_up
 from pointset.commands.options import Json, KeepOutliers
 from pointset.commands.terminal import print_json, print_rows
 from pointset.configuration import Points, check
-from pointset.data.axes import UsualUp
+from pointset.data.axes import GuessedUp
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import check_writable
 from pointset.zoo.pretrained import USUAL, list_pretrained
@@ -71,7 +71,7 @@ def attend(
     query: int | None = None,
     points: int | None = None,
     seed: int = 0,
-    up: UsualUp = "auto",
+    up: GuessedUp = "auto",
     keep_outliers: KeepOutliers = False,
     live: bool = False,
     check_: Annotated[bool, Parameter(name="--check")] = False,
@@ -99,7 +99,7 @@ def attend(
             1,024, or 2,048 with --live.
         seed: Seed for sampling points on the mesh.
         up: The axis that points up in the file; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
-            shapes. A file with another axis is rotated.
+            shapes. A file with another axis is rotated. guess takes the turn in which the model knows the shape best.
         check_: Check which explanation is faithful: remove points in the order of attention, gradients, occlusion and
             others, and print how far the probability falls; a page shows the curves too.
         live: Write a page that runs the model, and other trained models of the package with the same classes.
@@ -110,6 +110,7 @@ def attend(
     if live:
         _check_live(output, {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}, points)
     draw = _writer(output)  # before the imports, which take seconds
+    from pointset.data.catalogue.folders import LooseShape
     from pointset.data.loading import load_shape_like
     from pointset.data.readers.formats import require_shape_file
     from pointset.explain.faithfulness import check_explanations
@@ -123,7 +124,8 @@ def attend(
         require_network(trained, "shown in a page")
     network, data = trained.network, trained.description["data"]
     points = max(data["points"], enough) if points is None else points
-    loaded = load_shape_like(data, shape, points=points, seed=seed, up=up, keep_outliers=keep_outliers)
+    turn = settled_up(up, trained, [LooseShape(shape, str(shape))])
+    loaded = load_shape_like(data, shape, points=points, seed=seed, up=turn, keep_outliers=keep_outliers)
     best = _predict(trained, shape, loaded)
     name, confidence = best.likeliest[0]
     prediction = f"{name} ({confidence:.0%})" + f": {DO_NOT_TRUST}" * best.do_not_trust

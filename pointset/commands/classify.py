@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from pointset.commands.models import DO_NOT_TRUST, Model, load_model, say_usual, usable
+from pointset.commands.models import DO_NOT_TRUST, Model, load_model, say_usual, settled_up, usable
 from pointset.commands.options import Json, KeepOutliers
 from pointset.commands.terminal import print_json, print_rows
-from pointset.data.axes import UsualUp
+from pointset.data.axes import GuessedUp
 from pointset.data.options import POSES
 from pointset.errors import PointsetError, escaped
 from pointset.zoo.pretrained import ANY_POSE
@@ -29,7 +29,7 @@ def classify(
     model: Model = None,
     output: Table = None,
     on_error: Literal["raise", "skip"] = "raise",
-    up: UsualUp = "auto",
+    up: GuessedUp = "auto",
     pose: Literal["aligned", "any"] = "aligned",
     keep_outliers: KeepOutliers = False,
     as_json: Json = False,
@@ -50,7 +50,8 @@ def classify(
         on_error: How to handle files that cannot be used: "raise" tries all files, then reports the faulty ones and
             writes nothing; "skip" continues without them.
         up: The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the
-            model's shapes. Files with another axis are rotated.
+            model's shapes. Files with another axis are rotated. guess takes the turn, one for all files, in which the
+            model knows the shapes best, and says when it is unsure.
         pose: "any" is for shapes that may lie or stand in any way; without --model, the model is then one that was
             trained for them.
         as_json: Print JSON.
@@ -71,7 +72,8 @@ def classify(
     if pose == "any" and trained.description["data"]["normalize"] != POSES["any"]:
         raise PointsetError(f"{model} was not trained for any pose: leave out --model, or train with --pose any")
     network, data = trained.network.to(find_device("auto")), trained.description["data"]
-    answers = classify_files(network, data, shapes, up=up, keep_outliers=keep_outliers)
+    turn = settled_up(up, trained, shapes)
+    answers = classify_files(network, data, shapes, up=turn, keep_outliers=keep_outliers)
     answers = followed(answers, "classifying", "shape", len(shapes), show=len(shapes) > FEW)
     guesses, failures = usable(answers, on_error)
     seconds = perf_counter() - start

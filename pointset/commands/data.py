@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from cyclopts import App, Parameter
 
+from pointset.commands.models import load_model
 from pointset.commands.options import Flags, Json, RunningFlags, Spread
 from pointset.commands.terminal import print_facts, print_json, print_rows
-from pointset.data.axes import UsualUp
+from pointset.data.axes import GuessedUp, UsualUp, turned_up
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, one_line
 from pointset.runs.atomic import check_writable
@@ -55,7 +56,7 @@ def list_(*, as_json: Json = False) -> None:
 
 @app.command
 def show(
-    name: str, *, output: SheetFile = None, up: UsualUp = "auto", split_seed: int = 0, as_json: Json = False
+    name: str, *, output: SheetFile = None, up: GuessedUp = "auto", split_seed: int = 0, as_json: Json = False
 ) -> None:
     """Show a dataset's card; or for a folder, count the shapes of each class and draw some of them.
 
@@ -67,6 +68,7 @@ def show(
         name: Name of a card, or a folder.
         output: Picture to write (.png or .svg); default: beside the pools, and no picture for a card.
         up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
+            guess takes the direction in which a model trained on ModelNet40 knows the shapes best.
         split_seed: Seed of the train/test split of a class/file folder.
         as_json: Print JSON.
     """
@@ -165,27 +167,36 @@ def _check_picture(output: Path | None) -> None:
         check_writable(checked_suffix(output, STILL_SUFFIXES, "a still picture"))
 
 
-def _look(data: str, output: Path | None, up: UsualUp, split_seed: int) -> dict[str, Any]:
+def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> dict[str, Any]:
     """Count the shapes and draw a few of them; returns the overview as plain data."""
     from pointset.data.catalogue.home import make_folder, pools_home
     from pointset.data.pools.overview import look_at
     from pointset.data.pose import recommend_pose
+    from pointset.evaluation.upright import best_turn, turn_scores
     from pointset.viz import Camera, draw_clouds, save
 
     overview = look_at(data, split_seed=split_seed, up=up)
     names, clouds = zip(*overview.samples, strict=True)
-    title = f"{overview.name}: drawn with {overview.up.upper()} up"
+    shown: str = overview.up
+    axis, guess = overview.up, None
+    if up == "guess":
+        trained = load_model(None)
+        guess = best_turn(turn_scores(trained.network, trained.description["data"], clouds))
+        clouds = tuple(turned_up(cloud, guess.turn, "z") for cloud in clouds)
+        shown, axis = guess.up, "z"
+    title = f"{overview.name}: drawn with {shown.upper()} up"
     picture = draw_clouds(
-        clouds, names=[one_line(name, 14) for name in names], camera=Camera(up=overview.up), title=title, columns=8
+        clouds, names=[one_line(name, 14) for name in names], camera=Camera(up=axis), title=title, columns=8
     )
     path = save(picture, output or make_folder(pools_home()) / f"{overview.name}.png", dpi=100)
     return {
         "classes": overview.classes,
         "splits": overview.splits,
         "split_rule": overview.rule,
-        "up": overview.up,
-        "up_assumed": overview.assumed,
-        "pose": recommend_pose(overview.samples, overview.up),
+        "up": shown,
+        "up_assumed": overview.assumed and guess is None,
+        **({"up_guess": str(guess), "up_sure": guess.is_sure} if guess else {}),
+        "pose": recommend_pose([*zip(names, clouds, strict=True)], axis),
         "picture": str(path),
     }
 
@@ -198,7 +209,7 @@ def _print_overview(overview: dict[str, Any]) -> None:
     splits = ", ".join(f"{count:,} {split}" for split, count in overview["splits"].items())
     print(escaped(f"splits: {splits}; by {overview['split_rule']}"))
     assumed = " (assumed from the file type; set it with --up y or --up z)" if overview["up_assumed"] else ""
-    print(f"up: {overview['up']}{assumed}")
+    print(overview.get("up_guess") or f"up: {overview['up']}{assumed}")
     if overview["pose"] is not None:
         print(f"pose: {POSES_SEEN[overview['pose']]}; train with --pose {overview['pose']}")
     print(escaped(f"picture of a few shapes of each class: {overview['picture']}"))

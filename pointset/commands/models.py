@@ -1,6 +1,7 @@
 """The trained model that a command works with: the same option, `--model`, everywhere."""
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -11,6 +12,7 @@ from pointset.errors import PointsetError
 from pointset.zoo.pretrained import USUAL, list_pretrained
 
 if TYPE_CHECKING:
+    from pointset.data.catalogue.folders import LooseShape
     from pointset.evaluation.files import Failure
     from pointset.zoo.classifiers import Classifier
 
@@ -67,6 +69,17 @@ def require_network(trained: Trained, verb: str) -> None:
         )
     if str(model.get("name")) in BASELINES:
         raise PointsetError(f"{trained.name} is {model['name']}, and only networks can be {verb}: train one by name")
+
+
+def settled_up(up: str, trained: Trained, files: "Sequence[LooseShape]") -> str:
+    """The value of --up, or the turn that is guessed for these files, with a line on standard error."""
+    from pointset.evaluation.upright import guess_up
+
+    if up != "guess":
+        return up
+    guess = guess_up(trained.network, trained.description["data"], files)
+    print(guess, file=sys.stderr)
+    return guess.turn
 
 
 def say_usual(model: str | None) -> None:

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pointset.commands.models import Model, load_model, say_usual
+from pointset.commands.models import Model, load_model, say_usual, settled_up
 from pointset.commands.options import (
     DataFlags,
     Given,
@@ -17,7 +17,7 @@ from pointset.commands.options import (
     quick_options,
 )
 from pointset.commands.terminal import print_json, print_rows
-from pointset.data.axes import UsualUp
+from pointset.data.axes import GuessedUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
 from pointset.training.recipe import Recipe
@@ -206,7 +206,7 @@ def evaluate(
     split: str = "test",
     points: int | None = None,
     on_error: Literal["raise", "skip"] | None = None,
-    up: UsualUp = "auto",
+    up: GuessedUp = "auto",
     predictions: Path | None = None,
     calibrate: bool = False,
     objective: Literal["log-loss", "ece"] = "log-loss",
@@ -222,7 +222,8 @@ def evaluate(
         points: Points per set; default: as in the run (not its --train-points or --points-share).
         on_error: "skip" continues without shapes that cannot be used; default: as in training.
         up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
-            card's, and for other files what `classify` assumes. Shapes with another axis are rotated.
+            card's, and for other files what `classify` assumes. Shapes with another axis are rotated. guess takes the
+            turn in which the model knows the shapes of a folder best.
         predictions: File for the predictions (*.csv, *.json or *.parquet): name, true class, the five most likely
             classes with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
         calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
@@ -231,6 +232,7 @@ def evaluate(
     """
     from pointset.data.catalogue.folders import LooseShape
     from pointset.data.loading import load_like
+    from pointset.evaluation.files import in_folders
     from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
     from pointset.evaluation.shape_predictions import check_suffix, guess, write_guesses
     from pointset.training.devices import find_device
@@ -239,7 +241,10 @@ def evaluate(
         check_suffix(predictions)
     trained = load_model(model)
     network, description = trained.network, trained.description
-    sets = load_like(description["data"], split, data, on_error, points, up)
+    if up == "guess" and not (data and Path(data).is_dir()):
+        raise PointsetError("--up guess looks at the files of a folder: give it with --data")
+    turn = settled_up(up, trained, in_folders([Path(data or "")]) if up == "guess" else ())
+    sets = load_like(description["data"], split, data, on_error, points, turn)
     prediction = predict_sets(network.to(find_device("auto")), sets)
     evaluation = Evaluation.of(prediction, sets)
     result = {"model": trained.name} | evaluation.summary()

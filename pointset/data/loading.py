@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pointset.configuration import Points, check
-from pointset.data.axes import Axis, UsualUp, check_up, turned_up, usual_up
+from pointset.data.axes import TURNS, Axis, check_up, turned_up, usual_up
 from pointset.data.catalogue.cards import list_cards, load_card
 from pointset.data.dataset import PointSets, load_split
 from pointset.data.isolated import kept_points
@@ -36,7 +36,7 @@ def load_like(
     data: str | Path | None = None,
     on_error: OnError | None = None,
     points: int | None = None,
-    up: UsualUp | None = None,
+    up: str | None = None,
 ) -> PointSets:
     """Load another split or another dataset with the options in a `PointSets.describe` description.
 
@@ -48,8 +48,8 @@ def load_like(
         data: a dataset's name or a folder; None uses the description's.
         on_error: see `DataOptions`; None means "skip" if shapes were left out of the description's data, else "raise".
         points: points per set; None uses the description's.
-        up: the upward axis of the data. "auto" and None use the description's for its own data, the card's for a known
-            dataset, and for other files what `load_shape_like` uses.
+        up: the upward axis of the data, or one of `pointset.data.axes.TURNS`. "auto" and None use the description's for
+            its own data, the card's for a known dataset, and for other files what `load_shape_like` uses.
 
     Warns:
         UserWarning: shapes are turned.
@@ -84,7 +84,7 @@ def load_like(
     return _turned_and_normalised_like(description, sets, None if up == "auto" else up)
 
 
-def _turned_and_normalised_like(description: dict[str, Any], sets: PointSets, given: Axis | None) -> PointSets:
+def _turned_and_normalised_like(description: dict[str, Any], sets: PointSets, given: str | None) -> PointSets:
     """The sets, each shape turned to the description's axis; another dataset is centred if the run's was centred."""
     own, pool, options = sets.source == description["source"], sets.source_pool, sets.options
     # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
@@ -96,17 +96,17 @@ def _turned_and_normalised_like(description: dict[str, Any], sets: PointSets, gi
     if turned.any():
         first = pool.names[int(turned.argmax())]
         _warn_of_turning(given, f"{sets.source} has" if of_card else f"{suffix_of(first)} files usually have", sets.up)
-        pool = _turned_pool(pool, turned, sets.up)
+        pool = _turned_pool(pool, turned, given or ("y" if sets.up == "z" else "z"), sets.up)
     return PointSets(pool, options, name=sets.name, source=sets.source, split=sets.split, rows=sets.rows)
 
 
-def _turned_pool(pool: Pool, chosen: NDArray[np.bool_], wanted: Axis) -> Pool:
-    """The pool, in memory, with the chosen shapes [M] turned to the wanted axis from the other one."""
+def _turned_pool(pool: Pool, chosen: NDArray[np.bool_], now: str, wanted: Axis) -> Pool:
+    """The pool, in memory, with the chosen shapes [M] turned to the wanted axis from what is up now."""
     rows = np.repeat(chosen, pool.sizes)
 
     def turned(array: NDArray[np.float32]) -> NDArray[np.float32]:
         flat = np.array(array).reshape(-1, 3)
-        flat[rows] = turned_up(flat[rows], "y" if wanted == "z" else "z", wanted)
+        flat[rows] = turned_up(flat[rows], now, wanted)
         return flat.reshape(array.shape)
 
     arrays = {name: turned(array) if name == "normals" else array for name, array in pool.arrays.items()}
@@ -136,7 +136,7 @@ def load_shape_like(
     *,
     points: int | None = None,
     seed: int = 0,
-    up: UsualUp | None = None,
+    up: str | None = None,
     keep_outliers: bool = False,
 ) -> Shape:
     """Read one mesh or point cloud and prepare it like the sets in a `PointSets.describe` description.
@@ -198,7 +198,7 @@ def normalization_elsewhere(description: Mapping[str, Any]) -> str:
     return "center-standardize" if how == "standardize" and description.get("centred") else how
 
 
-def file_up(description: dict[str, Any], path: str | Path, up: UsualUp | None = None) -> tuple[Axis, Axis]:
+def file_up(description: dict[str, Any], path: str | Path, up: str | None = None) -> tuple[str, Axis]:
     """The upward axes of a file and of the sets, with a UserWarning if they differ; see `load_shape_like`."""
     check_up(up)
     wanted = _axis(description)
@@ -222,6 +222,8 @@ def _usual_like(description: dict[str, Any], name: str) -> Axis:
 
 
 def _warn_of_turning(given: str | None, usually: str, wanted: Axis) -> None:
+    if given in TURNS:
+        return
     which = "the files are declared to have" if given else usually
     leave = "" if given else f"; --up {wanted} (in Python up={wanted!r}) leaves them as they are"
     now = "Y" if wanted == "z" else "Z"

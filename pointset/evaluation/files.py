@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pointset.data.axes import UsualUp, turned_up
+from pointset.data.axes import turned_up
 from pointset.data.catalogue.folders import LooseShape, list_shapes
 from pointset.data.isolated import kept_points
 from pointset.data.loading import file_up, is_cloud_file, load_shape_like, normalization_elsewhere
@@ -59,7 +59,7 @@ def classify_files(
     data: Mapping[str, Any],
     shapes: Iterable[LooseShape],
     *,
-    up: UsualUp = "auto",
+    up: str = "auto",
     keep_outliers: bool = False,
 ) -> Iterator[Guess | Failure]:
     """Classify files of shapes, each prepared like those that a model was trained on.
@@ -89,7 +89,7 @@ def classify_files(
     yield from _answers(model, data["classes"], waiting)
 
 
-def _open(model: Classifier, data: dict[str, Any], path: Path, up: UsualUp, keep_outliers: bool) -> Tensor | Scan:
+def _open(model: Classifier, data: dict[str, Any], path: Path, up: str, keep_outliers: bool) -> Tensor | Scan:
     """A file's points, normalised as those that the model was trained on; a large cloud is not read yet."""
     require_shape_file(path)
     if not is_cloud_file(path):

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from pointset.baselines.folds import assign_folds
-from pointset.baselines.models import UP_TO_Z, Baseline
+from pointset.baselines.models import Baseline
+from pointset.data.axes import UP_TO_Z
 from pointset.data.batches import fixed_batches
 from pointset.data.normalize import half_turns
 from pointset.data.point_sets import PointSets

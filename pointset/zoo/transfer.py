@@ -7,8 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from pointset.baselines.models import UP_TO_Z
-from pointset.data.axes import Axis
+from pointset.data.axes import UP_TO_Z, Axis
 from pointset.errors import PointsetError
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.models import build_model

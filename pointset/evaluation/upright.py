@@ -1,0 +1,117 @@
+"""Which direction is up in files that do not say: the one in which a trained model knows the shapes best.
+
+A shape that stands unlike those of training gets small logits, like a shape of no known class: the largest logit tells
+them apart (Hendrycks et al., arXiv 1911.11132). A model of upright shapes knows a chair by its front too, so each of
+the six directions is tried with four quarter turns about the vertical. All files of a folder share one turn.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from pointset.data.axes import TURNS, UP_TO_Z, turned_up
+from pointset.data.catalogue.folders import LooseShape
+from pointset.data.loading import load_shape_like, normalization_elsewhere
+from pointset.data.normalize import normalize_points
+from pointset.data.options import POSES
+from pointset.errors import PointsetError
+from pointset.zoo.predicting import padded_batches, predict
+
+POINTS = 512
+"""Most points of a shape."""
+SHAPES = 32
+"""Most shapes of a folder that are tried: ten were enough for every turn of `modelnet9_obj`."""
+FEWEST, MARGIN = 5, 2.0
+"""With fewer shapes, or a margin of fewer standard errors, the guess is unsure."""
+
+
+@dataclass(frozen=True)
+class Upright:
+    """How shapes must be turned to stand as those of training."""
+
+    turn: str
+    """One of `pointset.data.axes.TURNS`, for the argument `up` of functions that read files."""
+    second: str
+    """The next best direction."""
+    margin: float
+    """Mean advantage over it, in standard errors over the shapes; 0 for one shape."""
+    shapes: int
+    """Number of shapes that were tried."""
+
+    @property
+    def up(self) -> str:
+        """The direction that is up: "x", "-x", "y", "-y", "z" or "-z"."""
+        return self.turn.partition("@")[0]
+
+    @property
+    def is_sure(self) -> bool:
+        """True if there are enough shapes, and the next direction is clearly worse."""
+        return self.shapes >= FEWEST and self.margin >= MARGIN
+
+    def __str__(self) -> str:
+        """The guess as a line for the user."""
+        _, _, degrees = self.turn.partition("@")
+        turned = f", then turned by {degrees} degrees" if degrees != "0" else ""
+        line = f"up: {self.up}{turned}, guessed from {self.shapes} shape{'s' * (self.shapes != 1)}"
+        margin = f"{self.margin:.1f} standard errors before {self.second}" if self.shapes > 1 else f"then {self.second}"
+        return f"{line} ({margin})" + ("" if self.is_sure else ": unsure, look at the shapes with `pointset data show`")
+
+
+def guess_up(model: nn.Module, data: Mapping[str, Any], shapes: Sequence[LooseShape]) -> Upright:
+    """Guess the turn that all files share.
+
+    Args:
+        model: from `load_run`.
+        data: `description["data"]` of its run.
+        shapes: the files; evenly spaced ones are tried, and those that cannot be read are passed over.
+
+    Raises:
+        PointsetError: no file can be read, or the model takes shapes in any pose.
+    """
+    chosen = [shapes[index] for index in np.unique(np.linspace(0, len(shapes) - 1, SHAPES).astype(int))]
+    clouds, reason = [], ""
+    for shape in chosen:
+        try:
+            loaded = load_shape_like(dict(data), shape.path, points=min(POINTS, data["points"]), up=_own(data))
+            clouds.append(np.concatenate([loaded.raw, loaded.points.numpy()[:, 3:]], axis=1))
+        except (PointsetError, OSError) as error:
+            reason = reason or str(error)
+    if not clouds:
+        raise PointsetError(f"no shape can be read to guess which direction is up: {reason}")
+    return best_turn(turn_scores(model, data, clouds))
+
+
+def turn_scores(model: nn.Module, data: Mapping[str, Any], clouds: Sequence[np.ndarray]) -> np.ndarray:
+    """The largest logit [24, N] of each cloud [n, 3 + features], turned by each of `TURNS`; see `guess_up`."""
+    if data["normalize"] == POSES["any"]:
+        raise PointsetError("the model takes shapes in any pose: leave out --up guess")
+    how, wanted, features = normalization_elsewhere(data), _own(data), data.get("features", ())
+    scores = []
+    for turn in TURNS:
+        turned = [torch.from_numpy(turned_up(cloud, turn, wanted, normals="normals" in features)) for cloud in clouds]
+        sets = [torch.cat([normalize_points(X[None, :, :3], how)[0], X[:, 3:]], dim=1) for X in turned]
+        scores.append(predict(model, padded_batches(sets)).logits.amax(dim=1).cpu().numpy())
+    return np.stack(scores)
+
+
+def best_turn(scores: np.ndarray) -> Upright:
+    """The best turn for all shapes together, of their scores [24, N].
+
+    A shape may have a heading of its own, so that the best of four counts for a direction.
+    """
+    count = scores.shape[1]
+    by_heading = scores.reshape(len(UP_TO_Z), -1, count)
+    directions = by_heading.max(axis=1)
+    first, second = np.argsort(-directions.mean(axis=1), kind="stable")[:2].tolist()
+    advantage = directions[first] - directions[second]
+    error = advantage.std(ddof=1) / count**0.5 if count > 1 else np.inf
+    turn = [*TURNS][first * by_heading.shape[1] + int(by_heading[first].sum(axis=1).argmax())]
+    return Upright(turn, [*UP_TO_Z][second], float(advantage.mean() / max(error, 1e-9)), count)
+
+
+def _own(data: Mapping[str, Any]) -> Any:
+    return "y" if data.get("up") == "y" else "z"

@@ -1,0 +1,51 @@
+"""How often `--up guess` is right: shapes of a folder that stand alike, turned at random by one of the 24 turns.
+
+    python scripts/experiments/upright.py path/to/modelnet9_obj --up z
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from pointset.commands.terminal import print_rows
+from pointset.data.axes import TURNS
+from pointset.data.catalogue.folders import list_shapes
+from pointset.data.loading import load_shape_like
+from pointset.evaluation.upright import POINTS, best_turn, turn_scores
+from pointset.training.loading import load_run
+from pointset.zoo.pretrained import USUAL
+
+SIZES = (1, 2, 5, 10, 20)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--up", default="z", help="the axis that points up in the files")
+    parser.add_argument("--model", default=USUAL)
+    parser.add_argument("--draws", type=int, default=200, help="folders of each size, drawn from the shapes")
+    options = parser.parse_args()
+    model, description = load_run(options.model)
+    data, rng, rows = description["data"], np.random.default_rng(0), []
+    files = [shape.path for shape in list_shapes(options.folder)]
+    upright = [load_shape_like(data, path, points=POINTS, up=options.up).raw for path in files]
+    for size in SIZES:
+        guesses = []
+        for _ in range(options.draws):
+            turn = rng.choice([*TURNS])
+            # A turn of the file, which the guess must undo: the inverse matrix leads from upright to turned.
+            clouds = [upright[index] @ TURNS[turn].astype(np.float32) for index in rng.choice(len(files), size, False)]
+            guesses.append((turn, best_turn(turn_scores(model, data, clouds))))
+        direction = [guess.up == turn.partition("@")[0] for turn, guess in guesses]
+        is_sure = [guess.is_sure for _, guess in guesses]
+        both = [right for right, sure in zip(direction, is_sure, strict=True) if sure]
+        row = {"shapes": size, "direction %": 100 * np.mean(direction)}
+        row["turn %"] = 100 * np.mean([guess.turn == turn for turn, guess in guesses])
+        row |= {"sure %": 100 * np.mean(is_sure), "right where sure %": 100 * np.mean(both) if both else float("nan")}
+        rows.append({name: f"{value:.4g}" for name, value in row.items()})
+    print_rows(rows)
+
+
+if __name__ == "__main__":
+    main()
