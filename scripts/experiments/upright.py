@@ -1,6 +1,6 @@
 """How often `--up guess` is right: shapes of a folder that stand alike, turned at random by one of the 24 turns.
 
-    python scripts/experiments/upright.py path/to/modelnet9_obj --up z
+python scripts/experiments/upright.py path/to/modelnet9_obj --up z
 """
 
 import argparse
@@ -20,6 +20,7 @@ SIZES = (1, 2, 5, 10, 20)
 
 
 def main() -> None:
+    """Print a row for each size of folder."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--up", default="z", help="the axis that points up in the files")

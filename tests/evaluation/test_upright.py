@@ -1,0 +1,87 @@
+"""`--up guess`: shapes that stand alike are turned as those of training; without reasons a guess is called unsure."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import fail, succeed
+
+import pointset
+from pointset.data.axes import TURNS, UP_TO_Z, turned_up
+from pointset.data.catalogue.folders import LooseShape
+from pointset.errors import PointsetError
+from pointset.evaluation.upright import best_turn, guess_up, turn_scores
+from pointset.training.loading import load_run
+from pointset.zoo.pretrained import ANY_POSE, USUAL
+
+DIRECTIONS = {name: np.eye(3)["xyz".index(name[-1])] * (-1 if name[0] == "-" else 1) for name in UP_TO_Z}
+
+
+@pytest.fixture(scope="module")
+def stools() -> np.ndarray:
+    """Upright stools [12, 512, 3]."""
+    sets = pointset.load_dataset("shapes10", "test", points=512, progress=False)
+    return sets.points[sets.labels == sets.classes.index("stool")][:12].numpy()
+
+
+def lying(cloud: np.ndarray, turn: str) -> np.ndarray:
+    """An upright cloud as a file holds it that `turn` turns upright."""
+    return (cloud @ TURNS[turn]).astype(np.float32)
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_every_turn_makes_its_direction_point_up(turn: str) -> None:
+    up = DIRECTIONS[turn.partition("@")[0]]
+    assert np.linalg.det(TURNS[turn]) == pytest.approx(1)
+    rows = np.array([[*up, *(2 * up), 7.0]])
+    assert turned_up(rows, turn, "z", normals=True).tolist() == [[0, 0, 1, 0, 0, 2, 7]]
+    assert turned_up(rows, turn, "y", normals=True).tolist() == [[0, 1, 0, 0, 2, 0, 7]]
+    assert len({matrix.tobytes() for matrix in TURNS.values()}) == 24
+
+
+@pytest.mark.parametrize("turn", ["z@0", "y@90", "-x@180"])
+def test_shapes_that_stand_alike_are_turned_upright(turn: str, stools: np.ndarray) -> None:
+    model, run = load_run(USUAL)
+    guess = best_turn(turn_scores(model, run["data"], [lying(cloud, "z@0") for cloud in stools]))
+    turned = best_turn(turn_scores(model, run["data"], [lying(cloud, turn) for cloud in stools]))
+    assert (guess.up, guess.is_sure, turned.is_sure) == ("z", True, True)
+    np.testing.assert_array_equal(TURNS[turned.turn] @ TURNS[turn].T, TURNS[guess.turn])
+
+
+def test_few_shapes_or_a_small_margin_are_unsure() -> None:
+    scores = np.random.default_rng(0).normal(size=(24, 30)) * 0.01
+    assert "unsure" in str(best_turn(scores))
+    scores[[*TURNS].index("-x@270")] += 1
+    assert best_turn(scores).turn == "-x@270"
+    assert "up: -x, then turned by 270 degrees, guessed from 30 shapes" in str(best_turn(scores))
+    assert "unsure" not in str(best_turn(scores))
+    for count in (1, 4):
+        assert "unsure" in str(best_turn(scores[:, :count]))
+
+
+def test_commands_take_the_guess_for_all_files(tmp_path: Path, stools: np.ndarray, capsys: Any) -> None:
+    for folder, turn in (("upright", "z@0"), ("lying", "-x@90")):
+        for number, cloud in enumerate(stools):
+            path = tmp_path / folder / "stool" / "test" / f"{number}.npy"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.save(path, lying(cloud, turn))
+    expected = succeed(capsys, "classify", tmp_path / "upright", "--up", "guess", "--json")
+    output = succeed(capsys, "classify", tmp_path / "lying", "--up", "guess", "--json")
+    names = [
+        [row["classes"][0]["class"] for row in answer["predictions"]] for answer in map(json.loads, (expected, output))
+    ]
+    assert names[0] == names[1]
+    assert "up: -x, " in succeed(capsys, "data", "show", tmp_path / "lying", "--up", "guess")
+    assert fail(capsys, "evaluate", "--up", "guess")  # data of the run itself
+
+
+def test_what_cannot_be_guessed_is_refused(tmp_path: Path, stools: np.ndarray) -> None:
+    model, run = load_run(ANY_POSE)
+    with pytest.raises(PointsetError, match="any pose"):
+        turn_scores(model, run["data"], [stools[0]])
+    path = tmp_path / "gone.npy"
+    model, run = load_run(USUAL)
+    with pytest.raises(PointsetError, match=r"gone\.npy"):
+        guess_up(model, run["data"], [LooseShape(path, path.name)])
