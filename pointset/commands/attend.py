@@ -226,13 +226,10 @@ def _still(request: Request, output: Path) -> None:
 
 
 def _surface(request: Request, output: Path) -> None:
-    from pointset.viz import export_cloud, export_surface
+    from pointset.viz import export_cloud
 
-    shape, one = request.shape, (request.head or 0, request.query or 0)
-    if shape.mesh is None:
-        export_cloud(request.chosen(), shape.raw, output, *one, up=request.camera.up)
-    else:
-        export_surface(request.chosen(), shape.raw, shape.mesh, output, *one, up=request.camera.up)
+    shape, up = request.shape, request.camera.up
+    export_cloud(request.chosen(), shape.raw, output, request.head or 0, request.query or 0, mesh=shape.mesh, up=up)
 
 
 def _write_live_page(trained: Trained, name: str, shape: "Shape", camera: "Camera", output: Path) -> None:

@@ -20,23 +20,21 @@ from pointset.data.loading import normalization_elsewhere
 from pointset.errors import PointsetError
 from pointset.explain.maps import attention_kinds, attentions
 from pointset.nn.attention import Multihead
-from pointset.nn.blocks import ISAB, MAB, PMA, SAB, PooledSeeds
+from pointset.nn.blocks import ISAB, MAB, PMA, SAB
 from pointset.nn.dropout import Dropout
 from pointset.nn.encoders.dumlp import InteractionLayer, Stem
 from pointset.nn.encoders.rffp import EquivariantLayer
 from pointset.nn.layers import ConnectedLayers, Masked
-from pointset.nn.norms import BatchNorm, NoNorm, SetNorm
+from pointset.nn.norms import BatchNorm, NoNorm
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.pma import AttentionPool
 from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.registry import part_of
-from pointset.nn.scores import BilinearScore, DotScore
+from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier
 
 LARGEST = float(np.finfo(np.float16).max)
-WEIGHTS = ("softmax", "sparsemax")
-"""Weights functions that are implemented in JavaScript."""
 
 
 class PlainError(PointsetError):
@@ -138,7 +136,6 @@ FIELDS: dict[type[nn.Module], tuple[str, ...]] = {
     nn.Tanh: (),
     nn.Flatten: (),
     nn.LayerNorm: ("weight", "bias", "eps"),
-    SetNorm: ("weight", "bias", "eps", "groups"),
     BatchNorm: ("weight", "bias", "running_mean", "running_var", "eps"),
     EquivariantLayer: ("gamma", "norm", "statistic"),
     ConnectedLayers: ("layers", "coordinates", "join"),
@@ -149,7 +146,7 @@ FIELDS: dict[type[nn.Module], tuple[str, ...]] = {
     ),
     SAB: ("mab",),
     ISAB: ("inducing_points", "reads", "writes"),
-    PMA: ("seeds", "feed_forward", "mab", "pooled_seeds"),
+    PMA: ("seeds", "feed_forward", "mab"),
     DualMLP: ("logits", "values"),
     InteractionLayer: ("reads", "rows", "summary", "norm"),
     StatisticPool: ("statistics",),
@@ -202,15 +199,16 @@ class Describer:
             return self.describe(module.rowwise, "rowwise")
         if isinstance(module, NormedLayers):
             return {"kind": "Sequential", "modules": self._normed(module)}
-        if isinstance(module, PooledSeeds):
-            return self._fields(module.maps, nn.Linear, kind="PooledSeeds", statistics=list(module.statistics))
+        if isinstance(module, PMA) and module.pooled_seeds is not None:
+            raise self.unsupported("has seeds that are computed from the set")
         known = next((kind for kind in type(module).__mro__ if kind in FIELDS), None)
         if known is None:
             entry = part_of(module)
             called = f" ({entry.kind} {entry.name!r})" if entry else ""
             raise self.unsupported(f"is a {type(module).__name__}{called}")
         if isinstance(module, Multihead):
-            return self._fields(module, known, **self._attention(module))
+            self._require_dot_product(module)
+            return self._fields(module, known, factor=module.score.factor)
         if isinstance(module, StatisticPool):
             if type(module).of_statistics is not StatisticPool.of_statistics:
                 raise self.unsupported(f"is a {type(module).__name__} with an of_statistics of its own")
@@ -236,19 +234,13 @@ class Describer:
         layers = [layer for linear, norm in pairs for layer in (nn.ReLU(), linear, norm)][1:]
         return self.describe_all(layers + [nn.ReLU()] * isinstance(module, Stem))
 
-    def _attention(self, module: Multihead) -> dict[str, Any]:
-        score, names = module.score, [str(name) for name in module.weights.names]
-        if type(score) not in (DotScore, BilinearScore):
-            raise self.unsupported(f"has an {type(score).__name__}")
-        if unknown := [name for name in names if name not in WEIGHTS]:
+    def _require_dot_product(self, module: Multihead) -> None:
+        if type(module.score) is not DotScore:
+            raise self.unsupported(f"has an {type(module.score).__name__}")
+        if module.score.log_temperature is not None:
+            raise self.unsupported("has a trained temperature")
+        if unknown := [str(name) for name in module.weights.names if str(name) != "softmax"]:
             raise self.unsupported(f"has {unknown[0]} weights")
-        temperatures, bilinear = score.log_temperature, getattr(score, "weight", None)
-        return {
-            "names": names,
-            "factor": score.factor,
-            "temperatures": None if temperatures is None else self.array(temperatures),
-            "bilinear": None if bilinear is None else self.array(bilinear),
-        }
 
     def array(self, tensor: Tensor) -> dict[str, int]:
         """Add an array to the weights, and return the reference to it."""

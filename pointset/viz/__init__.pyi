@@ -2,8 +2,6 @@ from .camera import Camera as Camera
 from .clouds import draw_clouds as draw_clouds
 from .color import ColorScale as ColorScale
 from .export import export_cloud as export_cloud
-from .export import export_surface as export_surface
-from .export import show_window as show_window
 from .html_page import HtmlPage as HtmlPage
 from .live import make_live_page as make_live_page
 from .maps import draw_instances as draw_instances

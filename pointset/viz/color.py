@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
 from numpy.typing import NDArray
-
-from pointset.errors import PointsetError, quoted
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
 """Wong's palette for all kinds of colour vision (Nature Methods 8, 441, 2011), and three more of Tol's."""
@@ -19,16 +17,12 @@ INK = "#222222"
 FAINT = "#6b6b6b"
 LEAST, MOST = 2.0, 64.0
 """Bounds of the reach of a scale, the largest multiple of uniform attention that it shows."""
-DEFAULT = "magma_r"
 HOLLOW = "ring: weight exactly 0"
 """The note of a picture with hollow points."""
 
 
 class Scale(ABC):
     """Interface of colour scales, for panels and colour bars."""
-
-    name: str
-    """A matplotlib colour map."""
 
     @abstractmethod
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -44,7 +38,7 @@ class Scale(ABC):
 
     def ramp(self) -> NDArray[np.float64]:
         """256 colours [256, 3], from the left end of the bar to the right."""
-        return ramp(self.name)
+        return attention_ramp()
 
     def ticks(self) -> tuple[list[float], list[str]]:
         """Positions on the bar, and their labels."""
@@ -63,8 +57,6 @@ class ColorScale(Scale):
 
     reach: float
     """The multiple of uniform attention at the right end; above 1."""
-    name: str = DEFAULT
-    """A matplotlib colour map: perceptually uniform ones are cividis, viridis, magma, inferno, plasma, each with _r."""
 
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The positions of values [...], from 0 to 1; the value 1 has position 0.5."""
@@ -90,7 +82,6 @@ class CountScale(Scale):
     """A linear scale for counts from 0 to `top`; points with a count above 0 are drawn over those with 0."""
 
     top: int
-    name: str = DEFAULT
 
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The counts divided by `top`, with a gap between 0 and 1."""
@@ -110,11 +101,13 @@ class CountScale(Scale):
 class HeightScale(Scale):
     """A scale for heights from 0 to 1, which make the shape easier to see."""
 
-    name: str = "cividis"
-
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The heights, without the palest colours."""
         return 0.85 * values
+
+    def ramp(self) -> NDArray[np.float64]:
+        """256 colours [256, 3]."""
+        return colormaps["cividis"](np.linspace(0, 0.92, 256))[:, :3]
 
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The same emphasis for all points."""
@@ -126,7 +119,6 @@ class SignedScale(Scale):
     """A linear scale for signed changes from `-reach` to `reach`, purple over grey to orange."""
 
     reach: float
-    name: str = "PuOr_r"
 
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The positions of changes; 0 has position 0.5."""
@@ -138,7 +130,8 @@ class SignedScale(Scale):
 
     def ramp(self) -> NDArray[np.float64]:
         """256 colours [256, 3]."""
-        return ramp(self.name) * 0.88  # so that the middle is grey, not the white of the background
+        # Darker, so that the middle is grey, not the white of the background.
+        return 0.88 * colormaps["PuOr_r"](np.linspace(0, 1, 256))[:, :3]
 
     def ticks(self) -> tuple[list[float], list[str]]:
         """Ticks at both ends and at 0."""
@@ -150,35 +143,19 @@ def colors_of(scale: Scale, values: NDArray[np.float64]) -> NDArray[np.float64]:
     return scale.ramp()[np.round(scale.positions(values) * 255).astype(int)]
 
 
-def scale_for(values: NDArray[np.float64], name: str | None = None) -> ColorScale:
+def scale_for(values: NDArray[np.float64]) -> ColorScale:
     """A scale for these values: its reach is a power of two, and about 1 value in 200 is larger."""
     top = float(np.quantile(values, 0.995))
-    reach = 2.0 ** math.ceil(math.log2(min(max(top, LEAST), MOST)) - 0.05)
-    return ColorScale(reach, name or DEFAULT)
+    return ColorScale(2.0 ** math.ceil(math.log2(min(max(top, LEAST), MOST)) - 0.05))
 
 
-def ramp(name: str, paper: Literal["light", "dark"] = "light") -> NDArray[np.float64]:
-    """256 colours [256, 3] of a matplotlib colour map, adapted to the background `paper`.
+def attention_ramp(dark: bool = False) -> NDArray[np.float64]:
+    """256 colours [256, 3] for light paper, or for a dark background, from little attention to much.
 
-    Ends close to white are cut off. A light low end becomes greyer with the same lightness, so that points with little
-    attention are not prominent. On a dark background, the map is reversed if necessary so that large values are light,
-    and a dark low end becomes a grey that is just visible.
-
-    Raises:
-        PointsetError: matplotlib has no colour map of this name.
+    The low end fades into a grey that is just visible, so that points with little attention are not prominent.
     """
-    if name not in colormaps:
-        raise PointsetError(f"no colour map is called {quoted(name)}: try cividis, viridis, magma, inferno or plasma")
-    whole, is_dark = colormaps[name], paper == "dark"
-    first, last = (luma(whole(end)[:3]) for end in (0.0, 1.0))
-    if is_dark and first > last:
-        whole, first = whole.reversed(), last
-    is_near = first < 0.2 if is_dark else first > 0.8  # the low end is close to the background
-    end = 0.97 if is_dark else 0.92 if last > 0.8 else 1.0
-    colors = np.asarray(whole(np.linspace(0.12 if is_near else 0.0, end, 256)))[:, :3]
-    if not is_near:
-        return colors
-    grey = np.maximum(luma(colors), 0.31 if is_dark else 0.0)[:, None]
+    colors = colormaps["magma" if dark else "magma_r"](np.linspace(0.12, 0.97 if dark else 1.0, 256))[:, :3]
+    grey = np.maximum(luma(colors), 0.31 if dark else 0.0)[:, None]
     share = 0.8 * np.clip(1 - np.linspace(0, 1, 256) / 0.45, 0, 1)[:, None]
     return (1 - share) * colors + share * grey
 

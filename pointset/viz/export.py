@@ -1,9 +1,7 @@
-"""Coloured points and surfaces for 3D tools: PLY for MeshLab, GLB for Blender, and an Open3D window."""
+"""Coloured points and surfaces for 3D tools: PLY for MeshLab, GLB for Blender."""
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +12,14 @@ from scipy.spatial import KDTree
 from trimesh.remesh import subdivide_to_size
 
 from pointset.data.readers.meshes import Mesh
-from pointset.data.sampling import import_open3d
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.runs.atomic import write_for_user
-from pointset.viz.camera import Camera, Up, z_to_y
-from pointset.viz.color import Scale, colors_of, scale_for
+from pointset.viz.camera import Up, z_to_y
+from pointset.viz.color import colors_of, scale_for
 from pointset.viz.rows import as_cloud, point_rows
 from pointset.viz.writing import checked_suffix
 
-SUFFIXES = (".ply", ".glb")
 MOST_FACES = 200_000
 """Largest number of faces of a subdivided surface."""
 
@@ -35,139 +31,59 @@ def export_cloud(
     head: int = 0,
     query: int = 0,
     *,
+    mesh: Mesh | None = None,
     up: Up = "z",
-    colors: str | None = None,
 ) -> Path:
-    """Write one cloud as points, coloured by one head and one query of a map.
+    """Write a cloud, or the mesh from which it was sampled, coloured by one head and one query of a map.
 
-    A .ply file keeps the coordinates. A .glb file has y up and linear colours, as its format requires.
+    A .ply file keeps the coordinates. A .glb file has y up and linear colours, as its format requires. The vertices of
+    a mesh get the attention of the nearest points; triangles larger than the distance between points are subdivided
+    first, so that colours can vary within them.
 
     Args:
         attention: a map of one cloud.
-        points: [n, 3], the cloud for which the map was computed.
+        points: [n, 3], the cloud for which the map was computed; with `mesh`, in its coordinates (before normalisation
+            for the model), in the same order.
         path: path that ends in .ply or .glb.
         head: index of the head.
         query: index of the inducing point, seed or point.
+        mesh: the mesh to write; None means the points.
         up: the upward axis of the points.
-        colors: name of a matplotlib colour map.
 
     Raises:
-        PointsetError: cloud and map do not belong together, the map has no such head or query, or the path has another
-            suffix or cannot be written.
+        PointsetError: cloud and map do not belong together, the points do not lie on the mesh, the map has no such head
+            or query, or the path has another suffix or cannot be written.
 
     Example:
         >>> pointset.viz.export_cloud(pools, points, "pools.ply").name
         'pools.ply'
-    """
-    path, cloud = checked_suffix(path, SUFFIXES, "coloured points"), as_cloud(points)
-    values = _values(attention, cloud, head, query)
-    glb = path.suffix.lower() == ".glb"
-    content = trimesh.PointCloud(_upright(cloud, glb, up), colors=_rgba(values, scale_for(values, colors), glb))
-    return _write(trimesh.Scene([content]) if glb else content, path)
-
-
-def export_surface(
-    attention: AttentionMap,
-    points: Any,
-    mesh: Mesh,
-    path: str | Path,
-    head: int = 0,
-    query: int = 0,
-    *,
-    up: Up = "z",
-    colors: str | None = None,
-) -> Path:
-    """Write the mesh from which the points were sampled, its vertices coloured by the attention of the nearest points.
-
-    Triangles larger than the distance between points are subdivided first, so that colours can vary within them.
-
-    Args:
-        mesh: the mesh, as read from its file.
-        points: [n, 3] in the coordinates of the mesh: before normalisation for the model, in the same order.
-        attention, path, head, query, up, colors: see `export_cloud`.
-
-    Raises:
-        PointsetError: the points do not lie on the mesh, or see `export_cloud`.
-
-    Example:
         >>> square = pointset.data.Mesh(
         ...     np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]), np.array([[0, 1, 2], [0, 2, 3]])
         ... )
         >>> points = pointset.data.sample_points(square, 32, seed=0)
         >>> normalized = pointset.data.normalize_points(torch.tensor(points)[None], "unit-sphere")[0]
         >>> pools = pointset.find_map(pointset.attention_maps(model, normalized), kind="pools")
-        >>> pointset.viz.export_surface(pools, points, square, "pools.ply").name
-        'pools.ply'
+        >>> pointset.viz.export_cloud(pools, points, "surface.ply", mesh=square).name
+        'surface.ply'
     """
-    path, cloud = checked_suffix(path, SUFFIXES, "a coloured surface"), as_cloud(points)
-    values = _values(attention, cloud, head, query)
-    glb = path.suffix.lower() == ".glb"
-    fine = refined(mesh, cloud)
-    require_on_surface(cloud, fine)
-    rgba = _rgba(carry_to_vertices(cloud, values, fine.vertices), scale_for(values, colors), glb)
-    return _write(
-        trimesh.Trimesh(_upright(fine.vertices, glb, up), fine.faces, vertex_colors=rgba, process=False), path
-    )
+    path, cloud = checked_suffix(path, (".ply", ".glb"), "a file for 3D tools"), as_cloud(points)
+    rows = point_rows(attention, cloud)
+    rows.check(head, query)
+    values = rows.values[head, query]
+    scale, suffix = scale_for(values), path.suffix[1:].lower()
 
+    def upright(positions: NDArray[np.float64]) -> NDArray[np.float64]:
+        return z_to_y(positions) if suffix == "glb" and up == "z" else positions  # glTF 2.0, section 3.4
 
-def show_window(
-    attention: AttentionMap,
-    points: Any,
-    path: str | Path = "attention.ply",
-    head: int = 0,
-    query: int = 0,
-    *,
-    camera: Camera | None = None,
-    colors: str | None = None,
-) -> str:
-    """Open an Open3D window with one cloud [n, 3], coloured by one head and query, and wait until it is closed.
-
-    If no window can be opened, the coloured cloud is written to `path` (.ply or .glb) instead.
-
-    Args:
-        attention, points, camera, colors: see `draw_maps`.
-        path: path of the file that is written if no window can be opened.
-        head: index of the head.
-        query: index of the inducing point, seed or point.
-
-    Returns:
-        A message that says what was done.
-
-    Raises:
-        PointsetError: see `export_cloud`; or the extra open3d is not installed.
-
-    Example:
-        >>> print(pointset.viz.show_window(pools, points, "pools.ply"))  # doctest: +SKIP
-    """
-    camera, cloud = camera or Camera(), as_cloud(points)
-    values, rows = _values(attention, cloud, head, query), point_rows(attention, cloud)
-    has_display = sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    title = f"{attention.layer}, head {head}, {rows.row_name} {query}"
-    if has_display and _show(cloud, colors_of(scale_for(values, colors), values), camera, title):
-        return "the window was closed"
-    written = export_cloud(attention, points, path, head, query, up=camera.up, colors=colors)
-    return f"cannot open a window: wrote {written}, which MeshLab or Blender can open"
-
-
-def _show(cloud: NDArray[np.float64], rgb: NDArray[np.float64], camera: Camera, title: str) -> bool:
-    """Show the cloud until the user closes the window; return False if no window could be opened."""
-    open3d = import_open3d()
-    coloured = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(cloud))
-    coloured.colors = open3d.utility.Vector3dVector(rgb)
-    visualizer = open3d.visualization.Visualizer()
-    # False on a display without OpenGL, such as some remote desktops.
-    if not visualizer.create_window(title, 900, 900):
-        return False
-    visualizer.add_geometry(coloured)
-    visualizer.get_render_option().point_size = 6.0
-    _, upward, front = camera.axes() if camera.up == "z" else z_to_y(camera.axes())
-    view = visualizer.get_view_control()
-    view.set_front(front)
-    view.set_up(upward)
-    view.set_zoom(0.6)
-    visualizer.run()
-    visualizer.destroy_window()
-    return True
+    if mesh is None:
+        coloured = trimesh.PointCloud(upright(cloud), colors=_rgba(colors_of(scale, values), suffix))
+        content: Any = trimesh.Scene([coloured]) if suffix == "glb" else coloured
+    else:
+        require_on_mesh(cloud, mesh)
+        fine = refined(mesh, cloud)
+        rgba = _rgba(colors_of(scale, carry_to_vertices(cloud, values, fine.vertices)), suffix)
+        content = trimesh.Trimesh(upright(fine.vertices), fine.faces, vertex_colors=rgba, process=False)
+    return write_for_user(path, lambda temporary: temporary.write_bytes(content.export(file_type=suffix)))
 
 
 def carry_to_vertices(
@@ -186,53 +102,31 @@ def carry_to_vertices(
 
 def refined(mesh: Mesh, points: NDArray[np.float64]) -> Mesh:
     """Subdivide the mesh until its edges are about as long as the distance between points, up to `MOST_FACES` faces."""
-    corners = mesh.vertices[mesh.faces]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    area = float(np.linalg.norm(normals, axis=1).sum()) / 2
+    area = float(trimesh.triangles.area(mesh.vertices[mesh.faces]).sum())
     if not area > 0:
         return mesh
     # Subdivision to edges of length e gives about 4 area / e^2 faces, plus those that were already smaller.
     room = max(MOST_FACES - len(mesh.faces), 1)
     edge = max(np.sqrt(area / len(points)), np.sqrt(8 * area / room))
-    vertices, faces = subdivide_to_size(mesh.vertices, mesh.faces, max_edge=float(edge), max_iter=30)
-    return Mesh(vertices, faces)
+    return Mesh(*subdivide_to_size(mesh.vertices, mesh.faces, max_edge=float(edge), max_iter=30))
 
 
-def require_on_surface(points: NDArray[np.float64], fine: Mesh) -> None:
-    """Raise a PointsetError if more than one point in 20 is off the mesh, for example because they were normalised.
-
-    The test uses that the distance of a point in a triangle from the nearest corner is at most the longest edge.
-    """
-    edges = np.linalg.norm(np.diff(fine.vertices[fine.faces[:, [0, 1, 2, 0]]], axis=1), axis=2)
-    distances, _ = KDTree(fine.vertices).query(points)
-    off = int((distances > 1.001 * edges.max()).sum())
-    if off > len(points) / 20:
-        size, own = (np.array2string(np.ptp(corners, axis=0), precision=3) for corners in (fine.vertices, points))
+def require_on_mesh(points: NDArray[np.float64], mesh: Mesh) -> None:
+    """Raise a PointsetError if the points do not fill the bounding box of the mesh, as when they are normalised."""
+    low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
+    extent, size = np.ptp(points, axis=0), high - low
+    room = 1e-3 * size.max()
+    are_inside = ((points >= low - room) & (points <= high + room)).all()
+    if not are_inside or (len(points) > 10 and extent.max() < size.max() / 10):
+        own, other = (np.array2string(side, precision=3) for side in (extent, size))
         raise PointsetError(
-            f"{off} of {len(points)} points lie off the mesh, which has the size {size} (the points: {own}): "
-            "give the points as sampled, before normalisation"
+            f"the points, of size {own}, do not lie on the mesh, of size {other}: give them as sampled, before "
+            "normalisation"
         )
 
 
-def _write(content: Any, path: Path) -> Path:
-    suffix = path.suffix[1:].lower()
-    return write_for_user(path, lambda temporary: temporary.write_bytes(content.export(file_type=suffix)))
-
-
-def _values(attention: AttentionMap, cloud: NDArray[np.float64], head: int, query: int) -> NDArray[np.float64]:
-    rows = point_rows(attention, cloud)
-    rows.check(head, query)
-    return rows.values[head, query]
-
-
-def _upright(points: NDArray[np.float64], glb: bool, up: Up) -> NDArray[np.float64]:
-    """Points [n, 3] with y up for glTF (section 3.4 of its specification), unchanged for PLY."""
-    return z_to_y(points) if glb and up == "z" else points
-
-
-def _rgba(values: NDArray[np.float64], scale: Scale, glb: bool) -> NDArray[np.uint8]:
-    rgb = colors_of(scale, values)
-    if glb:
+def _rgba(rgb: NDArray[np.float64], suffix: str) -> NDArray[np.uint8]:
+    if suffix == "glb":
         # Vertex colours of glTF are linear (section 3.7.2.1): invert the sRGB transfer function (IEC 61966-2-1).
         rgb = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return np.round(np.c_[rgb, np.ones(len(rgb))] * 255).astype(np.uint8)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pointset.runs.atomic import write_for_user
 from pointset.viz.camera import Camera
-from pointset.viz.color import ramp
+from pointset.viz.color import attention_ramp
 from pointset.viz.writing import checked_suffix
 
 WEB = files("pointset.viz") / "web"
@@ -68,19 +68,17 @@ def page_of(
 ) -> str:
     """The HTML of a page of maps or of a live page.
 
-    Its content security policy allows only this script and this style, by their digests, and no network requests;
-    WebAssembly only if the script uses it.
+    Its content security policy allows only this script and this style, by their digests, and no network requests.
 
     Args:
         kind: the kind of the page, which chooses sections of page.html and the module that starts it.
         title: title of the window; it is escaped in the template.
         content: data that the page reads as JSON from its element `data`.
-        panels: curves of `check_panels`, if the page has them.
+        panels: curves of explanations, if the page has them.
     """
     style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of({"maps": "page", "live": "live"}[kind])
-    assembly = " 'wasm-unsafe-eval'" * ("WebAssembly" in script)
     policy = (
-        f"default-src 'none'; script-src {_digest(script)}{assembly}; style-src {_digest(style)}; "
+        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
     # "<" could end the script element, even inside a JSON string.
@@ -106,9 +104,10 @@ def script_of(start: str) -> str:
     return "\n".join(bodies.values())
 
 
-def view_content(camera: Camera, colors: str) -> dict[str, Any]:
-    """The camera and the palettes of a colour map, for the script of a page."""
-    palettes = {paper: as_base64(np.round(ramp(colors, paper) * 255).astype(np.uint8)) for paper in ("light", "dark")}
+def view_content(camera: Camera) -> dict[str, Any]:
+    """The camera and the palettes for light and dark screens, for the script of a page."""
+    ramps = {"light": attention_ramp(), "dark": attention_ramp(dark=True)}
+    palettes = {screen: as_base64(np.round(ramp * 255).astype(np.uint8)) for screen, ramp in ramps.items()}
     view = {"azimuth": camera.azimuth, "elevation": camera.elevation, "distance": camera.distance}
     return {"camera": view, "palettes": palettes}
 

@@ -11,7 +11,6 @@ from pointset.data.sampling import sample_points
 from pointset.data.shapes10 import make_shape
 from pointset.errors import PointsetError
 from pointset.viz.camera import Camera
-from pointset.viz.color import DEFAULT
 from pointset.viz.html_page import HtmlPage, as_base64, page_of, view_content
 from pointset.viz.rows import as_cloud
 
@@ -75,7 +74,7 @@ def make_live_page(
     for example in examples:
         clouds[f"{example[0]} (built in)"] = as_cloud(sample_points(make_shape(*example), MOST_POINTS, seed=0))
     content = {
-        **view_content(camera or Camera(), DEFAULT),
+        **view_content(camera or Camera()),
         "title": title,
         "models": [_model(model, number, models) for number, model in enumerate(models)],
         "shapes": [_shape(name, cloud) for name, cloud in clouds.items()],

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera
 from pointset.viz.clouds import Grid, Line, Panel
 from pointset.viz.color import FAINT, CountScale, Scale, SignedScale, scale_for
-from pointset.viz.rows import MEANINGS, PointRows, as_cloud, as_numbers, chosen_rows, point_rows
+from pointset.viz.rows import MEANINGS, as_cloud, as_numbers, chosen_rows, point_rows
 from pointset.viz.sheet import Picture
 
 WIDTH = 9.5
@@ -33,7 +32,6 @@ def draw_maps(
     heads: Sequence[int] | None = None,
     queries: Sequence[int] | None = None,
     camera: Camera | None = None,
-    colors: str | None = None,
     title: str | None = None,
 ) -> Picture:
     """Draw all heads and queries of one attention on one cloud [n, 3]: one panel each, with a common colour scale.
@@ -44,7 +42,6 @@ def draw_maps(
         heads: indices of the heads; None means all.
         queries: indices of inducing points, seeds or (for kind "self") points; None means all, or 8 distant points.
         camera: the camera of all panels.
-        colors: name of a matplotlib colour map.
         title: title of the picture.
 
     Raises:
@@ -57,30 +54,24 @@ def draw_maps(
     cloud, camera = as_cloud(points), camera or Camera()
     rows = point_rows(attention, cloud)
     chosen_heads, chosen = rows.chosen_heads(heads), chosen_rows(rows, cloud, queries, MOST_COLUMNS)
-    scale = scale_for(rows.values[np.ix_(chosen_heads, chosen)], colors)
+    scale = scale_for(rows.values[np.ix_(chosen_heads, chosen)])
 
     def panel(head: int, row: int, name: str) -> Panel:
-        spread = f"{rows.spread[head, row]:.2f}" if name else ""
-        return Panel(cloud, rows.values[head, row], scale, name, spread, rows.mark(row))
+        return Panel(cloud, rows.values[head, row], scale, name, f"{rows.spread[head, row]:.2f}", rows.mark(row))
 
-    width, groups = WIDTH, []
-    if len(chosen_heads) == len(chosen) == 1:
-        (head,), (row,) = chosen_heads, chosen
-        groups = [("", [panel(head, row, "")], "")]
-        note, width = f"head {head}, {rows.row_name} {row}; spread {rows.spread[head, row]:.2f} {ENDS}", 5.2
-    elif len(chosen) >= max(len(chosen_heads), 2):
+    lines = []
+    if len(chosen) >= max(len(chosen_heads), 2):
         difference = rows.difference(chosen)
         for head in chosen_heads:
-            panels = [panel(head, row, f"{row}") for row in chosen]
-            groups.append((f"head {head}", panels, f"differ\n{difference[head]:.2f}"))
+            lines += _lines([panel(head, row, f"{row}") for row in chosen], f"head {head}", difference[head])
         note = f"one panel per head and {rows.row_name}; {NUMBERS}{DIFFER}"
     else:  # more heads than rows: wide pictures are easier to read than tall ones
         for row in chosen:
             label = f"{rows.row_name.split()[-1]} {row}" if len(chosen) > 1 else ""
-            groups.append((label, [panel(head, row, f"head {head}") for head in chosen_heads], ""))
+            lines += _lines([panel(head, row, f"head {head}") for head in chosen_heads], label)
         each = f" and {rows.row_name}" if len(chosen) > 1 else f", {rows.row_name} {chosen[0]}"
         note = f"one panel per head{each}; {NUMBERS}"
-    lines = [line for group in groups for line in _lines(*group)]
+    width = WIDTH if len(chosen_heads) * len(chosen) > 1 else 5.2
     return _with_bar(Grid(lines, camera, width, title or f"{rows.layer}: {MEANINGS[rows.kind]}", note, 0.42), scale)
 
 
@@ -92,7 +83,6 @@ def draw_reads_and_writes(
     head: int = 0,
     queries: Sequence[int] | None = None,
     camera: Camera | None = None,
-    colors: str | None = None,
     title: str | None = None,
 ) -> Picture:
     """Draw both maps of one ISAB: what inducing points read, and below it which points read them back.
@@ -102,8 +92,8 @@ def draw_reads_and_writes(
         writes: the map of kind "writes" of the same block and cloud.
         points: [n, 3], the cloud for which the maps were computed.
         head: index of the head. (The heads of the two maps are independent.)
-        queries: indices of inducing points; None means the sharpest, and 5 that differ most from those before.
-        camera, colors, title: see `draw_maps`.
+        queries: indices of inducing points; None means the 6 sharpest.
+        camera, title: see `draw_maps`.
 
     Raises:
         PointsetError: the maps are not of kinds "reads" and "writes" or do not fit the cloud, or the
@@ -119,14 +109,14 @@ def draw_reads_and_writes(
     cloud, camera = as_cloud(points), camera or Camera()
     both = point_rows(reads, cloud), point_rows(writes, cloud)
     both[0].check(head, 0)
-    chosen = chosen_rows(both[0], cloud, _unlike(both[0], head, 6) if queries is None else queries, MOST_COLUMNS)
-    lines, scales = [], [scale_for(rows.values[head, chosen], colors) for rows in both]
+    sharpest = sorted(both[0].spread[head].argsort(kind="stable")[:6].tolist())
+    chosen = chosen_rows(both[0], cloud, sharpest if queries is None else queries, MOST_COLUMNS)
+    lines, scales = [], [scale_for(rows.values[head, chosen]) for rows in both]
     for rows, scale in zip(both, scales, strict=True):
         name = "point {}" if rows.kind == "reads" else "who reads {}"
-        panels = [
-            Panel(cloud, rows.values[head, i], scale, name.format(i), f"{rows.spread[head, i]:.2f}") for i in chosen
-        ]
-        lines.append(Line(rows.kind, panels, f"differ\n{rows.difference(chosen)[head]:.2f}" if len(chosen) > 1 else ""))
+        values, spread = rows.values[head], rows.spread[head]
+        panels = [Panel(cloud, values[i], scale, name.format(i), f"{spread[i]:.2f}") for i in chosen]
+        lines += _lines(panels, rows.kind, rows.difference(chosen)[head])
     title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and who reads them back"
     grid = Grid(lines, camera, WIDTH, title, f"head {head}; {NUMBERS}{DIFFER}", 0.42)
     grid.sheet.bar(scales[0], 1.65, grid.bottom + 0.06, 2.7, "reads: weight x points")
@@ -142,7 +132,6 @@ def draw_instances(
     *,
     names: Sequence[str] | None = None,
     camera: Camera | None = None,
-    colors: str | None = None,
     title: str | None = None,
 ) -> Picture:
     """Draw one head and one query of the same attention on several shapes, such as instances of a class.
@@ -153,7 +142,7 @@ def draw_instances(
         head: index of the head.
         query: index of the inducing point or seed.
         names: one name per cloud, drawn above it.
-        camera, colors, title: see `draw_maps`.
+        camera, title: see `draw_maps`.
 
     Raises:
         PointsetError: clouds is empty, the numbers of maps, names and clouds differ, the maps are of different
@@ -174,14 +163,14 @@ def draw_instances(
     rows_of = [point_rows(attention, cloud) for attention, cloud in zip(maps, shapes, strict=True)]
     for rows in rows_of:
         rows.check(head, query)
-    scale = scale_for(np.concatenate([rows.values[head, query] for rows in rows_of]), colors)
+    scale = scale_for(np.concatenate([rows.values[head, query] for rows in rows_of]))
     panels = [
         Panel(cloud, rows.values[head, query], scale, name, f"{rows.spread[head, query]:.2f}")
         for cloud, rows, name in zip(shapes, rows_of, names or [""] * len(shapes), strict=True)
     ]
     first = rows_of[0]
     title = title or f"{first.layer}, head {head}, {first.row_name} {query}, on {len(panels)} shapes"
-    return _with_bar(Grid(_lines("", panels), camera, WIDTH, title, f"{MEANINGS[first.kind]}; {NUMBERS}", 0.42), scale)
+    return _with_bar(Grid(_lines(panels), camera, WIDTH, title, f"{MEANINGS[first.kind]}; {NUMBERS}", 0.42), scale)
 
 
 def draw_pooling_comparison(
@@ -191,8 +180,6 @@ def draw_pooling_comparison(
     pools: Any = None,
     influence: Any = None,
     camera: Camera | None = None,
-    colors: str | None = None,
-    notes: Mapping[str, str] | None = None,
     title: str = "Which points the pooling uses",
 ) -> Picture:
     """Draw up to three measures of the importance of points side by side, each with its own colour bar.
@@ -203,8 +190,6 @@ def draw_pooling_comparison(
         pools: [n], the attention of a seed of PMA over the points; sums to 1.
         influence: [n], the decrease of the class score when a point is removed.
         camera: the camera of all panels.
-        colors: name of a matplotlib colour map for the first two.
-        notes: texts above panels, such as {"influence": "rank correlation with PMA 0.2"}.
         title: title of the picture.
 
     Raises:
@@ -215,17 +200,14 @@ def draw_pooling_comparison(
         >>> len(pointset.viz.draw_pooling_comparison(points, pools=seed).axes) >= 1
         True
     """
-    cloud, camera, notes = as_cloud(points), camera or Camera(), notes or {}
+    cloud, camera = as_cloud(points), camera or Camera()
     measures = {"critical": critical, "pools": pools, "influence": influence}
     vectors = {name: _vector(name, values, len(cloud)) for name, values in measures.items() if values is not None}
     if not vectors:
         raise PointsetError("give at least one of critical, pools and influence: got none")
-    described = {name: _described(name, vector, colors) for name, vector in vectors.items()}
+    described = {name: _described(name, vector) for name, vector in vectors.items()}
     headings = {"critical": "max: critical points", "pools": "PMA: attention", "influence": "occlusion: influence"}
-    panels = [
-        Panel(cloud, values, scale, headings[name], notes.get(name, note))
-        for name, (values, scale, note, _) in described.items()
-    ]
+    panels = [Panel(cloud, values, scale, headings[name], note) for name, (values, scale, note, _) in described.items()]
     note, width = "one shape, one camera; each panel has its own scale", max(3.2 * len(panels), 5.0)
     grid = Grid([Line("", panels)], camera, width, title, note, below=0.75)
     for column, (name, (_, scale, _, label)) in enumerate(described.items()):
@@ -235,18 +217,17 @@ def draw_pooling_comparison(
     return grid.sheet.picture
 
 
-def _described(name: str, values: NDArray[np.float64], colors: str | None) -> tuple[NDArray[Any], Scale, str, str]:
+def _described(name: str, values: NDArray[np.float64]) -> tuple[NDArray[Any], Scale, str, str]:
     """The values to draw, their scale, the note above the panel and the label of the colour bar."""
     if name == "critical":
-        selected = int((values > 0).sum())
-        scale: Scale = CountScale(max(int(values.max()), 1), **({"name": colors} if colors else {}))
-        return values, scale, f"{selected} of {len(values)} points", "features that select the point"
+        note = f"{int((values > 0).sum())} of {len(values)} points"
+        return values, CountScale(max(int(values.max()), 1)), note, "features that select the point"
     if name == "pools":
         if not np.isclose(values.sum(), 1, atol=1e-3):
             raise PointsetError(f"pools sums to {values.sum():.4g}: give one row of attention, which sums to 1")
         relative = values * len(values)
         share = np.sort(values)[-int(np.ceil(0.05 * len(values))) :].sum()
-        return relative, scale_for(relative, colors), f"top 5 % get {share:.0%}", "attention, times its uniform value"
+        return relative, scale_for(relative), f"top 5 % get {share:.0%}", "attention, times its uniform value"
     reach = float(np.quantile(np.abs(values), 0.99)) or float(np.abs(values).max()) or 1.0
     return values, SignedScale(reach), f"largest {values.max():+.2g}", "fall of the class score without the point"
 
@@ -260,21 +241,11 @@ def _vector(name: str, values: Any, n: int) -> NDArray[np.float64]:
     return vector
 
 
-def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
-    """The sharpest row of a head, and further rows, each the most distant from those chosen before; sorted."""
-    shares = rows.shares[head]
-    chosen = [int(rows.spread[head].argmin())]
-    distances = cdist(shares, shares, "cityblock")
-    while len(chosen) < min(most, len(shares)):
-        distances[:, chosen[-1]] = -1.0  # so that no row is chosen twice
-        chosen.append(int(distances[chosen].min(axis=0).argmax()))
-    return sorted(chosen)
-
-
-def _lines(label: str, panels: Sequence[Panel], note: str = "") -> list[Line]:
+def _lines(panels: Sequence[Panel], label: str = "", difference: float = np.nan) -> list[Line]:
     """Panels in lines of nearly equal length, at most `MOST_COLUMNS` each; the first has the label and the note."""
     count = -(-len(panels) // MOST_COLUMNS)
     length = -(-len(panels) // count)
+    note = "" if np.isnan(difference) else f"differ\n{difference:.2f}"
     starts = range(0, len(panels), length)
     return [Line("" if i else label, panels[i : i + length], "" if i else note) for i in starts]
 

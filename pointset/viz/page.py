@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError, quoted
-from pointset.explain.faithfulness import Curves
+from pointset.explain.faithfulness import SHARES, Curves
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera, to_unit
-from pointset.viz.checks import check_panels
-from pointset.viz.color import DEFAULT, HOLLOW, scale_for
+from pointset.viz.color import COLORS, HOLLOW, scale_for
 from pointset.viz.html_page import HtmlPage, as_base64, page_of, view_content
 from pointset.viz.maps import draw_maps
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
@@ -28,8 +27,7 @@ UNIFORM = 0.98
 """Maps with at least this spread are nearly uniform; the same constant is in web/controls.mjs."""
 SHARPEST = 8
 """Layers are compared by the mean spread of this number of their sharpest maps."""
-LARGE = 700_000
-"""Largest number of values for which each takes two bytes; above it one byte, so that the page stays under 2 MB."""
+STEPS = 2**16 - 1
 LEAST_EXPONENT = -20
 """Weights below 2^-20 of uniform attention are shown as 2^-20, except exact zeros."""
 
@@ -74,7 +72,6 @@ def make_page(
     heads: Sequence[int] | None = None,
     queries: Sequence[int] | None = None,
     camera: Camera | None = None,
-    colors: str | None = None,
     checks: Mapping[str, Curves] | None = None,
 ) -> Page:
     """Make a page of all maps on one cloud [n, 3].
@@ -91,7 +88,6 @@ def make_page(
         queries: indices of inducing points, seeds or points of the opening layer, and of other layers with the same
             kind and number of rows; None means all, or 16 distant points if the queries are points.
         camera: the first view.
-        colors: name of a matplotlib colour map.
         checks: curves of explanations, as `pointset.explain.faithfulness.check_explanations` gives them, to be drawn
             below the maps.
 
@@ -116,34 +112,31 @@ def make_page(
         (rows.chosen_heads(heads), chosen_rows(rows, cloud, queries if own == alike[first] else None, MOST_CHOSEN))
         for rows, own in zip(layers, alike, strict=True)
     ]
-    bits = 16 if len(cloud) * sum(len(heads) * len(rows) for heads, rows in chosen) <= LARGE else 8
     content = {
-        **view_content(camera, colors or DEFAULT),
+        **view_content(camera),
         "title": title,
         "note": prediction,
         "classes": [[name, float(share)] for name, share in classes[:MOST_CLASSES]],
         "points": len(cloud),
-        "bits": bits,
         "reach": _reach(cloud, camera),
         "positions": as_base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
-        "layers": [_layer(rows, *own, bits, colors) for rows, own in zip(layers, chosen, strict=True)],
+        "layers": [_layer(rows, *own) for rows, own in zip(layers, chosen, strict=True)],
         "first": first,
         # Maps that were chosen individually keep the order of the model.
         "order": "sharpest" if heads is None and queries is None else "model",
     }
-    options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "colors": colors, "title": title}
-    page = page_of("maps", title, content, check_panels(checks or {}))
+    options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "title": title}
+    page = page_of("maps", title, content, _panels(checks or {}))
     return Page(html=page, draw_still=partial(draw_maps, shown[first], cloud, **options))
 
 
-def _layer(rows: PointRows, heads: list[int], chosen: list[int], bits: int, colors: str | None) -> dict[str, Any]:
+def _layer(rows: PointRows, heads: list[int], chosen: list[int]) -> dict[str, Any]:
     """The chosen heads and rows of one layer, for the script of the page; see `Layer` in web/maps.mjs."""
     values = rows.values[np.ix_(heads, chosen)]
-    scale = scale_for(values, colors)
+    scale = scale_for(values)
     only = f" ({rows.row_name} {chosen[0]})" if len(chosen) == 1 else ""
     hollow = f"; {HOLLOW}" if scale.absent(values).any() else ""
-    codes, low, high = quantise(values, bits)
-    error = 2 ** ((high - low) / (2**bits - 1) / 2) - 1
+    codes, low, high = quantise(values)
     return {
         "name": rows.layer,
         "kind": rows.kind,
@@ -160,23 +153,21 @@ def _layer(rows: PointRows, heads: list[int], chosen: list[int], bits: int, colo
         "high": high,
         "ticks": list(zip(*scale.ticks(), strict=True)),
         "values": as_base64(codes),
-        "precision": f"Weights are rounded by at most {100 * error:.2g} %.",
     }
 
 
-def quantise(values: NDArray[np.float64], bits: int) -> tuple[NDArray[np.unsignedinteger], float, float]:
+def quantise(values: NDArray[np.float64]) -> tuple[NDArray[np.uint16], float, float]:
     """Quantise the binary logarithm of values >= 0 in equal steps; only the value 0 has code 0.
 
     Returns:
-        The codes, and the logarithms at code 0 (extrapolated) and at the largest code.
+        16-bit codes, and the logarithms at code 0 (extrapolated) and at the largest code.
     """
-    steps = 2**bits - 1
     logs = np.log2(np.maximum(values, 2.0**LEAST_EXPONENT))
     some = logs[values > 0]
     least, high = (float(some.min()), float(some.max())) if some.size else (0.0, 0.0)
-    low = least - max(high - least, 1e-6) / (steps - 1)
-    codes = np.where(values > 0, np.round((logs - low) / (high - low) * steps), 0)
-    return codes.astype("<u2" if bits == 16 else np.uint8), low, high
+    low = least - max(high - least, 1e-6) / (STEPS - 1)
+    codes = np.where(values > 0, np.round((logs - low) / (high - low) * STEPS), 0)
+    return codes.astype("<u2"), low, high
 
 
 def _reach(cloud: NDArray[np.float64], camera: Camera) -> list[float]:
@@ -202,3 +193,29 @@ def _first(layers: Sequence[PointRows], layer: str | None, of_queries: bool) -> 
     if of_queries and readers:
         return readers[-1]
     return pooling[-1] if pooling else int(np.argmin(spreads))
+
+
+def _panels(checks: Mapping[str, Curves]) -> list[dict[str, Any]]:
+    """The panels of deletion and insertion curves: the mean over shapes of each explanation, as points of SVG lines."""
+    return [
+        {
+            "title": title,
+            "lines": [
+                {
+                    "name": name,
+                    "color": "#888888" if name == "random" else COLORS[index % len(COLORS)],
+                    "area": f"{100 * curves.areas[title].mean():.0f} %",
+                    "points": _polyline(getattr(curves, title).mean(axis=0)),
+                }
+                for index, (name, curves) in enumerate(checks.items())
+            ],
+        }
+        for title in ("deletion", "insertion")
+        if checks
+    ]
+
+
+def _polyline(probabilities: NDArray[np.float64]) -> str:
+    """The points of a curve in a panel of 240 x 120 units; see page.html."""
+    pairs = zip(SHARES, probabilities.tolist(), strict=True)
+    return " ".join(f"{share * 240:.1f},{(1 - probability) * 120:.1f}" for share, probability in pairs)

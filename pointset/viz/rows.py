@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from scipy.spatial.distance import pdist
 
 from pointset.data.sampling import farthest_points
 from pointset.errors import PointsetError, described
+from pointset.explain.maps import AttentionMap
 from pointset.inputs import InputError
 
 ROW_NAMES = {"reads": "inducing point", "writes": "inducing point", "pools": "seed", "self": "point"}
@@ -39,31 +41,26 @@ class PointRows:
         """The meaning of a row: "inducing point", "seed" or "point"."""
         return ROW_NAMES[self.kind]
 
-    @property
-    def shares(self) -> NDArray[np.float64]:
-        """The values [heads, rows, n], scaled to sum to 1 over the points."""
-        return self.values / np.maximum(self.values.sum(axis=2, keepdims=True), np.finfo(float).tiny)
-
-    @property
+    @cached_property
     def spread(self) -> NDArray[np.float64]:
-        """Normalised entropy of the shares, [heads, rows]: entropy / log n, 1 is uniform, 0 is a single point.
+        """Normalised entropy over the points, [heads, rows]: 1 is uniform, 0 is a single point.
 
         For kinds "reads" and "pools" this is the entropy of a row of the attention, for "writes" that of the column of
         an inducing point.
         """
-        shares = self.shares
-        logs = np.log(np.where(shares > 0, shares, 1.0))
-        nats = np.maximum(0.0 - (shares * logs).sum(axis=2), 0.0)  # never -0, which would be drawn with its sign
-        return nats / max(np.log(self.values.shape[2]), np.finfo(float).tiny)
+        return self._over_points(self.values).entropy().numpy()
 
     def difference(self, chosen: Sequence[int]) -> NDArray[np.float64]:
         """The mean total variation between two of the chosen rows, for each head, [heads].
 
         It is 0 if all are equal, 1 if no two have a point in common, and NaN for a single row.
         """
-        if len(chosen) < 2:
-            return np.full(len(self.values), np.nan)
-        return np.array([pdist(shares[list(chosen)], "cityblock").mean() / 2 for shares in self.shares])
+        rows = self.values[:, list(chosen)]
+        shares = rows / np.maximum(rows.sum(axis=2, keepdims=True), np.finfo(float).tiny)
+        return self._over_points(shares).row_distance().numpy()
+
+    def _over_points(self, rows: NDArray[np.float64]) -> AttentionMap:
+        return AttentionMap(self.layer, "reads", torch.from_numpy(rows), "keys")
 
     def mark(self, row: int) -> int | None:
         """The index of the point that a row belongs to, if queries are points, else None."""
@@ -93,16 +90,12 @@ def point_rows(attention: Any, points: NDArray[np.float64]) -> PointRows:
     Raises:
         PointsetError: it is not an attention map, neither of its sides are points, or the number of points differs.
     """
-    if not hasattr(attention, "points_are"):
+    if not isinstance(attention, AttentionMap):
         raise InputError(f"attention must be an attention map, as attention_maps gives, got {described(attention)}")
     weights = np.asarray(attention.weights, dtype=np.float64)
     if weights.ndim == 4:
-        last = len(weights) - 1
-        raise PointsetError(
-            f"the map of {attention.layer} is of a batch: give the map of one cloud, map[0] to map[{last}]"
-        )
-    if weights.ndim != 3:
-        raise PointsetError(f"{attention.layer}: weights must be [heads, queries, keys], got {list(weights.shape)}")
+        several = f"map[0] to map[{len(weights) - 1}]"
+        raise PointsetError(f"the map of {attention.layer} is of a batch: give the map of one cloud, {several}")
     if attention.points_are == "neither":
         raise PointsetError(f"{attention.layer} attends among pooled vectors, not points: choose another layer")
     values = weights * weights.shape[2]

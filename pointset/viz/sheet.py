@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -11,6 +10,7 @@ from matplotlib.textpath import TextPath
 
 from pointset.errors import escaped
 from pointset.viz.color import FAINT, INK, Scale
+from pointset.viz.writing import as_png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,9 +41,7 @@ class Picture(Figure):
         FigureCanvasAgg(self)
 
     def _repr_png_(self) -> bytes:
-        file = io.BytesIO()
-        self.savefig(file, format="png", pil_kwargs={"optimize": True})
-        return file.getvalue()
+        return as_png(self, DPI)
 
 
 class Sheet:

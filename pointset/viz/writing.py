@@ -14,7 +14,6 @@ from pointset.runs.atomic import write_for_user
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from PIL.Image import Image
 
 STILL_SUFFIXES = (".png", ".svg")
 COLORS = 64
@@ -44,9 +43,12 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
         'cloud.svg'
     """
     path = checked_suffix(path, STILL_SUFFIXES, "a still picture")
-    if path.suffix.lower() == ".svg":
-        return write_for_user(path, lambda temporary: temporary.write_text(still_svg(figure, dpi), encoding="utf-8"))
-    return write_for_user(path, lambda temporary: figure.savefig(temporary, format="png", dpi=dpi))
+    if path.suffix.lower() == ".png":
+        return write_for_user(path, lambda temporary: temporary.write_bytes(as_png(figure, dpi)))
+    width, height = figure.get_size_inches()
+    svg = as_svg(figure, "still", min(dpi, (MOST_DOTS / (width * height)) ** 0.5))
+    text = f'<?xml version="1.0" encoding="utf-8"?>\n{IMAGE.sub(_with_few_colors, svg)}'
+    return write_for_user(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
@@ -69,42 +71,28 @@ def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
     return re.sub(r"\s*\n\s*", "\n", text)
 
 
-def still_svg(figure: Figure, dpi: int) -> str:
-    """A figure as SVG of about 1 MB at most, with a resolution of at most `dpi`."""
-    width, height = figure.get_size_inches()
-    svg = as_svg(figure, "still", min(dpi, (MOST_DOTS / (width * height)) ** 0.5))
-    text = IMAGE.sub(lambda image: _with_few_colors(image[1], figure), svg)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}'
-
-
-def as_png(figure: Figure, dpi: int = 200, colors: int | None = None) -> bytes:
-    """A figure as the bytes of a PNG file; a palette of `colors` colours makes a small picture a quarter as large."""
-    from PIL import Image
-
+def as_png(figure: Figure, dpi: float = 200, colors: int | None = None) -> bytes:
+    """A figure as the content of a PNG file; a palette of `colors` colours makes a small picture a quarter as large."""
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=dpi)
-    if colors is None:
-        return stream.getvalue()
-    with Image.open(stream) as picture:
-        return _quantised(picture, colors)
+    figure.savefig(stream, format="png", dpi=dpi, pil_kwargs={"optimize": True})
+    return stream.getvalue() if colors is None else _with_palette(stream, colors)
 
 
-def _with_few_colors(encoded: str, figure: Figure) -> str:
-    """The image on the background of the figure, with a palette of few colours, which takes a quarter of the bytes."""
-    from matplotlib.colors import to_hex
-    from PIL import Image
-
-    with Image.open(io.BytesIO(base64.b64decode(encoded))) as image:
-        dots = image.convert("RGBA")
-    sheet = Image.new("RGBA", dots.size, to_hex(figure.get_facecolor()))
-    content = _quantised(Image.alpha_composite(sheet, dots), COLORS)
+def _with_few_colors(found: re.Match[str]) -> str:
+    """An image of dots on white, with a palette, which takes a quarter of the bytes."""
+    content = _with_palette(io.BytesIO(base64.b64decode(found[1])), COLORS)
     return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 
-def _quantised(picture: Image, colors: int) -> bytes:
-    stream = io.BytesIO()
-    picture.convert("RGB").quantize(colors).save(stream, format="png", optimize=True)
-    return stream.getvalue()
+def _with_palette(stream: io.BytesIO, colors: int) -> bytes:
+    from PIL import Image
+
+    with Image.open(stream) as image:
+        sheet = Image.new("RGBA", image.size, "white")
+        picture = Image.alpha_composite(sheet, image.convert("RGBA")).convert("RGB")
+    content = io.BytesIO()
+    picture.quantize(colors).save(content, format="png", optimize=True)
+    return content.getvalue()
 
 
 def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path:

@@ -3,14 +3,15 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from open_page import Seen
 
+from pointset.explain.maps import AttentionMap
 from pointset.viz import make_page
 
 HEADS, ROWS, POINTS = 2, 3, 150
@@ -24,10 +25,10 @@ def cloud() -> NDArray[np.float64]:
 
 
 @pytest.fixture(scope="session")
-def attention(cloud: NDArray[np.float64]) -> Callable[..., Any]:
+def attention(cloud: NDArray[np.float64]) -> Callable[..., AttentionMap]:
     """Make a map of a given kind on the cloud, in which each row of each head attends to another region."""
 
-    def make(kind: str = "reads", layer: str = "encoder.0", rows: int = ROWS, seed: int = 1) -> Any:
+    def make(kind: str = "reads", layer: str = "encoder.0", rows: int = ROWS, seed: int = 1) -> AttentionMap:
         places = np.random.default_rng(seed).uniform(-1, 1, size=(HEADS, rows, 1, 3)) * (0.5, 0.3, 1.0)
         if kind == "self":
             places = np.broadcast_to(cloud[None, :, None], (HEADS, POINTS, 1, 3))
@@ -36,7 +37,7 @@ def attention(cloud: NDArray[np.float64]) -> Callable[..., Any]:
             logits = logits.swapaxes(1, 2)
         weights = np.exp(logits)
         weights /= weights.sum(axis=2, keepdims=True)
-        return SimpleNamespace(layer=f"{layer}.{kind}", kind=kind, weights=weights, points_are=SIDES[kind])
+        return AttentionMap(f"{layer}.{kind}", kind, torch.from_numpy(weights), SIDES[kind])
 
     return make
 

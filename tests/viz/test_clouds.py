@@ -48,8 +48,8 @@ def test_a_tile_has_a_panel_for_each_cloud_and_for_values(cloud):
     assert len(draw_tile([cloud, cloud[:50]], up="y").axes) == 2
     values = np.zeros(len(cloud))
     values[:3] = 7
-    drawn = draw_looked_at(cloud, values, CountScale(7)).axes
-    colors = [axes.collections[0].get_facecolor().round(3) for axes in drawn]
+    picture = draw_looked_at(cloud, values, CountScale(7))
+    colors = [axes.collections[0].get_facecolor().round(3) for axes in picture.axes]
     heights, looked = (len(np.unique(shades, axis=0)) for shades in colors)
     assert looked < heights
 

@@ -2,26 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
+import torch
 import trimesh
 from numpy.typing import NDArray
 
 from pointset.data import Mesh, sample_points
 from pointset.errors import PointsetError
-from pointset.viz import (
-    draw_maps,
-    draw_pooling_comparison,
-    export_cloud,
-    export_surface,
-    make_page,
-    save,
-    show_window,
-)
+from pointset.explain.maps import AttentionMap
+from pointset.viz import draw_maps, draw_pooling_comparison, export_cloud, make_page, save
 from pointset.viz.color import colors_of, scale_for
 from pointset.viz.export import carry_to_vertices, refined
 
@@ -34,40 +26,38 @@ def read(path: Path) -> Any:
     return next(iter(loaded.geometry.values())) if isinstance(loaded, trimesh.Scene) else loaded
 
 
-def expected_rgb(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return colors_of(scale_for(values), values)
+def pools(weights: Any) -> AttentionMap:
+    return AttentionMap("l", "pools", torch.as_tensor(weights)[None, None], "keys")
 
 
 def test_ply_keeps_points_and_colours(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path) -> None:
     reads = attention()
+    values = reads.weights[1, 2].numpy() * len(cloud)
     back = read(export_cloud(reads, cloud, tmp_path / "a.ply", 1, 2))
     np.testing.assert_allclose(back.vertices, cloud, atol=1e-6)
-    rgb = expected_rgb(reads.weights[1, 2] * len(cloud))
-    np.testing.assert_allclose(back.colors[:, :3] / 255, rgb, atol=0.003)
+    np.testing.assert_allclose(back.colors[:, :3] / 255, colors_of(scale_for(values), values), atol=0.003)
 
 
 def test_glb_has_y_up_and_linear_colours(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path) -> None:
     reads = attention()
+    values = reads.weights[0, 1].numpy() * len(cloud)
     back = read(export_cloud(reads, cloud, tmp_path / "a.glb", 0, 1))
     np.testing.assert_allclose(back.vertices, np.c_[cloud[:, 0], cloud[:, 2], -cloud[:, 1]], atol=1e-6)
-    rgb = expected_rgb(reads.weights[0, 1] * len(cloud))
     linear = back.colors[:, :3] / 255
     shown = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    np.testing.assert_allclose(shown, rgb, atol=0.03)  # 8 bits are coarse in the dark
+    np.testing.assert_allclose(shown, colors_of(scale_for(values), values), atol=0.03)  # 8 bits are coarse in the dark
     y_up = read(export_cloud(reads, cloud, tmp_path / "b.glb", up="y"))
     np.testing.assert_allclose(y_up.vertices, cloud, atol=1e-6)
 
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_the_smallest_clouds_can_be_drawn_and_written(n: int, tmp_path: Path) -> None:
-    cloud, weights = np.zeros((n, 3)), np.zeros((1, 2, n))
-    weights[..., 0] = 1
-    reads = SimpleNamespace(layer="l", kind="reads", weights=weights, points_are="keys")
-    save(draw_maps(reads, cloud), tmp_path / "a.png")
-    make_page(reads, cloud).save(tmp_path / "a.html")
+    cloud, one_point = np.zeros((n, 3)), pools(np.eye(n)[0])
+    save(draw_maps(one_point, cloud), tmp_path / "a.png")
+    make_page(one_point, cloud).save(tmp_path / "a.html")
     draw_pooling_comparison(cloud, critical=np.zeros(n), pools=np.full(n, 1 / n), influence=np.zeros(n))
     for name in ("a.ply", "a.glb"):
-        assert len(read(export_cloud(reads, cloud, tmp_path / name)).vertices) == n
+        assert len(read(export_cloud(one_point, cloud, tmp_path / name)).vertices) == n
 
 
 def test_a_vertex_gets_the_mean_of_its_nearest_points() -> None:
@@ -75,15 +65,13 @@ def test_a_vertex_gets_the_mean_of_its_nearest_points() -> None:
     values = np.array([2.0, 8.0, 5.0, 7.0])
     at = np.array([[0.0, 0, 0], [0.5, 0, 0], [0.25, 0, 0], [0.5, 3, 0]])
     np.testing.assert_allclose(carry_to_vertices(points, values, at, nearest=2), [2, 5, 3.5, 6])
-    np.testing.assert_allclose(carry_to_vertices(points, values, at[:1], nearest=1), [2])
     np.testing.assert_allclose(carry_to_vertices(points, values, at, nearest=99).shape, [4])
 
 
 def test_large_triangles_are_cut_and_the_surface_stays() -> None:
     points = np.asarray(sample_points(BOX, 500, seed=0), dtype=np.float64)
     fine = refined(BOX, points)
-    area = trimesh.Trimesh(fine.vertices, fine.faces, process=False).area
-    assert area == pytest.approx(28.0)
+    assert trimesh.Trimesh(fine.vertices, fine.faces, process=False).area == pytest.approx(28.0)
     edges = np.linalg.norm(np.diff(fine.vertices[fine.faces[:, [0, 1, 2, 0]]], axis=1), axis=2)
     assert edges.max() <= np.sqrt(28 / 500) + 1e-9
     assert len(refined(BOX, np.repeat(points, 2000, axis=0)).faces) <= 200_000
@@ -92,63 +80,26 @@ def test_large_triangles_are_cut_and_the_surface_stays() -> None:
 def test_attention_goes_back_to_the_surface(tmp_path: Path) -> None:
     points = np.asarray(sample_points(BOX, 2000, seed=0), dtype=np.float64)
     weights = np.where(points[:, 2] > 1, 30.0, 0.1)
-    weights /= weights.sum()
-    reads = SimpleNamespace(layer="l", kind="reads", weights=weights[None, None], points_are="keys")
     for suffix, height in ((".ply", 2), (".glb", 1)):
-        back = read(export_surface(reads, points, BOX, tmp_path / f"box{suffix}"))
+        path = tmp_path / f"box{suffix}"
+        back = read(export_cloud(pools(weights / weights.sum()), points, path, mesh=BOX))
         darkness = 1 - np.asarray(back.visual.vertex_colors)[:, :3].mean(axis=1) / 255
         top, bottom = back.vertices[:, height] > 1.2, back.vertices[:, height] < 0.8
         assert darkness[top].min() > darkness[bottom].max() + 0.2
         assert back.area == pytest.approx(28.0, rel=1e-4)
 
 
-def test_points_that_are_not_on_the_mesh_are_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("scale", "shift"), [(0.3, (0, 0, 0)), (1.3, (5, 0, 0)), (0.05, (5, 0, 0))])
+def test_points_that_are_not_on_the_mesh_are_an_error(scale: float, shift: Any, tmp_path: Path) -> None:
     points = np.asarray(sample_points(BOX, 200, seed=0), dtype=np.float64)
-    reads = SimpleNamespace(layer="l", kind="reads", weights=np.full((1, 1, 200), 1 / 200), points_are="keys")
-    with pytest.raises(PointsetError, match=r"\d+ of 200 points lie off the mesh, .* before normalisation"):
-        export_surface(reads, (points - points.mean(axis=0)) / points.std(), BOX, tmp_path / "box.ply")
-    with pytest.raises(PointsetError, match="lie off the mesh"):
-        export_surface(reads, (points - (5, 0, 0)) * 1.3 + (5, 0, 0), BOX, tmp_path / "box.ply")
-
-
-@pytest.mark.parametrize("export", [export_cloud, lambda a, c, p, *r: export_surface(a, c, BOX, p, *r)])
-def test_wrong_arguments_of_the_exports_are_errors(
-    export: Callable, attention: Callable, cloud: NDArray[np.float64], tmp_path: Path
-) -> None:
-    with pytest.raises(PointsetError, match=r"a\.obj.* must end in \.ply or \.glb"):
-        export(attention(), cloud, tmp_path / "a.obj")
-    with pytest.raises(PointsetError, match="no head 2"):
-        export(attention(), cloud, tmp_path / "a.ply", 2)
+    with pytest.raises(PointsetError, match="do not lie on the mesh"):
+        export_cloud(pools(np.full(200, 1 / 200)), (points - (5, 0, 0)) * scale + shift, tmp_path / "a.ply", mesh=BOX)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_display_the_window_is_a_file(
-    attention: Callable, cloud: NDArray[np.float64], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.platform", "linux")
-    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
-        monkeypatch.delenv(name, raising=False)
-    said = show_window(attention(), cloud, tmp_path / "a.ply", 1, 2)
-    assert said == f"cannot open a window: wrote {tmp_path / 'a.ply'}, which MeshLab or Blender can open"
-    assert len(read(tmp_path / "a.ply").vertices) == len(cloud)
-    with pytest.raises(PointsetError, match="no inducing point 8"):
-        show_window(attention(), cloud, tmp_path / "b.ply", 0, 8)
-
-
-def test_a_display_without_graphics_gets_the_file_too(
-    attention: Callable, cloud: NDArray[np.float64], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-
-    class NoWindow:
-        def create_window(self, *options: Any) -> bool:
-            asked.append(options)
-            return False
-
-    open3d = MagicMock()
-    open3d.visualization.Visualizer = NoWindow
-    monkeypatch.setenv("DISPLAY", ":0")
-    monkeypatch.setattr("pointset.viz.export.import_open3d", lambda: open3d)
-    assert "wrote" in show_window(attention(), cloud, tmp_path / "a.glb", 0, 1)
-    assert asked == [("encoder.0.reads, head 0, inducing point 1", 900, 900)]
-    assert (tmp_path / "a.glb").exists()
+def test_wrong_arguments_are_errors(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path) -> None:
+    with pytest.raises(PointsetError, match=r"a\.obj.* must end in \.ply or \.glb"):
+        export_cloud(attention(), cloud, tmp_path / "a.obj")
+    with pytest.raises(PointsetError, match="no head 2"):
+        export_cloud(attention(), cloud, tmp_path / "a.ply", 2)
+    assert list(tmp_path.iterdir()) == []

@@ -19,10 +19,8 @@ def test_the_camera_is_that_of_python(in_node: Callable[..., Any]) -> None:
     np.testing.assert_allclose(found, np.column_stack([local[:, :2] * nearness[:, None], local[:, 2]]), atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns", "inner"), [(256, 16, 32), (5, 9, 800), (37, 41, 1), (4, 4, 3), (64, 300, 130)]
-)
-def test_products_by_webassembly(in_node: Callable[..., Any], rows: int, columns: int, inner: int) -> None:
+@pytest.mark.parametrize(("rows", "columns", "inner"), [(16, 8, 32), (5, 9, 800), (37, 41, 1), (1, 1, 3), (3, 130, 7)])
+def test_products_of_matrices(in_node: Callable[..., Any], rows: int, columns: int, inner: int) -> None:
     """Also for views of larger matrices, with a view as the result."""
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(rows, inner + 2)), rng.normal(size=(columns, inner + 5))
@@ -33,9 +31,9 @@ def test_products_by_webassembly(in_node: Callable[..., Any], rows: int, columns
         "C": {"data": C.ravel().tolist(), "start": 3, "stride": columns + 3},
         "bias": bias.tolist(),
     }
-    found = in_node("simd", "hasSimd && (simdProduct(given.A, given.B, given.bias, given.C), given.C.data)", given)
+    written = in_node("tensors", "product(given.A, given.B, given.bias, given.C).data", given)
     C[:, 3:] = A[:, 2:] @ B[:, 1 : 1 + inner].T + bias
-    np.testing.assert_allclose(found, C.ravel(), rtol=0, atol=1e-6 * np.abs(C).max() * np.sqrt(inner))
+    np.testing.assert_allclose(written, C.ravel(), rtol=1e-12, atol=1e-12)
 
 
 LAYER = """{ heads: [0, 1], rows: [4, 5], count: 4, spread: [0.9, 0.99, 0.2, 0.5], head: (i) => Math.floor(i / 2) }"""

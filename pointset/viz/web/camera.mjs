@@ -129,7 +129,6 @@ export function listenToHand(canvas, on) {
   canvas.addEventListener("touchmove", (event) => {
     if (event.touches.length > 1 && event.cancelable) event.preventDefault();
   }, { passive: false });
-  return { held: () => held.size > 0 };
 }
 
 /** Apply a key to the camera; return true if the key has a meaning for it. */

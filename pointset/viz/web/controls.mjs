@@ -190,6 +190,5 @@ export class Controls {
     say(element("uniform"), uniform ? `hide nearly uniform maps (${uniform})` : "no map is nearly uniform");
     say(element("meaning"), layer.meaning);
     say(element("numbering"), `Above each map: ${name}, and spread (1: uniform over the points, 0: one point only).`);
-    say(element("precision"), layer.precision);
   }
 }

@@ -13,14 +13,12 @@ import { readShape } from "./shape_files.mjs";
 import { ShapeView } from "./shape_view.mjs";
 
 const MOST_POINTS = 2048, PATCHES = 32, STEPS = 13, SETTLE = 250, SEED = 0;
-/** While the user changes the shape, at most 1 / DRAWING of the time is spent on drawing. */
-const DRAWING = 4;
 const ORDERS = [["what it looks at", "attention"], ["by occlusion", "occlusion"], ["at random", "random"]];
 const NONE = "no second model";
 
 class Live {
   constructor(data) {
-    Object.assign(this, { data, models: {}, times: [], run: 0, nextDrawing: 0 });
+    Object.assign(this, { data, models: {}, times: [], run: 0 });
     this.camera = new Camera(data.camera);
     this.palettes = palettesOf(data);
     this.shapes = data.shapes.map(({ name, points, size }) => {
@@ -74,18 +72,10 @@ class Live {
     if (how) this.question.how = how;
     const { base, count, isPosed } = this.question, all = Array.from({ length: count }, (_, i) => i);
     for (const side of this.sides) side.box.classList.toggle("empty", side.chosen === NONE);
-    for (const side of this.asked) side.begin(isPosed ? ask(this.model(side.chosen), base, all, 1) : null);
+    for (const side of this.asked) side.begin(isPosed ? ask(this.model(side.chosen), base, all) : null);
     this.influence = null;
     say(element("progress"), "");
-    if (this.answers) this.#settle(); else this.#answerFirst();
-  }
-
-  /** Compute the first answer before the first paint, with only one model, so that only its weights are decoded. */
-  #answerFirst() {
-    const afterPaint = (act) => requestAnimationFrame(() => setTimeout(act));
-    this.#ask(this.asked.slice(0, 1));
-    // Starting WebGL may take longer than the models.
-    afterPaint(() => { this.#ask(this.asked); afterPaint(() => this.#draw()); });
+    this.#soon(true);
   }
 
   brush(points) {
@@ -139,38 +129,32 @@ class Live {
 
   /** Run all models, and show their answers and maps. */
   answer() {
-    if (!this.#ask(this.asked)) return;
-    if (this.settled || performance.now() > this.nextDrawing) this.#draw();
-    this.settled = false;
-  }
-
-  /** Run the models of some sides, and show their answers; return false if no points are left. */
-  #ask(sides) {
     const { question } = this, posed = question.posed(), seen = question.seen(posed), begun = performance.now();
     if (!seen.length) {
       say(element("fault"), "no points are left to ask about: bring some back");
-      return false;
+      return;
     }
     const indices = new Map(seen.map((point, i) => [point, i])), share = question.left().length / question.count;
-    this.answers = sides.map((side) => {
-      const model = this.model(side.chosen), maps = [], logits = ask(model, posed, seen, question.how.scale, maps);
+    this.answers = this.asked.map((side) => {
+      const model = this.model(side.chosen), maps = [], logits = ask(model, posed, seen, maps);
       side.show(model, logits, share);
       return { side, model, maps, indices, importance: importance(maps, seen.length) };
     });
-    // The first answers are not timed: they are slower, because the browser has not compiled the code yet.
+    // The first answer is not timed: it is slower, because the browser has not compiled the code yet.
     if (this.shapeView) this.times = [...this.times.slice(-19), (performance.now() - begun) / this.answers.length];
     Object.assign(this, { posed, seen });
     const median = [...this.times].sort((a, b) => a - b)[Math.floor(this.times.length / 2)];
     say(element("left"), `${seen.length.toLocaleString("en")} of ${question.count.toLocaleString("en")} points`);
     say(element("pace"), median ? `${Math.round(1000 / median)} answers a second` : "");
-    return true;
+    this.#draw();
+    this.settled = false;
   }
 
   /** Start WebGL when it is first needed; return false if there is none. */
   #canDraw() {
     if (this.shapeView || this.blind) return !this.blind;
     try {
-      this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, element("cursor"), {
+      this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, {
         turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
       });
     } catch (error) {
@@ -201,15 +185,6 @@ class Live {
       element("names").replaceChildren(...captions.map((caption) => made("span", {}, caption)));
     this.shapeView.show(positions, codes, this.answers.length, reach, SCALE);
     this.#drawMaps(this.#positions(seen), reach);
-    if (!this.settled) requestAnimationFrame(() => this.#limitDrawing());
-  }
-
-  /** Limit the share of time for drawing, so that answers stay fast without a graphics processor. */
-  #limitDrawing() {
-    const begun = performance.now();
-    for (const view of [this.shapeView, this.view]) view?.renderer.finish();
-    const now = performance.now();
-    this.nextDrawing = now + (DRAWING - 1) * (now - begun);
   }
 
   #drawMaps(positions, reach) {
@@ -256,10 +231,8 @@ class Live {
   }
 
   #occlusions() {
-    const { posed, seen, question: { how: { scale } } } = this;
-    const generators = this.answers.map(({ model, side }) => (
-      occlusion(model, posed, seen, { scale, label: side.best, patches: PATCHES })
-    ));
+    const { posed, seen } = this;
+    const generators = this.answers.map(({ model, side }) => occlusion(model, posed, seen, side.best, PATCHES));
     return this.#finish(generators, (_, patch) => `removing patch ${patch + 1}`);
   }
 
@@ -278,9 +251,9 @@ class Live {
   async compareOrders() {
     const falls = await this.#occlusions();
     if (!falls) return;
-    const { posed, seen, question } = this, random = shuffled(seen.length, randomFrom(SEED + 1));
+    const { posed, seen } = this, random = shuffled(seen.length, randomFrom(SEED + 1));
     for (const [number, { side, model, importance: values }] of this.answers.entries()) {
-      const options = { scale: question.how.scale, label: side.best, steps: STEPS, temperature: model.temperature };
+      const options = { label: side.best, steps: STEPS, temperature: model.temperature };
       const orders = [descending(values), descending(falls[number]), random];
       const curves = await this.#finish(
         orders.map((order) => removal(model, posed, seen, [...order], options)),

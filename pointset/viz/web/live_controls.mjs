@@ -9,7 +9,6 @@ const SLIDERS = {
   jitter: ["jitter", 0, 200, (at) => [at / 1000, `${at / 10} % of its radius`]],
   turn: ["turn", -180, 180, (at) => [at, `${at}°`]],
   tilt: ["tilt", -180, 180, (at) => [at, `${at}°`]],
-  scale: ["scale, after normalising", -50, 50, (at) => [2 ** (at / 50), `× ${(2 ** (at / 50)).toFixed(2)}`]],
 };
 
 /** Connect the controls to the page `live`; `names` are those of the included shapes. Returns {points()}. */

@@ -8,17 +8,19 @@ export function fromBase64(text) {
   return decoded.buffer;
 }
 
+const MOST_CODE = 65535;
+
 /**
- * One code for each map and point. Code 0 is a weight of exactly 0; the other codes are equal steps of
+ * One 16-bit code for each map and point. Code 0 is a weight of exactly 0; the other codes are equal steps of
  * log2(weight * keys) from `low` to `high`, where weight * keys = 1 is uniform attention.
  */
 export class Layer {
-  constructor(content, points, bits) {
+  constructor(content, points) {
     const { low, high, reach } = content;
-    Object.assign(this, content, { points, most: 2 ** bits - 1, scale: { low, high, reach } });
+    Object.assign(this, content, { points, scale: { low, high, reach } });
   }
 
-  get codes() { return (this.decoded ??= new (this.most > 255 ? Uint16Array : Uint8Array)(fromBase64(this.values))); }
+  get codes() { return (this.decoded ??= new Uint16Array(fromBase64(this.values))); }
   get count() { return this.heads.length * this.rows.length; }
   head(index) { return this.heads[Math.floor(index / this.rows.length)]; }
   row(index) { return this.rows[index % this.rows.length]; }
@@ -35,7 +37,7 @@ export class Layer {
 
   /** The attention of a point, as a multiple of uniform attention. */
   relative(index, point) {
-    return 2 ** (this.low + ((this.high - this.low) * this.code(index, point)) / this.most);
+    return 2 ** (this.low + ((this.high - this.low) * this.code(index, point)) / MOST_CODE);
   }
 
   describe(index, point) {
@@ -50,7 +52,7 @@ export class Layer {
   }
 }
 
-const BITS = 16, LOW = -12, HIGH = 12, MOST_CHOSEN = 16;
+const LOW = -12, HIGH = 12, MOST_CHOSEN = 16;
 /** Colours go from 1 / 16 of uniform attention to 16 times. The scale is fixed, so that answers can be compared. */
 const REACH = 4;
 const TICKS = [[0, "1/16"], [0.25, "1/4"], [0.5, "1"], [0.75, "4"], [1, "16"]];
@@ -76,8 +78,8 @@ export class LiveLayer extends Layer {
       meaning: `${meaning}${some}; colour: ${colour}; ring: exactly 0`,
       heads: Array.from({ length: map.heads }, (_, i) => i), rows: chosen,
       marks: chosen.map((row) => (map.kind === "self" ? row : -1)),
-      differences: [], low: LOW, high: HIGH, reach: REACH, ticks: TICKS, precision: "",
-    }, points, BITS);
+      differences: [], low: LOW, high: HIGH, reach: REACH, ticks: TICKS,
+    }, points);
     Object.assign(this, { map, own });
   }
 
@@ -116,7 +118,7 @@ export class LiveLayer extends Layer {
 export function codeOf(value) {
   if (!(value > 0)) return 0;
   const share = (Math.log2(value) - LOW) / (HIGH - LOW);
-  return Math.max(1, Math.min(65535, Math.round(65535 * share)));
+  return Math.max(1, Math.min(MOST_CODE, Math.round(MOST_CODE * share)));
 }
 
 /** The range of codes on the colour bar. */

@@ -56,8 +56,6 @@ class Enlarged {
   }
 }
 
-const PRINTED = 690;
-
 export class MapsView extends CloudCanvas {
   /**
    * `shown`: camera, positions (Int16Array [3 n]: radii of the cloud, times 32,767), reach (their extent, see
@@ -129,14 +127,12 @@ export class MapsView extends CloudCanvas {
 
   paint() {
     super.paint();
-    showPalette(this.palettes[scheme(this.printing).name]);
+    showPalette(this.palettes[scheme().name]);
   }
 
-  get over() { return [...element("labels").children]; }
-
   /** Compute the layout for the current width, unless it is 0, as in a frame that is not shown yet. */
-  layOut(width = element("frame").clientWidth) {
-    const height = element("frame").clientHeight, { reach, enlarged: { open, index } } = this;
+  layOut() {
+    const { clientWidth: width, clientHeight: height } = element("frame"), { reach, enlarged: { open, index } } = this;
     if (width < 1) return;
     if (open) {
       this.large = { index, mark: this.layer.mark(index), left: 0, top: 0, width, height };
@@ -236,14 +232,5 @@ export class MapsView extends CloudCanvas {
     const seen = `${clientWidth} ${this.enlarged.open ? clientHeight : ""} ${window.devicePixelRatio}`;
     if (seen !== this.seen) this.layOut();
     this.seen = seen;
-  }
-
-  /** Prepare for printing (light colours, the width of a sheet), or return from it. */
-  print(printing) {
-    this.printing = printing;
-    if (printing) this.enlarged.close();
-    this.layOut(printing ? PRINTED : undefined);
-    super.print(printing);
-    element("labels").hidden = printing;
   }
 }

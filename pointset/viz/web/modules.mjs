@@ -37,17 +37,16 @@ const FORWARD = {
   Sequential: ({ modules }, X, maps) => run(modules, X, maps),
 
   /** Normalises each row over its features (arXiv 1607.06450). */
-  LayerNorm: (fields, X) => {
-    const Y = new Matrix(X.rows, X.columns);
-    for (let i = 0; i < X.rows; i++) normalise(fields, X.rowsFrom(i, 1), Y.rowsFrom(i, 1), 0);
-    return Y;
-  },
-
-  /** Normalises each group of features over all rows of the set (arXiv 2206.11925, section 4). */
-  SetNorm: (fields, X) => {
-    const Y = new Matrix(X.rows, X.columns), width = X.columns / fields.groups;
-    for (let first = 0; first < X.columns; first += width)
-      normalise(fields, X.columnsFrom(first, width), Y.columnsFrom(first, width), first);
+  LayerNorm: ({ weight, bias, eps }, X) => {
+    const Y = new Matrix(X.rows, X.columns), d = X.columns;
+    for (let i = 0; i < X.rows; i++) {
+      const row = X.rowsFrom(i, 1);
+      let mean = 0, variance = 0;
+      row.each((x) => { mean += x / d; });
+      row.each((x) => { variance += (x - mean) ** 2 / d; });
+      const scale = 1 / Math.sqrt(variance + eps);
+      row.each((x, _, j) => { Y.data[i * d + j] = (x - mean) * scale * weight[j] + bias[j]; });
+    }
     return Y;
   },
 
@@ -82,17 +81,7 @@ const FORWARD = {
   ISAB: ({ inducing_points: I, reads, writes }, X, maps) => mab(writes, X, mab(reads, I, X, maps), maps),
 
   /** PMA(Z) = MAB(S, rFF(Z)), S the seeds. */
-  PMA: ({ seeds, pooled_seeds: pooled, feed_forward: forward, mab: block }, Z, maps) => (
-    mab(block, seeds ?? run(pooled, Z), run(forward, Z), maps)
-  ),
-
-  /** Seeds that are linear functions of statistics of the set, one statistic per seed. */
-  PooledSeeds: ({ statistics, weight, bias }, Z) => {
-    const d = Z.columns, seeds = new Matrix(statistics.length, d);
-    for (const [t, name] of statistics.entries())
-      product(STATISTICS[name](Z), weight.rowsFrom(t * d, d), bias.subarray(t * d, (t + 1) * d), seeds.rowsFrom(t, 1));
-    return seeds;
-  },
+  PMA: ({ seeds, feed_forward: forward, mab: block }, Z, maps) => mab(block, seeds, run(forward, Z), maps),
 
   /** A^T V [k, e], with A = softmax over the rows of f(X) and V = g(X) (Fei et al., DuMLP-Pin, AAAI 2022). */
   DualMLP: ({ logits, values, map }, X, maps) => {
@@ -118,28 +107,11 @@ const FORWARD = {
   JoinedPool: ({ pools }, Z, maps) => sideBySide(pools.map((pool) => run(pool, Z, maps).flat())),
 };
 
-/** Normalise a block of numbers by their mean and variance; scale and shift each feature, counted from `first`. */
-function normalise({ weight, bias, eps }, X, Y, first) {
-  const count = X.rows * X.columns;
-  let mean = 0, variance = 0;
-  X.each((x) => { mean += x / count; });
-  X.each((x) => { variance += (x - mean) ** 2 / count; });
-  const scale = 1 / Math.sqrt(variance + eps);
-  X.each((x, i, j) => {
-    Y.data[Y.start + i * Y.stride + j] = (x - mean) * scale * weight[first + j] + bias[first + j];
-  });
-}
-
 /** Statistics by name: functions from X [n, d] to one row [1, d]. */
 const STATISTICS = {
   max: (X) => folded(X, (most, x) => (x > most ? x : most), -Infinity),
-  min: (X) => folded(X, (least, x) => (x < least ? x : least), Infinity),
   sum: (X) => folded(X, (total, x) => total + x, 0),
   mean: (X) => mapped(STATISTICS.sum(X), (x) => x / X.rows),
-  deviation: (X) => {
-    const mean = STATISTICS.mean(X).data, squares = mapped(X, (x, j) => (x - mean[j]) ** 2);
-    return mapped(STATISTICS.mean(squares), (x) => Math.sqrt(x + 1e-6));
-  },
 };
 
 function folded(X, combine, start) {
@@ -197,19 +169,15 @@ function attendAbsorbed(multihead, Q, Y, maps) {
   return read;
 }
 
-/** Queries of a head, transformed so that their products with the keys are its logits. */
-function scored({ heads, factor, temperatures, bilinear }, Q, j) {
-  const width = Q.columns / heads, own = Q.columnsFrom(j * width, width);
-  const from = bilinear ? product(own, bilinear.rowsFrom(j * width, width)) : own;
-  const scale = temperatures ? factor * Math.exp(-temperatures[j]) : factor, queries = new Matrix(Q.rows, width);
-  from.each((x, row, column) => { queries.data[row * width + column] = x * scale; });
-  return queries;
+/** Queries of a head, scaled so that their products with the keys are its logits. */
+function scored({ heads, factor }, Q, j) {
+  const width = Q.columns / heads;
+  return mapped(Q.columnsFrom(j * width, width), (x) => x * factor);
 }
 
 /** Turn the logits [heads * n, m] into weights, in place. */
-function weigh({ heads, names, map }, logits, n, maps) {
-  const WEIGHTS = { softmax, sparsemax };
-  for (let j = 0; j < heads; j++) WEIGHTS[names[j % names.length]](logits.rowsFrom(j * n, n));
+function weigh({ heads, map }, logits, n, maps) {
+  softmax(logits);
   if (maps) maps.push({ ...map, heads, queries: n, keys: logits.columns, weights: logits.data });
 }
 
@@ -221,22 +189,5 @@ function softmax({ rows, columns, data, start, stride }) {
     for (let j = first; j < end; j++) if (data[j] > most) most = data[j];
     for (let j = first; j < end; j++) total += data[j] = Math.exp(data[j] - most);
     for (let j = first; j < end; j++) data[j] /= total;
-  }
-}
-
-/** The nearest point of the simplex, max(z - tau, 0) (arXiv 1602.02068); finds tau by Newton's method from below. */
-function sparsemax({ rows, columns, data, start, stride }) {
-  for (let i = 0; i < rows; i++) {
-    const first = start + i * stride, end = first + columns;
-    let most = -Infinity, before = -1, size = 0;
-    for (let j = first; j < end; j++) if (data[j] > most) most = data[j];
-    let tau = -1;
-    while (size !== before) {
-      let above = 0;
-      [before, size] = [size, 0];
-      for (let j = first; j < end; j++) if (data[j] - most > tau) { above += data[j] - most; size++; }
-      tau = (above - 1) / size;
-    }
-    for (let j = first; j < end; j++) data[j] = Math.max(data[j] - most - tau, 0);
   }
 }

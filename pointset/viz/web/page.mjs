@@ -16,7 +16,7 @@ try {
     camera: new Camera(data.camera),
     positions: new Int16Array(fromBase64(data.positions)),
     palettes: palettesOf(data),
-    layers: data.layers.map((content) => new Layer(content, data.points, data.bits)),
+    layers: data.layers.map((content) => new Layer(content, data.points)),
   });
 } catch (error) {
   if (error.message !== "no WebGL 2") throw error;

@@ -48,14 +48,11 @@ export class Question {
     this.noise = Float64Array.from({ length: 3 * this.count }, () => normal(random));
     this.strewn = Float64Array.from({ length: 3 * this.count }, random);
     this.frame = frameOf(points);
-    this.how = { turn: 0, tilt: 0, jitter: 0, drop: 0, background: 0, scale: 1 };
+    this.how = { turn: 0, tilt: 0, jitter: 0, drop: 0, background: 0 };
   }
 
   /** True if any manipulation is in effect. */
-  get isPosed() {
-    const { scale, ...rest } = this.how;
-    return scale !== 1 || Object.values(rest).some(Boolean) || this.gone.some(Boolean);
-  }
+  get isPosed() { return Object.values(this.how).some(Boolean) || this.gone.some(Boolean); }
 
   isGone(point) { return this.gone[point] > 0 || this.rank[point] < Math.round(this.how.drop * this.count); }
 
@@ -84,18 +81,17 @@ export class Question {
 }
 
 /** The logits of a model for some of the posed points; its attention and selection are added to `maps`, if given. */
-export function ask(model, posed, seen, scale, maps = null) {
-  const rows = model.encode(modelInput(model, posed, seen, scale), maps), logits = model.decide(rows, maps);
+export function ask(model, posed, seen, maps = null) {
+  const rows = model.encode(modelInput(model, posed, seen), maps), logits = model.decide(rows, maps);
   const selected = maps && model.selected(rows);
   if (selected) maps.push(selected);
   return logits;
 }
 
-export function modelInput(model, posed, seen, scale) {
+function modelInput(model, posed, seen) {
   const chosen = new Float64Array(3 * seen.length);
   seen.forEach((from, to) => { for (let k = 0; k < 3; k++) chosen[3 * to + k] = posed[3 * from + k]; });
-  const input = normalizePoints(chosen, model.normalize);
-  return scale === 1 ? input : input.map((number) => number * scale);
+  return normalizePoints(chosen, model.normalize);
 }
 
 /** Probabilities of logits that are divided by a temperature. */
@@ -124,8 +120,8 @@ export function patchesOf(points, chosen, count) {
  * The decrease of the log-probability of a class, in nats, without each patch of points: one value for each of `seen`.
  * A generator: it yields after each answer, so that the page stays responsive, and returns the values.
  */
-export function* occlusion(model, posed, seen, { scale, label, patches }) {
-  const logs = (chosen) => Math.log(Math.max(probabilities(ask(model, posed, chosen, scale))[label], 1e-12));
+export function* occlusion(model, posed, seen, label, patches) {
+  const logs = (chosen) => Math.log(Math.max(probabilities(ask(model, posed, chosen))[label], 1e-12));
   const patch = patchesOf(posed, seen, patches), whole = logs(seen), falls = [];
   for (let number = 0; number <= Math.max(...patch); number++) {
     const rest = seen.filter((_, i) => patch[i] !== number);
@@ -136,12 +132,12 @@ export function* occlusion(model, posed, seen, { scale, label, patches }) {
 }
 
 /** The probability of a class while points are removed in an order: [[share left, probability], ...]. A generator. */
-export function* removal(model, posed, seen, order, { scale, label, steps, temperature }) {
+export function* removal(model, posed, seen, order, { label, steps, temperature }) {
   const curve = [];
   for (let step = 0; step < steps; step++) {
     const gone = Math.round((step / steps) * seen.length), out = new Set(order.slice(0, gone));
     const rest = seen.filter((_, i) => !out.has(i));
-    curve.push([rest.length / seen.length, probabilities(ask(model, posed, rest, scale), temperature)[label]]);
+    curve.push([rest.length / seen.length, probabilities(ask(model, posed, rest), temperature)[label]]);
     yield step;
   }
   return curve;

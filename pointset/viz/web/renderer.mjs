@@ -63,7 +63,7 @@ export class Renderer {
   /** Throws if the browser has no WebGL 2; `onRestored` is called after a lost context has been restored. */
   constructor(canvas, onRestored) {
     this.canvas = canvas;
-    // The drawing buffer is preserved for printing.
+    // The drawing buffer is preserved so that a print of the page has the clouds.
     this.gl = canvas.getContext("webgl2", { antialias: true, alpha: false, preserveDrawingBuffer: true });
     if (!this.gl) throw new Error("no WebGL 2");
     this.kept = {};
@@ -82,7 +82,7 @@ export class Renderer {
     this.positionBuffer = this.#buffer(this.positionBuffer, positions);
   }
 
-  /** Uint8Array or Uint16Array [pictures * n]; 0 is drawn as a hollow ring. */
+  /** Uint16Array [pictures * n]; 0 is drawn as a hollow ring. */
   set codes(codes) {
     this.kept.codes = codes;
     this.codeBuffer = this.#buffer(this.codeBuffer, codes);
@@ -97,11 +97,11 @@ export class Renderer {
 
   /**
    * Draw all panels {left, top, width, height, index, mark}, in CSS pixels of the canvas.
-   * `look`: {reach, scale: {low, high, reach}, paper, empty, selected, every}; only every `every`-th point is drawn.
+   * `look`: {reach, scale: {low, high, reach}, paper, empty, selected}.
    */
   draw(panels, camera, look) {
-    const { gl, uniforms, canvas, kept: { points, codes } } = this, turned = camera.axes();
-    const n = points.length / 3, every = look.every || 1, bytes = codes.BYTES_PER_ELEMENT;
+    const { gl, uniforms, canvas, kept: { points } } = this, turned = camera.axes();
+    const n = points.length / 3;
     const ratio = canvas.width / canvas.clientWidth;
     gl.uniformMatrix3fv(uniforms.axes, false, [0, 1, 2].flatMap((i) => turned.map((row) => row[i])));
     for (const [name, value] of Object.entries({ ...look.scale, distance: camera.distance, zoom: camera.zoom }))
@@ -111,9 +111,8 @@ export class Renderer {
     gl.scissor(0, 0, canvas.width, canvas.height);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     gl.bindBuffer(gl.ARRAY_BUFFER, this.positionBuffer);
-    gl.vertexAttribPointer(0, 3, gl.SHORT, true, 6 * every, 0);
+    gl.vertexAttribPointer(0, 3, gl.SHORT, true, 0, 0);
     gl.bindBuffer(gl.ARRAY_BUFFER, this.codeBuffer);
-    const kind = bytes === 2 ? gl.UNSIGNED_SHORT : gl.UNSIGNED_BYTE;
     for (const panel of panels) {
       const { left, top, width, height } = panel;
       const box = [left, canvas.clientHeight - top - height, width, height].map((x) => Math.round(x * ratio));
@@ -123,14 +122,11 @@ export class Renderer {
       gl.uniform2f(uniforms.radius, radius / width, radius / height);
       const diameter = Math.max(3, Math.min(0.7 * width / Math.sqrt(n), 0.35 * radius / Math.sqrt(n) + 4, 12));
       gl.uniform1f(uniforms.diameter, diameter * ratio);
-      gl.uniform1i(uniforms.selected, every > 1 ? -1 : look.selected < 0 ? panel.mark : look.selected);
-      gl.vertexAttribPointer(1, 1, kind, true, every * bytes, panel.index * n * bytes);
-      gl.drawArrays(gl.POINTS, 0, Math.ceil(n / every));
+      gl.uniform1i(uniforms.selected, look.selected < 0 ? panel.mark : look.selected);
+      gl.vertexAttribPointer(1, 1, gl.UNSIGNED_SHORT, true, 0, panel.index * n * 2);
+      gl.drawArrays(gl.POINTS, 0, n);
     }
   }
-
-  /** Wait until drawing is complete. */
-  finish() { this.gl.readPixels(0, 0, 1, 1, this.gl.RGBA, this.gl.UNSIGNED_BYTE, new Uint8Array(4)); }
 
   #setUp() {
     const { gl } = this, program = gl.createProgram();

