@@ -13,7 +13,6 @@ from .catalogue.cards import Card as Card
 from .catalogue.cards import list_cards as list_cards
 from .catalogue.cards import load_card as load_card
 from .dataset import load_dataset as load_dataset
-from .geometric import GeometricSets as GeometricSets
 from .imperfections import Background as Background
 from .imperfections import Crop as Crop
 from .imperfections import Uneven as Uneven

@@ -2,8 +2,8 @@
 
 import dataclasses
 import re
+import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,18 @@ import torch
 from pointset.configuration import check
 from pointset.data.augment import Axis
 from pointset.data.catalogue.folders import CLASSLESS
-from pointset.data.in_memory import Arrays, as_array, pool_of, try_all, usable_cloud
 from pointset.data.options import NORMALS, DataOptions
 from pointset.data.point_sets import PointSets
-from pointset.data.readers.clouds import looks_transposed
-from pointset.data.unusable import OnError
-from pointset.errors import PointsetError, described, quoted
+from pointset.data.pool import AS_RELEASED, Pool
+from pointset.data.readers.clouds import arrays_of, extent_fault, looks_transposed, require_cloud
+from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
+from pointset.errors import PointsetError, described, one_line, quoted
+from pointset.inputs import InputError, require_unmasked
 
 NAME = "arrays"
 """Name of every dataset that is made from arrays."""
+Arrays = dict[str, np.ndarray]
+"""The "points" [n, 3] of a cloud, and other numbers of each point [n, ...], by name."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 """A class name that is an integer; 20 digits are enough for 64 bits."""
 
@@ -82,15 +85,31 @@ def from_arrays(
     labels, known = ([0] * len(clouds), [CLASSLESS]) if target_names else _labels(y, len(clouds), classes)
     chosen = _names(names, len(clouds))
     beside = _features(features, len(clouds))
-    make = partial(_cloud, clouds, beside)
-    made, skipped = try_all(chosen, make, on_error, "clouds", "X", stacklevel=3)
-    kept = [label for label, name in zip(labels, chosen, strict=True) if name in made]
-    pool = pool_of(made, kept, known, skipped, even=True)
+    made, failures = dict[int, Arrays](), dict[str, str]()
+    for row, name in enumerate(chosen):
+        try:
+            made[row] = _cloud(clouds[row], {feature: values[row] for feature, values in beside.items()})
+        except (PointsetError, ValueError) as error:
+            failures[name] = f"cloud {row} of X cannot be used: {error}"
+    refuse_or_leave_out(failures, len(made), on_error, "clouds", "correct them")
+    if failures:
+        reasons = one_line("; ".join(failures.values()), MOST_SAID)
+        warnings.warn(f"{len(failures)} of {len(clouds)} clouds of X are left out: {reasons}", stacklevel=2)
+    arrays, offsets = _joined({chosen[row]: cloud for row, cloud in made.items()})
+    pool = Pool(
+        arrays.pop("points"),
+        [chosen[row] for row in made],
+        np.array([labels[row] for row in made], np.int64),
+        known,
+        AS_RELEASED,
+        arrays=arrays,
+        skipped=tuple(failures),
+        offsets=offsets,
+    )
     if target_names:
-        rows = [row for row, name in enumerate(chosen) if name in made]
-        pool = dataclasses.replace(pool, targets=targets[rows], target_names=target_names)
+        pool = dataclasses.replace(pool, targets=targets[[*made]], target_names=target_names)
     most = int(pool.sizes.max()) if points is None else points
-    shape = as_array(clouds[chosen.index(pool.names[0])]).shape
+    shape = as_array(clouds[next(iter(made))]).shape
     if looks_transposed(*shape) and (pool.sizes == shape[0]).all():  # as networks of convolutions take them
         raise PointsetError(f"X must hold clouds [n, d], got {list(shape)}: they look transposed, give each as cloud.T")
     kinds = tuple(dict.fromkeys(["columns"] * (shape[1] > 3) + list(beside)))
@@ -124,17 +143,34 @@ def _features(given: Any, count: int) -> dict[str, Sequence[Any]]:
     return named
 
 
-def _cloud(clouds: Sequence[Any], features: Mapping[str, Sequence[Any]], index: int, name: str) -> Arrays:
-    try:
-        rows = as_array(clouds[index])
-        if rows.ndim != 2 or rows.shape[1] < 3 or rows.dtype.kind not in "fiu":
-            raise PointsetError(f"expected numbers [n, d], d at least 3, found {described(rows)}")
-        normals = None if NORMALS not in features else features[NORMALS][index]
-        further = [values[index] for name, values in features.items() if name != NORMALS]
-        columns = [rows[:, 3:]] if rows.shape[1] > 3 else []
-        return usable_cloud(rows[:, :3], normals, normals is not None, [*columns, *further])
-    except (PointsetError, ValueError) as error:
-        raise PointsetError(f"cloud {index} of X cannot be used: {error}") from error
+def _cloud(given: Any, features: Mapping[str, Any]) -> Arrays:
+    """The arrays of one cloud [n, d] and its features; a PointsetError or a ValueError if it cannot be used."""
+    rows = as_array(given)
+    if rows.ndim != 2 or rows.shape[1] < 3 or rows.dtype.kind not in "fiu":
+        raise PointsetError(f"expected numbers [n, d], d at least 3, found {described(rows)}")
+    further = [as_array(values) for name, values in features.items() if name != NORMALS]
+    tables = [rows[:, 3:]] * (rows.shape[1] > 3) + [table[:, None] if table.ndim == 1 else table for table in further]
+    normals = [as_array(features[NORMALS])] if NORMALS in features else []
+    cloud = require_cloud(np.hstack([rows[:, :3], *normals]), bool(normals), np.hstack(tables) if tables else None)
+    if fault := extent_fault([cloud.points]):
+        raise PointsetError(f"the cloud {fault}")
+    return arrays_of(cloud)
+
+
+def _joined(clouds: Mapping[str, Arrays]) -> tuple[Arrays, np.ndarray | None]:
+    """The arrays of a pool of these clouds, by name, and its offsets, if the clouds differ in size."""
+    first = next(iter(clouds.values()))
+    for name, arrays in clouds.items():
+        width, expected = (other["features"].shape[1] if "features" in other else 0 for other in (arrays, first))
+        if width != expected:
+            raise PointsetError(
+                f"the features of {quoted(name)} have {width} columns, and those before have {expected}: give all the "
+                "same number"
+            )
+    sizes = [len(arrays["points"]) for arrays in clouds.values()]
+    join = np.stack if len(set(sizes)) == 1 else np.concatenate
+    whole = {name: join([arrays[name] for arrays in clouds.values()]) for name in first}
+    return whole, None if len(set(sizes)) == 1 else np.cumsum([0, *sizes])
 
 
 def _targets(
@@ -205,3 +241,18 @@ def _require_once(what: str, names: Sequence[str]) -> None:
     for index, name in enumerate(names):
         if first.setdefault(name, index) != index:
             raise PointsetError(f"{what} has {quoted(name)} twice, at {first[name]} and {index}: give each its own")
+
+
+def as_array(values: Any) -> np.ndarray:
+    """Convert values to an array: a tensor of any type and device, or anything that numpy accepts.
+
+    Raises:
+        InputError: an array has masked entries, or a tensor is not dense.
+    """
+    if not isinstance(values, torch.Tensor):
+        require_unmasked(values)
+        return np.asarray(values)
+    if values.layout is not torch.strided:
+        raise InputError(f"a tensor must be dense, got one of layout {values.layout}: give tensor.to_dense()")
+    short = values.dtype in (torch.bfloat16, torch.float16)  # numpy has no bfloat16
+    return (values.float() if short else values).numpy(force=True)

@@ -16,7 +16,7 @@ from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
-from pointset.data.geometric import geometric_pool
+from pointset.data.geometric import from_geometric
 from pointset.data.options import MORE_POINTS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
@@ -105,8 +105,7 @@ def load_split(
     if not isinstance(data, str | Path):
         if options.target:
             raise PointsetError("target names columns of a table beside a folder: give the path of a folder of shapes")
-        pool = geometric_pool(data, options, normals)
-        sets = PointSets(pool, options, name=type(data).__name__, split=split)
+        sets = from_geometric(data, split, options, normals=normals)
     else:
         card, folder = locate_data(data, progress=progress)
         pool, present = _folder_pool(folder, card, split, options, normals, progress)

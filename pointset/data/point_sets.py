@@ -14,7 +14,6 @@ from torch.utils.data import Dataset
 
 from pointset.configuration import Points, check
 from pointset.data.augment import Axis
-from pointset.data.geometric import GeometricSets
 from pointset.data.normalize import normalization
 from pointset.data.options import MORE_POINTS, DataOptions
 from pointset.data.pool import AS_RELEASED, Indices, Pool, digest_of, fixed_indices, random_indices, validation_rows
@@ -298,9 +297,27 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         train, validation = np.flatnonzero(~held_out), np.flatnonzero(held_out)
         return self.subset(torch.from_numpy(train)), self.subset(torch.from_numpy(validation), "validation")
 
-    def to_geometric(self, *, fresh: torch.Generator | None = None) -> GeometricSets:
-        """The sets as `torch_geometric.data.Data`; see `pointset.data.geometric.GeometricSets`."""
-        return GeometricSets(self, fresh)
+    def to_geometric(self) -> list[Any]:
+        """The fixed subsets as `torch_geometric.data.Data(pos [n, 3], y [1])`, without padding.
+
+        Data also have `x` [n, f] if the points have features, and `normal` [n, 3] if the sets were loaded with normals.
+
+        Example:
+            >>> train.to_geometric()[0]
+            Data(y=[1], pos=[32, 3])
+        """
+        from torch_geometric.data import Data
+
+        items = []
+        for index in range(len(self)):
+            points, label = self[index]
+            item = Data(pos=points[:, :3], y=torch.as_tensor(label).reshape(-1))
+            if points.shape[1] > 3:
+                item.x = points[:, 3:]
+            if self.has_normals:
+                item.normal = self.array("normals", index)
+            items.append(item)
+        return items
 
     def describe(self) -> dict[str, Any]:
         """The name, classes, options and fingerprint of the data as plain values, to be saved with results."""
