@@ -4,8 +4,8 @@ import errno
 import glob
 import json
 import os
-import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +17,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """System errors for a full disk, an exhausted quota, and a file size limit."""
 SPARE = 1 << 20
 """If a write fails for an unknown reason and fewer bytes than this are free, the reason is taken to be a full disk."""
+ABANDONED = 3600
+"""Seconds after which a temporary file is taken to be left by a killed process."""
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -64,24 +66,12 @@ def full_disk_reported(path: Path) -> Iterator[None]:
         ) from error
 
 
-def sweep(folder: Path, name: str = "*") -> None:
-    """Remove temporary files of processes that no longer run, all in a folder or those of the file `name`."""
+def sweep(folder: Path, name: str = "*", age: float = ABANDONED) -> None:
+    """Remove temporary files of at least this age in seconds, all in a folder or those of the file `name`."""
     for path in folder.glob(f".{name}.*.tmp"):
-        writer = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
-        if writer and not _runs(int(writer[1])):
-            path.unlink(missing_ok=True)
-
-
-def _runs(process: int) -> bool:
-    if os.name != "posix":
-        return True  # on Windows, `os.kill` would end the process
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):  # a process of another user; not a valid process id
-        pass
-    return True
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime >= age:
+                path.unlink()
 
 
 def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
@@ -100,11 +90,9 @@ def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
 
 def check_writable(path: Path) -> None:
     """Raise a PointsetError if a path is a folder, or its folder does not exist; called before slow work starts."""
-    if not _is_folder(path.parent):
-        reason = why_not(path, FileNotFoundError(errno.ENOENT, f"the folder {path.parent} does not exist"))
-        raise PointsetError(f"{path} cannot be written: {reason}")
-    if _is_folder(path):
-        raise PointsetError(f"{path} cannot be written: it is a folder")
+    missing = FileNotFoundError(errno.ENOENT, f"the folder {path.parent} does not exist")
+    if _is_folder(path) or not _is_folder(path.parent):
+        raise PointsetError(f"{path} cannot be written: {why_not(path, missing)}")
 
 
 def why_not(path: Path, error: OSError) -> str:

@@ -155,20 +155,20 @@ def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
     Raises:
         DamagedError: the list is damaged.
     """
-    path, listed = folder / SUMS, dict[str, tuple[str, ...]]()
-    remedy = "restore it from a copy, or delete its folder and run the same command again"
+    path, listed, fault = folder / SUMS, dict[str, tuple[str, ...]](), ""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if not (match := LINE.fullmatch(line)):
+                fault = f"is damaged, line {number} is not a digest and a name"
+                break
+            listed[match[2]] = (*listed.get(match[2], ()), match[1])
     except FileNotFoundError:
         return {}
-    except OSError as error:
-        raise DamagedError(f"{path} cannot be read ({error.strerror})", remedy) from error
-    except ValueError as error:
-        raise DamagedError(f"{path} is damaged, it is not text", remedy) from error
-    for number, line in enumerate(lines, start=1):
-        if not (match := LINE.fullmatch(line)):
-            raise DamagedError(f"{path} is damaged, line {number} is not a digest and a name", remedy)
-        listed[match[2]] = (*listed.get(match[2], ()), match[1])
+    except (OSError, ValueError) as error:
+        fault = f"cannot be read ({one_line(error, QUOTED)})"
+    if fault:
+        remedy = "restore it from a copy, or delete its folder and run the same command again"
+        raise DamagedError(f"{path} {fault}", remedy)
     return listed
 
 

@@ -164,22 +164,15 @@ def _cluster(workers: Workers) -> Iterator[None]:
         import distributed
     except ModuleNotFoundError as error:
         raise PointsetError("backend=dask needs distributed: run `pip install distributed`") from error
+    client: Any
     try:
-        client = (
-            distributed.Client(workers.scheduler, timeout=DASK_SECONDS)
-            if workers.scheduler
-            else _own_client(distributed)
-        )
+        if workers.scheduler:
+            client = distributed.Client(workers.scheduler, timeout=DASK_SECONDS)
+        else:
+            client = contextlib.nullcontext(distributed.get_client())  # that of the caller, which stays open
     except (OSError, ValueError) as error:
-        raise PointsetError(f"no dask scheduler answers at {quoted(workers.scheduler)}: {error}") from error
-    with client if workers.scheduler else contextlib.nullcontext():
+        reason = f"no dask scheduler answers at {quoted(workers.scheduler)}: {error}"
+        missing = "backend=dask needs scheduler=ADDRESS, such as tcp://localhost:8786, where `dask scheduler` listens"
+        raise PointsetError(reason if workers.scheduler else missing) from error
+    with client:
         yield
-
-
-def _own_client(distributed: Any) -> Any:
-    try:
-        return distributed.get_client()
-    except ValueError as error:
-        raise PointsetError(
-            "backend=dask needs scheduler=ADDRESS, such as tcp://localhost:8786, where `dask scheduler` listens"
-        ) from error

@@ -1,10 +1,8 @@
 """A worker process that is killed, for example by the out-of-memory killer, is named, and the other runs finish."""
 
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from fatal import FatalRun
@@ -35,36 +33,6 @@ def test_a_killed_worker_is_named_and_the_others_finish(classifiers, tmp_path, m
     assert not harmless[0].failure.exists()
     with parallel_config("loky", n_jobs=2):
         assert Parallel()(delayed(abs)(number) for number in (-3, 2)) == [3, 2], "joblib's own pool is as it was"
-
-
-def test_jobs_not_started_by_a_killed_worker_run_in_parallel(classifiers, tmp_path, monkeypatch):
-    """Only jobs that had started run in separate processes; the others run in a new pool, which may break again."""
-    runs = make_runs(classifiers(seeds=(0, 1, 2)), tmp_path)
-    asked, apart = [], []
-
-    def spread(left, workers):
-        asked.append([run.folder.name for run in left])
-        yield from (finished(run) for run in left[:1])
-        if len(left) > 2:
-            for run in left[1:3]:
-                run.folder.mkdir(parents=True)
-            raise pointset.comparison.comparing.BrokenProcessPool
-        yield from (finished(run) for run in left[1:])
-
-    def finished(run):
-        return Finished(run.label, run.size, run.seed, {}, 0, 0.0, 0, 0)
-
-    def run_apart(run):
-        apart.append(run.folder.name)
-        return Failure(run.label, run.size, run.seed, "apart")
-
-    monkeypatch.setattr(pointset.comparison.comparing, "_run_in_pool", spread)
-    monkeypatch.setattr(pointset.comparison.comparing, "run_apart", run_apart)
-    names = [run.folder.name for run in runs]
-    outcomes = [isinstance(outcome, Finished) for outcome in run_all(runs, Workers(2))]
-    assert outcomes == [True, False, False, True, False, False]
-    assert asked == [names, names[3:]]
-    assert apart == [*names[1:3], *names[4:]]
 
 
 def test_a_worker_pool_that_breaks_before_the_first_job_is_not_restarted_forever(classifiers, tmp_path, monkeypatch):
@@ -108,18 +76,3 @@ def test_a_failure_reason_that_cannot_be_written_stops_no_other_run(classifiers,
     failure = run_one(run)
     assert failure.reason.startswith("OSError: [Errno 28] No space left on device")
     assert not run.failure.exists()
-
-
-def test_a_separate_process_gets_the_threads_of_its_run(classifiers, tmp_path, monkeypatch):
-    asked = {}
-
-    def ended(*_, env, **__):
-        asked.update(env)
-        return SimpleNamespace(returncode=0, stderr=b"")
-
-    monkeypatch.setattr(pointset.comparison.comparing.subprocess, "run", ended)
-    (run,) = make_runs(replace(classifiers("rff-max"), threads=3), tmp_path)
-    failure = run_apart(run)
-    assert (asked["OMP_NUM_THREADS"], asked["OPENBLAS_NUM_THREADS"]) == ("3", "3")
-    assert asked["PATH"] == os.environ["PATH"]
-    assert failure.reason == f"its process ended without a result or an error in {run.folder}: is the disk full?"
