@@ -32,6 +32,7 @@ for command in (
     similar.embed,
     similar.find,
     export.export,
+    export.pack,
     judge.judge,
     audit.audit,
 ):

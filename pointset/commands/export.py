@@ -1,6 +1,7 @@
-"""`pointset export`: write a trained model to a file that works without this package."""
+"""`pointset export` and `pack`: write a trained model to a file that works without this package, or with it."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
@@ -73,3 +74,29 @@ def export(
         ]
         print_rows(rows)
         print(f"one set; medians of {repeats} interleaved repeats, {threads} thread{'s' * (threads > 1)}")
+
+
+def pack(run: Path, /, *, output: Output, as_json: Json = False) -> None:
+    """Write a run as one file to send, which every --model reads: weights, classes and options, and nothing executable.
+
+    The file does not contain the data, or where they are. Compare its digest with the one that the receiver sees.
+
+    Example: `pointset pack runs/parts -o parts.pointset`
+
+    Args:
+        run: Folder of a finished run.
+        output: The file to write, *.pointset.
+        as_json: Print JSON.
+    """
+    import hashlib
+
+    from pointset.training.packed import pack_run
+
+    card = pack_run(run, output)
+    size, digest = output.stat().st_size, hashlib.sha256(output.read_bytes()).hexdigest()
+    if as_json:
+        print_json({"output": str(output), "bytes": size, "sha256": digest, "card": card})
+        return
+    what = f"{len(card.get('targets') or card.get('classes', ()))} {'targets' if card.get('targets') else 'classes'}"
+    print(f"saved in {output}: {card['model']}, {what}, {size / 1e6:.1f} MB")
+    print(f"SHA-256 {digest}")

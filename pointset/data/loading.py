@@ -59,8 +59,8 @@ def load_like(
     """
     if data is None and is_in_memory(description):
         raise PointsetError(
-            f"the run was trained on data in memory ({quoted(description['source'])}), which is not saved with it: "
-            "give files with --data, or use pointset.evaluate in Python"
+            f"the run was trained on data in memory ({quoted(description['source'])}) or elsewhere, which is not saved "
+            "with it: give files with --data, or use pointset.evaluate in Python"
         )
     check_up(up)
     options = DataOptions.of(description)

@@ -9,7 +9,8 @@ import msgspec
 
 from pointset.data.normalize import NORMALIZATIONS
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
-from pointset.training.checkpoints import RunFolder, load_weights
+from pointset.training.checkpoints import load_weights
+from pointset.training.packed import SUFFIX, open_run
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier, SetModel
 from pointset.zoo.models import build_model, know_card, know_data, spec_of
@@ -18,12 +19,12 @@ from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 
 def find_run(path: str | Path) -> Path:
-    """The folder of a run, given as a path or as the name of a trained model that comes with the package.
+    """The folder or file of a run, given as a path or as the name of a trained model that comes with the package.
 
     Raises:
-        PointsetError: neither a folder nor a trained model has this name.
+        PointsetError: neither a path nor a trained model has this name.
     """
-    if Path(path).exists() or len(Path(path).parts) > 1:
+    if Path(path).exists() or len(Path(path).parts) > 1 or Path(path).suffix == SUFFIX:
         return Path(path)
     if str(path) in list_pretrained():
         return pretrained_folder(str(path))
@@ -38,7 +39,8 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
     """Build the trained model of a finished run, or one that comes with the package.
 
     Args:
-        path: the folder of the run, or a name of `list_pretrained`, such as "isab16-pma.modelnet40-1024".
+        path: the folder of the run, a file of `pack_run`, or a name of `list_pretrained`, such as
+            "isab16-pma.modelnet40-1024".
 
     Returns:
         The model in evaluation mode, a `Classifier` or a `Regressor`, and the content of run.json. `model.predict(X)`
@@ -53,7 +55,7 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
         >>> model.classes[:2], model(torch.rand(1, 100, 3)).shape
         (['airplane', 'bathtub'], torch.Size([1, 40]))
     """
-    folder = RunFolder(find_run(path))
+    folder = open_run(find_run(path))
     weights = folder.weights()
     description = folder.description()
     file = folder.path / "run.json"

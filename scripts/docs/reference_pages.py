@@ -98,6 +98,7 @@ PAGES = {
             "pointset.Recipe",
             "pointset.Fitted",
             "pointset.load_run",
+            "pointset.pack_run",
             "pointset.PointSetClassifier",
             "pointset.PointSetEmbedding",
         ),
