@@ -4,6 +4,7 @@ import re
 import reprlib
 import sysconfig
 import traceback
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -62,6 +63,12 @@ def one_line(text: object, most: int | None = None) -> str:
 def escaped(text: str) -> str:
     r"""Escape control characters and others that are not printable, as repr does: ESC becomes \x1b."""
     return text if text.isprintable() else re.sub(r"[^ -~]", _escape, text)
+
+
+def require_extra(extra: str, purpose: str, *modules: str) -> None:
+    """Raise a PointsetError that says what to install, unless the modules of an optional dependency are there."""
+    if missing := [name for name in modules if find_spec(name) is None]:
+        raise PointsetError(f"{purpose} needs {' and '.join(missing)}: pip install 'pointset-learn[{extra}]'")
 
 
 def place_in_own_code(error: BaseException) -> str:

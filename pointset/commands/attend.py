@@ -12,7 +12,7 @@ from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, r
 from pointset.commands.options import Json, KeepOutliers
 from pointset.commands.terminal import print_json, print_rows
 from pointset.configuration import Points, check
-from pointset.data.axes import GuessedUp
+from pointset.data.axes import Axis, GuessedUp
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import check_writable
 from pointset.zoo.pretrained import USUAL, list_pretrained
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from pointset.evaluation.shape_predictions import Guess
     from pointset.explain.faithfulness import Curves
     from pointset.explain.maps import AttentionMap
+    from pointset.export.javascript import PlainModel
     from pointset.viz import Camera
+    from pointset.viz.html_page import HtmlPage
 
 ENOUGH_TO_SEE = 1024
 """Least number of points in a picture of one shape."""
@@ -120,8 +122,7 @@ def attend(
     require_shape_file(shape)
     enough = MOST_TO_ASK if live else ENOUGH_TO_SEE
     trained = load_model(model)
-    if live:
-        require_network(trained, "shown in a page")
+    plain = plain_models(trained) if live else []
     network, data = trained.network, trained.description["data"]
     points = max(data["points"], enough) if points is None else points
     turn = settled_up(up, trained, [LooseShape(shape, str(shape))])
@@ -134,7 +135,7 @@ def attend(
     checks = check_explanations(network, [loaded.points]) if check_ else {}
     titles = escaped(shape.name), escaped(f"predicted: {prediction}")
     if live:
-        _write_live_page(trained, shape.name, loaded, camera, output)
+        live_page(plain, shape.name, loaded.raw, data["up"]).save(output)
     else:
         draw(Request(loaded, maps, layer, head, query, *titles, list(best.likeliest), camera, checks), output)
     areas = {name: {what: float(area[0]) for what, area in curves.areas.items()} for name, curves in checks.items()}
@@ -232,20 +233,30 @@ def _surface(request: Request, output: Path) -> None:
     export_cloud(request.chosen(), shape.raw, output, request.head or 0, request.query or 0, mesh=shape.mesh, up=up)
 
 
-def _write_live_page(trained: Trained, name: str, shape: "Shape", camera: "Camera", output: Path) -> None:
-    """Write a page with a model, and with those of `BESIDE` that know the same classes."""
+def plain_models(trained: Trained) -> "list[PlainModel]":
+    """A model for a live page, with those of `BESIDE` that know the same classes.
+
+    Raises:
+        PointsetError: it cannot run in a page.
+    """
     from pointset.export.javascript import describe_plainly
-    from pointset.viz import make_live_page
-    from pointset.viz.camera import to_unit
     from pointset.viz.live import MOST_MODELS
 
+    require_network(trained, "shown in a page")
     models = [trained]
-    for other in (load_model(one) for one in BESIDE if one in list_pretrained() and one != trained.name):
+    for other in (load_model(name) for name in BESIDE if name in list_pretrained() and name != trained.name):
         if other.description["data"]["classes"] == trained.description["data"]["classes"]:
             models.append(other)
-    plain = [
-        describe_plainly(one.network, one.description, temperature=one.network.temperature)
-        for one in models[:MOST_MODELS]
+    return [
+        describe_plainly(model.network, model.description, temperature=model.network.temperature)
+        for model in models[:MOST_MODELS]
     ]
-    cloud = to_unit(np.asarray(shape.raw, dtype=np.float64), camera.up)
-    make_live_page(plain, {name: cloud}, title=f"Ask the models: {name}", camera=camera).save(output)
+
+
+def live_page(models: "list[PlainModel]", name: str, points: np.ndarray, up: Axis) -> "HtmlPage":
+    """A page with models and a shape, whose points [n, 3] have this axis up."""
+    from pointset.viz import Camera, make_live_page
+    from pointset.viz.camera import to_unit
+
+    cloud = to_unit(np.asarray(points, dtype=np.float64), up)
+    return make_live_page(models, {name: cloud}, title=f"Ask the models: {name}", camera=Camera(up=up))

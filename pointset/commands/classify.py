@@ -46,7 +46,8 @@ def classify(
         files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .las, .xyz, .csv), and folders of
             them. If folders are named like classes of the model, the accuracy is printed.
         output: File for the predictions (*.csv, *.json or *.parquet): name, true class, the five most likely classes
-            with their probabilities, entropy in nats, number of points, and whether not to trust the likeliest class.
+            with their probabilities, entropy in nats, number of points, whether not to trust the likeliest class, and
+            for the trained models novelty: 1 is typical of shapes like those of training, more is less like them.
         on_error: How to handle files that cannot be used: "raise" tries all files, then reports the faulty ones and
             writes nothing; "skip" continues without them.
         up: The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the

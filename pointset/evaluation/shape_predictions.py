@@ -41,6 +41,8 @@ class Guess:
     """The true class, empty if unknown; it may be a class that the model does not know."""
     streamed: bool = False
     """True if the points were read from the disk in pieces."""
+    novelty: float | None = None
+    """How unlike the training shapes it is: 1 is typical of held-out shapes. None if the model does not know."""
 
     @property
     def do_not_trust(self) -> bool:
@@ -52,7 +54,8 @@ class Guess:
         classes = [{"class": name, "probability": _short(probability)} for name, probability in self.likeliest]
         content: dict[str, Any] = {"name": self.name, "true_class": self.true_class, "classes": classes}
         content |= {"entropy": _short(self.entropy), "points": self.points, "streamed": self.streamed}
-        return content | {"do_not_trust": self.do_not_trust}
+        content |= {"do_not_trust": self.do_not_trust}
+        return content if self.novelty is None else content | {"novelty": _short(self.novelty)}
 
     def as_row(self) -> dict[str, Any]:
         """As one row of a table: class_1, probability_1, class_2, ..."""
@@ -93,6 +96,7 @@ def guess(
             points=int(points[row]),
             true_class=shape.true_class,
             streamed=streamed,
+            novelty=None if prediction.novelty is None else float(prediction.novelty[row]),
         )
         for row, shape in enumerate(shapes)
     ]

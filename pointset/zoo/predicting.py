@@ -48,6 +48,9 @@ class Prediction:
     """Of the model, or of each set (see `pointset.zoo.trust`): probabilities are softmax(logits / temperature)."""
     last_rows: Float[Tensor, "N width"] | None = None
     """The input of the model's last linear layer, if it was requested and there is such a layer."""
+    novelty: Float[Tensor, " N"] | None = None
+    """How far each set is from the training shapes, see `pointset.zoo.trust`: 1 is typical of held-out shapes. None if
+    the model does not know."""
 
     @property
     def probabilities(self) -> Float[ndarray, "N classes"]:
@@ -85,10 +88,11 @@ def predict_in_pieces(model: nn.Module, chunks: Any) -> Prediction:
 
 def _prediction(model: nn.Module, logits: Tensor, rows: list[Tensor]) -> Prediction:
     temperature, trust = getattr(model, "temperature", 1.0), getattr(model, "trust", None)
-    last_rows = torch.cat(rows) if rows else None
+    last_rows, novelty = torch.cat(rows) if rows else None, None
     if trust is not None and last_rows is not None:
         temperature = (temperature * trust.factors(last_rows)).to(logits.device)
-    return Prediction(logits, temperature, last_rows)
+        novelty = trust.novelty(last_rows)
+    return Prediction(logits, temperature, last_rows, novelty)
 
 
 def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = BATCH) -> Float[Tensor, "N d"]:

@@ -42,9 +42,13 @@ class Trust:
         X, M, P = (tensor.detach().cpu().double() for tensor in (rows, self.means, self.precision))
         return ((X @ P * X).sum(dim=1)[:, None] - 2 * X @ P @ M.T + (M @ P * M).sum(dim=1)).amin(dim=1).clamp(min=0)
 
+    def novelty(self, rows: Float[Tensor, "N width"]) -> Float[Tensor, " N"]:
+        """d² of each row, divided by that of a typical held-out shape."""
+        return self.distances(rows) / self.median
+
     def factors(self, rows: Float[Tensor, "N width"]) -> Float[Tensor, "N 1"]:
         """The factor of each row's temperature, at least 1."""
-        return (self.distances(rows) / self.median).clamp(min=1).pow(self.exponent)[:, None]
+        return self.novelty(rows).clamp(min=1).pow(self.exponent)[:, None]
 
     def save(self, folder: Path) -> None:
         """Write the means and the precision beside a model's weights."""

@@ -89,12 +89,17 @@ def _triangles(document: dict[str, Any]) -> int:
     return count
 
 
-def files_beside(path: Path) -> list[Path]:
-    """The files that a .glb or .gltf file names for its numbers; empty if it cannot be read."""
+def names_of_others(path: Path) -> list[str]:
+    """The URIs in a .glb or .gltf file that name other files for its numbers; empty if it cannot be read."""
     try:
         buffers = _document(path.read_bytes(), path.suffix.lower()).get("buffers", [])
-        names = [buffer["uri"] for buffer in buffers if isinstance(buffer.get("uri"), str)]
-    except (PointsetError, ValueError, AttributeError, TypeError, RecursionError):
+        uris = [str(buffer["uri"]) for buffer in buffers if isinstance(buffer, dict) and "uri" in buffer]
+    except (PointsetError, ValueError, TypeError, RecursionError):
         return []
-    files = [path.parent / unquote(name) for name in names if not name.startswith("data:") and "\0" not in name]
+    return [uri for uri in uris if "base64," not in uri]  # as trimesh tells them apart
+
+
+def files_beside(path: Path) -> list[Path]:
+    """The files that `names_of_others` names, as far as they are there."""
+    files = [path.parent / unquote(name) for name in names_of_others(path) if "\0" not in name]
     return [file for file in files if file.is_file()]

@@ -1,0 +1,247 @@
+"""`pointset serve`: a trained model behind an address, for programs and browsers."""
+
+import asyncio
+import secrets
+import shutil
+import socket
+import tempfile
+from collections import OrderedDict
+from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta
+
+from pointset.commands.models import Model
+from pointset.configuration import Cores, Positive, check
+from pointset.data.axes import UsualUp
+from pointset.data.readers.formats import suffix_of
+from pointset.errors import PointsetError, escaped, quoted, require_extra
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from pointset.commands.model_processes import ModelProcesses
+
+MOST_PAGES = 100
+"""Shapes whose live page can be asked for: the last ones, of 2,048 points each."""
+MOST_AT_ONCE = 256
+"""Connections; further ones are refused with the status 503."""
+Port = Annotated[int, Meta(ge=0, le=65535, description="a whole number from 0 to 65,535")]
+EXAMPLE = {
+    "name": "chair.off",
+    "classes": [{"class": "chair", "probability": 0.97}, {"class": "stool", "probability": 0.02}],
+    "entropy": 0.15,
+    "points": 1024,
+    "streamed": False,
+    "do_not_trust": False,
+    "novelty": 1.1,
+    "warnings": [],
+    "page": "http://127.0.0.1:8000/pages/Zk3...",
+}
+FAULTS = {
+    408: "the upload took too long",
+    413: "the upload is too large",
+    415: "the suffix is not of a shape",
+    422: "the file cannot be used",
+    504: "the file took too long",
+}
+FORM = """<!doctype html><html lang="en"><meta charset="utf-8"><title>pointset</title>
+<h1>{model}</h1><p>Classify a mesh or a point cloud:</p>
+<form action="classify" method="post" enctype="multipart/form-data"><input type="file" name="file" required>
+<button>Classify</button></form><p><a href="docs">Interface</a> · <a href="health">State</a></p></html>"""
+
+
+def serve(
+    *,
+    model: Model = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 2,
+    megabytes: float = 50.0,
+    seconds: float = 30.0,
+) -> None:
+    """Answer uploads of meshes and point clouds with the classes that a trained model predicts.
+
+    POST a file to /classify: the answer is what `pointset classify --json` says of it, warnings, and the address of a
+    live page with the shape, for networks that run in a page. / is a form, /docs describes the interface (the page
+    takes its scripts from the network), /openapi.json is that description, /health says whether all is well.
+
+    Files are deleted when they are answered. There is no password and no encryption: for others than yourself, put the
+    server behind one that has both. Needs the extra serve.
+
+    Example: `pointset serve --model runs/parts`, then `curl -F file=@chair.off http://127.0.0.1:8000/classify`
+
+    Args:
+        host: Address to listen at; 0.0.0.0 listens to all the network.
+        port: Port to listen at; 0 takes a free one.
+        workers: Number of processes, of 0.3 to 0.5 GB each; so many files are classified at once.
+        megabytes: Largest size of an upload.
+        seconds: Longest time for an upload, and longest time to classify it.
+    """
+    require_extra("serve", "a server", "fastapi", "uvicorn", "python_multipart")
+    check("port", port, Port)
+    check("workers", workers, Cores)
+    check("megabytes", megabytes, Positive)
+    check("seconds", seconds, Positive)
+    import uvicorn
+
+    from pointset.commands.model_processes import ModelProcesses
+
+    try:
+        listening = socket.create_server((host, port))
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PointsetError(f"{quoted(host)} port {port} cannot be used ({reason}): give --host or --port") from error
+    processes = ModelProcesses(model, workers, seconds)
+    try:
+        with listening, tempfile.TemporaryDirectory(prefix="pointset-", ignore_cleanup_errors=True) as folder:
+            app = make_app(processes, processes.describe(), Path(folder), int(megabytes * 1e6), seconds)
+            config = uvicorn.Config(
+                app,
+                log_level="warning",
+                limit_concurrency=MOST_AT_ONCE,
+                server_header=False,
+                timeout_graceful_shutdown=int(seconds) + 1,
+            )
+            address = f"http://{host}:{listening.getsockname()[1]}"
+            print(f"{app.title} answers at {address} ({address}/docs); Ctrl-C ends it", flush=True)
+            uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        processes.end()
+
+
+def make_app(
+    processes: "ModelProcesses", facts: dict[str, Any], folder: Path, most_bytes: int, seconds: float
+) -> "FastAPI":
+    """The application of a server.
+
+    Args:
+        processes: what classifies.
+        facts: of their model; see `ServedModel.describe`.
+        folder: an empty folder for uploads.
+        most_bytes: largest upload.
+        seconds: longest time of an upload.
+    """
+    from fastapi import FastAPI, HTTPException, Request, UploadFile
+    from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import HTMLResponse, JSONResponse
+
+    import pointset
+    from pointset.commands.model_processes import SERVED
+
+    app = FastAPI(title=f"pointset serve {facts['model']}", version=pointset.__version__)
+    app.add_middleware(LimitedUploads, most_bytes=most_bytes, seconds=seconds)
+    pages: OrderedDict[str, tuple[str, Any]] = OrderedDict()
+    faults: dict[int | str, dict[str, Any]] = {status: {"description": text} for status, text in FAULTS.items()}
+    answers = {200: {"content": {"application/json": {"example": EXAMPLE}}}, **faults}
+
+    async def asked(name: str, method: str, *arguments: Any) -> Any:
+        """The answer of a process, or the status of what went wrong."""
+        try:
+            return await processes.ask(method, *arguments)
+        except PointsetError as error:
+            raise HTTPException(422, str(error)) from error
+        except TimeoutError as error:
+            raise HTTPException(504, f"{name}: {error}: send fewer points or faces") from error
+        except (EOFError, OSError) as error:
+            raise HTTPException(500, f"{name}: its process died, perhaps for lack of memory: send less") from error
+        except RuntimeError as error:
+            raise HTTPException(500, f"{name}: {error}") from error
+
+    @app.exception_handler(RequestValidationError)
+    async def refuse(_: Request, error: RequestValidationError) -> JSONResponse:
+        fault = error.errors()[0]
+        where = ".".join(map(str, fault["loc"][1:]))
+        return JSONResponse({"detail": f"{where}: {fault['msg']}"}, 422)
+
+    @app.post("/classify", responses=answers)
+    async def classify(
+        request: Request, file: UploadFile, up: UsualUp = "auto", keep_outliers: bool = False
+    ) -> dict[str, Any]:
+        """Classify one mesh or point cloud; see `pointset classify --help` for the parameters."""
+        name = escaped(PureWindowsPath(file.filename or "").name)  # which knows both kinds of slashes
+        suffix = suffix_of(name)
+        if suffix not in SERVED:
+            known = ", ".join(sorted(SERVED))
+            raise HTTPException(415, f"{name}: expected a file that ends in one of {known}, not in {quoted(suffix)}")
+        inside = Path(tempfile.mkdtemp(dir=folder))
+        path = inside / f"shape{suffix}"
+        try:
+            await asyncio.to_thread(_copy, file.file, path)
+            answer, cloud = await asked(name, "classify", path, name, up, keep_outliers)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, inside, True)
+        page = None
+        if cloud is not None:
+            token = secrets.token_urlsafe(16)
+            page = str(request.url_for("live_page", token=token))
+            pages[token] = name, cloud
+            while len(pages) > MOST_PAGES:
+                pages.popitem(last=False)
+        return answer | {"page": page}
+
+    @app.get("/pages/{token}", response_class=HTMLResponse)
+    async def live_page(token: str) -> str:
+        """A page that runs the model on a shape that was classified before."""
+        if token not in pages:
+            raise HTTPException(404, "this page is not kept any more: classify the shape again")
+        name, cloud = pages[token]
+        html: str = await asked(name, "page", name, cloud)
+        return html
+
+    @app.get("/health")
+    async def health() -> dict[str, Any]:
+        """The model, and that the server answers."""
+        return {"status": "ok", "version": pointset.__version__, **facts}
+
+    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
+    async def form() -> str:
+        from html import escape
+
+        return FORM.format(model=escape(facts["model"]))
+
+    return app
+
+
+def _copy(file: Any, path: Path) -> None:
+    with path.open("wb") as copy:
+        shutil.copyfileobj(file, copy)
+
+
+class LimitedUploads:
+    """Refuses uploads that are too large, by what they announce and by what arrives, or too slow."""
+
+    def __init__(self, app: Any, most_bytes: int, seconds: float) -> None:
+        self.app, self.most_bytes, self.seconds = app, most_bytes, seconds
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        from fastapi import HTTPException
+        from fastapi.responses import JSONResponse
+
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        too_large = f"an upload must have at most {self.most_bytes / 1e6:g} MB"
+        announced = dict(scope["headers"]).get(b"content-length", b"")
+        if announced.isdigit() and int(announced) > self.most_bytes:
+            await JSONResponse({"detail": too_large}, 413)(scope, receive, send)
+            return
+        end, count, complete = asyncio.get_running_loop().time() + self.seconds, 0, False
+
+        async def limited() -> Any:
+            nonlocal count, complete
+            if complete:  # what comes now is the end of the connection
+                return await receive()
+            try:
+                async with asyncio.timeout_at(end):
+                    message = await receive()
+            except TimeoutError as error:
+                raise HTTPException(408, f"an upload must arrive within {self.seconds:g} seconds") from error
+            count += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
+            if count > self.most_bytes:
+                raise HTTPException(413, too_large)
+            return message
+
+        await self.app(scope, limited, send)
