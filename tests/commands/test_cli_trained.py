@@ -52,6 +52,7 @@ def test_probabilities_are_those_at_the_temperature_of_the_card(scan, folder, tm
         json.loads(succeed(capsys, "classify", scan, "--model", name, "--json")) for name in (NAME, tmp_path / "run")
     ]
     assert [one["temperature"] for one in both] == [2.0, 1.0]
+    assert ["novelty" in one["predictions"][0] for one in both] == [True, False]
     shares = [{one["class"]: one["probability"] for one in found["predictions"][0]["classes"]} for found in both]
     roots = {name: share**0.5 for name, share in shares[1].items()}
     assert shares[0] == pytest.approx({name: root / sum(roots.values()) for name, root in roots.items()}, abs=1e-5)
