@@ -39,6 +39,7 @@ from .training.loop import Fitted as Fitted
 from .training.loop import fit as fit
 from .training.recipe import Recipe as Recipe
 from .zoo.models import create_model as create_model
+from .zoo.models import create_segmenter as create_segmenter
 from .zoo.names import list_models as list_models
 from .zoo.options import ModelOptions as ModelOptions
 from .zoo.pretrained import list_pretrained as list_pretrained

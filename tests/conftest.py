@@ -25,6 +25,7 @@ TYPED = (
     "pointset.tasks.mixtures",
     "pointset.zoo.classifiers",
     "pointset.zoo.models",
+    "pointset.zoo.segmenters",
 )
 install_import_hook(TYPED, "beartype.beartype")
 

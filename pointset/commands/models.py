@@ -35,11 +35,15 @@ class Trained:
     """Content of run.json."""
 
 
-def load_model(model: str | None) -> Trained:
+def load_model(model: str | None, *, per_point: bool | None = False) -> Trained:
     """The model that --model names, or the default one.
 
+    Args:
+        model: a folder or a name.
+        per_point: whether it must label points; None takes both kinds.
+
     Raises:
-        PointsetError: the model does not exist.
+        PointsetError: the model does not exist, or is of the other kind.
     """
     from pointset.training.loading import load_run
 
@@ -49,7 +53,13 @@ def load_model(model: str | None) -> Trained:
             f"{USUAL} is missing from the package: give --model with a folder that `pointset train` wrote{others}"
         )
     name = USUAL if model is None else model
-    return Trained(name, *load_run(name))
+    trained = Trained(name, *load_run(name))
+    labels_points = bool(trained.description["model"].get("per_point"))
+    if per_point is not None and labels_points != per_point:
+        remedy = "use pointset segment" if labels_points else "train one with --per-point"
+        kind = "labels points, not whole shapes" if labels_points else "labels whole shapes, not points"
+        raise PointsetError(f"{name} {kind}: {remedy}")
+    return trained
 
 
 def require_network(trained: Trained, verb: str) -> None:

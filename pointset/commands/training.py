@@ -16,6 +16,7 @@ from pointset.commands.options import (
     given_fields,
     quick_options,
 )
+from pointset.commands.segment import print_points
 from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import GuessedUp
 from pointset.data.options import DataOptions
@@ -24,6 +25,8 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from pointset.training.history import Fitted
 
 CALIBRATION = {
@@ -42,6 +45,7 @@ def train(
     start: str | None = None,
     freeze: Literal["none", "encoder"] = "none",
     budget: str = "2m",
+    per_point: bool = False,
     seed: int = 0,
     run: Path | None = None,
     log: Literal["tensorboard"] | None = None,
@@ -71,6 +75,8 @@ def train(
             weights. Points and normalisation are those of its training, if no flag gives others.
         freeze: With --start: "encoder" trains only the pooling and the head.
         budget: Without MODEL: core-time for the choice and the training, such as 90s, 2m or 1h.
+        per_point: Label every point instead of the whole shape: --labels names the column of the clouds with their
+            labels (whole numbers; negative ones are not labelled). shapes10 knows its parts.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         log: "tensorboard" also writes the history for TensorBoard into the run's folder (view it with
@@ -81,12 +87,17 @@ def train(
     from pointset.training.distributed import is_main
     from pointset.training.history import EventLog
     from pointset.training.loop import fit
-    from pointset.zoo.models import create_model
+    from pointset.zoo.models import create_model, create_segmenter
     from pointset.zoo.names import used_options
 
     if data is None and model is None:
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
     data = data or "shapes10"
+    if per_point or data_options.labels is not None:
+        data_options = _with_labels(data, data_options)
+        given |= {"labels"}
+        for reason in [f"--start {start}"] * (start is not None) + ["no name of a model"] * (model is None):
+            raise PointsetError(f"--per-point needs the name of a model to train from scratch, got {reason}")
     if model is None and start is None:
         for name in [*given_fields(model_options, given), *given_fields(recipe, given)]:  # the choice sets these itself
             raise PointsetError(f"{name} needs the name of a model: write pointset train MODEL, such as isab16-pma")
@@ -98,20 +109,34 @@ def train(
         _train_from(model, start, freeze, data, seed, run, data_options, recipe, given, as_json)
         return
     assert model is not None
-    used = used_options(model)
+    used = used_options(model, per_point=data_options.labels is not None)
     if unused := [name for name in given_fields(model_options, given) if name not in used]:
         raise PointsetError(f"{model} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}")
     options = quick_options(data).changed(Options(data_options, model_options, recipe), given)
     run = run or Path("runs") / model
     events = None if log is None else EventLog(run)
     train_sets = load_split(data, "train", options.sets, progress=is_main())
-    network = create_model(model, len(train_sets.classes), options.model, inputs=train_sets.inputs, seed=seed)
+    network: nn.Module
+    if train_sets.point_classes:
+        classes = len(train_sets.point_classes)
+        network = create_segmenter(model, classes, options.model, inputs=train_sets.inputs, seed=seed)
+    else:
+        network = create_model(model, len(train_sets.classes), options.model, inputs=train_sets.inputs, seed=seed)
     fitted = fit(network, train_sets, options.recipe, seed=seed, run=run, on_epoch=events)
     if not is_main():
         return
     if events is not None:
         events.close(fitted.history)
     _print_fitted(model, fitted, options.recipe, run, as_json)
+
+
+def _with_labels(data: str, options: DataOptions) -> DataOptions:
+    """The options with a column of labels; shapes10 has but one."""
+    if options.labels is None and data != "shapes10":
+        raise PointsetError(
+            f"--per-point needs the column of {data} with the labels of the points: give --labels COLUMN"
+        )
+    return dataclasses.replace(options, labels=options.labels or "part")
 
 
 def _seconds(budget: str) -> float:
@@ -193,7 +218,8 @@ def _print_fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path, as_js
         return
     print(f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}")
     if "validation_accuracy" in last:
-        print(f"validation accuracy {last['validation_accuracy']:.1%}")
+        iou = f", mean IoU {last['validation_iou']:.1%}" if "validation_iou" in last else ""
+        print(f"validation accuracy {last['validation_accuracy']:.1%}{iou}")
     if sizes := recipe.sizes_in_words:
         print(f"trained on sets of {sizes}")
     print(f"saved in {run}; next: pointset evaluate --model {run}")
@@ -233,18 +259,28 @@ def evaluate(
     from pointset.data.catalogue.folders import LooseShape
     from pointset.data.loading import load_like
     from pointset.evaluation.files import in_folders
+    from pointset.evaluation.points import evaluate_points
     from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
     from pointset.evaluation.shape_predictions import check_suffix, guess, write_guesses
     from pointset.training.devices import find_device
 
     if predictions is not None:
         check_suffix(predictions)
-    trained = load_model(model)
+    trained = load_model(model, per_point=None)
     network, description = trained.network, trained.description
+    if up == "guess" and description["model"].get("per_point"):
+        raise PointsetError(f"--up guess knows shapes by their class, and {trained.name} labels points: give y or z")
     if up == "guess" and not (data and Path(data).is_dir()):
         raise PointsetError("--up guess looks at the files of a folder: give it with --data")
     turn = settled_up(up, trained, in_folders([Path(data or "")]) if up == "guess" else ())
     sets = load_like(description["data"], split, data, on_error, points, turn)
+    if sets.point_classes:
+        if predictions is not None or calibrate:
+            flag = "--predictions" if predictions is not None else "--calibrate"
+            raise PointsetError(f"{flag} is for models of whole shapes, and {trained.name} labels points: leave it out")
+        labelled = evaluate_points(network.to(find_device("auto")), sets)
+        print_points(trained.name, labelled, split, as_json)
+        return
     prediction = predict_sets(network.to(find_device("auto")), sets)
     evaluation = Evaluation.of(prediction, sets)
     result = {"model": trained.name} | evaluation.summary()

@@ -50,7 +50,7 @@ def _list(classes: int, options: ModelOptions, as_json: bool) -> None:
     check("classes", classes, Width)
     rows = kept_rows() if (classes, options) == (CLASSES, ModelOptions()) else None
     if rows is None:
-        from pointset.zoo.models import describe_models
+        from pointset.zoo.abilities import describe_models
 
         rows = describe_models(classes, options)
     if as_json:

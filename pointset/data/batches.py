@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pointset.data.augment import Augmentation
 from pointset.data.mixing import CutMix
+from pointset.data.point_labels import UNLABELLED
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
 from pointset.inputs import InputError
@@ -29,7 +30,8 @@ class Batch(NamedTuple):
     mask: Tensor | None
     """bool [B, n], True at real points; None when all sets have one size."""
     labels: Tensor
-    """int64 [B]; for numbers to predict, float64 [B, targets] in the units of the user."""
+    """int64 [B]; for numbers to predict, float64 [B, targets] in the units of the user; with labels per point, int64
+    [B, n], -1 for points without a label and padding."""
 
 
 class MixedBatch(NamedTuple):
@@ -69,18 +71,25 @@ def batches(
         epoch: number of the epoch.
         augment: applied to the points of each batch.
         size: gives the points per set of batch i, from 0; None uses the dataset's.
-        mix: applied after `augment`; the batches are then of type `MixedBatch`.
+        mix: applied after `augment`; the batches are then of type `MixedBatch`, unless points have labels of their own.
     """
     generator = epoch_generator(seed, epoch)
     for index, rows in enumerate(torch.randperm(len(dataset), generator=generator).split(batch_size)):
         with torch_threads(1):  # for a batch of points, synchronising threads takes longer than the work
-            points, mask = dataset.draw_masked(rows, generator, size and size(index))
+            where = dataset.draw_indices(rows, generator, size and size(index))
+            points, mask = dataset.points_at(where)
+            if dataset.point_classes:  # the last column: augmentations keep it with its point
+                points = torch.cat([points, dataset.labels_at(where)[..., None]], dim=2)
             if augment is not None:
                 turning = {"normals": True} if dataset.options.has_normals else {}
                 points = augment(points, generator, mask, **turning)
             labels = dataset.learned[rows]
             mixed = None if mix is None else mix(points, generator, mask)
-        if mixed is None:
+        if dataset.point_classes:
+            points = points if mixed is None else mixed.points
+            labels = points[..., -1].long()
+            yield Batch(points[..., :-1], mask, labels if mask is None else labels.masked_fill(~mask, UNLABELLED))
+        elif mixed is None:
             yield Batch(points, mask, labels)
         else:
             yield MixedBatch(mixed.points, mask, labels, labels[mixed.partners], mixed.shares)
@@ -105,7 +114,8 @@ def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
         block = slice(int(rows[0]), int(rows[-1]) + 1)
         longest = int(sizes[block].max())
         points, mask = dataset.points[block, :longest], None if whole is None else whole[block, :longest]
-        yield Batch(points, None if mask is None or mask.all() else mask, dataset.learned[block])
+        learned = dataset.subset(rows).point_labels if dataset.point_classes else dataset.learned[block]
+        yield Batch(points, None if mask is None or mask.all() else mask, learned)
 
 
 def epoch_generator(seed: int, epoch: int) -> torch.Generator:

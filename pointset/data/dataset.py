@@ -18,11 +18,13 @@ from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.geometric import from_geometric
 from pointset.data.options import MORE_POINTS, DataOptions
+from pointset.data.point_labels import name_labels
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.pools.build import SPLITS
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import load_pool
+from pointset.data.shapes10 import PARTS, is_current
 from pointset.data.targets import join_targets, targets_file
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
@@ -155,33 +157,37 @@ def _folder_pool(
         return _released_pool(folder, card, split, options, normals)
     if options.variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
-    listing = list_folder(folder, split, seed=options.split_seed, classless=bool(options.target))
+    listing = list_folder(folder, split, seed=options.split_seed, classless=bool(options.target or options.labels))
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
     if listing.kind == "meshes" and options.points > options.pool_points:  # before they are sampled
         raise PointsetError(
             f"points={options.points} is more than the {options.pool_points} that are sampled of each shape of "
             f"{folder}: ask for at most {options.pool_points} (--points {options.pool_points}), or {MORE_POINTS}"
         )
-    sampling = Sampling(options.pool_points, options.sampler, options.data_seed, normals)
+    sampling = Sampling(options.pool_points, options.sampler, options.data_seed, normals, labels=options.labels or "")
     if listing.kind == "clouds":
         _require_no_sampling(folder, options)
-        sampling = Sampling.none(normals, options.further)
+        sampling = Sampling.none(normals, options.further, options.labels or "")
     elif options.further:
         raise PointsetError(
             f"{folder} holds meshes, whose points have only normals: leave {', '.join(options.further)} out"
         )
+    elif options.labels and not is_current(folder):
+        raise PointsetError(f"{folder} holds meshes, whose points have no labels: only those of shapes10 have parts")
     plan = _prefer_existing_pool(Plan.of(f"{folder.name}-{split}", listing, sampling))
     pool = load_pool(plan, on_error=options.on_error, progress=progress)
     wanted = {name: array for name, array in pool.arrays.items() if name in sampling.arrays}
-    return dataclasses.replace(pool, arrays=wanted), listing.present
+    parts = dict(enumerate(PARTS)) if listing.kind == "meshes" else None
+    point_classes = name_labels(wanted["labels"], folder, parts) if options.labels else {}
+    return dataclasses.replace(pool, arrays=wanted, point_classes=point_classes), listing.present
 
 
 def _released_pool(
     folder: Path, card: Card | None, split: str, options: DataOptions, normals: bool
 ) -> tuple[Pool, dict[str, frozenset[int]]]:
     _require_no_sampling(folder, options)
-    if normals or options.further:
-        wanted = ", ".join(options.features or ("normals",))
+    if normals or options.further or options.labels:
+        wanted = ", ".join(options.features or (options.labels or "normals",))
         raise PointsetError(f"{folder} holds points without {wanted}: leave {wanted} out")
     pool = read_released(folder, split, options.variant, card=card, on_error=options.on_error)
     shapes = None if pool.skipped else len(pool)

@@ -1,8 +1,9 @@
 """Load datasets and single shapes in the same way as an earlier run did."""
 
 import dataclasses
+import itertools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,8 @@ def load_like(
             f"{data or description['source']} has other classes than the model was trained on ({odd}): "
             "give data with the same classes"
         )
+    if names := description.get("point_classes"):
+        sets = with_point_classes(sets, names)
     return _turned_and_normalised_like(description, sets, None if up == "auto" else up)
 
 
@@ -111,6 +114,25 @@ def _turned_pool(pool: Pool, chosen: NDArray[np.bool_], now: str, wanted: Axis) 
 
     arrays = {name: turned(array) if name == "normals" else array for name, array in pool.arrays.items()}
     return dataclasses.replace(pool, points=turned(pool.points), arrays=arrays, checksums=())
+
+
+def with_point_classes(sets: PointSets, names: Sequence[str]) -> PointSets:
+    """The same sets, their points labelled in the order of these classes.
+
+    Raises:
+        PointsetError: points have a class that is not among them.
+    """
+    pool = sets.source_pool
+    if missing := [name for name in pool.point_classes.values() if name not in names]:
+        raise PointsetError(
+            f"points of {sets.name or 'the data'} have the label {quoted(missing[0])}, which the model does not know: "
+            f"it knows {one_line(', '.join(names), REPEATED)}"
+        )
+    values = {name: value for value, name in pool.point_classes.items()}
+    absent = itertools.count(max(values.values(), default=0) + 1)
+    named = {values[name] if name in values else next(absent): name for name in names}
+    pool = dataclasses.replace(pool, point_classes=named)
+    return PointSets(pool, sets.options, name=sets.name, source=sets.source, split=sets.split, rows=sets.rows)
 
 
 def is_in_memory(description: dict[str, Any]) -> bool:

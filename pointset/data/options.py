@@ -36,7 +36,7 @@ class DataOptions(Checked):
         pointset.errors.PointsetError: points must be a whole number from 1 to 10,000,000, got 0
     """
 
-    LATER = ("features", "pose", "target", "targets")
+    LATER = ("features", "pose", "target", "targets", "labels")
 
     points: Points = 1024
     """Points per set."""
@@ -66,6 +66,9 @@ class DataOptions(Checked):
     """Columns of a table with a row for each shape, such as "mass": numbers to predict, instead of classes."""
     targets: str | None = None
     """The table: the first column is the file of a shape, relative to the folder; None means targets.csv in it."""
+    labels: str | None = None
+    """Labels per point, for networks that label every point: the column of point clouds with whole numbers, such as
+    "label" (negative: not labelled); of shapes10, "part"."""
 
     def __post_init__(self) -> None:
         for field in ("features", "target"):
@@ -80,6 +83,8 @@ class DataOptions(Checked):
                 raise PointsetError(f"{name} must be different names, got {quoted(', '.join(names))}")
         if self.targets is not None and not self.target:
             raise PointsetError(f"targets={quoted(self.targets)} needs a column: give --target (in Python target=)")
+        if self.labels is not None and (not self.labels or self.labels in self.features):
+            raise PointsetError(f"labels must be a column that is not among the features, got {quoted(self.labels)}")
         if self.pose is not None:  # saved as the normalisation alone
             object.__setattr__(self, "normalize", POSES[self.pose])
             object.__setattr__(self, "pose", None)

@@ -15,8 +15,9 @@ from torch.utils.data import Dataset
 from pointset.configuration import Points, check
 from pointset.data.augment import Axis
 from pointset.data.normalize import normalization
-from pointset.data.options import MORE_POINTS, DataOptions
-from pointset.data.pool import AS_RELEASED, Indices, Pool, digest_of, fixed_indices, random_indices, validation_rows
+from pointset.data.options import DataOptions
+from pointset.data.point_labels import UNLABELLED, classes_of
+from pointset.data.pool import Indices, Pool, digest_of, fixed_indices, random_indices, require_points, validation_rows
 from pointset.data.ragged import pad_rows
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
 from pointset.errors import PointsetError, quoted
@@ -57,6 +58,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         names: N unique names of shapes.
         targets: numbers to predict, float64 [N, targets], in the units of the user; None for classes.
         target_names: names of the targets.
+        point_classes: names of the classes of points, if they are labelled; see `point_labels`.
         rows: int64 [N]: shape i is row `rows[i]` of the pool.
 
     Example:
@@ -88,9 +90,11 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             raise PointsetError(
                 f"features={list(options.features)} do not fit the pool of points, which has {[*pool.arrays] or 'none'}"
             )
+        if options.labels is not None and "labels" not in pool.arrays:
+            raise PointsetError(f"labels={options.labels} are not in the pool of points: load the data with labels=")
         self.name, self.source, self.split = name, source or name, split
-        self.require(options.points, f"points={options.points}", "--points")
-        self.classes = pool.classes
+        require_points(self, options.points, f"points={options.points}", "--points")
+        self.classes, self.point_classes = pool.classes, list(pool.point_classes.values())
         self._choose(torch.arange(len(pool)) if rows is None else as_places("rows", rows, len(pool)))
 
     @property
@@ -186,6 +190,22 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return "normals" in self.source_pool.arrays
 
     @property
+    def point_labels(self) -> Tensor:
+        """The class of each of the `points`, int64 [N, n]; -1 for points without a label and padding.
+
+        Raises:
+            PointsetError: the data was loaded without labels per point.
+        """
+        return self.labels_at(self._fixed_indices(self.rows.numpy()))
+
+    def labels_at(self, where: Indices) -> Tensor:
+        """The classes of the points of subsets, [B, n]; see `draw_indices` and `point_labels`."""
+        if not self.point_classes:
+            raise PointsetError(f"{self.name or 'the data'} was loaded without labels per point: load it with labels=")
+        labels = classes_of(self.source_pool.take(where[0], "labels"), self.source_pool.point_classes)
+        return pad_rows(labels, where[1], UNLABELLED)[0]
+
+    @property
     def normals(self) -> Tensor:
         """Unit normals at `points`, float32 [N, n, 3], padded with zeros; see `array`."""
         return self.array("normals")
@@ -232,7 +252,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """Draw subsets as `draw` does, for `points_at` and `array_at`."""
         if size is not None:
             check("size", size, Points)
-            self.require(size, f"size={size}")
+            require_points(self, size, f"size={size}")
         rows = self.rows[as_places("indices", indices, len(self))].numpy()
         return random_indices(self.source_pool, rows, self.size if size is None else size, generator)
 
@@ -246,28 +266,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def array_at(self, name: str, where: Indices) -> Tensor:
         """The numbers of one of the pool's arrays at the points of subsets, [B, n, ...], padded with zeros."""
         return pad_rows(self.source_pool.take(where[0], name), where[1])[0]
-
-    def require(self, size: int, request: str, flag: str = "") -> None:
-        """Raise a PointsetError if no shape of the pool has `size` points.
-
-        A ragged pool is checked only for the training split, because all clouds of a test split may be smaller.
-
-        Args:
-            size: points per set.
-            request: the start of the message, such as "points=128".
-            flag: command-line option to name in the message.
-        """
-        pool, sizes = self.source_pool, self.source_pool.sizes
-        largest = int(sizes.max(initial=0))
-        if not len(pool) or size <= largest or (pool.offsets is not None and self.split != "train"):
-            return
-        row = int(sizes.argmin())
-        ragged = f" at most: the smallest, {quoted(pool.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
-        larger = "" if pool.sampler == AS_RELEASED else f", or {MORE_POINTS}"
-        raise PointsetError(
-            f"{request} is more than the {largest} that {self.name or 'the data'} holds per shape{ragged}: ask for at "
-            f"most {largest}{flag and f' ({flag} {largest})'}{larger}"
-        )
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
         """A dataset of the shapes at `indices`, in that order, which shares the pool."""
@@ -337,12 +335,14 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "centred": self.source_pool.is_centred(self.rows.numpy()),
             "fingerprint": self.fingerprint,
             **({} if self.targets is None else {"targets_digest": digest_of(self.targets.numpy())}),
+            **({"point_classes": self.point_classes} if self.point_classes else {}),
         }
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """A hash of the classes and of the names, labels and points of all shapes, in order; not of file paths."""
-        return self.source_pool.fingerprint(self.rows.tolist(), self._beside)
+        labels = ["labels"] if self.point_classes else []
+        return self.source_pool.fingerprint(self.rows.tolist(), [*self._beside, *labels])
 
     def _choose(self, rows: Tensor) -> None:
         self.rows = rows

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from pointset.configuration import check, check_seed
+from pointset.data.options import MORE_POINTS
 from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError, described, quoted
 from pointset.inputs import InputError
@@ -53,7 +54,8 @@ class Pool:
     sampler: str
     """How the points were sampled on the surfaces."""
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """Other numbers of each point, [M, P, ...] or [T, ...] as the points: unit "normals" (3), "features" (f)."""
+    """Other numbers of each point, [M, P, ...] or [T, ...] as the points: unit "normals" (3), "features" (f), and whole
+    numbers, "labels"."""
     checksums: tuple[str, ...] = ()
     """[M], BLAKE2b of each shape's points, if the manifest has them."""
     skipped: tuple[str, ...] = ()
@@ -63,6 +65,8 @@ class Pool:
     targets: NDArray[np.float64] | None = None
     """Numbers to predict, [M, targets], in the units of the user."""
     target_names: tuple[str, ...] = ()
+    point_classes: Mapping[int, str] = field(default_factory=dict)
+    """The labels that points may have, in the order of the classes, and their names; others are not labelled."""
 
     def __post_init__(self) -> None:
         self._check()
@@ -221,6 +225,30 @@ def first_fault(sets: Any) -> str:
                 "'unit-sphere' or 'standardize'"
             )
     return ""
+
+
+def require_points(sets: Any, size: int, request: str, flag: str = "") -> None:
+    """Raise a PointsetError if no shape of the pool of `PointSets` has `size` points.
+
+    A ragged pool is checked only for the training split, because all clouds of a test split may be smaller.
+
+    Args:
+        sets: the sets.
+        size: points per set.
+        request: the start of the message, such as "points=128".
+        flag: command-line option to name in the message.
+    """
+    pool, sizes = sets.source_pool, sets.source_pool.sizes
+    largest = int(sizes.max(initial=0))
+    if not len(pool) or size <= largest or (pool.offsets is not None and sets.split != "train"):
+        return
+    row = int(sizes.argmin())
+    ragged = f" at most: the smallest, {quoted(pool.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
+    larger = "" if pool.sampler == AS_RELEASED else f", or {MORE_POINTS}"
+    raise PointsetError(
+        f"{request} is more than the {largest} that {sets.name or 'the data'} holds per shape{ragged}: ask for at "
+        f"most {largest}{flag and f' ({flag} {largest})'}{larger}"
+    )
 
 
 Indices = tuple[NDArray[np.int64], NDArray[np.int64]]

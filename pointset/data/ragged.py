@@ -16,13 +16,16 @@ def zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
     return points if mask is None else points.masked_fill(~mask.unsqueeze(2), 0.0)
 
 
-def pad_rows(rows: NDArray[Any], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
-    """Split concatenated rows [S, ...] into sets of the sizes [B], with sum S, and pad them; returns as `pad_sets`."""
+def pad_rows(rows: NDArray[Any], sizes: NDArray[np.int64], value: float = 0) -> tuple[Tensor, Tensor | None]:
+    """Split concatenated rows [S, ...] into sets of the sizes [B], with sum S, and pad them with a value.
+
+    Returns as `pad_sets`.
+    """
     largest, width = int(sizes.max(initial=0)), rows.shape[1:]
     if (sizes == largest).all():
         return torch.from_numpy(rows.reshape(len(sizes), largest, *width)), None
     mask = np.arange(largest) < sizes[:, None]
-    padded = np.zeros((len(sizes), largest, *width), rows.dtype)
+    padded = np.full((len(sizes), largest, *width), value, rows.dtype)
     padded[mask] = rows
     return torch.from_numpy(padded), torch.from_numpy(mask)
 

@@ -60,6 +60,19 @@ def sample_points(
         >>> points.shape, normals[0]
         ((100, 3), array([0., 0., 1.], dtype=float32))
     """
+    arrays = sample_arrays(mesh, n, seed=seed, sampler=sampler, normals=normals)
+    return (arrays["points"], arrays["normals"]) if normals else arrays["points"]
+
+
+def sample_arrays(
+    mesh: Mesh, n: int, *, seed: int, sampler: str, normals: bool, face_labels: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
+    """The points of `sample_points` by name: "points" and, if wanted, "normals" and "labels" [n].
+
+    Args:
+        mesh, n, seed, sampler, normals: see `sample_points`.
+        face_labels: a label for each face [F], which the points on the face get.
+    """
     check("n", n, Count)
     if seed < 0:
         raise PointsetError(f"seed must not be negative, got {seed}")
@@ -79,17 +92,12 @@ def sample_points(
     elif sampler == "poisson":
         chosen = _poisson_disk(points, mesh, n)
         points, faces = points[chosen], faces[chosen]
-    points = points.astype(np.float32, order="C")
-    return (points, _directions(crosses.T[faces]).astype(np.float32, order="C")) if normals else points
-
-
-def sample_arrays(mesh: Mesh, n: int, *, seed: int, sampler: str, normals: bool) -> dict[str, np.ndarray]:
-    """The result of `sample_points` by name: "points" and, if wanted, "normals"."""
-    if not normals:
-        return {"points": sample_points(mesh, n, seed=seed, sampler=sampler)}
-    return dict(
-        zip(("points", "normals"), sample_points(mesh, n, seed=seed, sampler=sampler, normals=True), strict=True)
-    )
+    arrays = {"points": points.astype(np.float32, order="C")}
+    if normals:
+        arrays["normals"] = _directions(crosses.T[faces]).astype(np.float32, order="C")
+    if face_labels is not None:
+        arrays["labels"] = face_labels[faces]
+    return arrays
 
 
 def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform") -> np.ndarray:

@@ -1,6 +1,7 @@
 """Metrics: accuracy, calibration, robustness, costs, symmetry."""
 
 from pointset.evaluation.corruptions import list_corruptions
+from pointset.evaluation.points import PointEvaluation, evaluate_points
 from pointset.evaluation.predictions import Evaluation, evaluate
 from pointset.evaluation.robustness import (
     Robustness,
@@ -12,11 +13,13 @@ from pointset.evaluation.robustness import (
 
 __all__ = [
     "Evaluation",
+    "PointEvaluation",
     "Robustness",
     "accuracy_by_size",
     "corrupted_sets",
     "evaluate",
     "evaluate_corrupted",
+    "evaluate_points",
     "list_corruptions",
     "robustness",
 ]

@@ -124,7 +124,8 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
     """Evaluate a classifier on the fixed subsets of a dataset, on the device of the model.
 
     Args:
-        model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; its training mode is restored.
+        model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; its training mode is restored. One that
+            labels points is evaluated by `pointset.evaluation.evaluate_points`.
         data: every shape is used once.
         batch_size: shapes per forward pass; does not change the result beyond rounding.
 

@@ -8,6 +8,7 @@ from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
 from pointset.nn.encoders.rffp import EquivariantLayer
 from pointset.nn.fast.packing import Packed
 from pointset.nn.norms import GroupNorm, InstanceNorm, LayerNorm, SetNorm
+from pointset.nn.point_head import PointHead
 from pointset.nn.pooling.statistics import MaxPool, MeanPool, StatisticPool, SumPool
 from pointset.nn.weights import Weights
 
@@ -24,6 +25,7 @@ __all__ = [
     "MeanPool",
     "Multihead",
     "Packed",
+    "PointHead",
     "SetNorm",
     "StatisticPool",
     "SumPool",

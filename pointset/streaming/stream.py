@@ -1,6 +1,6 @@
 """The logits of a cloud that is read in pieces: repeated passes, each through more layers of the model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar, cast
 
 import torch
@@ -61,16 +61,18 @@ class Passes:
                 return done.value
 
     def _accumulate(self, running: Sequence[Running]) -> None:
-        def add(number: int, rows: Tensor, points: Tensor) -> None:
-            if number == len(self.layers):
-                for statistic in running:
-                    statistic.add(rows)
-
-        self.run(add)
+        for rows in self.encoded():
+            for statistic in running:
+                statistic.add(rows)
         self.attentions += [(len(self.layers), one) for one in running if isinstance(one, RunningSoftmax)]
 
     def run(self, watch: Callable[[int, Tensor, Tensor], None]) -> None:
-        """Make one pass; call `watch` with each layer's index, its input rows [1, n, d] and their points [n, inputs].
+        """Make one pass; call `watch` with each layer's index, its input rows [1, n, d] and points [n, inputs]."""
+        for _ in self.encoded(watch):
+            pass
+
+    def encoded(self, watch: Callable[[int, Tensor, Tensor], None] | None = None) -> Iterator[Tensor]:
+        """Make one pass; yield the rows [1, n, d] that the last of the layers gives for each block; see `run`.
 
         Raises:
             EmptyCloudError: the cloud has no points.
@@ -82,9 +84,12 @@ class Passes:
             count += len(points)
             rows = points[None]
             for number, layer in enumerate(self.layers):
-                watch(number, rows, points)
+                if watch is not None:
+                    watch(number, rows, points)
                 rows = layer(rows)
-            watch(len(self.layers), rows, points)
+            if watch is not None:
+                watch(len(self.layers), rows, points)
+            yield rows
         if self.count is not None and count != self.count:
             raise PointsetError(
                 f"the chunks had {self.count} points in the first pass and {count} in a later one: "
@@ -127,3 +132,34 @@ def stream_logits(model: nn.Module, chunks: Chunks) -> Tensor:
             return head(pooled)
         except EmptyCloudError:
             return model(next(model.parameters()).new_zeros(1, 0, passes.inputs))
+
+
+def stream_rows(model: nn.Module, chunks: Chunks) -> Iterator[Tensor]:
+    """The logits of every point of a cloud that is read in pieces: see `Segmenter.stream`.
+
+    Args:
+        model: a model that labels every point, and can be streamed.
+        chunks: the cloud in pieces [n_i, inputs], as for `model.stream`.
+
+    Returns:
+        An iterator over logits [n_j, classes], of blocks of points in their order; nothing for an empty cloud.
+
+    Raises:
+        StreamingError: a part of the model needs the whole set at once.
+    """
+    require_model(model)
+    passes = Passes(chunks, model)
+    try:
+        with torch.no_grad(), in_evaluation_mode(model):
+            pooled, head = passes.pooled(model)
+            logits_of = cast(Callable[[Tensor, Tensor], Tensor], head)
+    except EmptyCloudError:
+        return
+    rows = passes.encoded()
+    while True:
+        with torch.no_grad(), in_evaluation_mode(model):  # not between the blocks: the caller may train there
+            block = next(rows, None)
+            if block is None:
+                return
+            logits = logits_of(block, pooled)[0]
+        yield logits

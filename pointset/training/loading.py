@@ -87,12 +87,14 @@ class _Model:
     seed: int
     options: dict[str, Any]
     targets: list[str] = field(default_factory=list)
+    per_point: bool = False
 
 
 @dataclass(frozen=True)
 class _Data:
     classes: list[str]
     normalize: str
+    point_classes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,9 @@ def _check_description(description: Mapping[str, Any], file: Path) -> None:
         )
     try:
         run = msgspec.convert(description, _Run)
-        if not run.model.targets and len(run.data.classes) != run.model.classes:
-            raise ValueError(f"data.classes are {len(run.data.classes)} names for {run.model.classes} classes")
+        key = "point_classes" if run.model.per_point else "classes"
+        if not run.model.targets and (names := len(getattr(run.data, key))) != run.model.classes:
+            raise ValueError(f"data.{key} are {names} names for {run.model.classes} classes")
         if run.data.normalize not in NORMALIZATIONS:
             raise ValueError(f"data.normalize is {quoted(run.data.normalize)}")
     except ValueError as error:  # msgspec.ValidationError is one

@@ -33,8 +33,10 @@ from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
 from pointset.training.regression import Regression
+from pointset.training.segmentation import PointClassification
 from pointset.zoo.models import know_data
 from pointset.zoo.regressors import Regressor
+from pointset.zoo.segmenters import Segmenter
 
 
 def fit(
@@ -99,16 +101,19 @@ def fit(
 
 
 def objective_for(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> Objective:
-    """What is learned from the sets: their targets if they have any, otherwise their classes."""
+    """What is learned from the sets: targets, labels of their points if they have any, otherwise their classes."""
     if train.targets is not None or isinstance(model, Regressor):
         return Regression(model, train, recipe, seed)
+    if train.point_classes or isinstance(model, Segmenter):
+        return PointClassification(model, train, recipe, seed)
     return Classification(train, recipe, seed)
 
 
 def know_training_data(model: nn.Module, train: PointSets) -> None:
     """Set the classes and the normalisation of a zoo model from its training sets."""
     centred = train.source_pool.is_centred(train.rows.numpy())
-    know_data(model, {"classes": train.classes, "normalize": train.options.normalize, "centred": centred})
+    classes = {"classes": train.classes, "point_classes": train.point_classes}
+    know_data(model, {**classes, "normalize": train.options.normalize, "centred": centred})
 
 
 def _fit_baseline(

@@ -18,7 +18,7 @@ from pointset.data.batches import Batch, MixedBatch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.mixing import recipe_augmentations
 from pointset.data.normalize import half_turns
-from pointset.data.pool import first_fault
+from pointset.data.pool import first_fault, require_points
 from pointset.errors import PointsetError, described, quoted
 from pointset.evaluation import evaluate
 from pointset.training.recipe import Recipe
@@ -82,7 +82,7 @@ class Classification:
                 "shapes of another class"
             )
         self.train = train
-        self.weights = class_weights(recipe.class_weights, train)
+        self.weights = class_weights(recipe.class_weights, train.labels, train.classes)
         self.recipe = recipe
         self.seed = seed
         self.augment, self.mix = recipe_augmentations(recipe.augment, train.up)
@@ -164,28 +164,29 @@ def require_sizes(train: PointSets, recipe: Recipe) -> None:
     """Raise a PointsetError if the recipe has more points than any shape."""
     for name in ("train_points", "last_points"):
         if (between := getattr(recipe, name)) is not None:
-            train.require(between[1], f"{name}={list(between)} of the recipe", f"--{name.replace('_', '-')} ...")
+            require_points(
+                train, between[1], f"{name}={list(between)} of the recipe", f"--{name.replace('_', '-')} ..."
+            )
 
 
-def class_weights(wanted: str | None, train: PointSets) -> Float[Tensor, " classes"] | None:
-    """The weights that `Recipe.class_weights` means for these training shapes; None for no weights.
+def class_weights(wanted: str | None, labels: Tensor, classes: Sequence[str]) -> Float[Tensor, " classes"] | None:
+    """The weights that `Recipe.class_weights` means for the labels of training; None for no weights.
 
     Raises:
         PointsetError: it is neither "balanced" nor names of classes with positive numbers.
     """
     if wanted is None:
         return None
-    counts = torch.bincount(train.labels, minlength=len(train.classes)).float()
+    counts = torch.bincount(labels, minlength=len(classes)).float()
     if wanted == "balanced":
         weights = counts.clamp(min=1).rsqrt()
         return weights * counts.sum() / (weights * counts).sum()
-    weights = torch.ones(len(train.classes))
+    weights = torch.ones(len(classes))
     for entry in wanted.split(","):
         name, _, number = entry.rpartition("=")
-        if name.strip() not in train.classes or not re.fullmatch(r"\d+\.?\d*|\.\d+", number.strip()):
+        if name.strip() not in classes or not re.fullmatch(r"\d+\.?\d*|\.\d+", number.strip()):
             raise PointsetError(
-                f"class_weights must be balanced, or classes with numbers such as {train.classes[0]}=2, got "
-                f"{quoted(wanted)}"
+                f"class_weights must be balanced, or classes with numbers such as {classes[0]}=2, got {quoted(wanted)}"
             )
-        weights[train.classes.index(name.strip())] = float(number)
+        weights[classes.index(name.strip())] = float(number)
     return weights

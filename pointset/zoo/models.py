@@ -5,7 +5,7 @@ comparison.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,18 +19,17 @@ from pointset.data.loading import normalization_elsewhere
 from pointset.errors import PointsetError, quoted
 from pointset.nn.dropout import Dropout
 from pointset.nn.norms import VECTOR_NORMS, has_shift
+from pointset.nn.point_head import PointHead
 from pointset.nn.pooling.joined import JoinedPool
-from pointset.nn.registry import Choice, part_of
-from pointset.nn.weights import Weights
-from pointset.streaming.parts import check_streams
+from pointset.nn.registry import Choice
 from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier, SetModel
 from pointset.zoo.custom_parts import check_encoder, check_pooling, source_digests
 from pointset.zoo.layers import put_together, shape_of
-from pointset.zoo.listing import CLASSES
-from pointset.zoo.names import list_models, parse_name
+from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
 from pointset.zoo.regressors import Regressor
+from pointset.zoo.segmenters import Segmenter
 from pointset.zoo.trust import load_trust
 
 MIXTURE = "mixture"
@@ -54,6 +53,8 @@ class Spec:
     """What that training did not change."""
     targets: tuple[str, ...] = ()
     """Of a regressor: the numbers that it predicts. `classes` are then the outputs of its network."""
+    per_point: bool = False
+    """True for a `Segmenter`: logits of every point in place of those of the set."""
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for run.json."""
@@ -69,6 +70,7 @@ class Spec:
             **members,
             **({"start": self.start, "freeze": self.freeze} if self.start else {}),
             **({"targets": list(self.targets)} if self.targets else {}),
+            **({"per_point": True} if self.per_point else {}),
         }
 
 
@@ -146,6 +148,45 @@ def create_model(
     return model
 
 
+def create_segmenter(
+    name: str,
+    classes: int,
+    options: ModelOptions | None = None,
+    *,
+    inputs: int = 3,
+    seed: int = 0,
+    **changes: Any,
+) -> Segmenter:
+    """Build a network that labels every point of a set, by the name of a classifier.
+
+    Args:
+        name: `encoder-pooling`, such as "isab16-pma"; see `list_models`.
+        classes: number of logits of each point.
+        options: how it is built, as for `create_model`; the hidden layer of the head has `head_dim`, or `dim`, numbers.
+        inputs: numbers per point.
+        seed: of the initial weights; global random state is neither used nor changed.
+        changes: fields of `ModelOptions` by name, in place of those of `options`.
+
+    Returns:
+        A module called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, n, classes]`.
+
+    Raises:
+        PointsetError: the name is unknown or has no encoder and pooling, or an option is unknown.
+
+    Example:
+        >>> model = pointset.create_segmenter("isab16-pma", classes=5, dim=64)
+        >>> model(torch.rand(2, 100, 3)).shape
+        torch.Size([2, 100, 5])
+    """
+    check("name", name, str)
+    check("classes", classes, Count)
+    check("inputs", inputs, Count)
+    chosen = (options or ModelOptions()).changed(changes)
+    model = build_model(Spec(name, classes, inputs, seed, chosen, per_point=True))
+    assert isinstance(model, Segmenter)
+    return model
+
+
 def load_pretrained(model: nn.Module, trained: str, classes: int) -> None:
     """Load pretrained weights into a model; the last layer stays new if the number of classes differs."""
     weights = pretrained_weights(trained)
@@ -161,8 +202,9 @@ def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:
         model.normalize = normalization_elsewhere(data)
     if isinstance(model, Classifier):
         model.normalize, model.temperature, model.trust = normalization_elsewhere(data), 1.0, None
-        same = model.spec.classes == len(data["classes"])  # type: ignore[union-attr]
-        model.classes = list(data["classes"]) if same else None
+        classes = data["point_classes"] if isinstance(model, Segmenter) else data["classes"]
+        same = model.spec.classes == len(classes)  # type: ignore[union-attr]
+        model.classes = list(classes) if same else None
 
 
 def know_card(model: Classifier, trained: str) -> None:
@@ -178,6 +220,8 @@ def spec_of(described: Mapping[str, Any]) -> Spec:
     members = tuple(map(spec_of, described.get("members", ())))
     spec = Spec(described["name"], described["classes"], described["inputs"], described["seed"], options, members)
     return replace(spec, targets=tuple(described.get("targets", ())))
+    numbers = (described["classes"], described["inputs"], described["seed"])
+    return Spec(described["name"], *numbers, options, members, per_point=bool(described.get("per_point")))
 
 
 def build_model(spec: Spec) -> nn.Module:
@@ -194,6 +238,8 @@ def build_model(spec: Spec) -> nn.Module:
     if spec.classes < 1:
         raise PointsetError(f"classes must be at least 1, got {spec.classes}")
     with _seeded(spec.seed):
+        if len(choices) == 1 and spec.per_point:
+            raise PointsetError(f"{spec.name} has no rows to label: give an encoder and a pooling, such as isab16-pma")
         if len(choices) == 1:
             model = _whole(choices[0], spec)
         else:
@@ -253,6 +299,12 @@ def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
     pools = pool.pools if isinstance(pool, JoinedPool) else [pool]
     pooled = sum(_pooled_width(part, one, width) for part, one in zip(pooling.members, pools, strict=True))
     first = options.dropout if options.pooled_dropout is None else options.pooled_dropout
+    if spec.per_point:
+        dim, activation = options.head_dim or options.dim, encoder.part.activation
+        row = shape_of(layers, inputs)[-1]
+        dropouts = {"dropout": options.dropout, "pooled_dropout": first}
+        point_head = PointHead(row, pooled, dim, spec.classes, options.head_norm, activation, **dropouts)
+        return Segmenter(layers, pool, point_head, inputs)
     head: list[nn.Module] = [nn.Flatten(), Dropout(first)]
     if pooling.part.head == "hidden":
         head += _hidden(pooled, options, encoder.part.activation)
@@ -281,43 +333,3 @@ def _values(spec: Spec, **beside: Any) -> dict[str, Any]:
     options = spec.options
     attention = {"attention": options.attention(), "pool_attention": options.attention(pooling=True)}
     return {**vars(options), **attention, "inputs": spec.inputs, **beside}
-
-
-def describe_models(classes: int = CLASSES, options: ModelOptions | None = None) -> list[dict[str, Any]]:
-    """Name, number of parameters and `abilities` of every model in `list_models`, with so many classes."""
-    rows = []
-    for name in list_models():
-        model = create_model(name, classes, options)
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        rows.append({"model": name, "parameters": parameters, **abilities(model)})
-    return rows
-
-
-def abilities(model: nn.Module) -> dict[str, bool]:
-    """Whether a model has attention maps, streams, and can be exported."""
-    maps = any(part.maps for module in model.modules() if (part := part_of(module)))
-    return {"maps": maps, "streams": _passes(check_streams, model), "exports": _passes(check_export, model)}
-
-
-def _passes(check: Callable[[nn.Module], None], model: nn.Module) -> bool:
-    try:
-        check(model)
-    except PointsetError:
-        return False
-    return True
-
-
-def check_export(model: nn.Module) -> None:
-    """Raise a PointsetError that names the first part of a model that cannot be exported, if any."""
-    for module in model.modules():
-        if isinstance(module, Weights) and (names := module.unexportable()):
-            raise PointsetError(
-                f"weights function {names[0]!r} cannot be exported: register it with export=True if it takes a mask "
-                "and is made of tensor operations that do not depend on sizes"
-            )
-    for part in map(part_of, model.modules()):
-        if part and not part.export:
-            raise PointsetError(
-                f"{part.kind} {part.name!r} cannot be exported: register it with export=True if it is made of tensor "
-                "operations that do not depend on sizes"
-            )

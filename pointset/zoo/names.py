@@ -88,12 +88,13 @@ def missing_parts(name: str, options: Mapping[str, Any]) -> str:
     return " and ".join(missing + [f"the weights function {quoted(name)}" for name in unknown])
 
 
-def used_options(name: str) -> set[str]:
-    """The fields of `ModelOptions` that change a model of this name."""
+def used_options(name: str, *, per_point: bool = False) -> set[str]:
+    """The fields of `ModelOptions` that change a model of this name, or one that labels every point."""
     choices = parse_name(name)
     used = {"dim", "dropout", "pooled_dropout", "row_dropout"} if len(choices) > 1 else set[str]()
     used |= CONNECTIONS if choices[0].part.kind == "encoder" and choices[0].part.layered else set()
-    used |= HIDDEN if choices[-1].part.kind == "pooling" and choices[-1].part.head == "hidden" else set()
+    hidden = choices[-1].part.kind == "pooling" and (per_point or choices[-1].part.head == "hidden")
+    used |= HIDDEN if hidden else set()
     for choice in choices:
         read = choice.reads
         used |= read & OPTIONS

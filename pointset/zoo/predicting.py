@@ -7,6 +7,7 @@ batches: `cloud_batches` makes them of clouds as a user has them, `padded_batche
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -95,6 +96,30 @@ def _prediction(model: nn.Module, logits: Tensor, rows: list[Tensor]) -> Predict
     return Prediction(logits, temperature, last_rows, novelty)
 
 
+def predict_points(model: nn.Module, sets: Sets, *, batch_size: int = BATCH) -> list[Float[Tensor, "n classes"]]:
+    """The logits of every real point of each set, float32 on the model's device; see `predict`.
+
+    Args:
+        model: called as `model(points [B, n, d], mask) -> logits [B, n, classes]`.
+        sets: `PointSets`, or batches.
+        batch_size: of `PointSets`; does not change the result beyond rounding.
+    """
+    logits: list[Tensor] = []
+    for rows, mask, sets_in_batch in _each_batch(model, sets, batch_size, partial(forward_points, model)):
+        sizes = [len(rows) // sets_in_batch] * sets_in_batch if mask is None else mask.sum(dim=1).tolist()
+        logits += rows.split(sizes)
+    return logits
+
+
+def forward_points(model: nn.Module, points: Tensor, mask: Tensor | None) -> Float[Tensor, "rows classes"]:
+    """The logits of all real points of a batch [B, n, d], set after set; see `forward`."""
+    if mask is None:
+        return forward(model, points, None).flatten(0, 1)
+    if points.device.type == "cpu" and _packs(model):
+        return forward(model, points, mask)
+    return model(points, mask)[mask]
+
+
 def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = BATCH) -> Float[Tensor, "N d"]:
     """The embedding of sets: what `model.embed_sets` gives, float32 on the model's device; see `predict`.
 
@@ -168,14 +193,18 @@ def as_given(values: Tensor, clouds: Clouds) -> Any:
 
 def _each(model: nn.Module, sets: Sets, batch_size: int, compute: Callable[[Tensor, Tensor | None], Tensor]) -> Tensor:
     """The results of all batches, in float32 on the model's device."""
+    return torch.cat([results for results, *_ in _each_batch(model, sets, batch_size, compute)])
+
+
+def _each_batch(
+    model: nn.Module, sets: Sets, batch_size: int, compute: Callable[[Tensor, Tensor | None], Tensor]
+) -> list[tuple[Tensor, Tensor | None, int]]:
+    """The results of each batch, in float32 on the model's device, its mask and its number of sets."""
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     batches = fixed_batches(sets, batch_size) if isinstance(sets, PointSets) else sets
     with torch.inference_mode(), in_evaluation_mode(model):
-        results = [
-            compute(points.to(device), None if mask is None else mask.to(device)).float()
-            for points, mask, *_ in batches
-        ]
-    return torch.cat(results)
+        moved = ((points.to(device), None if mask is None else mask.to(device)) for points, mask, *_ in batches)
+        return [(compute(points, mask).float(), mask, len(points)) for points, mask in moved]
 
 
 def _converted(clouds: Any, mask: Any, inputs: int, batch_size: int) -> Iterator[tuple[Tensor, Tensor | None]]:

@@ -13,8 +13,8 @@ from command_line import fail, fail_late, succeed
 import pointset
 from pointset.cli import main
 from pointset.training.recipe import Recipe
+from pointset.zoo.abilities import describe_models
 from pointset.zoo.listing import kept_rows
-from pointset.zoo.models import describe_models
 from pointset.zoo.names import list_models
 
 

@@ -18,7 +18,7 @@ from pointset.errors import PointsetError
 from pointset.nn import registry
 from pointset.streaming import StreamingError, check_streams, stream_part
 from pointset.streaming.running import running_attention
-from pointset.zoo.models import abilities
+from pointset.zoo.abilities import abilities
 
 NAMES = [*covering_models(), "isab5-pma3", "rffp-pma3", "isab5-max+pma3", "rff-max+aggr.softmax"]
 

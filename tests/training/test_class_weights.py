@@ -15,11 +15,11 @@ def unbalanced() -> pointset.PointSets:
 
 
 def test_balanced_weights_are_one_on_average_and_rare_classes_weigh_more(unbalanced) -> None:
-    weights = class_weights("balanced", unbalanced)
+    weights = class_weights("balanced", unbalanced.labels, unbalanced.classes)
     assert weights[1] / weights[0] == pytest.approx(2)  # the root of 16 / 4
     assert (16 * weights[0] + 4 * weights[1]) / 20 == pytest.approx(1)
-    assert class_weights(None, unbalanced) is None
-    assert class_weights("lamp=2.5, chair=.5", unbalanced).tolist() == [0.5, 2.5, 1.0]
+    assert class_weights(None, unbalanced.labels, unbalanced.classes) is None
+    assert class_weights("lamp=2.5, chair=.5", unbalanced.labels, unbalanced.classes).tolist() == [0.5, 2.5, 1.0]
 
 
 def test_the_loss_is_weighted(unbalanced) -> None:

@@ -121,7 +121,7 @@ class Manifest:
 
     def shape(self, array: str) -> tuple[int, ...]:
         """The shape of an array; a PointsetError if the shapes differ in their number of features."""
-        columns: tuple[int, ...] = (3,)
+        columns: tuple[int, ...] = () if array == "labels" else (3,)
         if array == "features":
             first = self.kept[0]
             columns = (first.width or 0,)

@@ -17,7 +17,7 @@ from pointset.errors import PointsetError, quoted
 
 FORMAT = 3
 """Version of the pools' files and of the samplers' results; pools of another version have other folders."""
-TYPES = {"points": "<f4", "normals": "<f4", "features": "<f4"}
+TYPES = {"points": "<f4", "normals": "<f4", "features": "<f4", "labels": "<i4"}
 """The types of the arrays of a pool."""
 
 
@@ -25,7 +25,7 @@ TYPES = {"points": "<f4", "normals": "<f4", "features": "<f4"}
 class Sampling:
     """How shapes become points: meshes are sampled, clouds are read unchanged."""
 
-    LATER = ("features",)
+    LATER = ("features", "labels")
 
     points: int | None
     """Points per mesh, P; None for clouds, which keep all points."""
@@ -37,11 +37,13 @@ class Sampling:
     """Keep the unit normal at each point too."""
     features: tuple[str, ...] = ()
     """Names of other point features of clouds to keep."""
+    labels: str = ""
+    """Name of the column with the labels per point of clouds; for meshes, their parts."""
 
     @classmethod
-    def none(cls, normals: bool, features: tuple[str, ...] = ()) -> Self:
+    def none(cls, normals: bool, features: tuple[str, ...] = (), labels: str = "") -> Self:
         """The sampling of clouds, which keeps all points."""
-        return cls(None, AS_RELEASED, 0, normals, features)
+        return cls(None, AS_RELEASED, 0, normals, features, labels)
 
     def __post_init__(self) -> None:
         if self.points is None:
@@ -53,8 +55,9 @@ class Sampling:
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """Names of the arrays of a shape: points and normals [n, 3], and features [n, f]; see `TYPES`."""
-        return ("points", *["normals"] * self.normals, *["features"] * bool(self.features))
+        """Names of the arrays of a shape: points and normals [n, 3], features [n, f] and labels [n]; see `TYPES`."""
+        beside = {"normals": self.normals, "features": self.features, "labels": self.labels}
+        return ("points", *(name for name, wanted in beside.items() if wanted))
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data; `LATER` ones only if set, so that identities of earlier versions stay the same."""

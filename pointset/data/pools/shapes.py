@@ -19,6 +19,7 @@ from pointset.data.readers.clouds import CloudError, arrays_of, extent_fault
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.scans import read_cloud
 from pointset.data.sampling import import_open3d, sample_arrays, seed_for
+from pointset.data.shapes10.build import label_faces
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers, run_in_workers
 
@@ -63,13 +64,17 @@ def make_shape(job: Job, sampling: Sampling) -> Result:
 
 def _arrays(shape: ShapeFile, sampling: Sampling) -> Arrays:
     if sampling.points is None:
-        cloud = read_cloud(shape.path, normals=sampling.normals, features=sampling.features)
+        cloud = read_cloud(
+            shape.path, normals=sampling.normals, features=sampling.features, labels=sampling.labels or None
+        )
         if fault := extent_fault([cloud.points]):
             raise CloudError(f"the cloud {fault}")
         arrays = arrays_of(cloud)
     else:
         seed, mesh = seed_for(sampling.seed, shape.name), read_mesh(shape.path)
-        arrays = sample_arrays(mesh, sampling.points, seed=seed, sampler=sampling.sampler, normals=sampling.normals)
+        face_labels = label_faces(shape.path, mesh) if sampling.labels else None
+        how: dict[str, Any] = {"seed": seed, "sampler": sampling.sampler, "normals": sampling.normals}
+        arrays = sample_arrays(mesh, sampling.points, **how, face_labels=face_labels)
     return {name: arrays[name].astype(TYPES[name], copy=False) for name in sampling.arrays}
 
 

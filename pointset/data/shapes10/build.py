@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from pointset.data.readers.meshes import Mesh
 from pointset.data.readers.off import write_off
@@ -35,8 +36,33 @@ MARKER = "shapes10.json"
 
 def make_shape(kind: str, split: str, number: int, seed: int = 0) -> Mesh:
     """Build instance `number`, from 0, of a kind and a split; it does not depend on the number of instances."""
+    return make_labelled(kind, split, number, seed)[0]
+
+
+def make_labelled(kind: str, split: str, number: int, seed: int = 0) -> tuple[Mesh, NDArray[np.int64]]:
+    """As `make_shape`, with the index in `PARTS` of the part to which each face belongs, [F]."""
     rng = np.random.default_rng((seed, list(KINDS).index(kind), SPLITS.index(split), number))
     return finished(KINDS[kind](rng), rng)
+
+
+def label_faces(path: Path, mesh: Mesh) -> NDArray[np.int64]:
+    """The part of each face of a mesh that was read from a folder of shapes10, [F], as indices in `PARTS`.
+
+    The files have no labels: the shape is built again, from the seed that the folder was made with.
+
+    Raises:
+        PointsetError: the file does not belong to such a folder, or its faces differ from those of the shape.
+    """
+    kind, split, folder = path.parent.parent.name, path.parent.name, path.parents[2]
+    try:
+        made = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        before = made["shapes_per_kind"]["train"] if split == "test" else 0
+        labelled, labels = make_labelled(kind, split, int(path.stem.rpartition("_")[2]) - 1 - before, made["seed"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PointsetError(f"{path} has no labels: only meshes of shapes10 have parts") from error
+    if not np.array_equal(mesh.faces, labelled.faces):
+        raise PointsetError(f"{path} has other faces than shapes10 of this version: delete {folder} to build it again")
+    return labels
 
 
 def is_current(folder: Path) -> bool:

@@ -1,0 +1,93 @@
+"""Networks that label every point: equivariant, exact with padding, packed and in pieces; empty sets; bad names."""
+
+import pytest
+import torch
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.streaming import StreamingError
+
+B, N, D, CLASSES, DIM = 3, 11, 4, 5, 16
+NAMES = [name for name in pointset.list_models() if "-" in name]
+FEW = ["rff-max", "rffp-max", "isab16-pma", "dumlp16-dumlp32", "sab-pma", "none-mean", "isab16-max+pma"]
+
+
+def segmenter(name: str, **options) -> torch.nn.Module:
+    return pointset.create_segmenter(name, CLASSES, dim=DIM, heads=2, inputs=D, **options).eval()
+
+
+def sets(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Points [B, N, D] whose padding is not zero, and sizes 11, 4 and 0."""
+    points = torch.randn(B, N, D, generator=torch.Generator().manual_seed(seed))
+    return points, torch.arange(N) < torch.tensor([N, 4, 0])[:, None]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_labels_move_with_their_points_and_padding_changes_nothing(name):
+    model, (points, mask) = segmenter(name), sets()
+    order = torch.randperm(N, generator=torch.Generator().manual_seed(1))
+    whole = model(points)
+    assert whole.shape == (B, N, CLASSES)
+    torch.testing.assert_close(model(points[:, order]), whole[:, order], atol=1e-4, rtol=1e-4)
+    padded = model(points, mask)
+    torch.testing.assert_close(padded[0], whole[0], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(padded[1, :4], model(points[1:2, :4])[0], atol=1e-4, rtol=1e-4)
+    assert not padded[~mask].any()
+    assert model(points[:2, :0]).shape == (2, 0, CLASSES)
+
+
+@pytest.mark.parametrize("name", FEW)
+@pytest.mark.parametrize("norm", ["none", "batch"])
+def test_packed_sets_have_the_labels_of_padded_ones(name, norm):
+    model, (points, mask) = segmenter(name, head_norm=norm), sets()
+    mask = mask[[1, 2, 0]]  # not in the order of their sizes
+    packed = model.packed(points[mask], mask.nonzero()[:, 0], B)
+    torch.testing.assert_close(packed, model(points, mask)[mask], atol=1e-5, rtol=1e-4)
+
+
+def test_large_packed_sets_are_worked_on_without_padding_them():
+    model, sizes = segmenter("isab16-pma"), (900, 3, 400, 3, 700)
+    batch = torch.arange(5).repeat_interleave(torch.tensor(sizes))
+    points = torch.randn(sum(sizes), D, generator=torch.Generator().manual_seed(0))
+    alone = torch.cat([model(cloud)[0] for cloud in points.split(sizes)])
+    torch.testing.assert_close(model.packed(points, batch), alone, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["rff-max", "rffp-max", "isab16-pma", "dumlp16-dumlp32", "isab16-max+pma"])
+def test_a_cloud_in_pieces_has_the_labels_of_the_whole(name):
+    model, cloud = segmenter(name, head_norm="batch"), torch.randn(9000, D, generator=torch.Generator().manual_seed(2))
+    blocks = list(model.stream([cloud[:5], cloud[5:6000], cloud[6000:]]))
+    assert len(blocks) > 1
+    torch.testing.assert_close(torch.cat(blocks), model(cloud)[0], atol=1e-4, rtol=1e-3)
+    assert not list(model.stream([cloud[:0]]))
+
+
+def test_a_model_that_needs_the_whole_set_says_so_before_it_reads():
+    with pytest.raises(StreamingError, match=r"encoder\.0"):
+        next(iter(segmenter("sab-max").stream(lambda: 1 / 0)))
+
+
+def test_predictions_are_those_of_the_real_points_of_each_cloud():
+    model, (points, mask) = segmenter("isab16-pma"), sets()
+    clouds = [points[0].numpy(), points[1, :4].numpy()]
+    labels, probabilities = model.predict(clouds), model.predict_proba(points[:2], mask[:2])
+    assert [len(row) for row in labels] == [N, 4]
+    for row, chances in zip(labels, probabilities, strict=True):
+        assert row.tolist() == chances.argmax(dim=1).tolist()
+        torch.testing.assert_close(chances.sum(dim=1), torch.ones(len(row)))
+
+
+def test_the_description_of_a_segmenter_builds_it_again():
+    from pointset.zoo.models import build_model, spec_of
+
+    model = segmenter("isab16-pma", seed=3)
+    again = build_model(spec_of(model.spec.as_dict())).eval()
+    points, _ = sets()
+    assert torch.equal(again(points), model(points))
+    assert "per_point" not in pointset.create_model("rff-max", CLASSES).spec.as_dict()
+
+
+@pytest.mark.parametrize(("name", "words"), [("pointnet", "pointnet has no rows"), ("isab-pmo", "isab16-pma")])
+def test_models_without_rows_cannot_label_points(name, words):
+    with pytest.raises(PointsetError, match=words):
+        pointset.create_segmenter(name, CLASSES)
