@@ -29,7 +29,7 @@ MaskLike = Any
 
 
 class SetModel(nn.Module):
-    """Base class of classifiers and regressors: conversion of points, and embeddings of clouds in any unit.
+    """Base class of the zoo's models: conversion of points, and embeddings of clouds in any unit.
 
     Attributes:
         inputs: numbers per point.

@@ -219,9 +219,7 @@ def spec_of(described: Mapping[str, Any]) -> Spec:
     options = ModelOptions.from_dict(described["options"])
     members = tuple(map(spec_of, described.get("members", ())))
     spec = Spec(described["name"], described["classes"], described["inputs"], described["seed"], options, members)
-    return replace(spec, targets=tuple(described.get("targets", ())))
-    numbers = (described["classes"], described["inputs"], described["seed"])
-    return Spec(described["name"], *numbers, options, members, per_point=bool(described.get("per_point")))
+    return replace(spec, targets=tuple(described.get("targets", ())), per_point=bool(described.get("per_point")))
 
 
 def build_model(spec: Spec) -> nn.Module:
