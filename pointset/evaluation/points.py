@@ -58,9 +58,20 @@ def evaluate_points(model: nn.Module, data: PointSets, *, batch_size: int = 64) 
         data: sets with labels per point, whose classes are matched to those of the model by name.
         batch_size: shapes per forward pass; does not change the result beyond rounding.
 
+    Returns:
+        Logits and labels of every labelled point, with metrics.
+
     Raises:
         PointsetError: the data has no labels per point, labels that the model does not know or other `inputs`, or a
             shape's logits are not finite.
+
+    Example:
+        >>> segmenter = pointset.create_segmenter("rff-max", classes=2, dim=8)
+        >>> try:
+        ...     pointset.evaluation.evaluate_points(segmenter, test)
+        ... except pointset.PointsetError as error:
+        ...     print("labels" in str(error))
+        True
     """
     check("batch_size", batch_size, Count)
     if not len(data):

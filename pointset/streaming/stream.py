@@ -146,6 +146,11 @@ def stream_rows(model: nn.Module, chunks: Chunks) -> Iterator[Tensor]:
 
     Raises:
         StreamingError: a part of the model needs the whole set at once.
+
+    Example:
+        >>> cloud, segmenter = torch.rand(800, 3), pointset.create_segmenter("rff-max", classes=5, dim=8)
+        >>> [len(logits) for logits in pointset.streaming.stream_rows(segmenter, [cloud[:500], cloud[500:]])]
+        [800]
     """
     require_model(model)
     passes = Passes(chunks, model)
