@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
 from pointset.data.batches import epoch_generator
 from pointset.nn.dropout import Dropout
-from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import STATISTICS
 from pointset.nn.pooling.statistics import MaxPool, MeanPool
 from pointset.nn.registry import Statistic
@@ -112,12 +111,12 @@ class Clustering(SetProblem):
 
     def loss(self, output: Tensor, batch: SetBatch) -> Float[Tensor, ""]:
         """-LL0."""
-        return -mixture_of(output).log_likelihood(batch.X, batch.mask).mean()
+        return -mixture_of(output).log_likelihood(batch.X).mean()
 
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
         """LL0 and LL1, means over the sets."""
         predicted = [mixture_of(output) for output in outputs]
-        after = [em_step(batch.X, mixture, batch.mask) for mixture, batch in zip(predicted, batches, strict=True)]
+        after = [em_step(batch.X, mixture) for mixture, batch in zip(predicted, batches, strict=True)]
         return {"LL0": mean_log_likelihood(predicted, batches), "LL1": mean_log_likelihood(after, batches)}
 
 
@@ -147,14 +146,9 @@ class PositionedEquivariantLayer(nn.Module):
         self.gamma = nn.Linear(dim_in, dim)
         self.lambda_ = nn.Linear(dim_in, dim, bias=False)
 
-    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "B n d_in"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
-        return (self.gamma(X) - self.lambda_(self._pooled(X, mask))).relu()
-
-    def _pooled(self, X: Tensor, mask: Layout | None) -> Tensor:
-        if isinstance(mask, Packed):
-            return mask.each_row(lambda x: self._pooled(x, None).expand_as(x), X)
-        return self.statistic(X, mask)
+        return (self.gamma(X) - self.lambda_(self.statistic(X, mask))).relu()
 
 
 def equivariant_layers(statistic: Statistic, options: ModelOptions) -> list[nn.Module]:
@@ -183,7 +177,7 @@ def truth_of(batch: SetBatch) -> Mixture:
 
 def mean_log_likelihood(mixtures: Sequence[Mixture], batches: Sequence[SetBatch]) -> float:
     """The mean log-likelihood per datum over all sets of all batches."""
-    each = [mixture.log_likelihood(b.X, b.mask) for mixture, b in zip(mixtures, batches, strict=True)]
+    each = [mixture.log_likelihood(batch.X) for mixture, batch in zip(mixtures, batches, strict=True)]
     return torch.cat(each).double().mean().item()
 
 
@@ -197,8 +191,8 @@ def oracle_metrics(batches: Sequence[SetBatch]) -> Mapping[str, float]:
         "truth, EM": the log-likelihood after EM from these mixtures has converged, -1.4249.
     """
     truth = [truth_of(batch) for batch in batches]
-    fits = [fit_by_em(batch.X, mixture, batch.mask) for mixture, batch in zip(truth, batches, strict=True)]
-    after = [em_step(batch.X, mixture, batch.mask) for mixture, batch in zip(truth, batches, strict=True)]
+    fits = [fit_by_em(batch.X, mixture) for mixture, batch in zip(truth, batches, strict=True)]
+    after = [em_step(batch.X, mixture) for mixture, batch in zip(truth, batches, strict=True)]
     return {
         "truth": mean_log_likelihood(truth, batches),
         "truth, one EM step": mean_log_likelihood(after, batches),

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -119,22 +118,17 @@ def read_image(path: Path, side: int) -> Float[Tensor, " pixels"]:
     Raises:
         PointsetError: the file is missing or not an image.
     """
-    from matplotlib.image import imread
+    from PIL import Image, ImageOps
 
     try:
-        read = np.asarray(imread(path))
-    except (OSError, ValueError, SyntaxError) as error:
+        image = Image.open(path).convert("RGBA")
+    except OSError as error:
         raise PointsetError(f"{path} is not a readable image ({error}): restore it or remove it") from error
-    values = torch.from_numpy(read.astype(np.float32) / (255.0 if read.dtype == np.uint8 else 1.0))
-    values = values[..., None] if values.dim() == 2 else values  # [height, width, 1, 3 or 4]
-    if values.shape[2] == 4:  # transparent pixels become white: their own colour is often that of the ink
-        values = 1 - (1 - values[..., :3]) * values[..., 3:]
-    height, width = values.shape[:2]
-    square = min(height, width)
-    top, left = (height - square) // 2, (width - square) // 2
-    image = values[top : top + square, left : left + square].permute(2, 0, 1)[None]
-    image = F.interpolate(image, size=(side, side), mode="bilinear", antialias=True)[0].clamp(0.0, 1.0)
-    return image.mean(dim=0).flatten()
+    paper = Image.new(
+        "RGBA", image.size, "white"
+    )  # behind transparent pixels: their own colour is often that of the ink
+    grey = Image.alpha_composite(paper, image).convert("L")
+    return torch.from_numpy(np.asarray(ImageOps.fit(grey, (side, side)), np.float32) / 255).flatten()
 
 
 class Embedding(nn.Module):

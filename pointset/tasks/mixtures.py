@@ -2,19 +2,18 @@
 
     p(x) = sum_j pi_j N(x; mu_j, diag(sigma_j^2))                           arXiv 1810.00825, section 5.3
 
-Letters: B sets, n elements in each, d numbers per element, k components. Masks are True at real elements.
+Letters: B sets, n elements in each, d numbers per element, k components.
 """
 
 import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
 from pointset.errors import PointsetError
-from pointset.nn.masks import zero_padding
 
 COMPONENTS = 4
 DIMENSIONS = 2
@@ -66,18 +65,13 @@ class Mixture:
         log_density = -0.5 * standardised.square() - scales.log() - 0.5 * math.log(2 * math.pi)
         return self.log_proportions.unsqueeze(1) + log_density.sum(dim=3)
 
-    def log_likelihood(self, X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, " B"]:
-        """The mean of log p(x_i) over the real elements of each set; 0 for an empty set."""
-        each = self.log_joint(zero_padding(X, mask)).logsumexp(dim=2)
-        if mask is None:
-            return each.mean(dim=1)
-        return each.masked_fill(~mask, 0.0).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+    def log_likelihood(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, " B"]:
+        """The mean of log p(x_i) over the elements of each set."""
+        return self.log_joint(X).logsumexp(dim=2).mean(dim=1)
 
-    def responsibilities(
-        self, X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
-    ) -> Float[Tensor, "B n k"]:
-        """p(component j | x_i); rows sum to 1, and to 0 for padding."""
-        return zero_padding(self.log_joint(zero_padding(X, mask)).softmax(dim=2), mask)
+    def responsibilities(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B n k"]:
+        """p(component j | x_i); rows sum to 1."""
+        return self.log_joint(X).softmax(dim=2)
 
 
 def draw_mixtures(sets: int, generator: torch.Generator, components: int = COMPONENTS) -> Mixture:
@@ -98,47 +92,39 @@ def draw_elements(
     return mixture.means.gather(1, rows) + mixture.scales.gather(1, rows) * noise, labels
 
 
-def em_step(
-    X: Float[Tensor, "B n d"],
-    mixture: Mixture,
-    mask: Bool[Tensor, "B n"] | None = None,
-    least_scale: float = LEAST_SCALE,
-) -> Mixture:
+def em_step(X: Float[Tensor, "B n d"], mixture: Mixture) -> Mixture:
     """One step of EM from a mixture with diagonal covariances (Dempster, Laird and Rubin, 1977), for a batch of sets.
 
         r_ij = p(component j | x_i)                                             E step
         n_j = sum_i r_ij;   pi_j = n_j / n;   mu_j = sum_i r_ij x_i / n_j;      M step
-        sigma_j^2 = sum_i r_ij (x_i - mu_j)^2 / n_j, at least least_scale^2
+        sigma_j^2 = sum_i r_ij (x_i - mu_j)^2 / n_j, at least LEAST_SCALE^2
 
     A component without elements (up to rounding) keeps its mean and its scale, and gets a proportion of nearly 0, so
-    that its logarithm is finite. An empty set keeps its mixture.
+    that its logarithm is finite.
     """
-    X, r = zero_padding(X, mask), mixture.responsibilities(X, mask)
+    r = mixture.responsibilities(X)
     members = r.sum(dim=1)  # [B, k]
-    count = members.sum(dim=1, keepdim=True)
     tiny = torch.finfo(X.dtype).tiny
     per_component = members.clamp(min=tiny).unsqueeze(2)
     means = r.transpose(1, 2) @ X / per_component
     squares = (X.unsqueeze(2) - means.unsqueeze(1)).square()  # [B, n, k, d]
     variances = (r.unsqueeze(3) * squares).sum(dim=1) / per_component
-    scales = variances.clamp(min=least_scale**2).sqrt()
-    log_proportions = (members / count.clamp(min=1)).clamp(min=tiny).log()
+    scales = variances.clamp(min=LEAST_SCALE**2).sqrt()
+    log_proportions = (members / members.sum(dim=1, keepdim=True)).clamp(min=tiny).log()
     lives = (members > tiny).unsqueeze(2)
     return Mixture(
-        torch.where(count > 0, log_proportions, mixture.log_proportions),
+        log_proportions,
         torch.where(lives, means, mixture.means),
         torch.where(lives, scales, mixture.scales),
     )
 
 
-def fit_by_em(
-    X: Float[Tensor, "B n d"], start: Mixture, mask: Bool[Tensor, "B n"] | None = None, steps: int = 100
-) -> Mixture:
+def fit_by_em(X: Float[Tensor, "B n d"], start: Mixture, steps: int = 100) -> Mixture:
     """Run EM until a step gains less than TOLERANCE per datum in every set, or for at most `steps` steps."""
-    mixture, reached = start, start.log_likelihood(X, mask)
+    mixture, reached = start, start.log_likelihood(X)
     for _ in range(steps):
-        mixture = em_step(X, mixture, mask)
-        before, reached = reached, mixture.log_likelihood(X, mask)
+        mixture = em_step(X, mixture)
+        before, reached = reached, mixture.log_likelihood(X)
         if bool((reached - before < TOLERANCE).all()):
             break
     return mixture

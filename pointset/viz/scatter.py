@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Ellipse
@@ -15,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from pointset.errors import PointsetError, quoted
-from pointset.inputs import as_mask, as_points
+from pointset.inputs import as_points
 from pointset.viz.color import COLORS, FAINT, INK
 from pointset.viz.rows import as_numbers
 from pointset.viz.sheet import LETTER, MARGIN, Picture, Sheet, shorten
@@ -77,9 +76,7 @@ def draw_predictions(
     return sheet.picture
 
 
-def draw_clusters(
-    X: Any, mixtures: Mapping[str, Mixture], *, mask: Any = None, title: str = "Sets and their mixtures"
-) -> Picture:
+def draw_clusters(X: Any, mixtures: Mapping[str, Mixture], *, title: str = "Sets and their mixtures") -> Picture:
     """Draw sets side by side, with one line of panels for each label in `mixtures`.
 
     An element has the colour of its most likely component; a component has ellipses at one and two standard deviations.
@@ -90,7 +87,6 @@ def draw_clusters(
         X: [B, n, 2], the sets.
         mixtures: for each label, a `pointset.tasks.mixtures.Mixture` of these sets, such as {"truth": ...,
             "model": ..., "after one EM step": ...}.
-        mask: [B, n], True at real elements.
         title: title of the picture.
 
     Raises:
@@ -106,25 +102,23 @@ def draw_clusters(
         True
     """
     X = as_points(X, 2, None)
-    mask = as_mask(mask, X)
-    keep = torch.ones(X.shape[:-1], dtype=torch.bool) if mask is None else mask
     _check(X, mixtures)
     labels, gap = 0.25, 0.06
     side = min((WIDTH - 2 * MARGIN - labels) / len(X) - gap, 2.1)
     line = side + 0.2 + gap
     sheet = Sheet(2 * MARGIN + labels + len(X) * (side + gap), TOP + len(mixtures) * line + MARGIN / 2)
     sheet.heading(title, "colour: most likely component; ellipses: 1 and 2 deviations; below: log-likelihood per datum")
-    half = 1.04 * float(X[keep].abs().max()) if keep.any() else 1.0
+    half = 1.04 * float(X.abs().max())
     first = next(iter(mixtures.values()))
     for row, (label, mixture) in enumerate(mixtures.items()):
         top = TOP + row * line
         sheet.text(MARGIN, top + side / 2, label, 8.5, rotation=90, va="center", color=FAINT)
-        likelihoods = mixture.log_likelihood(X, keep)
+        likelihoods = mixture.log_likelihood(X)
         for b in range(len(X)):
             left = MARGIN + labels + b * (side + gap)
-            own, elements = mixture[b : b + 1], X[b, keep[b]]
+            own = mixture[b : b + 1]
             axes = sheet.square(left, top, side, -half, half)
-            _draw_set(axes, elements, own, _matched(elements, own, first[b : b + 1]))
+            _draw_set(axes, X[b], own, _matched(X[b], own, first[b : b + 1]))
             sheet.text(left + side / 2, top + side + 0.03, f"{likelihoods[b]:.2f}", 7.5, ha="center", color=FAINT)
     return sheet.picture
 

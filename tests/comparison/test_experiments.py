@@ -70,13 +70,6 @@ def test_every_entry_of_a_file_is_used(read):
     assert found.published == {"rff-max": {100: Published(0.7951, 0.0166, 5), 5000: Published(0.8933, 0.0156, 5)}}
 
 
-def test_metrics_are_chosen_by_name(read):
-    assert read('metrics = ["ECE", "Brier score"]').task.metrics == ("ECE", "Brier score")
-    assert read("metrics = []").task.metrics == ()
-    with pytest.raises(PointsetError, match="got 'brier': did you mean 'Brier score'"):
-        read('metrics = ["brier"]')
-
-
 def test_none_means_no_value_unless_it_is_a_valid_name(read):
     shared, paper, pooled = (entry.options(read(WHOLE).model) for entry in read(WHOLE).models)
     assert shared.layers == 3

@@ -171,23 +171,11 @@ def test_the_table_leaves_out_what_says_nothing():
     assert seeds == ["model", "accuracy %", "95 % interval", *alone[2:]]
     models = columns(rows_of([run("a", 0.5), run("b", 0.5)], {24: [pair("a", "b", 0.0, 1.0)]}))
     assert models == ["model", "accuracy %", "against the best", *alone[2:]]
+    assert columns(rows_of([run("a", 0.5)]), brief=True) == ["model", "accuracy %", "ECE %", "parameters", "train s"]
     costly = columns(rows_of([run("a", 0.5)], costs={24: {"a": COST}}))
     assert costly == [*alone[:-1], "M mult-adds", "ms a set", "step MB", "train s"]
     published = columns(rows_of([run("a", 0.5), run("a", 0.6, seed=1)], published={"a": {24: Published(0.5, 0.1, 5)}}))
     assert published == [*seeds[:3], "published %", "verdict", *seeds[3:]]
-
-
-def test_metrics_that_are_chosen_stand_beside_the_accuracy():
-    rows = rows_of([run("a", 0.5)])
-    chosen = Classification(metrics=("ECE of equal mass", "Brier score", "mean-class accuracy")).measured
-    none = Classification(metrics=()).measured
-    header = ["model", "accuracy %", "ECE %, mass", "Brier", "mean-class %", "parameters", "train s"]
-    assert columns(rows, chosen) == header
-    assert columns(rows, chosen, brief=True) == header
-    line = make_table(rows, chosen, "github").splitlines()[-1]
-    assert [part.strip() for part in line.strip("|").split("|")][1:5] == ["50.0", "6.2", "0.250", "25.0"]
-    assert columns(rows, none) == ["model", "accuracy %", "parameters", "train s"]
-    assert columns(rows, brief=True) == ["model", "accuracy %", "ECE %", "parameters", "train s"]
 
 
 def test_the_table_as_it_is_printed():

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from pointset.data.batches import epoch_generator
-from pointset.errors import PointsetError
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import SetBatch, create_task
 from pointset.zoo.options import ModelOptions
@@ -67,15 +66,3 @@ def test_metrics_by_hand():
     batches = [SetBatch(torch.zeros(1, 3, 64), target={"stranger": torch.tensor([place])}) for place in (0, 1)]
     found = TASK.score(outputs, batches)
     assert found == pytest.approx({"AUROC": 7 / 8, "AUPR": (1 + 2 / 3) / 2, "accuracy": 0.5})
-
-
-def test_a_folder_of_characters_makes_sets_too(tmp_path, monkeypatch):
-    from test_images import drawn
-
-    task = create_task("anomaly", data=str(drawn(tmp_path / "own")))
-    batch = task.draw(3, epoch_generator(0, 0))
-    assert batch.X.shape == (3, 8, 784)
-    assert task.build("SAB + max", SMALL, seed=0)(batch.X).shape == (3, 8, 1)
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path))
-    with pytest.raises(PointsetError, match=r"no folder .*omniglot: give a folder that has alphabet/character"):
-        create_task("anomaly", data="omniglot")

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from pointset.evaluation.symmetry import check_symmetry
-from pointset.nn.fast.packing import Packed
 from pointset.tasks import shipped_experiment
 from pointset.tasks.clustering import (
     Clustering,
@@ -18,7 +17,6 @@ from pointset.tasks.clustering import (
 )
 from pointset.tasks.experiments import read_experiment
 from pointset.tasks.mixtures import LEAST_SCALE, Mixture, em_step
-from pointset.tasks.set_problem import SetBatch
 from pointset.zoo.options import ModelOptions
 
 TASK = Clustering()
@@ -90,8 +88,6 @@ def test_equivariant_layers_see_where_a_set_is():
     torch.testing.assert_close(layer(X), expected)
     assert (layer(X + 1.0) - layer(X)).abs().max() > 0.01
     assert check_symmetry(layer, dim=2).worst < 1e-9
-    packed = layer(X.flatten(0, 1), Packed((4, 4, 4)))
-    torch.testing.assert_close(packed, layer(X).flatten(0, 1))
 
 
 def test_a_batch_is_of_one_size_with_its_truth():
@@ -144,15 +140,6 @@ def test_the_true_mixture_reaches_the_likelihood_of_the_oracle():
     assert found["LL0"] == pytest.approx(oracle["truth"], abs=1e-4)
     assert found["LL1"] == pytest.approx(oracle["truth, one EM step"], abs=1e-4)
     assert oracle["truth"] < oracle["truth, one EM step"] < oracle["truth, EM"]
-
-
-def test_padding_changes_no_metric():
-    batch = TASK.draw(2, torch.Generator().manual_seed(0))
-    padded = torch.cat([batch.X, torch.zeros(2, 6, 2)], dim=1)
-    mask = torch.arange(padded.shape[1]).expand(2, -1) < batch.X.shape[1]
-    output = torch.randn(2, 20, generator=torch.Generator().manual_seed(1))
-    found = TASK.score([output], [SetBatch(padded, mask, batch.target)])
-    assert found == pytest.approx(TASK.score([output], [batch]), abs=1e-6)
 
 
 @pytest.mark.slow

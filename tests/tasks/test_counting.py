@@ -1,25 +1,16 @@
-"""Counting: the sets, the heads, the metrics."""
+"""Counting: the sets, the loss, the metrics."""
 
 import math
 
 import pytest
 import torch
-from scipy.special import expit, xlogy
 from scipy.stats import poisson
 
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import SetBatch, create_task
-from pointset.tasks.counting import (
-    HEADS,
-    OrderedThresholds,
-    head_of,
-    poisson_loss,
-    soft_labels,
-    threshold_loss,
-    threshold_probabilities,
-)
+from pointset.tasks.counting import poisson_loss
 from pointset.tasks.images import Images, digits
 from pointset.zoo.options import ModelOptions
 
@@ -79,8 +70,8 @@ def test_poisson_is_scipys():
     expected = -poisson.logpmf(counts.numpy(), rates).mean()
     assert float(poisson_loss(output, counts)) == pytest.approx(expected, rel=1e-6)
     best = [max(range(30), key=lambda count: poisson.pmf(count, rate)) for rate in rates]
-    assert HEADS["Poisson"].mode(output).tolist() == best
-    assert HEADS["Poisson"].predict(output).tolist() == [round(rate) for rate in rates]
+    score = TASK.score([output], [SetBatch(torch.zeros(40, 10, 64), target={"count": torch.tensor(best)})])
+    assert score["accuracy of the mode"] == 1.0
 
 
 def test_poisson_stays_finite_where_the_rate_underflows():
@@ -93,44 +84,23 @@ def test_poisson_stays_finite_where_the_rate_underflows():
     torch.testing.assert_close(output.grad[:, 0] * 3, torch.tensor([-3.0, -2.0, -1.0]), rtol=1e-5, atol=1e-6)
 
 
-def test_a_head_is_known_by_its_outputs():
-    assert len({head.outputs for head in HEADS.values()}) == len(HEADS)
-    for head in HEADS.values():
-        output = head.layer(8)(torch.randn(5, 8))
-        assert output.shape == (5, head.outputs)
-        assert head_of(output) is head
-
-
-def test_ordered_heads_predict_counts_from_one_to_ten():
-    """Far below all thresholds the count is 1, far above 10."""
-    assert HEADS["thresholds"].predict(torch.tensor([[-9.0] * 9, [9.0] * 9])).tolist() == [1, 10]
-    assert HEADS["thresholds"].mode(torch.tensor([[-9.0] * 9, [9.0] * 9])).tolist() == [1, 10]
-    assert HEADS["soft labels"].predict(torch.eye(10)).tolist() == list(range(1, 11))
-    for name in ("thresholds", "soft labels"):
-        head = HEADS[name]
-        output = (torch.zeros(3, head.outputs)).requires_grad_()
-        head.loss(output, torch.tensor([1, 5, 10])).backward()
-        assert output.grad.abs().sum(dim=1).min() > 0
-
-
 def test_metrics_by_hand():
-    """Rates 1.2, 2.7, 5.4: rounded 1, 3, 5, modes 1, 2, 5; true 1, 3, 7. Then thresholds that say 4 of 4."""
-    rates = torch.tensor([1.2, 2.7, 5.4])
-    outputs = [rates.expm1().log()[:, None], torch.tensor([[2.0] * 3 + [-2.0] * 6])]
+    """Rates 1.2, 2.7, 5.4 and 4.1: rounded 1, 3, 5 and 4, modes 1, 2, 5 and 4; true 1, 3, 7 and 4."""
+    outputs = [torch.tensor(rates).expm1().log()[:, None] for rates in ([1.2, 2.7, 5.4], [4.1])]
     batches = [
-        SetBatch(torch.zeros(3, 10, 64), target={"count": torch.tensor([1, 3, 7])}),
-        SetBatch(torch.zeros(1, 10, 64), target={"count": torch.tensor([4])}),
+        SetBatch(torch.zeros(len(counts), 10, 64), target={"count": torch.tensor(counts)})
+        for counts in ([1, 3, 7], [4])
     ]
     assert TASK.score(outputs, batches) == {"accuracy": 0.75, "accuracy of the mode": 0.5, "MAE": 0.5}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", TASK.rows)
-def test_every_row_is_a_function_of_sets_with_its_head(row):
+def test_every_row_is_a_function_of_sets(row):
     model = TASK.build(row, SMALL, seed=0)
     batch = sets(3)
     output = model(batch.X, batch.mask)
-    assert output.shape == (3, HEADS[row.partition(", ")[2] or "Poisson"].outputs)
+    assert output.shape == (3, 1)
     TASK.loss(output, batch).backward()
     idle = [name for name, parameter in model.named_parameters() if parameter.grad is None]
     assert [name for name in idle if not name.endswith("key.bias")] == [], "a key's bias cancels where queries are few"
@@ -145,60 +115,3 @@ def test_the_error_for_missing_data_says_how_to_get_it(tmp_path, monkeypatch):
             create_task("counting", data=data)
     with pytest.raises(PointsetError, match="counting has no option 'images': its options are data"):
         create_task("counting", images="x")
-
-
-def test_a_folder_of_ones_own(tmp_path):
-    from test_images import drawn
-
-    task = create_task("counting", data=str(drawn(tmp_path / "own")))
-    assert task.describe() == {"train": {"images": 48, "classes": 16}, "test": {"images": 12, "classes": 4}}
-    batch = task.draw(3, epoch_generator(0, 0))
-    assert batch.X.shape == (3, 10, 784)
-    assert task.build("SAB + PMA", SMALL, seed=0)(batch.X, batch.mask).shape == (3, 1)
-    assert max(one.target["count"].max() for one in task.test_sets()) == 4
-
-
-LABELS = torch.tensor([0, 3, 1, 2, 3])
-
-
-def test_threshold_loss_is_the_sum_of_binary_cross_entropies():
-    logits = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    above = (LABELS[:, None] > torch.arange(3)).double().numpy()
-    shares = expit(logits.numpy())
-    expected = -(xlogy(above, shares) + xlogy(1 - above, 1 - shares)).sum() / 5
-    assert float(threshold_loss(logits, LABELS)) == pytest.approx(expected)
-
-
-def test_losses_are_finite_for_large_logits():
-    logits = torch.tensor([[1e4, -1e4, 1e4]], requires_grad=True)
-    threshold_loss(logits, torch.tensor([0])).backward()
-    assert torch.isfinite(logits.grad).all()
-
-
-def test_prediction_is_the_median_class():
-    logits = OrderedThresholds(6, 5)(3 * torch.randn(200, 6))
-    below = threshold_probabilities(logits).cumsum(dim=1)
-    counts = HEADS["thresholds"].predict(logits)
-    assert torch.equal(counts - 1, (below < 0.5).sum(dim=1))
-    assert set(counts.tolist()) > {1, 5}
-
-
-def test_probabilities_of_ordered_thresholds_decrease():
-    """For any parameters, logits do not increase with k, so no class has a negative probability."""
-    torch.manual_seed(0)
-    head = OrderedThresholds(6, 5)
-    with torch.no_grad():
-        for parameter in head.parameters():
-            parameter.copy_(4 * torch.randn_like(parameter))
-        logits = head(10 * torch.randn(300, 6))
-    assert logits.shape == (300, 4)
-    assert (logits.diff(dim=1) <= 0).all()
-    probabilities = threshold_probabilities(logits)
-    assert (probabilities >= 0).all()
-    assert probabilities.sum(dim=1).tolist() == pytest.approx([1.0] * 300, abs=1e-5)
-
-
-def test_soft_labels_by_hand():
-    """Class 1 of 4 at temperature 1 / log 2: (1/2, 1, 1/2, 1/4) / (9/4)."""
-    found = soft_labels(torch.tensor([1]), 4, 1 / math.log(2))
-    assert found[0].tolist() == pytest.approx([2 / 9, 4 / 9, 2 / 9, 1 / 9])

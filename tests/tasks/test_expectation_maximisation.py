@@ -79,24 +79,6 @@ def test_em_stops_when_it_has_converged():
     assert found.log_likelihood(X).min() > start.log_likelihood(X).min()
 
 
-def test_padding_has_no_effect_whatever_stands_in_it():
-    X, start = case()
-    padded = torch.cat([X.new_full((SETS, 3, WIDTH), float("nan")), X], dim=1)
-    mask = torch.arange(SIZE + 3).expand(SETS, -1) >= 3
-    found, expected = em_step(padded, start, mask), em_step(X, start)
-    torch.testing.assert_close(found.log_proportions, expected.log_proportions)
-    torch.testing.assert_close(found.means, expected.means)
-    torch.testing.assert_close(found.scales, expected.scales)
-
-
-def test_an_empty_set_keeps_its_mixture():
-    X, start = case()
-    found = em_step(X, start, torch.zeros(SETS, SIZE, dtype=torch.bool))
-    assert torch.equal(found.log_proportions, start.log_proportions)
-    assert torch.equal(found.means, start.means)
-    assert torch.equal(found.scales, start.scales)
-
-
 def test_a_component_without_elements_stays_where_it_is_with_proportion_zero():
     X = torch.randn(1, 20, 2, generator=torch.Generator().manual_seed(0))
     means = torch.tensor([[[0.0, 0.0], [1e4, 1e4]]])

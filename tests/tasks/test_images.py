@@ -7,8 +7,11 @@ import pytest
 import torch
 from matplotlib.image import imsave
 
+from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
+from pointset.tasks import create_task
 from pointset.tasks.images import Embedding, characters, digits, find_folder, read_image
+from pointset.zoo.options import ModelOptions
 
 
 def drawn(folder: Path, alphabets: int = 2, each: int = 10, images: int = 3) -> Path:
@@ -50,6 +53,17 @@ def test_a_folder_of_characters_is_split_by_character(tmp_path):
     assert len(rows) == 2
     assert not set.intersection(*map(set, rows)), "no character is in both"
     assert train.pixels.mean() < 0.2, "light on dark"
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "output"), [("counting", "SAB + PMA", (3, 1)), ("anomaly", "SAB + max", (3, 8, 1))]
+)
+def test_a_folder_of_ones_own_makes_sets(name, model, output, tmp_path):
+    task = create_task(name, data=str(drawn(tmp_path / "own")))
+    assert task.describe() == {"train": {"images": 48, "classes": 16}, "test": {"images": 12, "classes": 4}}
+    batch = task.draw(3, epoch_generator(0, 0))
+    assert batch.X.shape[2] == 784
+    assert task.build(model, ModelOptions(dim=8, heads=2), seed=0)(batch.X, batch.mask).shape == output
 
 
 def test_too_few_characters_are_refused(tmp_path):

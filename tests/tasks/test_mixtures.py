@@ -78,22 +78,10 @@ def test_the_order_of_the_components_means_nothing():
     torch.testing.assert_close(moved.responsibilities(X), mixture.responsibilities(X)[..., order])
 
 
-def test_padding_has_no_effect_whatever_stands_in_it():
-    X, mixture = random_sets(), random_mixture()
-    padded = torch.cat([X, X.new_full((SETS, 4, WIDTH), float("nan"))], dim=1)
-    mask = torch.arange(SIZE + 4).expand(SETS, -1) < SIZE
-    torch.testing.assert_close(mixture.log_likelihood(padded, mask), mixture.log_likelihood(X))
-    found = mixture.responsibilities(padded, mask)
-    torch.testing.assert_close(found[:, :SIZE], mixture.responsibilities(X))
-    assert found[:, SIZE:].count_nonzero() == 0
-    assert mixture.log_likelihood(padded, torch.zeros_like(mask)).tolist() == [0.0, 0.0]
-
-
 def test_gradients():
     X = random_sets()[:, :3, :2]
     output = torch.randn(SETS, COMPONENTS, 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    mask = torch.tensor([[True, True, True], [True, False, True]])
-    assert gradcheck(lambda o: Mixture.from_output(o).log_likelihood(X, mask), (output.requires_grad_(),))
+    assert gradcheck(lambda o: Mixture.from_output(o).log_likelihood(X), (output.requires_grad_(),))
 
 
 def test_gradients_are_finite_where_a_scale_is_as_small_as_it_gets():

@@ -21,7 +21,7 @@ from pointset.comparison.metric import Metric, Size
 from pointset.comparison.results import Results
 from pointset.comparison.runs import Run
 from pointset.comparison.task import Task
-from pointset.configuration import Points, Seed, check, check_once, nearest
+from pointset.configuration import Points, Seed, check, check_once
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
@@ -29,7 +29,7 @@ from pointset.data.dataset import load_sets, load_split
 from pointset.data.mixing import recipe_augmentations
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
-from pointset.errors import PointsetError, quoted
+from pointset.errors import PointsetError
 from pointset.evaluation import evaluate
 from pointset.tasks.classification.predictions import (
     PREDICTIONS,
@@ -56,26 +56,27 @@ if TYPE_CHECKING:
 
 ACCURACY = Metric("accuracy", True, 1, share=True, head="accuracy %", measure=attrgetter("accuracy"))
 _share = partial(Metric, digits=1, share=True, detailed=False)
-_score = partial(Metric, higher_is_better=False, digits=3, spread=False, detailed=False)
+_score = partial(Metric, higher_is_better=False, digits=3, spread=False, detailed=False, brief=False)
 _error = partial(_share, higher_is_better=False, spread=False)
-FURTHER = {
-    "mean-class accuracy": _share(
-        "mean_class_accuracy", True, head="mean-class %", measure=attrgetter("mean_class_accuracy")
+MEAN_CLASS = _share(
+    "mean_class_accuracy", True, head="mean-class %", brief=False, measure=attrgetter("mean_class_accuracy")
+)
+METRICS = (
+    ACCURACY,
+    MEAN_CLASS,
+    _score("loss", head="log loss", measure=attrgetter("loss")),
+    _score("brier", head="Brier", measure=attrgetter("brier"), shown=False),
+    _error("calibration_error", head="ECE %", measure=methodcaller("calibration_error", "width")),
+    _error(
+        "calibration_error_equal_mass",
+        head="ECE %, mass",
+        measure=methodcaller("calibration_error", "mass"),
+        shown=False,
     ),
-    "log loss": _score("loss", head="log loss", measure=attrgetter("loss")),
-    "Brier score": _score("brier", head="Brier", measure=attrgetter("brier")),
-    "ECE": _error("calibration_error", head="ECE %", measure=methodcaller("calibration_error", "width")),
-    "ECE of equal mass": _error(
-        "calibration_error_equal_mass", head="ECE %, mass", measure=methodcaller("calibration_error", "mass")
-    ),
-}
-"""Metrics that can be shown besides the accuracy. ECE has 15 bins of equal width, or of equal mass."""
-USUAL = ("mean-class accuracy", "log loss", "ECE")
-BRIEF = ("ECE",)
-"""Those of the usual metrics that are shown on a terminal; metrics chosen by the user are always shown."""
+)
+"""All metrics; ECE has 15 bins of equal width, or of equal mass."""
 UNBALANCED = 1.5
-"""The usual metrics include the mean-class accuracy if the largest test class has this many times the shapes of the
-smallest."""
+"""Tables show the mean-class accuracy if the largest test class has this many times the shapes of the smallest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +93,6 @@ class Classification(Task):
     """Seeds whose models are also tested on corrupted and on smaller sets."""
     robustness_points: tuple[int, ...] = ()
     """Set sizes of these models; empty means all sizes."""
-    metrics: tuple[str, ...] = USUAL
-    """Metrics of `FURTHER` that the table shows besides the accuracy; the other files contain all of them."""
 
     name: ClassVar[str] = "classification"
     pooled: ClassVar[bool] = True
@@ -113,13 +112,6 @@ class Classification(Task):
             raise PointsetError(
                 f"robustness_points must be among the points {list(self.points)}, got {sorted(unknown)}"
             )
-        for metric in self.metrics:
-            if metric not in FURTHER:
-                near = nearest(metric, list(FURTHER))
-                raise PointsetError(
-                    f"metrics must be among {', '.join(FURTHER)}, got {quoted(metric)}: did you mean {near!r}? "
-                    "accuracy is always shown"
-                )
 
     @classmethod
     def from_file(cls, options: Mapping[str, Any]) -> Self:
@@ -128,7 +120,7 @@ class Classification(Task):
         check("sets", fields.get("sets", {}), Table)
         if "points" in fields.get("sets", {}):
             raise PointsetError("sets.points is not allowed: give set sizes as points, beside models")
-        for name in {"points", "robustness_seeds", "robustness_points", "metrics"} & fields.keys():
+        for name in {"points", "robustness_seeds", "robustness_points"} & fields.keys():
             fields[name] = as_tuple(fields[name])
         if "sets" in fields:
             fields["sets"] = DataOptions.from_dict(fields["sets"])
@@ -141,20 +133,17 @@ class Classification(Task):
 
     @property
     def measured(self) -> Sequence[Metric]:
-        """The accuracy, the chosen metrics, and the other metrics, which the table does not show."""
-        brief = BRIEF if self.metrics == USUAL else self.metrics
-        chosen = [replace(FURTHER[name], brief=name in brief) for name in self.metrics]
-        rest = [replace(metric, shown=False) for name, metric in FURTHER.items() if name not in self.metrics]
-        return [ACCURACY, *chosen, *rest]
+        """See `METRICS`."""
+        return METRICS
 
     def shown_metrics(self, folder: Path) -> Sequence[Metric]:
         """The metrics as tables show them: mean-class accuracy beside accuracy if the test classes are unbalanced."""
-        if self.metrics != USUAL or not (folder / PREDICTIONS).exists():
-            return self.measured
+        if not (folder / PREDICTIONS).exists():
+            return METRICS
         counts = np.unique(load_predictions(folder).labels, return_counts=True)[1]
         unbalanced = bool(counts.max() > UNBALANCED * counts.min())
-        mean_class = replace(FURTHER["mean-class accuracy"], shown=unbalanced, brief=unbalanced)
-        return [mean_class if metric.name == mean_class.name else metric for metric in self.measured]
+        mean_class = replace(MEAN_CLASS, shown=unbalanced, brief=unbalanced)
+        return [mean_class if metric == MEAN_CLASS else metric for metric in METRICS]
 
     @property
     def sizes(self) -> Sequence[Size]:
@@ -174,7 +163,7 @@ class Classification(Task):
 
     def as_dict(self) -> dict[str, Any]:
         """All options."""
-        shown = {name: list(getattr(self, name)) for name in ("robustness_seeds", "robustness_points", "metrics")}
+        shown = {name: list(getattr(self, name)) for name in ("robustness_seeds", "robustness_points")}
         return {"points": list(self.points), **shown, **self.options()}
 
     def recipe(self, **changes: Any) -> Recipe:
@@ -246,8 +235,8 @@ class Classification(Task):
         """The metrics on the whole test split, and the number of its shapes; predictions are saved."""
         evaluation = evaluate(model, self._sets("test", run.size))
         save_predictions(evaluation, run.folder)
-        metrics = (ACCURACY, *FURTHER.values())
-        return {one.name: one.measure(evaluation) for one in metrics if one.measure}, len(evaluation.labels)
+        metrics = {metric.name: metric.measure(evaluation) for metric in METRICS if metric.measure}
+        return metrics, len(evaluation.labels)
 
     def is_tested(self, run: Run) -> bool:
         """True if robustness is not requested for this run, or is already saved."""
