@@ -14,7 +14,6 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError, described
 from pointset.evaluation import Evaluation
-from pointset.evaluation.corruptions import list_corruptions
 from pointset.evaluation.robustness import robustness
 from pointset.explain.critical_points import critical_points
 from pointset.explain.specialisation import specialisation
@@ -47,7 +46,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "evaluate, a batch of 0": (lambda: pointset.evaluate(MODEL, SETS, batch_size=0), "batch_size|at least 1|got 0"),
     "fit, a dict": (lambda: pointset.fit(MODEL, SETS, {"epochs": 1}), "recipe|Recipe|{'epochs': 1}"),
     "robustness": (lambda: robustness(MODEL, BATCH), "data|PointSets"),
-    "corruptions": (lambda: list_corruptions("foo"), "family|'density'|'foo'"),
     "maps, a name": (lambda: pointset.attention_maps("isab4-pma", CLOUD), "model|torch module"),
     "critical points": (lambda: critical_points(MODEL, BATCH), "[n, 3]|float32 [2, 5, 3]"),
     "specialisation": (lambda: specialisation(MODEL, BATCH), "sets|PointSets"),

@@ -10,6 +10,7 @@ from pointset.commands.models import load_model
 from pointset.commands.options import Json
 from pointset.commands.terminal import print_json, print_rows
 from pointset.errors import PointsetError
+from pointset.runs.atomic import checked_suffix
 
 if TYPE_CHECKING:
     from pointset.comparison.audit import Step
@@ -38,7 +39,7 @@ def audit(
     from pointset.comparison.audit import audit as audit_models
     from pointset.comparison.audit import draw_steps, published_accuracies
     from pointset.data.loading import load_like
-    from pointset.viz.writing import checked_suffix, save
+    from pointset.viz.writing import save
 
     if output is not None:
         checked_suffix(output, (".svg", ".png"), "a picture")

@@ -13,6 +13,7 @@ from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import GuessedUp
 from pointset.data.options import POSES
 from pointset.errors import PointsetError, escaped
+from pointset.runs.atomic import check_writable, checked_suffix
 from pointset.zoo.pretrained import ANY_POSE
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def classify(
     Args:
         files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .las, .xyz, .csv), and folders of
             them. If folders are named like classes of the model, the accuracy is printed.
-        output: File for the predictions (*.csv, *.json or *.parquet): name, true class, the five most likely classes
+        output: File for the predictions (*.csv or *.json): name, true class, the five most likely classes
             with their probabilities, entropy in nats, number of points, whether not to trust the likeliest class, and
             for the trained models novelty: 1 is typical of shapes like those of training, more is less like them.
         on_error: How to handle files that cannot be used: "raise" tries all files, then reports the faulty ones and
@@ -58,7 +59,7 @@ def classify(
         as_json: Print JSON.
     """
     from pointset.evaluation.files import classify_files, in_folders
-    from pointset.evaluation.shape_predictions import accuracy_of, check_suffix, write_guesses
+    from pointset.evaluation.shape_predictions import SUFFIXES, accuracy_of, write_guesses
     from pointset.runs.progress import followed
     from pointset.training.devices import find_device
     from pointset.zoo.trust import LEAST
@@ -67,7 +68,7 @@ def classify(
         if (path / "run.json").exists():
             raise PointsetError(f"{path} is a run, not a shape: write --model {path}")
     if output is not None:
-        check_suffix(output)
+        check_writable(checked_suffix(output, SUFFIXES, "a file of predictions"))
     model = ANY_POSE if pose == "any" and model is None else model
     shapes, trained, start = in_folders(files), load_model(model), perf_counter()
     if pose == "any" and trained.description["data"]["normalize"] != POSES["any"]:

@@ -15,7 +15,7 @@ from pointset.commands.terminal import print_facts, print_json, print_rows
 from pointset.data.axes import GuessedUp, UsualUp, turned_up
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, one_line
-from pointset.runs.atomic import check_writable
+from pointset.runs.atomic import check_writable, checked_suffix
 
 POSES_SEEN = {
     "aligned": "shapes of a class have common axes",
@@ -161,7 +161,7 @@ def build(
 
 def _check_picture(output: Path | None) -> None:
     """Refuse a path that no picture can be written to, before slow work such as imports."""
-    from pointset.viz.writing import STILL_SUFFIXES, checked_suffix
+    from pointset.viz.writing import STILL_SUFFIXES
 
     if output is not None:
         check_writable(checked_suffix(output, STILL_SUFFIXES, "a still picture"))

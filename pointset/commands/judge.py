@@ -42,11 +42,10 @@ def judge(
         as_json: Print JSON.
     """
     from pointset.comparison.judge import judge as judge_files
-    from pointset.runs.atomic import write_for_user
+    from pointset.runs.atomic import checked_suffix, write_for_user
 
     for path in output:
-        if path.suffix.lower() not in WRITERS:
-            raise PointsetError(f"{path}: the name of a verdict must end in {', '.join(WRITERS)}")
+        checked_suffix(path, [*WRITERS], "a verdict")
     verdict = judge_files(files, _as_columns(columns))
     worse = verdict.worse_than(fail_if_worse) if fail_if_worse is not None else []
     for path in output:

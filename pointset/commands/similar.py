@@ -13,6 +13,7 @@ from pointset.commands.options import Json
 from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError, escaped
+from pointset.runs.atomic import check_writable, checked_suffix
 
 if TYPE_CHECKING:
     from pointset.evaluation.embedding import Embedded
@@ -61,13 +62,12 @@ def embed(
 
     Args:
         files: Meshes, point clouds, and folders of them.
-        output: File for the rows (*.npz, *.parquet or *.csv), with the names, classes and paths of the shapes.
+        output: File for the rows (*.npz or *.csv), with the names, classes and paths of the shapes.
         as_json: Print JSON.
     """
-    from pointset.evaluation.embedding import NEEDS
-    from pointset.evaluation.shape_predictions import check_suffix
+    from pointset.evaluation.embedding import SUFFIXES
 
-    check_suffix(output, NEEDS, "embeddings")
+    check_writable(checked_suffix(output, SUFFIXES, "a file of embeddings"))
     start = perf_counter()
     embedded = _embed(load_model(model or EMBEDDER), files, reading)
     embedded.save(output)
@@ -104,8 +104,6 @@ def find(
             training and a test shape come first.
         as_json: Print JSON.
     """
-    from pointset.viz.writing import checked_suffix
-
     if output is not None:
         checked_suffix(output, (".html", ".htm"), "a page")
     if len(paths) != 2 - leaks:
@@ -144,9 +142,9 @@ class Shapes:
 
 def _shapes_in(path: Path, model: str | None, reading: Reading) -> Shapes:
     """The shapes of a folder, or of a file of rows."""
-    from pointset.evaluation.embedding import NEEDS, load_embedded
+    from pointset.evaluation.embedding import SUFFIXES, load_embedded
 
-    if not (path.is_file() and path.suffix.lower() in NEEDS):
+    if not (path.is_file() and path.suffix.lower() in SUFFIXES):
         trained = load_model(model or EMBEDDER)
         return Shapes(trained, _embed(trained, [path], reading), reading)
     embedded = load_embedded(path)

@@ -21,6 +21,7 @@ from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import GuessedUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
+from pointset.runs.atomic import check_writable, checked_suffix
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -235,7 +236,6 @@ def evaluate(
     up: GuessedUp = "auto",
     predictions: Path | None = None,
     calibrate: bool = False,
-    objective: Literal["log-loss", "ece"] = "log-loss",
     as_json: Json = False,
 ) -> None:
     """Test a trained model, on sets that are prepared as in its run.
@@ -250,10 +250,9 @@ def evaluate(
         up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
             card's, and for other files what `classify` assumes. Shapes with another axis are rotated. guess takes the
             turn in which the model knows the shapes of a folder best.
-        predictions: File for the predictions (*.csv, *.json or *.parquet): name, true class, the five most likely
+        predictions: File for the predictions (*.csv or *.json): name, true class, the five most likely
             classes with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
         calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
-        objective: What --calibrate minimises: the log loss, or the expected calibration error.
         as_json: Print JSON.
     """
     from pointset.data.catalogue.folders import LooseShape
@@ -261,11 +260,11 @@ def evaluate(
     from pointset.evaluation.files import in_folders
     from pointset.evaluation.points import evaluate_points
     from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
-    from pointset.evaluation.shape_predictions import check_suffix, guess, write_guesses
+    from pointset.evaluation.shape_predictions import SUFFIXES, guess, write_guesses
     from pointset.training.devices import find_device
 
     if predictions is not None:
-        check_suffix(predictions)
+        check_writable(checked_suffix(predictions, SUFFIXES, "a file of predictions"))
     trained = load_model(model, per_point=None)
     network, description = trained.network, trained.description
     if up == "guess" and description["model"].get("per_point"):
@@ -288,7 +287,7 @@ def evaluate(
         result["left_out"] = left_out
     columns = {"as trained": dict(result)}
     if calibrate:
-        temperature = validation_temperature(network, description, objective)
+        temperature = validation_temperature(network, description)
         scaled = evaluation.at_temperature(temperature).summary()
         columns[f"at temperature {temperature:.3f}"] = scaled
         kept = {name: scaled[name] for name in ("accuracy", *CALIBRATION)}

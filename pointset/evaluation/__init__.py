@@ -7,7 +7,6 @@ from pointset.evaluation.robustness import (
     Robustness,
     accuracy_by_size,
     corrupted_sets,
-    evaluate_corrupted,
     robustness,
 )
 
@@ -18,7 +17,6 @@ __all__ = [
     "accuracy_by_size",
     "corrupted_sets",
     "evaluate",
-    "evaluate_corrupted",
     "evaluate_points",
     "list_corruptions",
     "robustness",

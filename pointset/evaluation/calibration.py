@@ -12,18 +12,13 @@ import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from pointset.configuration import check
 from pointset.errors import PointsetError
 
 BINS = 15
 """Default number of bins, as in Guo et al., arXiv 1706.04599."""
 Edges = Literal["width", "mass"]
-Objective = Literal["log-loss", "ece"]
 TEMPERATURES = (1e-2, 1e2)
 """Smallest and largest temperature that is fitted."""
-FACTOR, GRID = 16.0, 128
-"""A grid for the calibration error goes up and down by FACTOR in GRID steps each: the first grid's are of 2.2 %, the
-second's of 0.02 %."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,40 +85,24 @@ def reliability(
     return Reliability(mean_confidence, accuracy, counts[full] / len(labels))
 
 
-def fit_temperature(
-    logits: Float[ndarray, "shapes classes"],
-    labels: Int[ndarray, " shapes"],
-    objective: Objective = "log-loss",
-    bins: int = BINS,
-) -> float:
-    """The temperature T > 0 for which softmax(logits / T) is best on validation shapes.
+def fit_temperature(logits: Float[ndarray, "shapes classes"], labels: Int[ndarray, " shapes"]) -> float:
+    """The temperature T in [0.01, 100] for which softmax(logits / T) has the least log loss on validation shapes.
 
-    It keeps the order of the logits, and with it every prediction. T lies in [0.01, 100].
+    It keeps the order of the logits, and with it every prediction (arXiv 1706.04599, section 4.2).
 
     Args:
         logits: of the validation shapes, never of test shapes.
         labels: their classes.
-        objective: "log-loss" has one best T and uses every probability (arXiv 1706.04599, section 4.2). "ece" is the
-            expected calibration error itself, over bins of equal width, as fitted by Mukhoti et al. (arXiv 2002.09437;
-            temperature_scaling.py of their code searches 0.1, 0.2, ... 10). It jumps wherever a prediction changes its
-            bin, so its best T follows the few shapes at the edges of the bins; it is sought within a factor of 16 of
-            the other.
-        bins: of the calibration error.
 
     Raises:
-        PointsetError: there are no shapes to fit on, no bins, or the objective is unknown.
+        PointsetError: there are no shapes to fit on.
     """
-    if not len(labels):
-        raise PointsetError("a temperature is fitted on validation shapes, got 0: train with --validation 0.1")
-    check("objective", objective, Objective)
-    wide = logits.astype(np.float64)
-    return _least_log_loss(wide, labels) if objective == "log-loss" else _least_ece(wide, labels, bins)
-
-
-def _least_log_loss(logits: ndarray, labels: ndarray) -> float:
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
 
+    if not len(labels):
+        raise PointsetError("a temperature is fitted on validation shapes, got 0: train with --validation 0.1")
+    logits = logits.astype(np.float64)
     chosen = logits[np.arange(len(labels)), labels]
 
     def loss(log_temperature: float) -> float:
@@ -132,18 +111,3 @@ def _least_log_loss(logits: ndarray, labels: ndarray) -> float:
 
     minimum = minimize_scalar(loss, bounds=np.log(TEMPERATURES), method="bounded", options={"xatol": 1e-6})
     return float(np.exp(minimum.x))
-
-
-def _least_ece(logits: ndarray, labels: ndarray, bins: int) -> float:
-    """Of a grid around the least log loss, and then of a finer one between the neighbours of the best.
-
-    A function with jumps has no slope to follow. Of equals, which are usual, the one nearest to the least log loss.
-    """
-    usual = best = np.log(_least_log_loss(logits, labels))
-    for around in (np.log(FACTOR), np.log(FACTOR) / GRID):
-        grid = np.clip(best + around * np.arange(-GRID, GRID + 1) / GRID, *np.log(TEMPERATURES))
-        errors = [
-            reliability(logits / np.exp(log_temperature), labels, "width", bins).error for log_temperature in grid
-        ]
-        best = min(zip(np.round(errors, 12), np.abs(grid - usual), grid, strict=True))[2]
-    return float(np.exp(best))

@@ -1,5 +1,6 @@
 """Embeddings of shapes: one row of numbers each, in which similar shapes are near each other."""
 
+import csv
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,8 +22,7 @@ from pointset.data.point_sets import PointSets
 from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError
 from pointset.evaluation.files import Failure
-from pointset.evaluation.shape_predictions import check_suffix
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.runs.spreadsheets import as_text, from_text
 from pointset.runs.workers import Workers, run_in_workers
 from pointset.zoo.classifiers import Classifier
@@ -34,8 +34,7 @@ GRACE_SECONDS = 3.0
 """Files are read in this process for so long, because other processes take as long to start."""
 FEW = 64
 """So many files or fewer are not worth other processes."""
-NEEDS: dict[str, tuple[str, ...]] = {".parquet": ("pandas", "pyarrow"), ".npz": (), ".csv": ("pandas",)}
-"""The packages that each kind of file needs."""
+SUFFIXES = (".npz", ".csv")
 
 
 def embed(model: nn.Module, sets: Any, *, batch_size: int = BATCH) -> Float[ndarray, "N d"]:
@@ -80,28 +79,24 @@ class Embedded:
     """Absolute paths."""
 
     def save(self, path: Path) -> None:
-        """Write names, classes, files and rows, atomically; see `NEEDS`.
+        """Write names, classes, files and rows, atomically, as *.npz or *.csv.
 
         Raises:
-            PointsetError: as for `check_suffix`, or the path cannot be written.
+            PointsetError: the path has another suffix, or cannot be written.
         """
-        check_suffix(path, NEEDS, "embeddings")
-        suffix = path.suffix.lower()
-        about = {"name": self.names, "true_class": self.classes, "path": self.files, "model": self.model}
+        checked_suffix(path, SUFFIXES, "a file of embeddings")
+        about: Any = {"name": self.names, "true_class": self.classes, "path": self.files}
 
         def write(temporary: Path) -> None:
-            if suffix == ".npz":
+            if path.suffix.lower() == ".npz":
                 with temporary.open("wb") as file:
-                    text: Any = {key: np.array(value) for key, value in about.items()}
-                    np.savez_compressed(file, embedding=self.rows, **text)
+                    np.savez_compressed(file, embedding=self.rows, model=self.model, **about)
                 return
-            import pandas
-
-            table = pandas.DataFrame({**about, **{f"embedding_{n}": column for n, column in enumerate(self.rows.T)}})
-            if suffix == ".csv":
-                table.map(as_text).to_csv(temporary, index=False, lineterminator="\n", errors="backslashreplace")
-            else:
-                table.to_parquet(temporary, engine="pyarrow", index=False)
+            with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow([*about, "model", *(f"embedding_{number}" for number in range(self.rows.shape[1]))])
+                for *words, row in zip(*about.values(), self.rows, strict=True):
+                    writer.writerow([*map(as_text, words), self.model, *row])
 
         write_for_user(path, write)
 
@@ -110,9 +105,9 @@ def load_embedded(path: Path) -> Embedded:
     """Read what `Embedded.save` wrote.
 
     Raises:
-        PointsetError: the file is something else.
+        PointsetError: the file has other content.
     """
-    check_suffix(path, NEEDS, "embeddings", reading=True)
+    checked_suffix(path, SUFFIXES, "a file of embeddings")
     try:
         if path.suffix.lower() == ".npz":
             with np.load(path, allow_pickle=False) as file:
@@ -120,18 +115,13 @@ def load_embedded(path: Path) -> Embedded:
                     file[key] for key in ("model", "name", "true_class", "path", "embedding")
                 )
             return Embedded(str(model), names.tolist(), classes.tolist(), rows.astype(np.float32), files.tolist())
-        import pandas
-
-        text = {"name": str, "true_class": str, "path": str, "model": str}
-        csv = path.suffix.lower() == ".csv"
-        table = pandas.read_csv(path, keep_default_na=False, dtype=text) if csv else pandas.read_parquet(path)
-        columns = [name for name in table.columns if name.startswith("embedding_")]
-        rows = table[columns].to_numpy(np.float32)
-        if not rows.size:
-            raise ValueError("there are no columns embedding_0, embedding_1, ...")
-        names, classes, paths = (list(map(from_text, table[key])) for key in ("name", "true_class", "path"))
-        return Embedded(str(table["model"][0]), names, classes, rows, paths)
-    except (ValueError, KeyError, OSError, BadZipFile) as error:
+        with path.open(encoding="utf-8", newline="") as file:
+            table = [*csv.DictReader(file)]
+        columns = [name for name in table[0] if name.startswith("embedding_")]
+        rows = np.array([[row[name] for name in columns] for row in table], np.float32)
+        names, classes, paths = ([from_text(row[key]) for row in table] for key in ("name", "true_class", "path"))
+        return Embedded(table[0]["model"], names, classes, rows, paths)
+    except (ValueError, LookupError, OSError, BadZipFile) as error:
         raise PointsetError(f"{path} is not a file of embeddings: write one with `pointset embed`") from error
 
 

@@ -1,9 +1,7 @@
 """Similar shapes by their embeddings: the nearest ones of a shape, and near-duplicates.
 
-Up to 100,000 rows are compared with each other exactly, by scikit-learn; for more, near-duplicates are searched with
-an approximate index (HNSW: Malkov and Yashunin, arXiv 1603.09320), of usearch. With rows of 128 numbers on two cores,
-100,000 rows take 45 s exactly, and 200,000 take 74 s with the index. The nearest rows of one shape need no index: of
-1,000,000 rows (0.5 GB, 2.4 GB at the peak) they take about a second.
+All rows are compared, by scikit-learn. With rows of 128 numbers on two cores, the nearest of 1,000,000 rows (0.5 GB,
+2.4 GB at the peak) take about a second, and near-duplicates among 100,000 rows 45 s; their time grows with the square.
 """
 
 import contextlib
@@ -18,8 +16,6 @@ from numpy import ndarray
 from pointset.data.catalogue.folders import list_folder
 from pointset.errors import PointsetError
 
-EXACT = 100_000
-"""Most rows that are all compared with each other."""
 SAME_SHAPE = 0.95
 """Share of shapes of which two samplings are at most the threshold for near-duplicates apart."""
 
@@ -66,12 +62,9 @@ def near_duplicates(
         threshold: see `same_shape_distance`.
         splits: "train", "test" or empty, for each row.
         count: number of neighbours of each row that are examined.
-
-    Raises:
-        PointsetError: there are more than 100,000 rows, and usearch is not installed.
     """
     splits = splits or [""] * len(rows)
-    distances, indices = (_index if len(rows) > EXACT else nearest)(rows, rows, count + 1)
+    distances, indices = nearest(rows, rows, count + 1)
     near: dict[tuple[int, int], float] = {}
     for row, column in zip(*np.nonzero(distances <= threshold), strict=True):
         other = int(indices[row, column])
@@ -82,19 +75,6 @@ def near_duplicates(
         for (first, second), distance in near.items()
     ]
     return sorted(pairs, key=lambda pair: (not pair.leak, pair.distance))
-
-
-def _index(rows: ndarray, queries: ndarray, count: int) -> tuple[ndarray, ndarray]:
-    try:
-        from usearch.index import Index
-    except ModuleNotFoundError as error:
-        raise PointsetError(
-            f"near-duplicates of more than {EXACT:,} shapes need usearch: run `pip install usearch`"
-        ) from error
-    index = Index(ndim=rows.shape[1], metric="l2sq")
-    index.add(np.arange(len(rows)), rows)
-    matches = index.search(queries, count)
-    return np.sqrt(matches.distances), matches.keys.astype(np.int64)
 
 
 def splits_of(folder: Path, names: Sequence[str]) -> list[str]:

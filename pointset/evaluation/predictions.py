@@ -16,7 +16,7 @@ from pointset.data.dataset import PointSets
 from pointset.data.loading import is_in_memory, load_like
 from pointset.data.pool import first_fault
 from pointset.errors import PointsetError, quoted
-from pointset.evaluation.calibration import Edges, Objective, brier_score, fit_temperature, reliability
+from pointset.evaluation.calibration import Edges, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model
 from pointset.zoo.predicting import Prediction, predict
 
@@ -166,15 +166,12 @@ def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> 
     return prediction
 
 
-def validation_temperature(
-    model: nn.Module, description: Mapping[str, Any], objective: Objective = "log-loss"
-) -> float:
+def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> float:
     """The temperature that fits the validation split of a run best; see `fit_temperature`.
 
     Args:
         model: the run's, trained.
         description: what `load_run` gives beside it.
-        objective: "log-loss", or "ece" for the expected calibration error.
 
     Raises:
         PointsetError: the run has no validation split, or its training data is missing or has changed.
@@ -193,4 +190,4 @@ def validation_temperature(
             f"the training data of the run in {description['data']['source']} has changed: restore it, or train again"
         )
     held_out = evaluate(model, train.split_validation(share, description["seed"])[1])
-    return fit_temperature(held_out.logits, held_out.labels, objective)
+    return fit_temperature(held_out.logits, held_out.labels)

@@ -20,8 +20,8 @@ from pointset.data.dataset import PointSets
 from pointset.data.pool import Pool
 from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError
-from pointset.evaluation.corruptions import MODELNET40_C, SEVERITIES, corrupt_sphere, find_corruption
-from pointset.evaluation.predictions import Evaluation, evaluate
+from pointset.evaluation.corruptions import MODELNET40_C, SEVERITIES, corrupt_clouds, find_corruption
+from pointset.evaluation.predictions import evaluate
 from pointset.runs.workers import torch_threads
 
 SIZES = (16, 32, 64, 128, 256, 512, 1000)
@@ -139,31 +139,13 @@ def robustness(
     clean = evaluate(model, data, batch_size=batch_size)
     errors = {
         name: {
-            severity: 1 - evaluate_corrupted(model, data, name, severity, seed=seed, batch_size=batch_size).accuracy
+            severity: 1
+            - evaluate(model, corrupted_sets(data, name, severity, seed=seed), batch_size=batch_size).accuracy
             for severity in severities
         }
         for name in names
     }
     return Robustness(1 - clean.accuracy, errors, seed)
-
-
-def evaluate_corrupted(
-    model: nn.Module, data: PointSets, name: str, severity: int, *, seed: int = 0, batch_size: int = 64
-) -> Evaluation:
-    """Run a classifier over a dataset under one corruption; see `evaluate` and `corrupted_sets`.
-
-    Args:
-        model, data, batch_size: see `evaluate`.
-        name, severity, seed: see `corrupted_sets`.
-
-    Returns:
-        Logits and labels of every shape.
-
-    Example:
-        >>> pointset.evaluation.evaluate_corrupted(model, test, "rotation", 5).logits.shape
-        (8, 2)
-    """
-    return evaluate(model, corrupted_sets(data, name, severity, seed=seed), batch_size=batch_size)
 
 
 def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) -> PointSets:
@@ -203,7 +185,7 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
     with torch_threads(1):
         for size in np.unique(sizes):
             for rows in torch.from_numpy(np.flatnonzero(sizes == size)).split(_TOGETHER):
-                changed = _corrupt_in_unit_sphere(source.points[rows, :size], source.up, name, severity, generator)
+                changed = corrupt_clouds(source.points[rows, :size], source.up, name, severity, generator)
                 for row, cloud in zip(rows.tolist(), changed, strict=True):
                     corrupted[row] = cloud
     return _as_sets(corrupted, data, max(len(cloud) for cloud in corrupted), seed)
@@ -246,18 +228,6 @@ def accuracy_by_size(
 _TOGETHER = 8
 """Clouds corrupted at once. Random numbers are drawn in blocks of this size, independent of a model's batches, and the
 largest intermediate results of so few clouds stay in the processor's cache."""
-
-
-def _corrupt_in_unit_sphere(points: Tensor, up: str, name: str, severity: int, generator: torch.Generator) -> Tensor:
-    """Clouds [B, n, 3] to the unit sphere and y up, corrupted, and back: [B, m, 3]."""
-    turn = 0 if up == "y" else -1  # x, y, z to y, z, x: a rotation that takes z to y
-    exact = points.double()
-    centre = exact.mean(1, keepdim=True)
-    radius = torch.linalg.vector_norm(exact - centre, dim=2, keepdim=True).amax(1, keepdim=True)
-    radius = torch.where(radius > 0, radius, 1)
-    inside = ((exact - centre) / radius).to(points).roll(turn, dims=2)
-    changed = corrupt_sphere(inside, name, severity, generator).roll(-turn, dims=2)
-    return (changed * radius + centre).to(points)
 
 
 def _with_more_points(data: PointSets, factor: int) -> PointSets:

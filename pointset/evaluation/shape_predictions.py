@@ -4,7 +4,6 @@ import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ import numpy as np
 from numpy import ndarray
 
 from pointset.data.catalogue.folders import LooseShape
-from pointset.errors import PointsetError
-from pointset.runs.atomic import check_writable, write_for_user
+from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.runs.spreadsheets import as_texts
 from pointset.zoo.predicting import Prediction
 from pointset.zoo.trust import LEAST
@@ -21,8 +19,7 @@ from pointset.zoo.trust import LEAST
 BEST = 5
 """Number of classes listed for each shape."""
 DIGITS = 6
-NEEDS: dict[str, tuple[str, ...]] = {".csv": (), ".json": (), ".parquet": ("pandas", "pyarrow")}
-"""The packages that each kind of file needs."""
+SUFFIXES = (".csv", ".json")
 
 
 @dataclass(frozen=True)
@@ -119,32 +116,8 @@ def _plain(name: str) -> str:
     return name.casefold().replace(" ", "_").replace("-", "_")
 
 
-def check_suffix(
-    path: Path, needs: Mapping[str, Sequence[str]] = NEEDS, what: str = "predictions", *, reading: bool = False
-) -> None:
-    """Raise a PointsetError if a table cannot be written to, or read from, a path of this name.
-
-    Args:
-        path: the file.
-        needs: the packages that each suffix needs.
-        what: the content of the table, for the message.
-        reading: the table will be read.
-
-    Raises:
-        PointsetError: the suffix is none of these, what writes it is not installed, its folder is not there, or it is a
-            folder itself.
-    """
-    suffix = path.suffix.lower()
-    if suffix not in needs:
-        raise PointsetError(f"{path}: the name of a file of {what} must end in {', '.join(needs)}")
-    if missing := [name for name in needs[suffix] if find_spec(name) is None]:
-        raise PointsetError(f"{suffix} files need {' and '.join(missing)}: pip install {' '.join(missing)}")
-    if not reading:
-        check_writable(path)
-
-
 def write_guesses(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
-    """Write predictions, atomically, as the suffix says: CSV, JSON or Parquet.
+    """Write predictions, atomically, as the suffix says: CSV or JSON.
 
     Args:
         path: the file to write.
@@ -152,19 +125,14 @@ def write_guesses(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]
         about: common information, saved only in JSON: model, classes, temperature.
 
     Raises:
-        PointsetError: as for `check_suffix`, or the path cannot be written.
+        PointsetError: the path has another suffix, or cannot be written.
     """
-    check_suffix(path)
-    suffix, rows = path.suffix.lower(), [guess.as_row() for guess in guesses]
+    checked_suffix(path, SUFFIXES, "a file of predictions")
+    rows = [guess.as_row() for guess in guesses]
 
     def write(temporary: Path) -> None:
-        if suffix == ".parquet":
-            import pandas
-
-            pandas.DataFrame(rows).to_parquet(temporary, engine="pyarrow", index=False)
-            return
         with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            if suffix == ".json":
+            if path.suffix.lower() == ".json":
                 content = {**about, "predictions": [guess.as_dict() for guess in guesses]}
                 file.write(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
                 return

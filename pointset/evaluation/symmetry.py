@@ -21,6 +21,7 @@ MIXED_ORDERS = 2
 """Random orders of each set, in addition to a rotation, which moves every row."""
 PADDING = 5
 """Masked rows added to each set."""
+BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 GARBAGE = (1.0, 1e4, math.nan)
 """Factors of the masked rows, which are from N(0, 1): like the elements, far larger, and NaN."""
 
@@ -78,7 +79,7 @@ def check_symmetry(
         seed: of sets and permutations.
         mask: False calls the module with X alone and does not test padding. None gives a mask to a module with a
             parameter `mask` (by name) or with a second parameter without a default. True is for a module that hides
-            its parameters behind `*inputs` and does not wrap a module that shows them.
+            its parameters behind `*inputs`, such as a compiled one.
 
     Returns:
         The largest deviations; those of a correct module are of the order of rounding (float32: below 1e-4).
@@ -161,30 +162,14 @@ def _mask_argument(function: Callable[..., object], wanted: bool | None) -> Lite
     """How a function of X takes a mask, from its signature; see `check_symmetry`."""
     if wanted is False:
         return "none"
-    parameters = _parameters(function)
-    others = parameters[1:]
-    if any(each.name == "mask" and each.kind is not inspect.Parameter.POSITIONAL_ONLY for each in others):
-        return "named"
-    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    second = others[0] if others and others[0].kind in by_position else None
-    if second is not None and (second.name == "mask" or second.default is inspect.Parameter.empty):
-        return "second"
-    if not wanted:
-        return "none"
-    takes_any = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
-    return "second" if second is not None or takes_any or not parameters else "named"
-
-
-def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
-    """Of the call, without `self`; none for a builtin, which has no signature."""
     try:
-        parameters = list(inspect.signature(getattr(function, "forward", function)).parameters.values())
-    except (TypeError, ValueError):
-        return []
-    # torch.compile, DataParallel and averages of weights pass everything on to the module in them.
-    inner = getattr(function, "_orig_mod", getattr(function, "module", None))
-    hidden = bool(parameters) and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
-    return _parameters(inner) if hidden and callable(inner) else parameters
+        others = [*inspect.signature(getattr(function, "forward", function)).parameters.values()][1:]
+    except (TypeError, ValueError):  # a builtin has no signature
+        others = []
+    if any(each.name == "mask" for each in others):
+        return "named"
+    needed = bool(others) and others[0].default is inspect.Parameter.empty and others[0].kind in BY_POSITION
+    return "second" if wanted or needed else "none"
 
 
 class _Trial:

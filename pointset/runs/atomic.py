@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,14 @@ def check_writable(path: Path) -> None:
     missing = FileNotFoundError(errno.ENOENT, f"the folder {path.parent} does not exist")
     if _is_folder(path) or not _is_folder(path.parent):
         raise PointsetError(f"{path} cannot be written: {why_not(path, missing)}")
+
+
+def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path:
+    """The path; raises a PointsetError if it has none of the suffixes."""
+    path = Path(path)
+    if path.suffix.lower() not in suffixes:
+        raise PointsetError(f"{path}: the name of {what} must end in {' or '.join(suffixes)}")
+    return path
 
 
 def why_not(path: Path, error: OSError) -> str:

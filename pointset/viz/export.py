@@ -14,11 +14,10 @@ from trimesh.remesh import subdivide_to_size
 from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.viz.camera import Up, z_to_y
 from pointset.viz.color import colors_of, scale_for
 from pointset.viz.rows import as_cloud, point_rows
-from pointset.viz.writing import checked_suffix
 
 MOST_FACES = 200_000
 """Largest number of faces of a subdivided surface."""

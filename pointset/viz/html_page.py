@@ -17,10 +17,9 @@ import numpy as np
 from jinja2 import StrictUndefined, Template
 from numpy.typing import NDArray
 
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.viz.camera import Camera
 from pointset.viz.color import attention_ramp
-from pointset.viz.writing import checked_suffix
 
 WEB = files("pointset.viz") / "web"
 IMPORT = re.compile(r'^import .* from "\./(\w+)\.mjs";\n', re.MULTILINE)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pointset.errors import PointsetError
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import checked_suffix, write_for_user
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,11 +91,3 @@ def _with_palette(stream: io.BytesIO, colors: int) -> bytes:
     content = io.BytesIO()
     picture.quantize(colors).save(content, format="png", optimize=True)
     return content.getvalue()
-
-
-def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path:
-    """The path; raises a PointsetError if it has none of the suffixes."""
-    path = Path(path)
-    if path.suffix.lower() not in suffixes:
-        raise PointsetError(f"{path}: the name of {what} must end in {' or '.join(suffixes)}")
-    return path

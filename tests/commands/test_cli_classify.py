@@ -143,22 +143,10 @@ def test_bad_files_are_all_named_or_left_out(runs, folder, tmp_path, capsys) -> 
     assert len(output.read_text().splitlines()) == 7
 
 
-def test_a_parquet_file_needs_two_packages(runs, scan, tmp_path, capsys, monkeypatch) -> None:
-    output = tmp_path / "p.parquet"
-    monkeypatch.setattr("pointset.evaluation.shape_predictions.find_spec", lambda name: None)
-    command = ("classify", scan, "-o", output, "--model", runs / "isab4-pma")
-    assert "pandas and pyarrow" in fail(capsys, *command)
-    monkeypatch.undo()
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    succeed(capsys, *command)
-    assert pandas.read_parquet(output)["name"].tolist() == [str(scan)]
-
-
 @pytest.mark.parametrize(
     ("place", "why"),
     [
-        ("p.doc", "must end in .csv, .json, .parquet"),
+        ("p.doc", "must end in .csv or .json"),
         ("folder.csv", "it is a folder"),
         ("file/p.csv", "file is a file, not a folder"),
         ("none/p.csv", "none does not exist"),

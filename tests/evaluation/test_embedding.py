@@ -103,15 +103,6 @@ def test_near_duplicates_across_splits_come_first() -> None:
     assert [(pair.first, pair.second, pair.leak) for pair in pairs] == [(0, 1, True), (2, 3, False)]
 
 
-def test_an_index_finds_the_same_near_duplicates(monkeypatch) -> None:
-    rows = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
-    exact = {(pair.first, pair.second) for pair in neighbours.near_duplicates(rows, 1.2)}
-    monkeypatch.setattr(neighbours, "EXACT", 10)
-    indexed = {(pair.first, pair.second) for pair in neighbours.near_duplicates(rows, 1.2)}
-    assert len(exact) > 20
-    assert len(exact ^ indexed) <= 0.02 * len(exact)  # the index is approximate
-
-
 def test_a_removed_patch_changes_the_distance_by_its_influence(model) -> None:
     points = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
     row = model.embed_sets(torch.randn(1, 30, 3, generator=torch.Generator().manual_seed(1)))[0].detach()

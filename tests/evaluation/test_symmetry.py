@@ -168,8 +168,8 @@ def test_a_method_is_checked_in_evaluation_mode_with_the_width_of_its_model():
     assert model.training
 
 
-def test_what_wraps_a_module_takes_the_mask_of_the_module():
-    assert check_symmetry(AveragedModel(CountsPadding())).padding > 0.1
+def test_a_mask_is_given_to_hidden_parameters_on_request():
+    assert check_symmetry(AveragedModel(CountsPadding()), mask=True).padding > 0.1
     assert check_symmetry(lambda *given: given[0].mean(dim=1)).padding is None
     assert check_symmetry(lambda *given: given[0].mean(dim=1), mask=True).padding > 0.1
 

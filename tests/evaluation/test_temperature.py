@@ -31,8 +31,6 @@ def test_the_temperature_is_fitted_on_the_shapes_that_were_held_out(clouds_folde
     _, held_out = sets.split_validation(recipe.validation, 5)
     found = pointset.evaluate(model, held_out)
     assert validation_temperature(model, description) == pytest.approx(fit_temperature(found.logits, found.labels))
-    by_error = fit_temperature(found.logits, found.labels, "ece")
-    assert validation_temperature(model, description, "ece") == pytest.approx(by_error)
 
 
 def test_the_command_says_what_it_changes_and_keeps_the_accuracy(clouds_folder, tmp_path, capsys):
@@ -42,8 +40,6 @@ def test_the_command_says_what_it_changes_and_keeps_the_accuracy(clouds_folder, 
     assert said["calibrated"]["accuracy"] == said["accuracy"]
     assert said["calibrated"]["loss"] != said["loss"]
     assert f"at temperature {said['temperature']:.3f}" in succeed(capsys, *command)
-    by_error = json.loads(succeed(capsys, *command, "--objective", "ece", "--json"))
-    assert by_error["temperature"] != said["temperature"]
 
 
 def test_no_temperature_changes_a_prediction():

@@ -67,35 +67,27 @@ _MODELNET40_C = (
         "distortion_rbf_inv", "transformation", (0.025, 0.05, 0.075, 0.1, 0.125), of_clouds.rbf_distortion_inverse
     ),
 )
-_OTHERS = (
+_MODELNET_C = (
     Corruption("drop_global", "dropout", (0.25, 0.375, 0.5, 0.625, 0.75), of_points.drop_global),
     Corruption("drop_local", "dropout", (100, 200, 300, 400, 500), of_points.drop_local),
-    Corruption("scale", "transformation", (0.1, 0.2, 0.3, 0.4, 0.5), of_clouds.scale),
 )
 MODELNET40_C = tuple(each.name for each in _MODELNET40_C)
 """The corruptions of ModelNet40-C except occlusion and lidar, under the names of its files."""
-CORRUPTIONS = {each.name: each for each in _MODELNET40_C + _OTHERS}
+CORRUPTIONS = {each.name: each for each in _MODELNET40_C + _MODELNET_C}
 """Every corruption by its name."""
 
 
-def list_corruptions(family: Family | None = None) -> list[str]:
-    """Names of all corruptions, or of one family ("density", "noise", "transformation", "dropout"), sorted.
-
-    Args:
-        family: which ones; all when None.
+def list_corruptions() -> list[str]:
+    """The names of all corruptions, sorted.
 
     Returns:
         Names for `corrupt`.
 
-    Raises:
-        PointsetError: there is no such family.
-
     Example:
-        >>> "gaussian" in pointset.evaluation.list_corruptions("noise")
+        >>> "gaussian" in pointset.evaluation.list_corruptions()
         True
     """
-    check("family", family, Family | None)
-    return sorted(name for name, corruption in CORRUPTIONS.items() if family in (None, corruption.family))
+    return sorted(CORRUPTIONS)
 
 
 def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
@@ -152,25 +144,21 @@ def corrupt(
         raise PointsetError(f"points must be an array or a tensor [n, 3] or [B, n, 3], got {described(points)}")
     batch = clouds if clouds.dim() == 3 else clouds[None]
     _require_clouds(batch)
-    center = batch.mean(dim=1, keepdim=True)
-    moved = batch - center
-    radius = moved.norm(dim=2).amax(dim=1)[:, None, None].clamp(min=torch.finfo(batch.dtype).tiny)
-    turned = _to_y(moved / radius) if up == "z" else moved / radius
-    generator = torch.Generator(device=batch.device).manual_seed(seed)
-    changed = corrupt_sphere(turned, name, severity, generator)
-    changed = (_to_z(changed) if up == "z" else changed) * radius + center
+    changed = corrupt_clouds(batch, up, name, severity, torch.Generator(device=batch.device).manual_seed(seed))
     changed = changed if clouds.dim() == 3 else changed[0]
     return changed.numpy() if isinstance(points, ndarray) else changed
 
 
-def _to_y(points: Tensor) -> Tensor:
-    x, y, z = points.unbind(dim=2)
-    return torch.stack([x, z, -y], dim=2)
-
-
-def _to_z(points: Tensor) -> Tensor:
-    x, y, z = points.unbind(dim=2)
-    return torch.stack([x, -z, y], dim=2)
+def corrupt_clouds(points: Tensor, up: str, name: str, severity: int, generator: Generator) -> Tensor:
+    """Move clouds [B, n, 3] to the unit sphere and y up, corrupt them there, and move them back: [B, m, 3]."""
+    turn = 0 if up == "y" else -1  # x, y, z to y, z, x: a rotation that takes z to y
+    exact = points.double()
+    centre = exact.mean(1, keepdim=True)
+    radius = torch.linalg.vector_norm(exact - centre, dim=2, keepdim=True).amax(1, keepdim=True)
+    radius = torch.where(radius > 0, radius, 1)
+    inside = ((exact - centre) / radius).to(points).roll(turn, dims=2)
+    changed = corrupt_sphere(inside, name, severity, generator).roll(-turn, dims=2)
+    return (changed * radius + centre).to(points)
 
 
 def corrupt_sphere(

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 
 from pointset.data.random_numbers import uniform
-from pointset.evaluation.corruptions.points import signs, whole
+from pointset.evaluation.corruptions.points import signs
 
 Points = Float[Tensor, "B n 3"]
 Root = Callable[[Tensor], Tensor]
@@ -37,17 +37,6 @@ def shear(points: Points, amount: float, generator: Generator) -> Points:
     one, zero = torch.ones_like(b), torch.zeros_like(b)
     rows = ((one, zero, b), (d, one, e), (f, zero, one))
     return points @ torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
-
-
-def scale(points: Points, amount: float, generator: Generator) -> Points:
-    """Stretch one axis by 1 + amount and shrink another by 1 - amount: a random pair of axes, either way round.
-
-    Source: the released code of ModelNet40-C; not one of the benchmark's 15.
-    """
-    stretched = whole((len(points), 1), 3, points, generator)
-    shrunk = (stretched + 1 + whole((len(points), 1), 2, points, generator)) % 3
-    factors = torch.ones_like(points[:, 0]).scatter(1, stretched, 1 + amount).scatter(1, shrunk, 1 - amount)
-    return points * factors.unsqueeze(1)
 
 
 def free_form_distortion(points: Points, amount: float, generator: Generator) -> Points:
