@@ -34,9 +34,9 @@ from .tasks.experiments import read_experiment as read_experiment
 from .training.estimator import PointSetClassifier as PointSetClassifier
 from .training.estimator import PointSetEmbedding as PointSetEmbedding
 from .training.loading import load_run as load_run
-from .training.packed import pack_run as pack_run
 from .training.loop import Fitted as Fitted
 from .training.loop import fit as fit
+from .training.packed import pack_run as pack_run
 from .training.recipe import Recipe as Recipe
 from .zoo.models import create_model as create_model
 from .zoo.models import create_segmenter as create_segmenter

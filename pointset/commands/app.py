@@ -34,6 +34,7 @@ for command in (
     serve.serve,
     export.export,
     export.pack,
+    export.push,
     judge.judge,
     audit.audit,
 ):

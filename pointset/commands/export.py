@@ -1,4 +1,4 @@
-"""`pointset export` and `pack`: write a trained model to a file that works without this package, or with it."""
+"""`pointset export`, `pack` and `push`: a trained model as a file that works without this package, or with it."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -100,3 +100,25 @@ def pack(run: Path, /, *, output: Output, as_json: Json = False) -> None:
     what = f"{len(card.get('targets') or card.get('classes', ()))} {'targets' if card.get('targets') else 'classes'}"
     print(f"saved in {output}: {card['model']}, {what}, {size / 1e6:.1f} MB")
     print(f"SHA-256 {digest}")
+
+
+def push(run: Path, repository: str, /, *, private: bool = False, as_json: Json = False) -> None:
+    """Put a run on the Hugging Face hub, as the file of `pointset pack`, where --model hub:user/name finds it.
+
+    Needs `pip install "pointset-learn[hub]"`, and `hf auth login` or a token in HF_TOKEN.
+
+    Example: `pointset push runs/parts user/parts`
+
+    Args:
+        run: Folder of a finished run.
+        repository: Name on the hub, user/name; an existing repository gets a new version.
+        private: Make a new repository private.
+        as_json: Print JSON.
+    """
+    from pointset.training.hub import PREFIX, push_run
+
+    address = push_run(run, repository, private=private)
+    if as_json:
+        print_json({"address": address, "model": PREFIX + repository})
+        return
+    print(f"saved in {address}; next: pointset classify FILES --model {PREFIX}{repository}")

@@ -9,6 +9,7 @@ import msgspec
 
 from pointset.data.normalize import NORMALIZATIONS
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
+from pointset.training import hub
 from pointset.training.checkpoints import load_weights
 from pointset.training.packed import SUFFIX, open_run
 from pointset.zoo import pretrained
@@ -19,11 +20,13 @@ from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 
 def find_run(path: str | Path) -> Path:
-    """The folder or file of a run, given as a path or as the name of a trained model that comes with the package.
+    """The folder or file of a run, given as a path, as the name of a trained model in the package, or as hub:user/name.
 
     Raises:
         PointsetError: neither a path nor a trained model has this name.
     """
+    if str(path).startswith(hub.PREFIX):
+        return hub.pull_run(str(path))
     if Path(path).exists() or len(Path(path).parts) > 1 or Path(path).suffix == SUFFIX:
         return Path(path)
     if str(path) in list_pretrained():
@@ -39,8 +42,8 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
     """Build the trained model of a finished run, or one that comes with the package.
 
     Args:
-        path: the folder of the run, a file of `pack_run`, or a name of `list_pretrained`, such as
-            "isab16-pma.modelnet40-1024".
+        path: the folder of the run, a file of `pack_run`, "hub:user/name" for a run of `pointset push`, or a name of
+            `list_pretrained`, such as "isab16-pma.modelnet40-1024".
 
     Returns:
         The model in evaluation mode, a `Classifier` or a `Regressor`, and the content of run.json. `model.predict(X)`
