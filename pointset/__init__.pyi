@@ -25,7 +25,6 @@ from .explain.maps import find_map as find_map
 from .export.javascript import PlainModel as PlainModel
 from .export.javascript import describe_plainly as describe_plainly
 from .export.model import Agreement as Agreement
-from .export.model import compare_latency as compare_latency
 from .export.model import export_model as export_model
 from .streaming.maps import StreamedMap as StreamedMap
 from .streaming.maps import stream_attention as stream_attention

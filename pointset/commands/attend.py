@@ -1,7 +1,6 @@
 """`pointset attend`: from a mesh or a point cloud to a picture of what a trained model attends to."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,47 +19,18 @@ from pointset.zoo.pretrained import USUAL, list_pretrained
 if TYPE_CHECKING:
     from pointset.data.loading import Shape
     from pointset.evaluation.shape_predictions import Guess
-    from pointset.explain.faithfulness import Curves
     from pointset.explain.maps import AttentionMap
     from pointset.export.javascript import PlainModel
-    from pointset.viz import Camera
     from pointset.viz.html_page import HtmlPage
 
 ENOUGH_TO_SEE = 1024
 """Least number of points in a picture of one shape."""
 MOST_TO_ASK = 2048
 """Number of points on a live page."""
-
+STILLS = (".png", ".svg")
 BESIDE = ("rff-max.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
 """Trained models that join the chosen one on a live page, as many as it takes."""
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
-
-
-@dataclass(frozen=True)
-class Request:
-    """A picture to make."""
-
-    shape: "Shape"
-    maps: "list[AttentionMap]"
-    layer: str | None
-    head: int | None
-    query: int | None
-    title: str
-    prediction: str
-    classes: list[tuple[str, float]]
-    """The most likely classes, with their probabilities."""
-    camera: "Camera"
-    checks: "dict[str, Curves]"
-    """Curves of explanations by name; empty if they are not asked for."""
-
-    def chosen(self) -> "AttentionMap":
-        """The map of the named layer; by default the last one that reads the points, or else pools them."""
-        from pointset.explain.maps import find_map
-
-        if self.layer is not None:
-            return find_map(self.maps, layer=self.layer)
-        readers = [found for found in self.maps if found.kind == "reads"]
-        return (readers or [found for found in self.maps if found.kind == "pools"] or self.maps)[-1]
 
 
 def attend(
@@ -109,70 +79,104 @@ def attend(
     """
     if points is not None:
         check("points", points, Points)
-    if live:
-        _check_live(output, {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}, points)
-    draw = _writer(output)  # before the imports, which take seconds
+    given = {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}
+    require_output(output, [flag for flag, value in given.items() if value is not None], points, live)
     from pointset.data.catalogue.folders import LooseShape
     from pointset.data.loading import load_shape_like
     from pointset.data.readers.formats import require_shape_file
     from pointset.explain.faithfulness import check_explanations
     from pointset.explain.maps import attention_maps
-    from pointset.viz import Camera
+    from pointset.viz import Camera, draw_maps, export_cloud, make_page, save
 
     require_shape_file(shape)
-    enough = MOST_TO_ASK if live else ENOUGH_TO_SEE
     trained = load_model(model)
     plain = plain_models(trained) if live else []
     network, data = trained.network, trained.description["data"]
-    points = max(data["points"], enough) if points is None else points
+    points = max(data["points"], MOST_TO_ASK if live else ENOUGH_TO_SEE) if points is None else points
     turn = settled_up(up, trained, [LooseShape(shape, str(shape))])
     loaded = load_shape_like(data, shape, points=points, seed=seed, up=turn, keep_outliers=keep_outliers)
     best = _predict(trained, shape, loaded)
     name, confidence = best.likeliest[0]
     prediction = f"{name} ({confidence:.0%})" + f": {DO_NOT_TRUST}" * best.do_not_trust
-    camera = Camera(up=data["up"])
     maps = [] if live else attention_maps(network, loaded.points)
     checks = check_explanations(network, [loaded.points]) if check_ else {}
-    titles = escaped(shape.name), escaped(f"predicted: {prediction}")
+
+    title, note = escaped(shape.name), escaped(f"predicted: {prediction}")
+    cloud, camera = loaded.points[:, :3], Camera(up=data["up"])
+    heads, queries = (None if index is None else [index] for index in (head, query))
     if live:
         live_page(plain, shape.name, loaded.raw, data["up"]).save(output)
+    elif output.suffix.lower() == ".html":
+        page = make_page(
+            maps,
+            cloud,
+            title=title,
+            prediction=note,
+            classes=list(best.likeliest),
+            layer=layer,
+            heads=heads,
+            queries=queries,
+            camera=camera,
+            checks=checks,
+        )
+        page.save(output)
     else:
-        draw(Request(loaded, maps, layer, head, query, *titles, list(best.likeliest), camera, checks), output)
+        shown = _layer(maps, layer)
+        if output.suffix.lower() in STILLS:
+            words = f"{title}, {note}; {shown.layer}"
+            save(draw_maps(shown, cloud, heads=heads, queries=queries, camera=camera, title=words), output)
+        else:
+            export_cloud(shown, loaded.raw, output, head or 0, query or 0, mesh=loaded.mesh, up=camera.up)
+
     areas = {name: {what: float(area[0]) for what, area in curves.areas.items()} for name, curves in checks.items()}
     if as_json:
-        layers = [{"layer": found.layer, "kind": found.kind, "shape": list(found.weights.shape)} for found in maps]
         print_json(
             {
                 "model": trained.name,
                 "prediction": name,
                 "confidence": confidence,
                 "do_not_trust": best.do_not_trust,
-                "layers": layers,
+                "layers": [
+                    {"layer": each.layer, "kind": each.kind, "shape": list(each.weights.shape)} for each in maps
+                ],
                 "checks": areas,
                 "output": str(output),
             }
         )
-    else:
-        say_usual(model)
-        print(escaped(f"{shape.name}: {prediction}"))
-        if checks:
-            percents = ({what: f"{100 * area:.0f} %" for what, area in own.items()} for own in areas.values())
-            print_rows([{"explanation": name, **own} for name, own in zip(areas, percents, strict=True)])
-            print("mean probability; below random in deletion and above it in insertion is faithful")
-        print(f"saved in {output}")
+        return
+    say_usual(model)
+    print(escaped(f"{shape.name}: {prediction}"))
+    if checks:
+        percents = ({what: f"{100 * area:.0f} %" for what, area in own.items()} for own in areas.values())
+        print_rows([{"explanation": name, **own} for name, own in zip(areas, percents, strict=True)])
+        print("mean probability; below random in deletion and above it in insertion is faithful")
+    print(f"saved in {output}")
 
 
-def _check_live(output: Path, choices: dict[str, str | int | None], points: int | None) -> None:
-    """Refuse output files other than .html, flags without effect on a live page, and more points than it shows."""
-    if output.suffix.lower() != ".html":
-        raise PointsetError(f"{output}: the name of a live page must end in .html")
-    if given := [flag for flag, value in choices.items() if value is not None]:
+def require_output(output: Path, flags: Sequence[str], points: int | None, live: bool) -> None:
+    """Refuse other files than can be written, and flags without effect on a live page, before any slow work."""
+    suffixes = (".html",) if live else (".html", *STILLS, ".ply", ".glb")
+    if output.suffix.lower() not in suffixes:
+        kind = "a live page" if live else "a picture"
+        raise PointsetError(f"{output}: the name of {kind} must end in {', '.join(suffixes)}")
+    check_writable(output)
+    if live and flags:
         raise PointsetError(
-            f"{' and '.join(given)} cannot be used with --live, which shows all layers, heads and queries: "
+            f"{' and '.join(flags)} cannot be used with --live, which shows all layers, heads and queries: "
             "leave out either"
         )
-    if points is not None and points > MOST_TO_ASK:
+    if live and points is not None and points > MOST_TO_ASK:
         raise PointsetError(f"--points must be at most {MOST_TO_ASK:,} with --live, got {points:,}")
+
+
+def _layer(maps: "Sequence[AttentionMap]", layer: str | None) -> "AttentionMap":
+    """The map of the named layer; by default the last one that reads the points, or else pools them."""
+    from pointset.explain.maps import find_map
+
+    if layer is not None:
+        return find_map(maps, layer=layer)
+    readers = [each for each in maps if each.kind == "reads"]
+    return (readers or [each for each in maps if each.kind == "pools"] or maps)[-1]
 
 
 def _predict(trained: Trained, path: Path, shape: "Shape") -> "Guess":
@@ -185,52 +189,6 @@ def _predict(trained: Trained, path: Path, shape: "Shape") -> "Guess":
         [LooseShape(path, path.name)], prediction, trained.description["data"]["classes"], [len(shape.points)]
     )
     return best
-
-
-def _writer(output: Path) -> Callable[[Request, Path], object]:
-    """The function that writes this suffix; a wrong path is an error before any slow work."""
-    writers = {".html": _page, ".png": _still, ".svg": _still, ".ply": _surface, ".glb": _surface}
-    if output.suffix.lower() not in writers:
-        raise PointsetError(f"{output}: the name of a picture must end in {', '.join(writers)}")
-    check_writable(output)
-    return writers[output.suffix.lower()]
-
-
-def _page(request: Request, output: Path) -> None:
-    from pointset.viz import make_page
-
-    heads = None if request.head is None else [request.head]
-    queries = None if request.query is None else [request.query]
-    page = make_page(
-        request.maps,
-        request.shape.points[:, :3],
-        title=request.title,
-        prediction=request.prediction,
-        classes=request.classes,
-        layer=request.layer and request.chosen().layer,
-        heads=heads,
-        queries=queries,
-        camera=request.camera,
-        checks=request.checks,
-    )
-    page.save(output)
-
-
-def _still(request: Request, output: Path) -> None:
-    from pointset.viz import draw_maps, save
-
-    attention, points = request.chosen(), request.shape.points[:, :3]
-    title = f"{request.title}, {request.prediction}; {attention.layer}"
-    heads = None if request.head is None else [request.head]
-    queries = None if request.query is None else [request.query]
-    save(draw_maps(attention, points, heads=heads, queries=queries, camera=request.camera, title=title), output)
-
-
-def _surface(request: Request, output: Path) -> None:
-    from pointset.viz import export_cloud
-
-    shape, up = request.shape, request.camera.up
-    export_cloud(request.chosen(), shape.raw, output, request.head or 0, request.query or 0, mesh=shape.mesh, up=up)
 
 
 def plain_models(trained: Trained) -> "list[PlainModel]":

@@ -1,30 +1,15 @@
 """`pointset export`, `pack` and `push`: a trained model as a file that works without this package, or with it."""
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
-
-from msgspec import Meta
 
 from pointset.commands.attend import Output
 from pointset.commands.models import Model, load_model, require_network, say_usual
 from pointset.commands.options import Json
-from pointset.commands.terminal import print_json, print_rows
-from pointset.configuration import Cores, check
-
-Repeats = Annotated[int, Meta(ge=0, le=100_000, description="a whole number from 0 to 100,000")]
+from pointset.commands.terminal import print_json
 
 
-def export(
-    *,
-    model: Model = None,
-    output: Output,
-    mask: bool = False,
-    repeats: int = 9,
-    threads: int = 1,
-    as_json: Json = False,
-) -> None:
-    """Write a trained model as a torch.export program or as ONNX, check it against the model, and time both.
+def export(*, model: Model = None, output: Output, mask: bool = False, as_json: Json = False) -> None:
+    """Write a trained model as a torch.export program or as ONNX, and check it against the model.
 
     The file takes batches of any number of sets of any size. Its metadata describe its classes, inputs and
     normalisation. It is written only if its logits equal the model's up to rounding.
@@ -35,45 +20,26 @@ def export(
         output: The file to write: *.pt2 (torch.export) or *.onnx (ONNX).
             ONNX needs `pip install onnx onnxruntime onnxscript`.
         mask: Add a second input, mask [B, n], True at real points, for sets of different sizes in one batch.
-        repeats: How often to time the file and the model, each at 100, 1,000 and 5,000 points; 0 skips the timing.
-        threads: Threads used for the timing.
         as_json: Print JSON.
     """
     from pointset.export.files import format_of
-    from pointset.export.model import compare_latency, export_model
+    from pointset.export.model import export_model
 
-    check("threads", threads, Cores)
-    check("repeats", repeats, Repeats)
     format_of(output)  # a wrong name fails before anything is loaded
     trained = load_model(model)
     require_network(trained, "exported")
-    network, description = trained.network, trained.description
-    agreement = export_model(network, output, mask=mask, description=description)
-    latency = compare_latency(network, output, mask=mask, repeats=repeats, threads=threads) if repeats > 0 else []
+    agreement = export_model(trained.network, output, mask=mask, description=trained.description)
     if as_json:
         facts = {"model": trained.name, "output": str(output), "bytes": output.stat().st_size}
         facts |= {name: getattr(agreement, name) for name in ("difference", "bound", "rounding")}
-        facts |= {"checked": [list(batch) for batch in agreement.batches], "threads": threads}
-        print_json(facts | {"latency": [asdict(timing) for timing in latency]})
+        print_json(facts | {"checked": [list(batch) for batch in agreement.batches]})
         return
     say_usual(model)
-    print(f"saved in {output}: {description['model']['name']}, {output.stat().st_size / 1e6:.1f} MB")
+    print(f"saved in {output}: {trained.description['model']['name']}, {output.stat().st_size / 1e6:.1f} MB")
     sizes = ", ".join(f"{points:,}" for points in sorted({points for _, points in agreement.batches}))
     counts = " and ".join(str(sets) for sets in sorted({sets for sets, _ in agreement.batches}))
     print(f"largest difference between a logit and the model's: {agreement.difference:.1e}", end=" ")
     print(f"(allowed for rounding: {agreement.bound:.1e}; checked on batches of {counts} sets of {sizes} points)")
-    if latency:
-        rows = [
-            {
-                "points": timing.points,
-                "eager ms": f"{timing.eager_ms:.3f}",
-                "exported ms": f"{timing.exported_ms:.3f}",
-                "eager / exported": f"{timing.eager_ms / timing.exported_ms:.2f}",
-            }
-            for timing in latency
-        ]
-        print_rows(rows)
-        print(f"one set; medians of {repeats} interleaved repeats, {threads} thread{'s' * (threads > 1)}")
 
 
 def pack(run: Path, /, *, output: Output, as_json: Json = False) -> None:

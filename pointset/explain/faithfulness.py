@@ -20,7 +20,7 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.explain.critical_points import pooled_from
+from pointset.explain.critical_points import critical_points
 from pointset.explain.maps import as_cloud_of, attention_maps
 from pointset.explain.occlusion import occlusion_influence
 from pointset.explain.rollout import rollout
@@ -35,24 +35,12 @@ Explanation = Callable[[nn.Module, Tensor, int], Tensor]
 
 
 def attention(model: nn.Module, points: Tensor, label: int) -> Tensor:
-    """What the pooling attends to, mean over heads and seeds; independent of the class."""
-    pooled = pooled_from(model, points)
-    if pooled is None or pooled.kind != "attention":
+    """What the pooling attends to, mean over heads, seeds and joined poolings; independent of the class."""
+    maps = attention_maps(model, points)
+    pools = [pool.relative().mean(dim=(0, 1)) for pool in maps if (pool.kind, pool.points_are) == ("pools", "keys")]
+    if not pools:
         raise PointsetError("the model does not pool by attention")
-    return pooled.values
-
-
-def rolled_out(model: nn.Module, points: Tensor, label: int) -> Tensor:
-    """Attention rollout, mean over the pooled vectors; independent of the class."""
-    return rollout(attention_maps(model, points)).mean(dim=0)
-
-
-def critical(model: nn.Module, points: Tensor, label: int) -> Tensor:
-    """For how many features a max pooling selects the point; independent of the class."""
-    pooled = pooled_from(model, points)
-    if pooled is None or pooled.kind != "features":
-        raise PointsetError("the model does not pool by max")
-    return pooled.values.float()
+    return torch.stack(pools).mean(dim=0)
 
 
 def gradient_times_input(model: nn.Module, points: Tensor, label: int) -> Tensor:
@@ -74,19 +62,15 @@ def integrated_gradients(model: nn.Module, points: Tensor, label: int) -> Tensor
     return values.sum(dim=2)[0].detach()
 
 
-def occlusion(model: nn.Module, points: Tensor, label: int) -> Tensor:
-    """Decrease of the log probability without the point and its neighbours."""
-    return occlusion_influence(model, points, label).influence
-
-
 EXPLANATIONS: dict[str, Explanation] = {
     "attention": attention,
-    "rollout": rolled_out,
-    "critical points": critical,
+    "rollout": lambda model, points, label: rollout(attention_maps(model, points)).mean(dim=0),
+    "critical points": lambda model, points, label: critical_points(model, points).float(),
     "gradient x input": gradient_times_input,
     "integrated gradients": integrated_gradients,
-    "occlusion": occlusion,
+    "occlusion": lambda model, points, label: occlusion_influence(model, points, label).influence,
 }
+"""By name. Attention, rollout and critical points are the same for all classes."""
 
 
 @dataclass(frozen=True, eq=False)

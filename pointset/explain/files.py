@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.lib.format import read_array
-from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
@@ -49,23 +46,20 @@ def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
     about = [{"layer": entry.layer, "kind": entry.kind, "points_are": entry.points_are} for entry in maps]
     arrays = {f"weights{index}": entry.weights.numpy() for index, entry in enumerate(maps)}
     arrays |= {f"mask{index}": entry.mask.numpy() for index, entry in enumerate(maps) if entry.mask is not None}
-    header = np.array(json.dumps({"format": FORMAT, "maps": about, "arrays": list(arrays)}))
-
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:
-            np.savez_compressed(file, about=header, **arrays)  # type: ignore[arg-type]
-
-    return write_for_user(path, write)
+    content = io.BytesIO()
+    header = json.dumps({"format": FORMAT, "maps": about})
+    np.savez_compressed(content, about=np.array(header), **arrays)  # type: ignore[arg-type]
+    return write_for_user(path, lambda temporary: temporary.write_bytes(content.getvalue()))
 
 
 def load_maps(path: str | Path) -> list[AttentionMap]:
-    """Read the maps that `save_maps` wrote; they are bitwise equal.
+    """Read the maps that `save_maps` wrote; they are bitwise equal, and in the same order.
 
     Args:
         path: path of the file.
 
     Returns:
-        The maps, in the same order.
+        The maps.
 
     Raises:
         PointsetError: the file is missing or damaged, or has another format.
@@ -77,40 +71,20 @@ def load_maps(path: str | Path) -> list[AttentionMap]:
         'encoder.0.reads'
     """
     try:
-        about, arrays = _read(Path(path))
-        return [
-            AttentionMap(
-                **fields,
-                weights=torch.from_numpy(arrays[f"weights{index}"]),
-                mask=torch.from_numpy(arrays[f"mask{index}"]) if f"mask{index}" in arrays else None,
-            )
+        with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
+            arrays = dict(file)
+        about = json.loads(str(arrays.pop("about")))
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        maps = [
+            AttentionMap(**fields, weights=tensors[f"weights{index}"], mask=tensors.get(f"mask{index}"))
             for index, fields in enumerate(about["maps"])
         ]
-    except PointsetError:
-        raise
     except Exception as error:  # for a damaged file, zipfile, zlib and numpy raise many types of exceptions
         fault = " ".join(str(error).split()) or type(error).__name__
         raise PointsetError(f"{path} does not hold attention maps ({fault}): save them again with save_maps") from error
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header of the file, and its arrays by name.
-
-    Each member is read completely before it is parsed, because zipfile verifies the checksum only at the end;
-    `numpy.load` stops at the size in the array's header, which may be damaged.
-    """
-    with zipfile.ZipFile(path) as content:
-
-        def array(name: str) -> NDArray[Any]:
-            return read_array(io.BytesIO(content.read(f"{name}.npy")), allow_pickle=False)
-
-        about = json.loads(str(array("about")))
-        if about["format"] != FORMAT:
-            raise PointsetError(
-                f"{path} has format {about['format']}, but this version of pointset reads format {FORMAT}: save the "
-                "maps again with save_maps"
-            )
-        return about, {name: array(name) for name in about["arrays"]}  # a missing mask is an error here
+    if about["format"] != FORMAT:
+        raise PointsetError(f"{path} has format {about['format']}, but this version of pointset reads format {FORMAT}")
+    return maps
 
 
 def to_pandas(maps: Sequence[AttentionMap] | AttentionMap) -> DataFrame:
@@ -139,25 +113,13 @@ def to_pandas(maps: Sequence[AttentionMap] | AttentionMap) -> DataFrame:
         raise PointsetError("a table of weights needs pandas: run `pip install pandas`") from error
     tables = []
     for attention in [maps] if isinstance(maps, AttentionMap) else maps:
-        clouds = [attention] if attention.weights.dim() == 3 else [attention[row] for row in range(len(attention))]
-        tables += [_table(cloud, None if cloud is attention else row) for row, cloud in enumerate(clouds)]
+        clouds = (
+            {0: attention} if attention.weights.dim() == 3 else {row: attention[row] for row in range(len(attention))}
+        )
+        for row, cloud in clouds.items():
+            head, query, key = np.indices(tuple(cloud.weights.shape)).reshape(3, -1)
+            columns = {"cloud": row} if attention.weights.dim() > 3 else {}
+            columns |= {"layer": cloud.layer, "kind": cloud.kind, "head": head, "query": query, "key": key}
+            columns |= {"weight": cloud.weights.numpy().ravel(), "relative": cloud.relative().numpy().ravel()}
+            tables.append(pandas.DataFrame(columns))
     return pandas.concat(tables, ignore_index=True)
-
-
-def _table(attention: AttentionMap, cloud: int | None) -> DataFrame:
-    import pandas
-
-    head, query, key = (index.ravel() for index in np.indices(tuple(attention.weights.shape)))
-    columns = {} if cloud is None else {"cloud": cloud}
-    return pandas.DataFrame(
-        {
-            **columns,
-            "layer": attention.layer,
-            "kind": attention.kind,
-            "head": head,
-            "query": query,
-            "key": key,
-            "weight": attention.weights.numpy().ravel(),
-            "relative": attention.relative().numpy().ravel(),
-        }
-    )

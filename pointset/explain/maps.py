@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -74,26 +73,6 @@ class AttentionMap:
         side = sides.get(self.points_are, "neither are points")
         return f"AttentionMap {self.layer} ({self.kind}): {clouds}{sizes}; {side}"
 
-    def _repr_html_(self) -> str:
-        """The summary for notebooks; for one cloud, also a table of measures of each head."""
-        line = f"<p>{html.escape(repr(self))}</p>"
-        if self.weights.dim() > 3 or not self.weights.shape[1]:
-            return line
-        columns = ("head", "mean spread (1: uniform)", "sharpest query", "its spread", "queries differ by (0: alike)")
-        spread, apart = self.entropy(), self.row_distance()
-        rows = [
-            (
-                f"{head}",
-                f"{own.mean():.2f}",
-                f"{int(own.argmin())}",
-                f"{own.min():.2f}",
-                f"{apart[head]:.2f}" * (len(own) > 1),
-            )
-            for head, own in enumerate(spread)
-        ]
-        cells = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-        return f"{line}<table><tr>{''.join(f'<th>{name}</th>' for name in columns)}</tr>{cells}</table>"
-
     def __len__(self) -> int:
         """Number of clouds in the batch."""
         if self.weights.dim() == 3:
@@ -141,18 +120,6 @@ class AttentionMap:
             distances = distances.masked_fill(padded[..., None] | padded[..., None, :], 0)
             queries = self.mask.sum(dim=1, keepdim=True)
         return (distances.sum(dim=(-1, -2)) / (queries * (queries - 1))).where(queries > 1, math.nan)
-
-    def top(self, k: int) -> tuple[Tensor, Tensor]:
-        """Indices and weights of the k keys with the largest weights, in descending order, [..., queries, k] each.
-
-        Raises:
-            PointsetError: k is not between 1 and the number of keys.
-        """
-        keys = self.weights.shape[-1]
-        if not 1 <= k <= keys:
-            raise PointsetError(f"k must be 1 to {keys}, the keys of {self.layer}, got {k}")
-        weights, indices = self.weights.topk(k, dim=-1)
-        return indices, weights
 
     def heads(self, how: Literal["mean", "max"]) -> AttentionMap:
         """The map with its heads combined into one by mean or max. Rows of a mean sum to 1; rows of a maximum do not.

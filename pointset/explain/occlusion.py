@@ -137,7 +137,7 @@ def agreement(first: Tensor, second: Tensor) -> float:
         first, second: [n] each.
 
     Returns:
-        The correlation, from -1 to 1.
+        The correlation, from -1 to 1; 0 if a measure is constant.
 
     Raises:
         PointsetError: the measures are not vectors of the same length, at least 3, or a value is NaN.
@@ -150,11 +150,9 @@ def agreement(first: Tensor, second: Tensor) -> float:
     from scipy.stats import spearmanr
 
     if first.dim() != 1 or first.shape != second.shape or len(first) < 3:
-        raise PointsetError(
-            f"agreement needs two vectors [n], n at least 3, got {list(first.shape)} and {list(second.shape)}"
-        )
-    if bool(first.isnan().any() or second.isnan().any()):
+        raise PointsetError(f"measures must be two vectors [n], got {list(first.shape)} and {list(second.shape)}")
+    pair = torch.stack([first, second]).double().cpu()
+    if bool(pair.isnan().any()):
         raise PointsetError("values must not be NaN, which has no rank: leave the point out of both vectors")
-    if first.min() == first.max() or second.min() == second.max():
-        return 0.0  # a constant measure has no order
-    return float(spearmanr(first.double().cpu().numpy(), second.double().cpu().numpy()).statistic)
+    is_constant = bool((pair.amin(dim=1) == pair.amax(dim=1)).any())
+    return 0.0 if is_constant else float(spearmanr(*pair.numpy()).statistic)

@@ -46,7 +46,7 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
         raise PointsetError(
             f"rollout needs one map of kind 'pools', got {len(pooling)}: for a max pool see critical_points"
         )
-    _require_whole(maps, maps[pooling[0]].weights.shape[-1])
+    _require_whole(maps)
     for entry in maps:
         if (entry.weights.sum(dim=-1) - 1).abs().max() > 1e-3 or entry.weights.min() < 0:
             raise PointsetError(
@@ -67,21 +67,13 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     return shares / torch.clamp(shares.sum(dim=1, keepdim=True), min=1e-12)
 
 
-def _require_whole(maps: Sequence[AttentionMap], points: int) -> None:
-    """Raise a PointsetError unless every ISAB has its two maps in succession, and all maps are of one cloud."""
-    reads = {(index, entry.layer.removesuffix("reads")) for index, entry in enumerate(maps) if entry.kind == "reads"}
-    writes = {
-        (index - 1, entry.layer.removesuffix("writes")) for index, entry in enumerate(maps) if entry.kind == "writes"
-    }
+def _require_whole(maps: Sequence[AttentionMap]) -> None:
+    """Raise a PointsetError unless every ISAB has its two maps in succession."""
+    kinds = [(entry.kind, entry.layer.removesuffix(entry.kind)) for entry in maps]
+    reads = {(index, block) for index, (kind, block) in enumerate(kinds) if kind == "reads"}
+    writes = {(index - 1, block) for index, (kind, block) in enumerate(kinds) if kind == "writes"}
     for _, block in sorted(reads ^ writes):
         raise PointsetError(
             f"{block}reads is not followed by {block}writes: rollout needs all maps of a model in their order; "
             "for the encoder dumlp, which writes back without attention, use occlusion"
         )
-    sides = {"keys": (-1,), "queries": (-2,), "both": (-2, -1), "neither": ()}
-    for entry in maps:
-        sizes = {entry.weights.shape[side] for side in sides[entry.points_are]}
-        if sizes - {points}:
-            raise PointsetError(
-                f"{entry.layer} has {min(sizes)} points and the pooling {points}: give maps of one cloud"
-            )

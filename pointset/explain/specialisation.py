@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from tabulate import tabulate
 from torch import Tensor, nn
 
-from pointset.configuration import Count, check
+from pointset.configuration import check
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import epoch_generator
 from pointset.data.point_sets import PointSets
@@ -20,6 +19,8 @@ from pointset.zoo.models import Spec, build_model
 
 CELLS = 4
 """Number of cells along each axis of the grid in which regions of different shapes are compared."""
+BATCH = 32
+"""Number of shapes in a forward pass."""
 DESCRIPTIONS = {
     "entropy": "1: reads all points alike",
     "overlap": "1: reads what the others read",
@@ -31,7 +32,7 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Specialisation:
-    """Measures of each inducing point (or seed) of one layer, [heads, inducing points] each.
+    """Measures of each inducing point (or seed) of one layer.
 
     Example:
         >>> from pointset.explain.specialisation import specialisation, untrained
@@ -46,30 +47,17 @@ class Specialisation:
     """Name of the layer with the inducing points or seeds."""
     shapes: int
     """Number of shapes measured."""
-    entropy: Tensor
-    """Mean normalised entropy of its row, entropy / log n: 1 is uniform."""
-    overlap: Tensor
-    """Mean similarity (1 - total variation) of its row to the other rows of its head, on the same shape."""
-    same_instances: Tensor
-    """Mean similarity of its regions on two shapes of one class, in a grid of 4 x 4 x 4 cells."""
-    other_instances: Tensor
-    """Mean similarity of its region on one shape to the regions of the other inducing points of its head on another
-    shape of the class."""
-    same_augmented: Tensor
-    """Mean similarity of its rows, point by point, on a shape and on the augmented shape."""
-    other_augmented: Tensor
-    """Mean similarity of its row on a shape to the rows of the other inducing points on the augmented shape."""
+    measures: dict[str, Tensor]
+    """[heads, inducing points] each:
 
-    @property
-    def measures(self) -> dict[str, Tensor]:
-        """The measures to show, by name; see `DESCRIPTIONS`. Without specialisation, the last two are 0."""
-        return {
-            "entropy": self.entropy,
-            "overlap": self.overlap,
-            "same place": self.same_instances,
-            "own place": self.same_instances - self.other_instances,
-            "steadiness": self.same_augmented - self.other_augmented,
-        }
+    - "entropy": mean normalised entropy of its row, entropy / log n: 1 is uniform.
+    - "overlap": mean similarity (1 - total variation) of its row to the other rows of its head, on the same shape.
+    - "same place": mean similarity of its regions on two shapes of one class, in a grid of 4 x 4 x 4 cells.
+    - "own place": the same, less the similarity of its region to those of the other inducing points of its head on
+      another shape of the class. Without specialisation it is 0.
+    - "steadiness": mean similarity of its rows, point by point, on a shape and on the augmented shape, less that of its
+      row to the rows of the others on the augmented shape. Without specialisation it is 0.
+    """
 
     def table(self, control: Specialisation | None = None, style: str = "simple") -> str:
         """A table of the median and range of each measure over heads and inducing points, with those of the control."""
@@ -86,10 +74,8 @@ def specialisation(
     sets: PointSets,
     layer: str | None = None,
     *,
-    augment: Callable[..., Tensor] | None = None,
     per_class: int = 8,
     seed: int = 0,
-    batch_size: int = 32,
 ) -> Specialisation:
     """Measure what the inducing points, or the seeds, of one layer read on some shapes of each class.
 
@@ -103,36 +89,30 @@ def specialisation(
         sets: the dataset; its fixed subsets are used, with their normalisation.
         layer: the name of a map of kind "reads" or "pools"; None means the first such map. Measures that compare one
             seed with another are NaN for a single seed.
-        augment: called as `augment(points [B, n, 3], generator)`, and with the mask if sets differ in size; must keep
-            the order of the points. None means scale and jitter.
         per_class: number of shapes of each class; the first ones are used.
-        seed: seed of the augmentation.
-        batch_size: shapes per forward pass; the result does not depend on it.
+        seed: seed of the augmentation, scale and jitter.
 
     Returns:
         The measures of each head and inducing point.
 
     Raises:
-        PointsetError: the model has neither inducing points nor seeds, or no such layer, no class has two shapes, or
-            `batch_size` is below 1.
+        PointsetError: the model has neither inducing points nor seeds, or no such layer, or no class has two shapes.
 
     Example:
         >>> from pointset.explain.specialisation import specialisation, untrained
         >>> measured = specialisation(model, test, per_class=3)
-        >>> measured.entropy.shape
+        >>> measured.measures["entropy"].shape
         torch.Size([4, 4])
     """
     check("sets", sets, PointSets)
-    check("batch_size", batch_size, Count)
     rows = _first_of_each_class(sets, per_class)
     points, labels = sets.points[rows], sets.labels[rows]
     mask = None if sets.mask is None else sets.mask[rows]
-    augment = augment or augmentation_from_names(("scale", "jitter"), sets.up)
-    generator = epoch_generator(seed, 0)
-    turning = {"normals": True} if sets.options.has_normals else {}
-    changed = augment(points, generator, mask, **turning) if turning or mask is not None else augment(points, generator)
-    box, measured = _box(points, mask), []
-    for batch in torch.arange(len(rows)).split(batch_size):
+    augment = augmentation_from_names(("scale", "jitter"), sets.up)
+    changed = augment(points, epoch_generator(seed, 0), mask, normals=sets.options.has_normals)
+    real = (points.flatten(0, 1) if mask is None else points[mask])[:, :3]
+    box, measured = (real.amin(dim=0), real.amax(dim=0)), []
+    for batch in torch.arange(len(rows)).split(BATCH):
         keep = None if mask is None else mask[batch]
         attention = _reads(model, points[batch], keep, layer)
         layer, weights = attention.layer, attention.weights
@@ -140,17 +120,17 @@ def specialisation(
         pair = _similarity(weights, weights), _similarity(weights, moved)
         measured.append((attention.entropy(), *pair, _regions(weights, points[batch], box)))
     entropy, alike, augmented, regions = (torch.cat(batches) for batches in zip(*measured, strict=True))
-    same, other = zip(*(_between(regions[labels == label]) for label in labels.unique()), strict=True)
-    return Specialisation(
-        str(layer),
-        len(rows),
-        entropy.mean(dim=0),
-        _off_diagonal(alike).mean(dim=0),
-        torch.stack(same).mean(dim=0),
-        torch.stack(other).mean(dim=0),
-        augmented.diagonal(dim1=-2, dim2=-1).mean(dim=0),
-        _off_diagonal(augmented).mean(dim=0),
-    )
+    by_class = zip(*(_between(regions[labels == label]) for label in labels.unique()), strict=True)
+    same, other = (torch.stack(classes).mean(dim=0) for classes in by_class)
+    steady = augmented.diagonal(dim1=-2, dim2=-1).mean(dim=0) - _off_diagonal(augmented).mean(dim=0)
+    measures = {
+        "entropy": entropy.mean(dim=0),
+        "overlap": _off_diagonal(alike).mean(dim=0),
+        "same place": same,
+        "own place": same - other,
+        "steadiness": steady,
+    }
+    return Specialisation(str(layer), len(rows), measures)
 
 
 def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
@@ -193,12 +173,6 @@ def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | N
     if not maps:
         raise PointsetError("the model must have inducing points or seeds, as isab16-max or rff-pma have")
     return maps[0] if layer is None else find_map(maps, layer=layer)
-
-
-def _box(points: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The bounding box of all real points: lowest and highest coordinates, [3] each."""
-    real = (points.flatten(0, 1) if mask is None else points[mask])[:, :3]
-    return real.amin(dim=0), real.amax(dim=0)
 
 
 def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Tensor:

@@ -44,8 +44,8 @@ class Pt2:
         torch.export.save(program, file, extra_files={"pointset.json": json.dumps(description, indent=2)})
         return file.getvalue()
 
-    def open(self, path: Path, threads: int) -> Run:
-        """The file as a function; it uses torch's current number of threads, not `threads`."""
+    def open(self, path: Path) -> Run:
+        """The file as a function."""
         with path.open("rb") as file:
             module = torch.export.load(file).module()
         return lambda points, mask: module(points) if mask is None else module(points, mask)
@@ -75,12 +75,12 @@ class Onnx:
             exported.model.metadata_props[f"pointset.{key}"] = value if isinstance(value, str) else json.dumps(value)
         return exported.model_proto.SerializeToString()
 
-    def open(self, path: Path, threads: int) -> Run:
-        """The file as a function, with this number of threads of onnxruntime."""
+    def open(self, path: Path) -> Run:
+        """The file as a function."""
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.intra_op_num_threads, options.inter_op_num_threads = 1, 1
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
         def run(points: Tensor, mask: Tensor | None) -> Tensor:

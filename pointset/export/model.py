@@ -5,9 +5,6 @@ Before a file is put in place, its logits are compared with those of the model, 
 
 import copy
 import re
-import statistics
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +20,6 @@ from pointset.export.files import Run, format_of, record
 from pointset.export.portable import portable
 from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
-from pointset.runs.workers import torch_threads
 from pointset.training.checkpoints import describe_model
 from pointset.zoo.abilities import check_export
 
@@ -78,24 +74,6 @@ class Agreement:
         return self.difference <= self.bound
 
 
-@dataclass(frozen=True)
-class Latency:
-    """The time for one set: medians of repeated measurements in which model and file alternate.
-
-    Example:
-        >>> from pointset.export.model import Latency
-        >>> Latency(points=100, eager_ms=1.5, exported_ms=1.0).points
-        100
-    """
-
-    points: int
-    """Number of points of the set."""
-    eager_ms: float
-    """Milliseconds of the model."""
-    exported_ms: float
-    """Milliseconds of the exported file."""
-
-
 def export_model(
     model: nn.Module, path: str | Path, *, mask: bool = False, description: dict[str, Any] | None = None
 ) -> Agreement:
@@ -147,7 +125,7 @@ def export_model(
 
     def write(temporary: Path) -> None:
         temporary.write_bytes(content)
-        agreement = _agreement(model, form.open(temporary, threads=1), mask)
+        agreement = _agreement(model, form.open(temporary), mask)
         if not agreement.holds:
             raise PointsetError(
                 f"{path} is not written: its logits differ from those of {name} by {agreement.difference:.1e}, "
@@ -181,53 +159,6 @@ def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[
         "model": describe_model(model),
         "made_by": f"pointset {pointset.__version__}, torch {torch.__version__}",
     }
-
-
-def compare_latency(
-    model: nn.Module,
-    path: str | Path,
-    *,
-    mask: bool = False,
-    sizes: Sequence[int] = (100, 1000, 5000),
-    repeats: int = 9,
-    threads: int = 1,
-) -> list[Latency]:
-    """Time an exported file and its model on the CPU, alternately, on one set of each size.
-
-    Args:
-        model: the exported model.
-        path: the exported file.
-        mask: whether the file has the input `mask`; all points are real here.
-        sizes: numbers of points.
-        repeats: measurements of each, after one for warm-up.
-        threads: threads of torch and of onnxruntime.
-
-    Returns:
-        The medians of both, for each size.
-
-    Example:
-        >>> model = pointset.create_model("rff-max", classes=2, dim=16)
-        >>> agreement = pointset.export_model(model, "small.pt2")
-        >>> [row.points for row in pointset.compare_latency(model, "small.pt2", sizes=(10, 100), repeats=2)]
-        [10, 100]
-    """
-    exported, eager = format_of(Path(path)).open(Path(path), threads), _eager(model)
-    with torch_threads(threads), torch.inference_mode():
-        return [_latency(eager, exported, points, _inputs(model), mask, repeats) for points in sizes]
-
-
-def _latency(eager: Run, exported: Run, points: int, inputs: int, mask: bool, repeats: int) -> Latency:
-    cloud = _cloud(1, points, inputs)
-    real = torch.ones(1, points, dtype=torch.bool) if mask else None
-    times: dict[Run, list[float]] = {eager: [], exported: []}
-    for turn in range(1 + repeats):
-        # Alternate the order, so that periodic load on the machine does not always affect the same one.
-        for run in sorted(times, key=[eager, exported].index, reverse=turn % 2 == 1):
-            start = time.perf_counter()
-            run(cloud, real)
-            times[run].append(1000.0 * (time.perf_counter() - start))
-    eager_ms, exported_ms = (round(statistics.median(measured[1:]), 3) for measured in times.values())
-    return Latency(points, eager_ms, exported_ms)
 
 
 def _agreement(model: nn.Module, exported: Run, mask: bool) -> Agreement:

@@ -171,8 +171,6 @@ PAGES = {
             "pointset.describe_plainly",
             "pointset.PlainModel",
             "pointset.Agreement",
-            "pointset.compare_latency",
-            "pointset.export.model.Latency",
         ),
     ),
     "errors": Page("Errors", "What the user can put right is one family.", ("pointset.PointsetError",)),

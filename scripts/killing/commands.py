@@ -41,7 +41,7 @@ COMMANDS = {
     ),
     "data fetch": Command(("data", "fetch", "tiny")),
     "export": Command(
-        ("export", "--model", "run", "--output", "model.pt2", "--repeats", "0"),
+        ("export", "--model", "run", "--output", "model.pt2"),
         before=("train", "rff-max", "--data", "parts", *SETS, "--epochs", "1", "--run", "run"),
         drawn=("model.pt2",),
     ),

@@ -136,11 +136,6 @@ def test_measures_by_hand():
     assert found.relative()[0, 1].tolist() == [4.0, 0.0, 0.0, 0.0]
     torch.testing.assert_close(found.entropy(), torch.tensor([[1.0, 0.0, 0.5]]))
     torch.testing.assert_close(found.row_distance(), torch.tensor([(0.75 + 0.5 + 0.5) / 3]))
-    indices, weights = found.top(2)
-    assert sorted(indices[0, 2].tolist()) == [0, 1]
-    assert weights[0, 1].tolist() == [1.0, 0.0]
-    with pytest.raises(pointset.PointsetError, match="k must be 1 to 4"):
-        found.top(5)
     assert math.isnan(by_hand([[1.0]]).row_distance().item())
     assert by_hand([[1.0]]).entropy().item() == 1.0
 

@@ -8,7 +8,8 @@ from torch import nn
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.explain.critical_points import critical_points, pooled_from
+from pointset.explain.critical_points import critical_points
+from pointset.explain.faithfulness import EXPLANATIONS
 from pointset.explain.maps import AttentionMap, attention_maps
 from pointset.explain.occlusion import agreement, occlusion_influence
 from pointset.explain.rollout import rollout
@@ -182,30 +183,16 @@ def test_rollout_refuses_maps_that_do_not_belong_together():
     for some in halves:  # without writes, without reads, reads and writes of two blocks, in the wrong order
         with pytest.raises(PointsetError, match=r"encoder.0.reads is not followed by encoder.0.writes: .* all maps"):
             rollout(some)
-    other = attention_maps(model_of("isab4-pma"), cloud(9))
-    with pytest.raises(PointsetError, match=r"encoder.0.reads has 9 points and the pooling 17"):
-        rollout([*other[:2], *maps[2:]])
-
     with pytest.raises(PointsetError, match="kind 'pools', got 0"):
         rollout(attention_maps(model_of("isab4-max"), cloud()))
     with pytest.raises(PointsetError, match="maps of one cloud, got a batch"):
         rollout(attention_maps(model_of("isab4-pma"), cloud()[None]))
 
 
-def test_pooled_attention_is_the_mean_over_heads_and_seeds_times_points():
-    model = model_of("isab4-pma")
-    pooled, pools = pooled_from(model, cloud()), attention_maps(model, cloud())[-1]
-    assert pooled.kind == "attention"
-    torch.testing.assert_close(pooled.values, N * pools.weights.mean(dim=(0, 1)))
-    assert pooled.values.mean() == pytest.approx(1.0, abs=1e-5)
-
-
-def test_a_max_pool_counts_features_and_a_mean_gives_none():
-    model = model_of("rff-max")
-    pooled = pooled_from(model, cloud())
-    assert (pooled.kind, pooled.values.tolist()) == ("features", critical_points(model, cloud()).tolist())
-    assert pooled_from(model_of("rff-mean"), cloud()) is None
-    assert pooled_from(model_of("isab4-mean"), cloud()) is None, "reads of its encoder are not the pooling's"
-    assert pooled_from(model_of("rff-max+dumlp4"), cloud()).kind == "attention"
-    with pytest.raises(PointsetError, match=r"\[n, 3\]"):
-        pooled_from(model_of("rff-mean"), torch.zeros(4, 2))
+@pytest.mark.parametrize("name", ["isab4-pma", "rff-max+dumlp4"])
+def test_pooled_attention_is_the_mean_over_heads_and_seeds_times_points(name):
+    model = model_of(name)
+    importance, pools = EXPLANATIONS["attention"](model, cloud(), 0), attention_maps(model, cloud())[-1]
+    torch.testing.assert_close(importance, N * pools.weights.mean(dim=(0, 1)))
+    with pytest.raises(PointsetError, match="does not pool by attention"):
+        EXPLANATIONS["attention"](model_of("isab4-mean"), cloud(), 0)  # reads of its encoder are not the pooling's

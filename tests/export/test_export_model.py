@@ -18,7 +18,7 @@ from pointset.data.normalize import NORMALIZATIONS, normalize_points
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.export.files import EXAMPLE, FORMATS, format_of, record
-from pointset.export.model import CHECKED, ROUNDINGS, Agreement, compare_latency, describe, export_model
+from pointset.export.model import CHECKED, ROUNDINGS, Agreement, describe, export_model
 from pointset.export.portable import portable
 from pointset.nn import registry
 
@@ -47,7 +47,7 @@ SIZES = ((1, 1), (2, 1), (4, 2), (1, 37), (2, 64), (3, 65), (2, 2500))
 
 def differences(path: Path, model: nn.Module, mask: bool) -> dict[tuple[int, int], float]:
     """Differences between a file and its model, by (sets, points)."""
-    run, found = format_of(path).open(path, threads=1), {}
+    run, found = format_of(path).open(path), {}
     for sets, points in SIZES:
         X, real = sets_of(sets, points)
         arguments = (X, real) if mask else (X.nan_to_num(), None)
@@ -313,11 +313,3 @@ def test_exporting_does_not_change_the_model(tmp_path):
     assert [type(module) for module in model.modules()] == kinds
     assert all(parameter.requires_grad for parameter in model.parameters())
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
-
-
-def test_latency_is_measured_for_both_at_every_size(plain, files):
-    threads = torch.get_num_threads()
-    found = compare_latency(plain, files[".onnx"], mask=True, sizes=(5, 400), repeats=2, threads=1)
-    assert [one.points for one in found] == [5, 400]
-    assert all(one.eager_ms > 0 and one.exported_ms > 0 for one in found)
-    assert torch.get_num_threads() == threads

@@ -32,7 +32,7 @@ def test_streamed_statistics_equal_those_of_the_whole_maps(name: str, options: d
     found = pointset.stream_attention(model, lambda: iter(CLOUD.split(100)), top=4, bins=12)
     assert [(one.layer, one.kind) for one in found] == [(one.layer, one.kind) for one in rows]
     for mine, whole in zip(found, rows, strict=True):
-        indices, weights = whole.top(4)
+        weights, indices = whole.weights.topk(4, dim=-1)
         assert torch.equal(mine.indices, indices)
         torch.testing.assert_close(mine.weights, weights)
         torch.testing.assert_close(mine.relative(), weights * POINTS)
