@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -113,12 +113,10 @@ def to_pandas(maps: Sequence[AttentionMap] | AttentionMap) -> DataFrame:
         raise PointsetError("a table of weights needs pandas: run `pip install pandas`") from error
     tables = []
     for attention in [maps] if isinstance(maps, AttentionMap) else maps:
-        clouds = (
-            {0: attention} if attention.weights.dim() == 3 else {row: attention[row] for row in range(len(attention))}
-        )
-        for row, cloud in clouds.items():
+        is_batch = attention.weights.dim() > 3
+        for row, cloud in enumerate([attention[row] for row in range(len(attention))] if is_batch else [attention]):
             head, query, key = np.indices(tuple(cloud.weights.shape)).reshape(3, -1)
-            columns = {"cloud": row} if attention.weights.dim() > 3 else {}
+            columns: dict[str, Any] = {"cloud": row} if is_batch else {}
             columns |= {"layer": cloud.layer, "kind": cloud.kind, "head": head, "query": query, "key": key}
             columns |= {"weight": cloud.weights.numpy().ravel(), "relative": cloud.relative().numpy().ravel()}
             tables.append(pandas.DataFrame(columns))
