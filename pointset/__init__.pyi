@@ -18,6 +18,8 @@ from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
 from .evaluation.corruptions import corrupt as corrupt
 from .evaluation.embedding import embed as embed
+from .evaluation.numbers import NumberEvaluation as NumberEvaluation
+from .evaluation.numbers import evaluate_numbers as evaluate_numbers
 from .evaluation.symmetry import check_symmetry as check_symmetry
 from .explain.maps import AttentionMap as AttentionMap
 from .explain.maps import attention_maps as attention_maps

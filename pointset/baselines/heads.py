@@ -20,8 +20,8 @@ SHARPNESS = 8.0
 """Factor from decisions of the support vector machine to logits of a pair."""
 
 
-class Head(nn.Module, ABC):
-    """logits = scores(standardised rows) / temperature.
+class StandardRows(nn.Module):
+    """Base class of what is fitted to rows.
 
     Rows consist of blocks (features, the embeddings of one network, ...), each standardised and divided by the square
     root of its width, so that wide blocks do not outweigh narrow ones.
@@ -29,21 +29,43 @@ class Head(nn.Module, ABC):
 
     mean: Tensor
     scale: Tensor
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.outputs = outputs
+        for name in ("mean", "scale"):
+            self.register_buffer(name, torch.zeros(0))
+
+    def standardise(self, rows: Float[Tensor, "N width"], blocks: list[int]) -> Float[Tensor, "N width"]:
+        """Learn mean and scale from training rows with blocks of these widths, and return the standardised rows."""
+        deviation = rows.std(dim=0, correction=0)
+        widths = torch.repeat_interleave(torch.tensor(blocks), torch.tensor(blocks)).to(rows)
+        self.mean = rows.mean(dim=0)
+        self.scale = torch.where(deviation > 1e-6, 1 / (deviation.clamp(min=1e-6) * widths.sqrt()), 0.0)
+        return (rows - self.mean) * self.scale
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        for name, buffer in self.named_buffers(recurse=False):  # their sizes depend on the training shapes
+            if prefix + name in state_dict:
+                setattr(self, name, buffer.new_empty(state_dict[prefix + name].shape))
+        super()._load_from_state_dict(state_dict, prefix, *others)
+
+
+class Head(StandardRows, ABC):
+    """logits = scores(standardised rows) / temperature."""
+
     labels: Tensor
     temperature: Tensor
 
     def __init__(self, classes: int) -> None:
-        super().__init__()
-        self.classes = classes
-        for name in ("mean", "scale"):
-            self.register_buffer(name, torch.zeros(0))
+        super().__init__(classes)
         self.register_buffer("labels", torch.zeros(0, dtype=torch.int64))
         self.register_buffer("temperature", torch.ones(()))
 
     def forward(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B classes"]:
         """Return the logits; classes that no training shape had get a very small one."""
         scores = self.scores((rows - self.mean) * self.scale) / self.temperature
-        logits = scores.new_full((len(rows), self.classes), 0.0) + scores.amax(dim=1, keepdim=True) + ABSENT
+        logits = scores.new_full((len(rows), self.outputs), 0.0) + scores.amax(dim=1, keepdim=True) + ABSENT
         return logits.index_copy(1, self.labels, scores)
 
     @abstractmethod
@@ -62,20 +84,11 @@ class Head(nn.Module, ABC):
             labels: its class.
             blocks: widths of the blocks of a row.
         """
-        deviation = rows.std(dim=0, correction=0)
-        widths = torch.repeat_interleave(torch.tensor(blocks), torch.tensor(blocks)).to(rows)
-        self.mean = rows.mean(dim=0)
-        self.scale = torch.where(deviation > 1e-6, 1 / (deviation.clamp(min=1e-6) * widths.sqrt()), 0.0)
+        standard = self.standardise(rows, blocks)
         self.labels, numbers = labels.unique(return_inverse=True)
         with warnings.catch_warnings():  # labels are classes, even if there are as many as shapes
             warnings.filterwarnings("ignore", "The number of unique classes")
-            self.learn(((rows - self.mean) * self.scale).numpy(), numbers.numpy(), len(blocks))
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        for name, buffer in self.named_buffers(recurse=False):  # their sizes depend on the training shapes
-            if prefix + name in state_dict:
-                setattr(self, name, buffer.new_empty(state_dict[prefix + name].shape))
-        super()._load_from_state_dict(state_dict, prefix, *others)
+            self.learn(standard.numpy(), numbers.numpy(), len(blocks))
 
 
 class SupportVectors(Head):

@@ -11,9 +11,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.baselines.heads import HEADS, Head
+from pointset.baselines.ridge import KernelRidge
 from pointset.baselines.shape_features import ShapeFeatures
 from pointset.baselines.surface_features import SurfaceFeatures
-from pointset.data.normalize import center_standardize
+from pointset.data.normalize import center_standardize, log_size
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.registry import register
 
@@ -23,7 +24,7 @@ SETS_AT_ONCE = 16
 
 
 class Baseline(nn.Module):
-    """logits = head(rows(X)), the rows of one or several extractors side by side.
+    """logits = head(rows(X)), the rows of one or several extractors side by side; or numbers, of a regressor.
 
     Attributes:
         extractors: modules from clouds [B, n, 3] with Z up to rows [B, width].
@@ -35,7 +36,7 @@ class Baseline(nn.Module):
     turn: Tensor
     views: Tensor
 
-    def __init__(self, extractors: list[nn.Module], head: Head) -> None:
+    def __init__(self, extractors: list[nn.Module], head: Head | KernelRidge) -> None:
         super().__init__()
         self.extractors = nn.ModuleList(extractors).requires_grad_(False)
         self.head = head
@@ -64,12 +65,19 @@ class Baseline(nn.Module):
         """Logits for these rows: the mean over the views of log probabilities, if there are several."""
         rows = torch.cat(blocks, dim=2)
         logits = self.head(rows.flatten(0, 1))
+        if isinstance(self.head, KernelRidge):
+            return logits.view(*rows.shape[:2], -1).mean(dim=1)
         return logits if rows.shape[1] == 1 else logits.log_softmax(dim=1).view(*rows.shape[:2], -1).mean(dim=1)
 
     def fit_rows(self, blocks: list[Float[Tensor, "N k width"]], labels: Tensor) -> None:
-        """Fit the head to the rows of the training shapes, given by extractor; every view counts as a shape."""
+        """Fit the head to the rows of the training shapes, given by extractor; every view counts as a shape.
+
+        Args:
+            blocks: the rows.
+            labels: classes [N], or numbers [N, targets].
+        """
         rows = torch.cat(blocks, dim=2).flatten(0, 1)
-        self.head.fit(rows, labels.repeat_interleave(len(self.views)), [block.shape[2] for block in blocks])
+        self.head.fit(rows, labels.repeat_interleave(len(self.views), dim=0), [block.shape[2] for block in blocks])
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         self.views = self.views.new_empty(state_dict.setdefault(f"{prefix}views", torch.eye(3)[None]).shape)
@@ -90,6 +98,14 @@ class Embedder(nn.Module):
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         """Return the pooled rows, side by side."""
         return self.network.embed_sets(center_standardize(X))  # type: ignore[operator]
+
+
+class Size(nn.Module):
+    """The log of the size [B, 1] of clouds in their own units."""
+
+    def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B 1"]:
+        """Return the logs."""
+        return log_size(X)[:, None].to(X.dtype)
 
 
 def batches_of_one_size(points: Tensor, mask: Layout | None) -> Iterator[Tensor]:
@@ -116,7 +132,10 @@ def _maker(name: str) -> Callable[..., Baseline]:
     rows, head = name.split("-")
 
     def make(classes: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
-        return Baseline(list(_extractors(rows, pretrained)), HEADS[head](classes))
+        extractors = list(_extractors(rows, pretrained))
+        if head == "ridge":
+            return Baseline([*extractors, Size()], KernelRidge(classes))
+        return Baseline(extractors, HEADS[head](classes))
 
     return make
 
@@ -131,5 +150,12 @@ BASELINES = (
     "features+embedding-svm",
     "features+surface+embedding-svm",
 )
-for _name in BASELINES:
+NUMBER_BASELINES = (
+    "features-ridge",
+    "surface-ridge",
+    "features+surface-ridge",
+    "features+surface+embedding-ridge",
+)
+"""Those that predict numbers: kernel ridge regression."""
+for _name in (*BASELINES, *NUMBER_BASELINES):
     register("baseline", _name)(_maker(_name))

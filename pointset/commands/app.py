@@ -5,7 +5,20 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 import pointset
-from pointset.commands import attend, audit, classify, comparing, data, export, judge, serve, similar, training, zoo
+from pointset.commands import (
+    attend,
+    audit,
+    classify,
+    comparing,
+    data,
+    export,
+    judge,
+    predict,
+    serve,
+    similar,
+    training,
+    zoo,
+)
 from pointset.commands.options import Flags, flags_in, in_words
 from pointset.commands.terminal import escaping, warning_in_one_line
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
@@ -29,6 +42,7 @@ for command in (
     comparing.task,
     attend.attend,
     classify.classify,
+    predict.predict,
     similar.embed,
     similar.find,
     serve.serve,

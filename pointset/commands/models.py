@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
 
@@ -14,7 +14,6 @@ from pointset.zoo.pretrained import USUAL, list_pretrained
 if TYPE_CHECKING:
     from pointset.data.catalogue.folders import LooseShape
     from pointset.evaluation.files import Failure
-    from pointset.zoo.classifiers import Classifier
 
 T = TypeVar("T")
 DO_NOT_TRUST = "do not trust this"
@@ -32,21 +31,30 @@ class Trained:
 
     name: str
     """As the user gave it: a folder, or the name of a trained model in the package."""
-    network: "Classifier"
-    """In evaluation mode."""
+    network: Any
+    """A `Classifier` or a `Regressor`, in evaluation mode."""
     description: dict[str, Any]
     """Content of run.json."""
 
 
-def load_model(model: str | None, *, per_point: bool | None = False) -> Trained:
+Learned = Literal["classes", "points", "numbers"]
+KINDS: dict[Learned, tuple[str, str]] = {
+    "classes": ("classes of whole shapes", "classify"),
+    "points": ("labels of points", "segment"),
+    "numbers": ("numbers", "predict"),
+}
+"""What a model predicts, and the command that does it."""
+
+
+def load_model(model: str | None, *, learned: Learned | None = "classes") -> Trained:
     """The model that --model names, or the default one.
 
     Args:
         model: a folder or a name.
-        per_point: whether it must label points; None takes both kinds.
+        learned: what it must predict; None takes all kinds.
 
     Raises:
-        PointsetError: the model does not exist, or is of the other kind.
+        PointsetError: the model does not exist, or predicts something else.
     """
     from pointset.training.loading import load_run
 
@@ -57,11 +65,11 @@ def load_model(model: str | None, *, per_point: bool | None = False) -> Trained:
         )
     name = USUAL if model is None else model
     trained = Trained(name, *load_run(name))
-    labels_points = bool(trained.description["model"].get("per_point"))
-    if per_point is not None and labels_points != per_point:
-        remedy = "use pointset segment" if labels_points else "train one with --per-point"
-        kind = "labels points, not whole shapes" if labels_points else "labels whole shapes, not points"
-        raise PointsetError(f"{name} {kind}: {remedy}")
+    about = trained.description["model"]
+    its: Learned = "points" if about.get("per_point") else "numbers" if about.get("targets") else "classes"
+    if learned not in (None, its):
+        what, verb = KINDS[its]
+        raise PointsetError(f"{name} predicts {what}, not {KINDS[learned][0]}: use `pointset {verb} --model {name}`")
     return trained
 
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pointset.commands.models import Model, load_model, say_usual, settled_up
+from pointset.commands.models import Model, Trained, load_model, say_usual, settled_up
 from pointset.commands.options import (
     DataFlags,
     Given,
@@ -26,10 +26,11 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
-    from torch import nn
-
+    from pointset.data.point_sets import PointSets
     from pointset.training.history import Fitted
 
+HELD_OUT = 0.2
+"""Share of the training shapes from which intervals of predicted numbers are made, without --validation."""
 CALIBRATION = {
     "loss": "log loss",
     "brier": "Brier score",
@@ -56,11 +57,14 @@ def train(
     as_json: Json = False,
     given: Given,
 ) -> None:
-    """Train one model, or without MODEL the best classifier for the data within --budget.
+    """Train one model, or without MODEL the best for the data within --budget.
 
     Without MODEL it judges by cross-validation on the training shapes: support vector machines on classical features
     and on embeddings of the trained models, a trained network fine-tuned, and the product of all; and fits the best.
     The result is a run like any other, for `evaluate`, `classify`, `attend` and `load_run`.
+
+    With --target it predicts numbers, such as mass, instead of classes: columns of targets.csv in the folder, whose
+    first column is the file of a shape. Sizes count, so all files must have one unit. See `evaluate` and `predict`.
 
     The same command continues an interrupted run; with more --epochs it extends a finished one.
     The defaults are those of `pointset compare` without a file, so the same model gives the same run as in its table:
@@ -88,7 +92,7 @@ def train(
     from pointset.training.distributed import is_main
     from pointset.training.history import EventLog
     from pointset.training.loop import fit
-    from pointset.zoo.models import create_model, create_segmenter
+    from pointset.zoo.models import create_for
     from pointset.zoo.names import used_options
 
     if data is None and model is None:
@@ -114,15 +118,12 @@ def train(
     if unused := [name for name in given_fields(model_options, given) if name not in used]:
         raise PointsetError(f"{model} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}")
     options = quick_options(data).changed(Options(data_options, model_options, recipe), given)
+    if options.sets.target and "validation" not in given:
+        options = options._replace(recipe=dataclasses.replace(options.recipe, validation=HELD_OUT))
     run = run or Path("runs") / model
     events = None if log is None else EventLog(run)
     train_sets = load_split(data, "train", options.sets, progress=is_main())
-    network: nn.Module
-    if train_sets.point_classes:
-        classes = len(train_sets.point_classes)
-        network = create_segmenter(model, classes, options.model, inputs=train_sets.inputs, seed=seed)
-    else:
-        network = create_model(model, len(train_sets.classes), options.model, inputs=train_sets.inputs, seed=seed)
+    network = create_for(train_sets, model, options.model, loss=options.recipe.loss, seed=seed)
     fitted = fit(network, train_sets, options.recipe, seed=seed, run=run, on_epoch=events)
     if not is_main():
         return
@@ -157,13 +158,20 @@ def _train_best(data: str, options: DataOptions, budget: float, seed: int, run: 
     if as_json:
         print_json({"run": str(run), "model": best.name, "candidates": rows})
         return
-    print(f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on training shapes that were held out:")
+    shapes, classes = f"{len(sets):,} shapes", f" of {len(sets.classes)} classes"
+    measured = f"{classes}; accuracy" if sets.targets is None else f"; R2 of {', '.join(sets.target_names)}, scaled,"
+    print(f"{shapes}{measured} on training shapes that were held out:")
+    score = "accuracy %" if sets.targets is None else "R2"
+
+    def write(share: float) -> str:
+        return f"{100 * share:.1f}" if sets.targets is None else f"{share:.3f}"
+
     print_rows(
         [
             {
                 "candidate": row["name"] + " *" * row["chosen"],
-                "accuracy %": f"{100 * row['accuracy']:.1f}",
-                "95 % interval": f"{100 * row['low']:.1f} to {100 * row['high']:.1f}",
+                score: write(row["accuracy"]),
+                "95 % interval": f"{write(row['low'])} to {write(row['high'])}",
                 "held out": row["tested"],
                 "core-seconds": f"{row['seconds']:.0f}",
             }
@@ -171,8 +179,9 @@ def _train_best(data: str, options: DataOptions, budget: float, seed: int, run: 
         ]
     )
     print(f"* chosen, and fitted to all {len(sets):,} shapes: saved in {run}. Next:")
-    print(f"  pointset evaluate --model {run}\n  pointset classify path/to/new --model {run}")
-    if (run / "network").exists():
+    verb = "classify" if sets.targets is None else "predict"
+    print(f"  pointset evaluate --model {run}\n  pointset {verb} path/to/new --model {run}")
+    if sets.targets is None and (run / "network").exists():
         print(f"  pointset attend FILE --model {run / 'network'}")
 
 
@@ -201,10 +210,13 @@ def _train_from(
         raise PointsetError(f"{start} is a {description['model']['name']}, not a {model}: leave out the name")
     usual = DataOptions.from_dict({"points": about["points"], "normalize": normalization_elsewhere(about)})
     sets = load_split(data, "train", usual.changed(given_fields(data_options, given)))
-    network = start_from(
-        trained, sets.classes, sets.up, trained_up=about["up"], seed=seed, start=str(start), freeze=freeze
-    )
+    numbers = sets.targets is not None
+    names = sets.target_names or sets.classes
+    begun = {"trained_up": about["up"], "seed": seed, "start": str(start), "freeze": freeze, "numbers": numbers}
+    network = start_from(trained, names, sets.up, **begun)
     changes = given_fields(recipe, given)
+    if numbers:
+        changes.setdefault("validation", HELD_OUT)
     changes |= {"steps": None} if "epochs" in changes and "steps" not in changes else {}
     chosen = dataclasses.replace(transfer_recipe(sets), **changes)
     run = run or Path("runs") / Path(start).name
@@ -217,7 +229,10 @@ def _print_fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path, as_js
     if as_json:
         print_json({"run": str(run), "seconds": fitted.seconds, **last})
         return
-    print(f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}")
+    trained = f"accuracy {last['accuracy']:.1%}" if "accuracy" in last else f"error {last['mae']:.3f} deviations"
+    print(f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training {trained}")
+    if "validation_r2" in last:
+        print(f"validation R2 {last['validation_r2']:.3f}, of scaled targets")
     if "validation_accuracy" in last:
         iou = f", mean IoU {last['validation_iou']:.1%}" if "validation_iou" in last else ""
         print(f"validation accuracy {last['validation_accuracy']:.1%}{iou}")
@@ -236,9 +251,13 @@ def evaluate(
     up: GuessedUp = "auto",
     predictions: Path | None = None,
     calibrate: bool = False,
+    level: float = 0.9,
     as_json: Json = False,
 ) -> None:
     """Test a trained model, on sets that are prepared as in its run.
+
+    Predicted numbers get R2, mean absolute error, root mean squared error, and the share of true values that are inside
+    their intervals.
 
     Example: `pointset evaluate --model runs/parts --calibrate --predictions predictions.csv`
 
@@ -253,6 +272,7 @@ def evaluate(
         predictions: File for the predictions (*.csv or *.json): name, true class, the five most likely
             classes with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
         calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
+        level: Of numbers: the share of true values that intervals should contain.
         as_json: Print JSON.
     """
     from pointset.data.catalogue.folders import LooseShape
@@ -265,14 +285,19 @@ def evaluate(
 
     if predictions is not None:
         check_writable(checked_suffix(predictions, SUFFIXES, "a file of predictions"))
-    trained = load_model(model, per_point=None)
+    trained = load_model(model, learned=None)
     network, description = trained.network, trained.description
-    if up == "guess" and description["model"].get("per_point"):
-        raise PointsetError(f"--up guess knows shapes by their class, and {trained.name} labels points: give y or z")
+    if up == "guess" and (description["model"].get("per_point") or description["model"].get("targets")):
+        raise PointsetError(f"--up guess knows shapes by their class, and {trained.name} has no classes: give y or z")
     if up == "guess" and not (data and Path(data).is_dir()):
         raise PointsetError("--up guess looks at the files of a folder: give it with --data")
     turn = settled_up(up, trained, in_folders([Path(data or "")]) if up == "guess" else ())
     sets = load_like(description["data"], split, data, on_error, points, turn)
+    if sets.targets is not None:
+        if calibrate:
+            raise PointsetError("calibrate is for classes: leave it out; --level sets the intervals of numbers")
+        _evaluate_numbers(trained, sets, level, predictions, as_json)
+        return
     if sets.point_classes:
         if predictions is not None or calibrate:
             flag = "--predictions" if predictions is not None else "--calibrate"
@@ -314,5 +339,34 @@ def evaluate(
         ]
     )
     print_rows([{"class": name, "accuracy %": f"{100 * value:.1f}"} for name, value in result["per_class"].items()])
+    if predictions is not None:
+        print(f"predictions saved in {predictions}")
+
+
+def _evaluate_numbers(
+    trained: Trained, sets: "PointSets", level: float, predictions: Path | None, as_json: bool
+) -> None:
+    from pointset.evaluation.numbers import estimate, evaluate_numbers
+    from pointset.evaluation.shape_predictions import write_guesses
+    from pointset.training.devices import find_device
+
+    evaluation = evaluate_numbers(trained.network.to(find_device("auto")), sets, level=level)
+    result = {"model": trained.name} | evaluation.summary()
+    if left_out := sets.describe().get("left_out"):
+        result["left_out"] = left_out
+    if predictions is not None:
+        estimates = estimate(evaluation.names, evaluation.numbers, sets.sizes, evaluation.truth)
+        write_guesses(predictions, estimates, {"model": trained.name, "level": level})
+    if as_json:
+        print_json(result)
+        return
+    print(f"{result['shapes']} {sets.split} shapes, in the units of the targets:")
+    titles = {"r2": "R2", "mae": "mean error", "rmse": "RMSE", "coverage": f"in {level:.0%} interval", "width": "width"}
+    rows = []
+    for name, metrics in result["targets"].items():
+        texts = {title: f"{metrics[key]:.4g}" for key, title in titles.items()}
+        texts[titles["coverage"]] = f"{metrics['coverage']:.1%}"
+        rows.append({"target": name, **texts})
+    print_rows(rows)
     if predictions is not None:
         print(f"predictions saved in {predictions}")

@@ -75,7 +75,7 @@ def load_like(
         if data is None and points is None and not isinstance(error, UnreadableShapesError):
             raise PointsetError(f"{error}; if the data of the run has moved, give its place with --data") from error
         raise
-    if sets.classes != description["classes"]:
+    if sets.targets is None and sets.classes != description["classes"]:
         differing = sorted(set(sets.classes) ^ set(description["classes"])) or ["their order"]
         odd = one_line(", ".join(differing), REPEATED)
         raise PointsetError(

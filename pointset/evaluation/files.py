@@ -1,11 +1,10 @@
-"""Classifying files: sampled meshes and small clouds in batches, large scans piece by piece."""
+"""Predictions for files: sampled meshes and small clouds in batches, large scans piece by piece."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,11 +19,14 @@ from pointset.data.readers.clouds import extent_fault
 from pointset.data.readers.formats import require_shape_file
 from pointset.data.readers.scans import open_scan
 from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.evaluation.numbers import Estimate, estimate
 from pointset.evaluation.shape_predictions import Guess, guess
 from pointset.streaming import StreamingError, check_streams
-from pointset.zoo.classifiers import Classifier
-from pointset.zoo.predicting import BATCH, padded_batches, predict, predict_in_pieces
+from pointset.zoo.classifiers import Classifier, SetModel
+from pointset.zoo.predicting import BATCH, Prediction, padded_batches, predict, predict_in_pieces
+from pointset.zoo.regressors import LEVEL, Regressor
 
+T = TypeVar("T")
 SMALL = 16_384
 """Most points of a cloud that is not streamed although the model can."""
 MOST_WHOLE = 100_000
@@ -74,22 +76,62 @@ def classify_files(
     Yields:
         For each shape, in their order, its prediction, or why it cannot be used: such a file stops nothing.
     """
-    waiting: list[tuple[LooseShape, Tensor | Guess | Failure]] = []
+
+    def answer(shapes: Sequence[LooseShape], prediction: Prediction, points: Sequence[int], how: bool) -> list[Guess]:
+        return guess(shapes, prediction, data["classes"], points, streamed=how)
+
+    return answer_files(model, data, shapes, answer, up=up, keep_outliers=keep_outliers)
+
+
+def estimate_files(
+    model: Regressor,
+    data: Mapping[str, Any],
+    shapes: Iterable[LooseShape],
+    *,
+    level: float = LEVEL,
+    up: str = "auto",
+    keep_outliers: bool = False,
+) -> Iterator[Estimate | Failure]:
+    """Predict the numbers of files of shapes, in the units of the files, with intervals; see `classify_files`."""
+
+    def answer(shapes: Sequence[LooseShape], prediction: Prediction, points: Sequence[int], _: bool) -> list[Estimate]:
+        return estimate([shape.name for shape in shapes], model.numbers(prediction.logits, level), points)
+
+    in_own_units = {**data, "normalize": "none"}
+    return answer_files(model, in_own_units, shapes, answer, up=up, keep_outliers=keep_outliers)
+
+
+def answer_files(
+    model: SetModel,
+    data: Mapping[str, Any],
+    shapes: Iterable[LooseShape],
+    answer: Callable[[Sequence[LooseShape], Prediction, Sequence[int], bool], Sequence[T]],
+    *,
+    up: str,
+    keep_outliers: bool,
+) -> Iterator[T | Failure]:
+    """The answers for files, in their order; see `classify_files`.
+
+    Args:
+        model, data, shapes, up, keep_outliers: see there.
+        answer: makes the answers for some shapes from their prediction, their numbers of points, and whether they were
+            read in pieces.
+    """
+    waiting: list[tuple[LooseShape, Tensor | Scan | Failure]] = []
     for shape in shapes:
-        answer: Tensor | Guess | Failure
+        cloud: Tensor | Scan | Failure
         try:
             cloud = _open(model, dict(data), shape.path, up, keep_outliers)
-            answer = cloud if isinstance(cloud, Tensor) else _stream(model, data["classes"], shape, cloud)
         except (PointsetError, OSError) as error:
-            answer = Failure.of(shape, error)
-        waiting.append((shape, answer))
-        if len(waiting) == BATCH or isinstance(answer, Guess):
-            yield from _answers(model, data["classes"], waiting)
+            cloud = Failure.of(shape, error)
+        waiting.append((shape, cloud))
+        if len(waiting) == BATCH or isinstance(cloud, Scan):
+            yield from _answers(model, answer, waiting)
             waiting = []
-    yield from _answers(model, data["classes"], waiting)
+    yield from _answers(model, answer, waiting)
 
 
-def _open(model: Classifier, data: dict[str, Any], path: Path, up: str, keep_outliers: bool) -> Tensor | Scan:
+def _open(model: SetModel, data: dict[str, Any], path: Path, up: str, keep_outliers: bool) -> Tensor | Scan:
     """A file's points, normalised as those that the model was trained on; a large cloud is not read yet."""
     require_shape_file(path)
     if not is_cloud_file(path):
@@ -118,7 +160,9 @@ def _open(model: Classifier, data: dict[str, Any], path: Path, up: str, keep_out
     return Scan(chunks, scan.count)
 
 
-def _why_not_streamed(model: Classifier) -> str:
+def _why_not_streamed(model: SetModel) -> str:
+    if isinstance(model, Regressor):
+        return "a regressor needs the whole cloud at once, for its size: give fewer points"
     try:
         check_streams(model)
     except StreamingError as error:
@@ -126,28 +170,34 @@ def _why_not_streamed(model: Classifier) -> str:
     return ""
 
 
-def _stream(model: Classifier, classes: Sequence[str], shape: LooseShape, scan: Scan) -> Guess:
-    prediction = predict_in_pieces(model, scan.chunks)
-    (answer,) = guess([shape], prediction, classes, [scan.points], streamed=True)
-    return answer
-
-
 def _answers(
-    model: Classifier,
-    classes: Sequence[str],
-    waiting: Sequence[tuple[LooseShape, Tensor | Guess | Failure]],
-) -> Iterator[Guess | Failure]:
+    model: SetModel,
+    answer: Callable[[Sequence[LooseShape], Prediction, Sequence[int], bool], Sequence[T]],
+    waiting: Sequence[tuple[LooseShape, Tensor | Scan | Failure]],
+) -> Iterator[T | Failure]:
     """The answers for shapes, of which clouds go through the model together."""
     shapes = [shape for shape, cloud in waiting if isinstance(cloud, Tensor)]
     clouds = [cloud for _, cloud in waiting if isinstance(cloud, Tensor)]
-    together: Iterator[Guess] = iter(())
+    together: Iterator[T | Failure] = iter(())
     if clouds:
         prediction = predict(model, padded_batches(clouds))
-        together = iter(guess(shapes, prediction, classes, [*map(len, clouds)]))
-    for shape, answer in waiting:
-        given = next(together) if isinstance(answer, Tensor) else answer
-        finite = isinstance(given, Failure) or not math.isnan(given.entropy)
-        yield given if finite else Failure(shape.name, f"{shape.path}: the model's logits are not finite")
+        together = _finite(shapes, prediction, answer(shapes, prediction, [*map(len, clouds)], False))
+    for shape, cloud in waiting:
+        if isinstance(cloud, Scan):
+            try:
+                prediction = predict_in_pieces(model, cloud.chunks)
+            except (PointsetError, OSError) as error:
+                yield Failure.of(shape, error)
+                continue
+            yield from _finite([shape], prediction, answer([shape], prediction, [cloud.points], True))
+        else:
+            yield next(together) if isinstance(cloud, Tensor) else cloud
+
+
+def _finite(shapes: Sequence[LooseShape], prediction: Prediction, answers: Sequence[T]) -> Iterator[T | Failure]:
+    """The answers, or failures where the outputs of the model are not finite."""
+    for shape, one, finite in zip(shapes, answers, prediction.logits.isfinite().all(dim=1).tolist(), strict=True):
+        yield one if finite else Failure(shape.name, f"{shape.path}: the model's logits are not finite")
 
 
 def in_folders(paths: Iterable[Path]) -> list[LooseShape]:

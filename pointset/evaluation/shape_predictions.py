@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy import ndarray
@@ -116,7 +116,17 @@ def _plain(name: str) -> str:
     return name.casefold().replace(" ", "_").replace("-", "_")
 
 
-def write_guesses(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
+class Row(Protocol):
+    """The prediction for one shape, which files of predictions have."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+
+    def as_row(self) -> dict[str, Any]:
+        """As one row of a table."""
+
+
+def write_guesses(path: Path, guesses: Sequence[Row], about: Mapping[str, Any]) -> None:
     """Write predictions, atomically, as the suffix says: CSV or JSON.
 
     Args:

@@ -1,8 +1,9 @@
-"""The best classifier for a folder of one's own within a budget: `pointset train` without the name of a model.
+"""The best model for a folder of one's own within a budget: `pointset train` without the name of a model.
 
-Candidates are judged on training shapes that they were not fitted to: support vector machines on classical features
-of shape and surface and on the embeddings of trained networks (all folds), a trained network fine-tuned (as many folds
-as the budget allows), and their product, which is usually best. The chosen one is then fitted to all training shapes.
+Candidates are judged on training shapes that they were not fitted to. For classes: support vector machines on classical
+features of shape and surface and on the embeddings of trained networks (all folds), a trained network fine-tuned (as
+many folds as the budget allows), and their product, which is usually best. For numbers: kernel ridge regression on the
+features, the network, and their mean. The chosen one is then fitted to all training shapes.
 """
 
 import dataclasses
@@ -13,30 +14,28 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from statsmodels.stats.proportion import proportion_confint
 from torch import Tensor, nn
 
 from pointset.baselines.folds import assign_folds
-from pointset.baselines.mixture import Mixture
+from pointset.baselines.heads import Head
 from pointset.configuration import check_seed
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
-from pointset.evaluation.calibration import fit_temperature
-from pointset.evaluation.predictions import evaluate
 from pointset.runs import digests
 from pointset.runs.claims import claim
-from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, held_out_logits, set_pose
+from pointset.training.baselines import FOLDS, baseline_of, fit_rows
+from pointset.training.candidates import Candidate, Classes, Numbers
 from pointset.training.checkpoints import RunFolder, describe, load_weights
 from pointset.training.history import Fitted, make_fitted
 from pointset.training.loop import fit, know_training_data
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import MIXTURE, create_model, create_pretrained, mix
+from pointset.zoo.models import MIXTURE, create_for, create_pretrained
+from pointset.zoo.options import ModelOptions
 from pointset.zoo.transfer import start_from
 
 BUDGET = 120.0
 """Core-seconds."""
 START = "dumlp16-max+dumlp16.modelnet40-1024"
-ROWS = ("features-svm", "surface-svm", "embedding-svm")
 RECIPE = Recipe(
     train_points=(64, 256),
     optimizer="muon",
@@ -50,36 +49,12 @@ FEWEST_STEPS, LEAST_STEPS, EPOCHS = 60, 300, 20
 
 
 def transfer_recipe(train: PointSets, steps: int | None = None) -> Recipe:
-    """The recipe for trained weights on other shapes: 20 epochs, and at least 300 steps."""
+    """The recipe for trained weights on other shapes: 20 epochs, and at least 300 steps; numbers need their shapes."""
     steps = max(LEAST_STEPS, EPOCHS * len(train) // RECIPE.batch_size) if steps is None else steps
     assert RECIPE.train_points is not None
     fewest, most = (min(size, train.size) for size in RECIPE.train_points)
-    return dataclasses.replace(RECIPE, steps=steps, train_points=(fewest, most))
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A way to classify the shapes, and how it did on shapes that it was not fitted to."""
-
-    name: str
-    accuracy: float
-    low: float
-    """Of the 95 % interval (Wilson), as is `high`."""
-    high: float
-    tested: int
-    """Number of held-out training shapes."""
-    seconds: float
-    """Core-seconds for the held-out fits."""
-    chosen: bool = False
-
-    @classmethod
-    def of(cls, name: str, logits: Tensor, labels: Tensor, seconds: float) -> "Candidate":
-        """The candidate with these held-out logits [N, classes]; rows with NaN were not held out."""
-        tested = logits.isfinite().all(dim=1)
-        right = int((logits[tested].argmax(dim=1) == labels[tested]).sum())
-        count = int(tested.sum())
-        low, high = proportion_confint(right, max(count, 1), method="wilson")
-        return cls(name, right / max(count, 1), float(low), float(high), count, seconds)
+    augment = RECIPE.augment if train.targets is None else ("jitter",)
+    return dataclasses.replace(RECIPE, steps=steps, train_points=(fewest, most), augment=augment)
 
 
 @dataclass(frozen=True)
@@ -108,10 +83,10 @@ def fit_automatic(
         PointsetError: the sets are of one class, or the folder holds another run.
     """
     check_seed(seed)
-    if len(train.labels.unique()) < 2:
+    if train.targets is None and len(train.labels.unique()) < 2:
         raise PointsetError(f"{train.name or 'the data'} has shapes of one class only: give shapes of two or more")
     if train.options.normalize == "unit-sphere":
-        train = _renormalized(train)
+        train = train.normalized("center-standardize")
     folder = None if run is None else RunFolder(Path(run))
     if folder is None:
         return _Choice(train, budget, seed, None, progress).run()
@@ -121,39 +96,33 @@ def fit_automatic(
         return _Choice(train, budget, seed, folder, progress).run()
 
 
-def _renormalized(sets: PointSets) -> PointSets:
-    """The sets, centred and standardised."""
-    options = dataclasses.replace(sets.options, normalize="center-standardize")
-    pool, rows = sets.source_pool, sets.rows
-    return PointSets(pool, options, name=sets.name, source=sets.source, split=sets.split, rows=rows)
-
-
 class _Choice:
     """The state of one automatic training."""
 
     def __init__(self, train: PointSets, budget: float, seed: int, folder: RunFolder | None, progress: bool) -> None:
         self.train, self.budget, self.seed, self.folder, self.progress = train, budget, seed, folder, progress
         self.began = time.process_time()
-        self.labels = train.labels
+        self.kind: Classes | Numbers = Classes(train) if train.targets is None else Numbers(train)
         self.folds = assign_folds(train.names, train.labels.tolist(), FOLDS, seed)
 
     def run(self) -> Automatic:
         """Judge the candidates and fit the best."""
-        logits: dict[str, Tensor] = {}
+        outputs: dict[str, Tensor] = {}
         members: dict[str, nn.Module] = {}
         seconds: dict[str, float] = {}
-        for name in ROWS:
+        for name in self.kind.rows:
             began = time.process_time()
-            members[name], logits[name] = self._fit_rows(name)
+            members[name], outputs[name] = self._fit_rows(name)
             seconds[name] = time.process_time() - began
         began = time.process_time()
         steps, folds = self._plan()
         if steps >= FEWEST_STEPS:
-            logits["network"] = self._held_out_network(steps, folds)
+            outputs["network"] = self._held_out_network(steps, folds)
             seconds["network"] = time.process_time() - began
-        chosen, mixture = self._choose(logits)
-        if mixture is not None:
-            logits[MIXTURE], seconds[MIXTURE] = mixture
+        chosen, combined = self._choose(outputs)
+        mixed = dict(outputs)
+        if combined is not None:
+            outputs[MIXTURE], seconds[MIXTURE] = combined
         history: list[dict[str, Any]] = []
         needed = chosen in ("network", MIXTURE)
         if steps >= FEWEST_STEPS and (needed or self.folder is not None):  # a run has a network to draw and to export
@@ -166,32 +135,30 @@ class _Choice:
                 progress=self.progress,
             )
             members["network"], history = trained.model, trained.history if needed else []
-        model = self._mix(members, logits) if chosen == MIXTURE else members[chosen]
+        model = members[chosen] if chosen != MIXTURE else self.kind.mix(members, mixed, self._common(mixed))
+        know_training_data(model, self.train)
+        self.kind.finish(model, outputs[chosen])
         candidates = tuple(
-            dataclasses.replace(Candidate.of(name, logits[name], self.labels, seconds[name]), chosen=name == chosen)
-            for name in logits
+            self._candidate(name, values, seconds[name], name == chosen) for name, values in outputs.items()
         )
         return Automatic(self._save(model, history, steps, candidates), chosen, candidates)
 
     def _fit_rows(self, name: str) -> tuple[nn.Module, Tensor]:
-        model = create_model(name, classes=len(self.train.classes), inputs=self.train.inputs, seed=self.seed)
-        baseline = baseline_of(model)
-        assert baseline is not None
-        set_pose(baseline, self.train)
-        blocks = extract_rows(baseline, self.train, self.progress)
-        logits = held_out_logits(baseline, blocks, self.labels, self.folds, FOLDS)
-        fit_head(baseline, blocks, self.labels, logits)
+        model = create_for(self.train, name, seed=self.seed)
+        held_out = fit_rows(model, self.train, self.folds, FOLDS, self.progress).held_out
         know_training_data(model, self.train)
-        return model.eval(), logits / baseline.head.temperature
+        head = getattr(baseline_of(model), "head", None)
+        return model.eval(), held_out / head.temperature if isinstance(head, Head) else held_out
 
     def _network(self) -> nn.Module:
         """A network to train, from trained weights where points are coordinates alone."""
-        classes, inputs = len(self.train.classes), self.train.inputs
-        if inputs == 3:
-            return start_from(create_pretrained(START), self.train.classes, self.train.up, seed=self.seed, start=START)
-        options: dict[str, Any] = {"dim": 64, "head_dim": 256, "head_norm": "batch", "dropout": 0.3}
-        name = START.partition(".")[0]
-        return create_model(name, classes=classes, inputs=inputs, seed=self.seed, pooled_dropout=0.0, **options)
+        train = self.train
+        if train.inputs == 3:
+            names, numbers = train.target_names or train.classes, train.targets is not None
+            trained = create_pretrained(START)
+            return start_from(trained, names, train.up, seed=self.seed, start=START, numbers=numbers)
+        options = ModelOptions(dim=64, head_dim=256, head_norm="batch", dropout=0.3, pooled_dropout=0.0)
+        return create_for(train, START.partition(".")[0], options, seed=self.seed)
 
     def _inside(self, name: str) -> Path | None:
         return None if self.folder is None else self.folder.path / name
@@ -215,8 +182,8 @@ class _Choice:
         return steps, folds
 
     def _held_out_network(self, steps: int, folds: int) -> Tensor:
-        """Logits [N, classes] of the network for the shapes of its held-out folds, NaN for the others."""
-        logits = torch.full((len(self.train), len(self.train.classes)), torch.nan)
+        """Outputs [N, outputs] of the network for the shapes of its held-out folds, NaN for the others."""
+        outputs = torch.full((len(self.train), self.kind.outputs), torch.nan)
         for fold in range(folds):
             inside = torch.from_numpy(self.folds == fold)
             if not inside.any():
@@ -224,59 +191,46 @@ class _Choice:
             others = self.train.subset((~inside).nonzero().flatten())
             recipe, run = transfer_recipe(self.train, steps), self._inside(f"held-out-{fold}")
             network = fit(self._network(), others, recipe, seed=self.seed, run=run, progress=self.progress).model
-            logits[inside] = torch.from_numpy(evaluate(network, self.train.subset(inside.nonzero().flatten())).logits)
-        return logits
+            outputs[inside] = self.kind.predicted(network, self.train.subset(inside.nonzero().flatten()))
+        return outputs
 
-    def _choose(self, logits: dict[str, Tensor]) -> tuple[str, tuple[Tensor, float] | None]:
-        """The best candidate, and the held-out logits of the product.
+    def _choose(self, outputs: dict[str, Tensor]) -> tuple[str, tuple[Tensor, float] | None]:
+        """The best candidate, and the held-out outputs of the combination.
 
-        On the same shapes, the network replaces the product if it is at least as accurate, because it can be drawn and
-        exported; another candidate if it is more accurate by a standard error. Neither may have a larger log loss.
+        On the same shapes, the network replaces the combination if it is at least as good, because it can be drawn and
+        exported; another candidate if it is better by a standard error. Neither may have a larger loss.
         """
-        common = torch.stack([values.isfinite().all(dim=1) for values in logits.values()]).all(dim=0)
-        labels = self.labels[common]
+        common = self._common(outputs)
         if not common.any():
-            return ROWS[-1], None
+            return self.kind.rows[-1], None
         began = time.process_time()
-        product = torch.full_like(logits[ROWS[0]], torch.nan)
+        combined = torch.full_like(outputs[self.kind.rows[0]], torch.nan)
         for fold in range(FOLDS):
             inside = common & torch.from_numpy(self.folds == fold)
             others = common & ~inside
             if inside.any():
-                fitted = self._product(logits, others if others.any() else inside)
-                product[inside] = fitted.combine([values[inside] for values in logits.values()])
-
-        def judge(values: Tensor) -> tuple[Tensor, float]:
-            right = (values[common].argmax(dim=1) == labels).float()
-            temperature = fit_temperature(values[common].numpy(), labels.numpy())
-            return right, float(nn.functional.cross_entropy(values[common] / temperature, labels))
-
+                combined[inside] = self.kind.combined(outputs, others if others.any() else inside, inside)
         best = MIXTURE
-        right, loss = judge(product)
-        for name in [*ROWS, "network"]:
-            if name in logits:
-                own_right, own_loss = judge(logits[name])
-                gain = own_right - right
+        scores, loss = self.kind.scores(combined[common], common), self.kind.loss(combined[common], common)
+        for name in [*self.kind.rows, "network"]:
+            if name in outputs:
+                own_scores = self.kind.scores(outputs[name][common], common)
+                own_loss = self.kind.loss(outputs[name][common], common)
+                gain = own_scores - scores
                 error = 0.0 if name == "network" else float(gain.std()) / len(gain) ** 0.5
                 if gain.mean() >= error and own_loss <= loss:
                     best = name
-        return best, (product, time.process_time() - began)
+        return best, (combined, time.process_time() - began)
 
-    def _product(self, logits: dict[str, Tensor], shapes: Tensor) -> Mixture:
-        """The product with the weights that suit the held-out logits of these shapes."""
-        labels, members = self.labels[shapes], [values[shapes] for values in logits.values()]
-        mixture = Mixture([nn.Identity() for _ in logits], len(self.train.classes))
-        temperatures = [fit_temperature(values.numpy(), labels.numpy()) for values in members]
-        mixture.temperatures = torch.tensor(temperatures, dtype=torch.float32)
-        return mixture.fit(members, labels, self.labels.bincount(minlength=len(self.train.classes)))
+    def _common(self, outputs: dict[str, Tensor]) -> Tensor:
+        """True for the shapes that every candidate was judged on."""
+        return torch.stack([values.isfinite().all(dim=1) for values in outputs.values()]).all(dim=0)
 
-    def _mix(self, members: dict[str, nn.Module], logits: dict[str, Tensor]) -> nn.Module:
-        logits = {name: values for name, values in logits.items() if name != MIXTURE}
-        common = torch.stack([values.isfinite().all(dim=1) for values in logits.values()]).all(dim=0)
-        model = mix([members[name] for name in logits])
-        model.model.load_state_dict(self._product(logits, common).state_dict(), strict=False)  # type: ignore[union-attr]
-        know_training_data(model, self.train)
-        return model.eval()
+    def _candidate(self, name: str, outputs: Tensor, seconds: float, chosen: bool) -> Candidate:
+        tested = outputs.isfinite().all(dim=1)
+        scores = self.kind.scores(outputs[tested], tested)
+        score = float(scores.sum()) / max(len(scores), 1)
+        return Candidate(name, score, *self.kind.interval(scores), len(scores), seconds, chosen)
 
     def _save(
         self, model: nn.Module, history: list[dict[str, Any]], steps: int, candidates: Sequence[Candidate]

@@ -1,13 +1,14 @@
 """Fit baselines: rows of all training shapes, a temperature from held-out folds, one fit."""
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from pointset.baselines.folds import assign_folds
+from pointset.baselines.heads import Head
 from pointset.baselines.models import Baseline
 from pointset.data.axes import UP_TO_Z
 from pointset.data.batches import fixed_batches
@@ -18,6 +19,8 @@ from pointset.nn.modes import in_evaluation_mode
 from pointset.runs.progress import followed
 from pointset.training.checkpoints import RunFolder
 from pointset.training.history import Fitted
+from pointset.training.regression import learn_units
+from pointset.zoo.regressors import Regressor
 
 FOLDS = 5
 FEW = 2000
@@ -25,8 +28,8 @@ FEW = 2000
 
 
 def baseline_of(model: nn.Module) -> Baseline | None:
-    """The baseline inside a classifier of the zoo, or None."""
-    inner = getattr(model, "model", None)
+    """The baseline inside a classifier or a regressor of the zoo, or None."""
+    inner = getattr(model.networks[0] if isinstance(model, Regressor) else model, "model", None)
     return inner if isinstance(inner, Baseline) else None
 
 
@@ -36,13 +39,20 @@ def set_pose(baseline: Baseline, train: PointSets) -> None:
     baseline.views = half_turns(train.options.normalize)
 
 
-def extract_rows(baseline: Baseline, sets: PointSets, progress: bool) -> list[Tensor]:
+def extract_rows(
+    baseline: Baseline, sets: PointSets, progress: bool, regressor: Regressor | None = None
+) -> list[Tensor]:
     """The rows of all shapes, one block [N, views, width] for each extractor."""
-    batches = fixed_batches(sets, 64)
+    batches = fixed_batches(sets if regressor is None else sets.normalized("none"), 64)
     count = -(-len(sets) // 64)
     with torch.inference_mode(), in_evaluation_mode(baseline):
         blocks = [
-            baseline.blocks(batch.points, batch.mask)
+            baseline.blocks(
+                batch.points
+                if regressor is None
+                else regressor.prepared(batch.points, batch.mask, regressor.networks[0]),
+                batch.mask,
+            )
             for batch in followed(batches, "computing features", "batch", count, show=progress)
         ]
     return [torch.cat(block).clone() for block in zip(*blocks, strict=True)]
@@ -50,7 +60,9 @@ def extract_rows(baseline: Baseline, sets: PointSets, progress: bool) -> list[Te
 
 def held_out_logits(baseline: Baseline, blocks: list[Tensor], labels: Tensor, folds: np.ndarray, most: int) -> Tensor:
     """Logits [N, classes] of each shape by a head that was fitted without its fold; NaN for folds from `most` on."""
-    logits = torch.full((len(labels), baseline.head.classes), torch.nan)
+    if isinstance(baseline.head, Head):
+        baseline.head.temperature = torch.ones(())
+    logits = torch.full((len(labels), baseline.head.outputs), torch.nan)
     for fold in range(most):
         inside = torch.from_numpy(folds == fold)
         if inside.any():
@@ -60,32 +72,63 @@ def held_out_logits(baseline: Baseline, blocks: list[Tensor], labels: Tensor, fo
 
 
 def fit_head(baseline: Baseline, blocks: list[Tensor], labels: Tensor, held_out: Tensor) -> None:
-    """Fit the head to all rows, at the temperature that suits the held-out logits best."""
+    """Fit the head to all rows, for classes at the temperature that suits the held-out logits best."""
     tested = held_out.isfinite().all(dim=1)
     baseline.fit_rows(blocks, labels)
-    if tested.any():
+    if tested.any() and isinstance(baseline.head, Head):
         temperature = fit_temperature(held_out[tested].numpy(), labels[tested].numpy())
         baseline.head.temperature = torch.tensor(temperature, dtype=torch.float32)
 
 
-def fit_baseline(
-    model: nn.Module, baseline: Baseline, train: PointSets, seed: int, folder: RunFolder | None, progress: bool
-) -> Fitted:
-    """Fit a baseline to the fixed subsets of all training shapes; its run has one row of history."""
-    began = time.perf_counter(), time.process_time()
+class FittedRows(NamedTuple):
+    """What came of fitting the head of a baseline."""
+
+    outputs: Tensor
+    """[N, outputs] for the training shapes."""
+    held_out: Tensor
+    """The same by heads that were fitted without a shape's fold; NaN for shapes that were not held out."""
+    truth: Tensor
+    """Labels [N], or standardised targets [N, targets]."""
+
+
+def fit_rows(model: nn.Module, train: PointSets, folds: np.ndarray, most: int, progress: bool) -> FittedRows:
+    """Fit the head of a baseline to the fixed subsets of all training shapes, and some held-out folds before."""
+    baseline = baseline_of(model)
+    assert baseline is not None
     set_pose(baseline, train)
-    blocks = extract_rows(baseline, train, progress)
-    folds = assign_folds(train.names, train.labels.tolist(), FOLDS, seed)
-    baseline.head.temperature = torch.ones(())
-    most = FOLDS if len(train) <= FEW else 1
-    held_out = held_out_logits(baseline, blocks, train.labels, folds, most)
-    fit_head(baseline, blocks, train.labels, held_out)
+    regressor = model if isinstance(model, Regressor) else None
+    line = torch.zeros(()) if regressor is None else learn_units(regressor, train)
+    blocks = extract_rows(baseline, train, progress, regressor)
+    truth = train.labels if regressor is None else regressor.standardised(train.learned) - line
+    held_out = held_out_logits(baseline, blocks, truth, folds, most)
+    fit_head(baseline, blocks, truth, held_out)
     with torch.inference_mode():
-        logits = baseline.logits(blocks)
-    row: dict[str, Any] = {
+        outputs = baseline.logits(blocks)
+    if regressor is None:
+        return FittedRows(outputs, held_out, truth)
+    held_out = held_out + line
+    tested = held_out.isfinite().all(dim=1)
+    regressor.calibrate(held_out[tested], train.learned[tested])
+    return FittedRows(outputs + line, held_out, truth + line)
+
+
+def fit_baseline(model: nn.Module, train: PointSets, seed: int, folder: RunFolder | None, progress: bool) -> Fitted:
+    """Fit a baseline; its run has one row of history."""
+    began = time.perf_counter(), time.process_time()
+    folds = assign_folds(train.names, train.labels.tolist(), FOLDS, seed)
+    outputs, _, truth = fit_rows(model, train, folds, FOLDS if len(train) <= FEW else 1, progress)
+    if train.targets is None:
+        right = (outputs.argmax(dim=1) == truth).float()
+        row: dict[str, Any] = {
+            "loss": float(nn.functional.cross_entropy(outputs, truth)),
+            "accuracy": float(right.mean()),
+        }
+    else:
+        errors = outputs - truth
+        row = {"loss": float(errors.square().mean()), "mae": float(errors.abs().mean())}
+    row = {
         "epoch": 1,
-        "loss": float(nn.functional.cross_entropy(logits, train.labels)),
-        "accuracy": float((logits.argmax(dim=1) == train.labels).float().mean()),
+        **row,
         "seconds": time.perf_counter() - began[0],
         "processor_seconds": time.process_time() - began[1],
     }

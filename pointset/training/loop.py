@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.baselines.models import Baseline
 from pointset.configuration import check, check_seed
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError, quoted
@@ -88,8 +87,8 @@ def fit(
     recipe = recipe or Recipe()
     check_seed(seed)
     train.require_inputs(model)
-    if baseline := baseline_of(model):
-        return _fit_baseline(model, baseline, train, recipe, seed, run, progress)
+    if baseline_of(model):
+        return _fit_baseline(model, train, recipe, seed, run, progress)
     warn_of_slow_products(recipe.precision, recipe.device)
     objective = objective_for(model, train, recipe, seed)
     description = partial(describe, model, train, recipe, seed)
@@ -118,7 +117,6 @@ def know_training_data(model: nn.Module, train: PointSets) -> None:
 
 def _fit_baseline(
     model: nn.Module,
-    baseline: Baseline,
     train: PointSets,
     recipe: Recipe,
     seed: int,
@@ -128,12 +126,12 @@ def _fit_baseline(
     """Fit a baseline, or load it from its finished run."""
     know_training_data(model, train)
     if run is None:
-        return fit_baseline(model, baseline, train, seed, None, progress)
+        return fit_baseline(model, train, seed, None, progress)
     folder = RunFolder(Path(run))
     with folder.locked():
         folder.claim(describe(model, train, recipe, seed))
         if not folder.finished:
-            return fit_baseline(model, baseline, train, seed, folder, progress)
+            return fit_baseline(model, train, seed, folder, progress)
         load_weights(model, folder.weights(), f"the run in {run}")
         return Fitted(model.eval(), folder.history(), 1)
 

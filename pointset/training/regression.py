@@ -126,12 +126,16 @@ def require_regressor(model: nn.Module, train: PointSets) -> Regressor:
     return model
 
 
-def learn_units(model: Regressor, train: PointSets) -> None:
+def learn_units(model: Regressor, train: PointSets) -> Float[Tensor, "N targets"]:
     """Set the units of a regressor from its training shapes, and how clouds are normalised.
+
+    Returns:
+        The outputs that the sizes of the shapes explain.
 
     Raises:
         PointsetError: there are too few shapes, or a target has one value for all.
     """
+    require_regressor(model, train)
     assert train.targets is not None
     if len(train) < FEWEST:
         raise PointsetError(f"{train.name or 'the data'} has {len(train)} training shape: give at least {FEWEST}")
@@ -142,7 +146,9 @@ def learn_units(model: Regressor, train: PointSets) -> None:
                 f"{train.options.targets or train.source}: there is nothing to learn, choose another target"
             )
     model.normalize = train.options.normalize
-    model.learn_units(train.targets, sizes_of(train))
+    sizes = sizes_of(train)
+    model.learn_units(train.targets, sizes)
+    return model.slope * sizes[:, None]
 
 
 def _keeping_size(

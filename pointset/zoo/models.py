@@ -14,15 +14,17 @@ import torch
 from torch import nn
 
 from pointset.baselines.mixture import Mixture
+from pointset.baselines.models import BASELINES, NUMBER_BASELINES
 from pointset.configuration import Count, check, check_seed
 from pointset.data.loading import normalization_elsewhere
+from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.nn.dropout import Dropout
 from pointset.nn.norms import VECTOR_NORMS, has_shift
 from pointset.nn.point_head import PointHead
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice
-from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier, SetModel
+from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier
 from pointset.zoo.custom_parts import check_encoder, check_pooling, source_digests
 from pointset.zoo.layers import put_together, shape_of
 from pointset.zoo.names import parse_name
@@ -125,6 +127,9 @@ def create_model(
     check("targets", names, tuple[str, ...])
     if names and (classes is not None or pretrained is not None):
         raise PointsetError("targets are numbers: leave classes and pretrained out")
+    if name in (*BASELINES, *NUMBER_BASELINES) and bool(names) != (name in NUMBER_BASELINES):
+        others = ", ".join(NUMBER_BASELINES if names else BASELINES)
+        raise PointsetError(f"{name} predicts {'classes' if names else 'numbers, give targets'}: or use {others}")
     if names:
         chosen = (options or ModelOptions()).changed(changes)
         return build_model(Spec(name, len(names) * (1 + variance), inputs, seed, chosen, targets=names))
@@ -225,11 +230,8 @@ def spec_of(described: Mapping[str, Any]) -> Spec:
 def build_model(spec: Spec) -> nn.Module:
     """Build what a `Spec` describes; see `create_model`."""
     if spec.targets:
-        network = build_model(replace(spec, targets=()))
-        for layer in [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1:]:
-            nn.init.zeros_(layer.weight)  # a training starts at the line in the size
-            nn.init.zeros_(layer.bias)
-        return as_regressor(network, spec.targets)
+        networks = [build_model(each) for each in spec.members or (replace(spec, targets=()),)]
+        return as_regressor(networks, spec.targets)
     if spec.members:
         return mix([build_model(member) for member in spec.members])
     choices = parse_name(spec.name)
@@ -247,15 +249,32 @@ def build_model(spec: Spec) -> nn.Module:
     return model
 
 
-def as_regressor(network: nn.Module, targets: Sequence[str]) -> Regressor:
-    """A regressor whose outputs are those of a model of the zoo."""
-    assert isinstance(network, SetModel)
-    spec: Any = network.spec
-    if spec.classes % len(targets):
-        raise PointsetError(f"a model of {len(targets)} targets has as many outputs, or twice, got {spec.classes}")
-    model = Regressor(network, targets)
+def as_regressor(networks: Sequence[Any], targets: Sequence[str]) -> Regressor:
+    """A regressor whose outputs are those of a new model of the zoo, or the mean of several."""
+    model, spec = Regressor(networks, targets), networks[0].spec
+    if len(networks) > 1:
+        specs = tuple(network.spec for network in networks)
+        spec = replace(spec, name=MIXTURE, options=ModelOptions(), members=specs, start="", freeze="none")
+    elif isinstance(networks[0], SetClassifier):
+        *_, last = networks[0].head.children()
+        for parameter in last.parameters():
+            nn.init.zeros_(parameter)  # a training starts at the line in the size
     model.spec = replace(spec, targets=tuple(targets))
     return model
+
+
+def create_for(
+    sets: PointSets, name: str, options: ModelOptions | None = None, *, loss: str = "squared", seed: int = 0
+) -> nn.Module:
+    """Build a model by name for what sets have to be learned, with a `Recipe.loss`; see `create_model`."""
+    if sets.point_classes:
+        return create_segmenter(name, len(sets.point_classes), options, inputs=sets.inputs, seed=seed)
+    if sets.targets is None:
+        return create_model(name, len(sets.classes), options, inputs=sets.inputs, seed=seed)
+    variance = loss == "gaussian"
+    return create_model(
+        name, None, options, inputs=sets.inputs, seed=seed, targets=sets.target_names, variance=variance
+    )
 
 
 def mix(members: list[nn.Module]) -> nn.Module:

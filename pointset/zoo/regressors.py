@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy import ndarray
-from torch import Tensor
+from torch import Tensor, nn
 
 from pointset.baselines.models import Baseline
 from pointset.data.normalize import log_size, normalization
@@ -42,10 +42,10 @@ class Numbers:
 class Regressor(SetModel):
     """Predicts numbers, such as mass or area, from clouds in their own units.
 
-    outputs(X) = network(X normalised) + slope * log size(X), for targets that are standardised, and where they are
-    positive and closer to symmetric so, by their logs. Normalisation removes the size of a shape, on which volume, area
-    and mass depend first of all; a line in its log is exact for a shape that is only scaled. Size is the root mean
-    square distance of the points from their mean.
+    outputs(X) = sum_k weight_k network_k(X normalised) + slope * log size(X), with one network as a rule, for targets
+    that are standardised, and by their logs where they are positive and less skewed so. Normalisation removes the size
+    of a shape, on which volume, area and mass depend first of all; a line in its log is exact for a shape that is only
+    scaled. Size is the root mean square distance of the points from their mean.
 
     Intervals are those of split conformal prediction (Vovk, Gammerman and Shafer, *Algorithmic Learning in a Random
     World*, 2005; Lei et al., *Distribution-Free Predictive Inference for Regression*, JASA 113, 2018, algorithm 2): the
@@ -54,7 +54,8 @@ class Regressor(SetModel):
     exchangeable, a new shape's value is inside with a probability of at least `level`.
 
     Attributes:
-        network: called as `network(points, mask) -> [B, targets]`, or [B, 2 targets] with the logs of variances.
+        networks: called as `network(points, mask) -> [B, targets]`, or [B, 2 targets] with the logs of variances.
+        weights: [networks], of their mean.
         targets: names of the targets.
         normalize: how clouds are normalised for the network; see `pointset.data.normalize`.
         log: bool [targets], True where the log of a target is predicted.
@@ -69,15 +70,17 @@ class Regressor(SetModel):
         (2, 1)
     """
 
+    weights: Tensor
     log: Tensor
     mean: Tensor
     scale: Tensor
     slope: Tensor
     scores: Tensor
 
-    def __init__(self, network: SetModel, targets: Sequence[str]) -> None:
-        super().__init__(network.inputs)
-        self.network, self.targets, self.normalize = network, tuple(targets), "unit-sphere"
+    def __init__(self, networks: Sequence[SetModel], targets: Sequence[str]) -> None:
+        super().__init__(networks[0].inputs)
+        self.networks, self.targets, self.normalize = nn.ModuleList(networks), tuple(targets), "unit-sphere"
+        self.register_buffer("weights", torch.full((len(networks),), 1 / len(networks)))
         count = len(self.targets)
         self.register_buffer("log", torch.zeros(count, dtype=torch.bool))
         for name, value in {"mean": 0.0, "scale": 1.0, "slope": 0.0}.items():
@@ -87,14 +90,8 @@ class Regressor(SetModel):
     @property
     def has_variance(self) -> bool:
         """True if variances are predicted too."""
-        spec: Any = self.network.spec
+        spec: Any = self.networks[0].spec
         return bool(spec.classes == 2 * len(self.targets))
-
-    @property
-    def baseline(self) -> Baseline | None:
-        """The baseline inside, or None for a network."""
-        inner = getattr(self.network, "model", None)
-        return inner if isinstance(inner, Baseline) else None
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B outputs"]:
         """Return standardised outputs [B, targets], or [B, 2 targets] with the logs of variances.
@@ -104,14 +101,17 @@ class Regressor(SetModel):
             mask: bool [B, n], True at real points.
         """
         points, mask = checked(points, mask, self.inputs, self)
-        outputs = forward(self.network, self.prepared(points, mask), mask)
+        outputs = sum(
+            weight * forward(network, self.prepared(points, mask, network), mask)
+            for weight, network in zip(self.weights, self.networks, strict=True)
+        )
         line = self.slope * log_size(points[..., :3], mask)[:, None]
         return torch.cat([outputs[:, : len(self.targets)] + line.to(outputs), outputs[:, len(self.targets) :]], dim=1)
 
-    def prepared(self, points: Tensor, mask: Tensor | None) -> Tensor:
-        """What the network gets: normalised clouds; a baseline gets them in their own size."""
+    def prepared(self, points: Tensor, mask: Tensor | None, network: nn.Module) -> Tensor:
+        """What a network gets: normalised clouds; a baseline gets them in their own size."""
         moved = normalization(self.normalize)(points[..., :3], mask)
-        if self.baseline is not None:
+        if isinstance(getattr(network, "model", None), Baseline):
             growth = log_size(points[..., :3], mask) - log_size(moved, mask)
             moved = moved * growth.exp()[:, None, None].to(moved)
         return torch.cat([moved, points[..., 3:]], dim=2)
@@ -159,7 +159,7 @@ class Regressor(SetModel):
         if not 0 < level < 1:
             raise PointsetError(f"level must be in (0, 1), got {level}")
         middle, held_out = outputs[:, : len(self.targets)].to(self.mean), self.scores.shape[1]
-        rank = math.ceil((held_out + 1) * level)
+        rank = conformal_rank(held_out, level)
         reach = self.scores[:, rank - 1] if rank <= held_out else torch.full_like(self.mean, math.inf)
         spread = (reach * self.deviations(outputs).to(self.mean)).nan_to_num(nan=math.inf, posinf=math.inf)
         ends = (middle - spread, middle + spread)
@@ -185,9 +185,10 @@ class Regressor(SetModel):
         return self.numbers(predict(self, self._batches(points, mask, BATCH)).logits, level)
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
-        """Return the pooled rows of each set side by side, of clouds in their own units."""
+        """Return the pooled rows of each set side by side, of clouds in their own units, by the first network."""
         points, mask = checked(points, mask, self.inputs, self)
-        return self.network.embed_sets(self.prepared(points, mask), mask)  # type: ignore[operator]
+        network: Any = self.networks[0]
+        return network.embed_sets(self.prepared(points, mask, network), mask)
 
     def _given_normalization(self) -> str:
         return "none"
@@ -196,6 +197,11 @@ class Regressor(SetModel):
         if (scores := state_dict.get(f"{prefix}scores")) is not None:  # as many as there were held-out shapes
             self.scores = self.scores.new_empty(scores.shape)
         super()._load_from_state_dict(state_dict, prefix, *others)
+
+
+def conformal_rank(held_out: int, level: float) -> int:
+    """Which of the sorted residuals of held-out shapes, from 1, is the reach of an interval; it may be too large."""
+    return math.ceil((held_out + 1) * level - 1e-9)
 
 
 def predict_numbers(model: Regressor, sets: Sets, *, level: float = LEVEL, batch_size: int = BATCH) -> Numbers:

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from pointset.data.axes import UP_TO_Z, Axis
 from pointset.errors import PointsetError
 from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.models import build_model
+from pointset.zoo.models import as_regressor, build_model
+from pointset.zoo.regressors import Regressor
 
 
 def start_from(
@@ -22,6 +23,7 @@ def start_from(
     seed: int = 0,
     start: str = "",
     freeze: Literal["none", "encoder"] = "none",
+    numbers: bool = False,
 ) -> nn.Module:
     """A new model with the weights of a trained one.
 
@@ -36,17 +38,21 @@ def start_from(
         seed: seed of the new weights.
         start: where the weights come from; saved with the new model's runs.
         freeze: "encoder" trains only the pooling and the head.
+        numbers: the classes are names of numbers to predict, by a `Regressor`.
 
     Raises:
         PointsetError: the model is not an encoder with a pooling.
     """
+    known: list[str] = [] if numbers else list(getattr(trained, "classes", None) or [])
+    if isinstance(trained, Regressor):
+        trained = trained.networks[0]
     if not isinstance(trained, SetClassifier):
         raise PointsetError("a training starts from a model with an encoder and a pooling: use one of the zoo's names")
     spec: Any = trained.spec
     model = build_model(replace(spec, classes=len(classes), seed=seed, start=start, freeze=freeze))
     weights = dict(trained.state_dict())
     layer = f"head.{len(list(trained.head.children())) - 1}."
-    known, wanted = trained.classes or [], list(classes)
+    wanted = list(classes)
     shared = [name for name in wanted if name in known]
     for name, new in model.state_dict().items():
         if name.startswith(layer) and known != wanted:
@@ -57,7 +63,7 @@ def start_from(
     turn_inputs(model, torch.tensor(UP_TO_Z[trained_up]).T @ torch.tensor(UP_TO_Z[up]))
     if freeze == "encoder":
         model.encoder.requires_grad_(False)
-    return model
+    return as_regressor([model], classes) if numbers else model
 
 
 def turn_inputs(model: nn.Module, turn: Tensor) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 import pointset
 from pointset import cli
-from pointset.training.automatic import ROWS, fit_automatic
+from pointset.training.automatic import fit_automatic
+from pointset.training.candidates import Classes
 
 
 def write_clouds(folder, shapes=8, points=64):
@@ -31,7 +32,7 @@ def run(*arguments):
 def test_rows_alone_if_the_budget_is_too_small_for_a_network(tmp_path):
     train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
     best = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False)
-    assert {candidate.name for candidate in best.candidates} == {*ROWS, "mixture"}
+    assert {candidate.name for candidate in best.candidates} == {*Classes.rows, "mixture"}
     assert sum(candidate.chosen for candidate in best.candidates) == 1
     assert all(candidate.low <= candidate.accuracy <= candidate.high for candidate in best.candidates)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from pointset.data.readers.clouds import CloudError
 from pointset.data.readers.formats import NOTE_SUFFIXES, is_shape_file, is_unread_shape, suffix_of
 from pointset.data.readers.scans import open_scan
+from pointset.data.targets import FILE as TARGETS
 from pointset.errors import PointsetError, quoted
 
 DEPTH = 2
@@ -39,7 +40,7 @@ class FileTree:
 
 
 def scan_folder(folder: Path, *, loose: bool = False) -> FileTree:
-    """Scan a dataset's folder; with `loose`, text files and arrays at the top level are shapes too.
+    """Scan a dataset's folder; with `loose`, text files and arrays at the top level are shapes too, but targets.csv.
 
     Links to a parent folder, pipes and devices are skipped. A dangling link with the name of a shape file is listed as
     one, so that reading it reports an error.
@@ -49,6 +50,7 @@ def scan_folder(folder: Path, *, loose: bool = False) -> FileTree:
     """
     tree = FileTree(folder)
     _scan(tree, folder, "", (), at_top=not loose)
+    tree.files.pop(TARGETS, None)
     tree.files = dict(sorted(tree.files.items(), key=lambda item: item[0].split("/")))
     return tree
 

@@ -14,7 +14,6 @@ from pointset.data.readers.formats import (
     has_faces,
     suffix_of,
 )
-from pointset.data.targets import FILE as TARGETS
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 TEST_SHARE = 0.2
@@ -92,7 +91,6 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = Fa
     tree = scan_folder(folder)
     if classless and not any("/" in name for name in tree.files):
         tree = scan_folder(folder, loose=True)
-        tree.files.pop(TARGETS, None)
     kind = _kind_of_files(folder, tree.files)
     layout = _classless_layout(tree) if classless else ""
     layout = layout or _layout(tree)

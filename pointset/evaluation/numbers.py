@@ -1,0 +1,166 @@
+"""Metrics of predicted numbers, and the numbers of single shapes: values with their intervals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from torch import nn
+
+from pointset.configuration import Count, check
+from pointset.data.dataset import PointSets
+from pointset.data.pool import first_fault
+from pointset.errors import PointsetError, quoted
+from pointset.inputs import require_model
+from pointset.zoo.regressors import LEVEL, Numbers, Regressor, predict_numbers
+
+DIGITS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class NumberEvaluation:
+    """Predicted numbers of a dataset beside the true ones, with metrics of each target.
+
+    Example:
+        >>> result = pointset.evaluate_numbers(regressor, volumes)
+        >>> result.r2.keys()
+        dict_keys(['volume'])
+    """
+
+    numbers: Numbers
+    """The predictions, with their intervals."""
+    truth: Float[ndarray, "shapes targets"]
+    """The true numbers."""
+    names: list[str]
+    """Names of the shapes."""
+
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        scores = ", ".join(f"R2 of {name} {value:.3f}" for name, value in self.r2.items())
+        return f"NumberEvaluation of {len(self.truth):,} shapes: {scores}"
+
+    @property
+    def errors(self) -> Float[ndarray, "shapes targets"]:
+        """Predicted minus true numbers."""
+        return self.numbers.values - self.truth
+
+    @property
+    def r2(self) -> dict[str, float]:
+        """Coefficient of determination: 1 minus the squared errors by those of the mean; NaN if all are equal."""
+        apart = np.square(self.truth - self.truth.mean(axis=0)).sum(axis=0)
+        return self._named(1 - np.square(self.errors).sum(axis=0) / np.where(apart > 0, apart, np.nan))
+
+    @property
+    def mae(self) -> dict[str, float]:
+        """Mean absolute error, in the units of the target."""
+        return self._named(np.abs(self.errors).mean(axis=0))
+
+    @property
+    def rmse(self) -> dict[str, float]:
+        """Root of the mean squared error, in the units of the target."""
+        return self._named(np.sqrt(np.square(self.errors).mean(axis=0)))
+
+    @property
+    def coverage(self) -> dict[str, float]:
+        """Share of the shapes whose true number is in its interval, which should be near `numbers.level`."""
+        inside = (self.numbers.low <= self.truth) & (self.truth <= self.numbers.high)
+        return self._named(inside.mean(axis=0))
+
+    @property
+    def width(self) -> dict[str, float]:
+        """Median length of the intervals, in the units of the target."""
+        return self._named(np.median(self.numbers.high - self.numbers.low, axis=0))
+
+    def summary(self) -> dict[str, Any]:
+        """The metrics as plain data, for JSON."""
+        metrics = {name: getattr(self, name) for name in ("r2", "mae", "rmse", "coverage", "width")}
+        targets = {name: {key: by[name] for key, by in metrics.items()} for name in self.numbers.targets}
+        return {"shapes": len(self.truth), "level": self.numbers.level, "targets": targets}
+
+    def _named(self, values: ndarray) -> dict[str, float]:
+        return dict(zip(self.numbers.targets, values.tolist(), strict=True))
+
+
+def evaluate_numbers(
+    model: nn.Module, data: PointSets, *, level: float = LEVEL, batch_size: int = 64
+) -> NumberEvaluation:
+    """Evaluate a regressor on the fixed subsets of a dataset, on the device of the model.
+
+    Args:
+        model: a `Regressor`, see `create_model(..., targets=...)`.
+        data: sets with the targets of the model; every shape is used once.
+        level: of the intervals, in (0, 1).
+        batch_size: shapes per forward pass; does not change the result beyond rounding.
+
+    Raises:
+        PointsetError: the model classifies, or the data has other targets, or a prediction is not finite.
+    """
+    require_model(model)
+    check("data", data, PointSets)
+    check("batch_size", batch_size, Count)
+    if not isinstance(model, Regressor):
+        raise PointsetError("the model classifies: use pointset.evaluate")
+    if data.targets is None or data.target_names != model.targets:
+        got = ", ".join(data.target_names) or "classes"
+        raise PointsetError(f"the model predicts {', '.join(model.targets)}, and the data has {got}: give other data")
+    if not len(data):
+        raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
+    data.require_inputs(model)
+    numbers = predict_numbers(model, data, level=level, batch_size=batch_size)
+    odd = np.flatnonzero(~np.isfinite(numbers.values).all(axis=1)).tolist()
+    if odd:
+        cause = first_fault(data) or "check whether the weights are finite"
+        raise PointsetError(f"the prediction for shape {quoted(data.names[odd[0]])} is not finite: {cause}")
+    return NumberEvaluation(numbers, data.targets.numpy(), list(data.names))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The predicted numbers of one shape."""
+
+    name: str
+    """Path of the file, as given or relative to its folder; for a dataset, the name of the shape."""
+    values: dict[str, tuple[float, float, float]]
+    """Value, low end and high end of the interval, by target; the ends are infinite where they are not known."""
+    points: int
+    """Number of points that the model got."""
+    truth: dict[str, float]
+    """The true values, if they are known."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data: mass, mass_low, mass_high, ...; None for an end that is not known."""
+        row: dict[str, Any] = {"name": self.name}
+        for target, numbers in self.values.items():
+            if target in self.truth:
+                row[f"{target}_true"] = _short(self.truth[target])
+            row |= {f"{target}{end}": _short(n) for end, n in zip(("", "_low", "_high"), numbers, strict=True)}
+        return row | {"points": self.points}
+
+    def as_row(self) -> dict[str, Any]:
+        """As one row of a table: the same."""
+        return self.as_dict()
+
+
+def estimate(
+    names: Sequence[str], numbers: Numbers, points: Sequence[int] | ndarray, truth: ndarray | None = None
+) -> list[Estimate]:
+    """The numbers of shapes, one by one.
+
+    Args:
+        names: names of the shapes.
+        numbers: their predictions.
+        points: number of points that the model got for each shape.
+        truth: the true numbers [N, targets], if they are known.
+    """
+    known = [{}] * len(names) if truth is None else [dict(zip(numbers.targets, row, strict=True)) for row in truth]
+    ends = np.stack([numbers.values, numbers.low, numbers.high], axis=2).tolist()
+    return [
+        Estimate(name, dict(zip(numbers.targets, map(tuple, row), strict=True)), int(count), own)
+        for name, row, count, own in zip(names, ends, points, known, strict=True)
+    ]
+
+
+def _short(number: float) -> float | None:
+    return float(f"{number:.{DIGITS}g}") if np.isfinite(number) else None
