@@ -22,7 +22,7 @@ from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool
 from pointset.data.readers.clouds import Cloud, CloudError, extent_fault
-from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces, suffix_of
+from pointset.data.readers.formats import is_mesh_file, suffix_of
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.meshes import Mesh
 from pointset.data.readers.scans import read_cloud
@@ -185,7 +185,7 @@ def load_shape_like(
         check("points", points, Points)
     wanted = options.points if points is None else points
     now, upward = file_up(description, path, up)
-    if is_cloud_file(path):
+    if not is_mesh_file(path):
         cloud = read_cloud(path, normals=options.has_normals, features=options.further)
         if fault := extent_fault([cloud.points]):
             raise CloudError(f"{path}: the cloud {fault}")
@@ -254,9 +254,3 @@ def _warn_of_turning(given: str | None, usually: str, wanted: Axis) -> None:
         UserWarning,
         stacklevel=5,
     )
-
-
-def is_cloud_file(path: Path) -> bool:
-    """True if a file holds points rather than a mesh, by its suffix and, for .ply, its header."""
-    suffix = path.suffix.lower()
-    return suffix in CLOUD_SUFFIXES and (suffix not in MESH_SUFFIXES or not has_faces(path))

@@ -13,10 +13,10 @@ from torch import Tensor
 from pointset.data.axes import turned_up
 from pointset.data.catalogue.folders import LooseShape, list_shapes
 from pointset.data.isolated import kept_points
-from pointset.data.loading import file_up, is_cloud_file, load_shape_like, normalization_elsewhere
+from pointset.data.loading import file_up, load_shape_like, normalization_elsewhere
 from pointset.data.normalize import normalize_chunks
 from pointset.data.readers.clouds import extent_fault
-from pointset.data.readers.formats import require_shape_file
+from pointset.data.readers.formats import is_mesh_file, require_shape_file
 from pointset.data.readers.scans import open_scan
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.numbers import Estimate, estimate
@@ -134,7 +134,7 @@ def answer_files(
 def _open(model: SetModel, data: dict[str, Any], path: Path, up: str, keep_outliers: bool) -> Tensor | Scan:
     """A file's points, normalised as those that the model was trained on; a large cloud is not read yet."""
     require_shape_file(path)
-    if not is_cloud_file(path):
+    if is_mesh_file(path):
         return load_shape_like(data, path, up=up).points
     features = data.get("features", ())
     scan = open_scan(path, features=features)

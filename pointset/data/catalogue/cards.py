@@ -1,6 +1,7 @@
 """Read dataset cards: one TOML file per dataset, see `datasets/README.md`; in the wheel they are `pointset/cards`."""
 
 import difflib
+import hashlib
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,6 +17,7 @@ MD5 = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 SHA256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Digest = Annotated[str, Meta(pattern="^([0-9a-f]{32}|[0-9a-f]{64})$")]
 
+MD5_DIGITS = 32
 PACKAGE = Path(__file__).resolve().parents[2]
 
 
@@ -71,6 +73,29 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Verified size and digests of the archive."""
     files: dict[str, Digest] = {}
     """MD5 or SHA-256 of unpacked files, by path in the folder."""
+
+    def check_file(self, folder: Path, name: str) -> None:
+        """Raise a PointsetError if a file in the data's folder is not the one whose digest is on the card, if any.
+
+        HDF5 and NumPy files have no checksums of their own, so a byte changed on disk would change a coordinate.
+        """
+        path, digest = folder / name, self.files.get(name)
+        kind = "md5" if digest and len(digest) == MD5_DIGITS else "sha256"
+        try:
+            if digest is None or file_digest(path, kind) == digest:
+                return
+        except OSError as error:
+            raise PointsetError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise PointsetError(
+            f"{path} is not the file of {self.name} (another {kind.upper()}): get the data again, or give its folder "
+            "to use what is there"
+        )
+
+
+def file_digest(path: Path, kind: str) -> str:
+    """The "md5" or "sha256" digest of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest()
 
 
 def cards_folder() -> Path:

@@ -1,22 +1,21 @@
-"""Download and unpack the data of a card; interrupted downloads are resumed, which pooch, the usual library, cannot."""
+"""Download, check and unpack the data of a card; pooch, the usual library, cannot resume an interrupted download."""
 
 import hashlib
-import os
-import re
+import shutil
+import tarfile
 import time
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from typing import IO, TYPE_CHECKING, cast
+from urllib.parse import quote, unquote, urlsplit
 
-from pointset.data.catalogue.archives import unpack
-from pointset.data.catalogue.cards import Card, Download, load_card
-from pointset.data.catalogue.checksums import file_digest, note_files
+from pointset.data.catalogue.cards import Card, Download, file_digest, load_card
 from pointset.data.catalogue.home import datasets_home, disk_errors_reported, locked, make_folder
 from pointset.data.catalogue.locate import locate_data, present_folder
 from pointset.errors import QUOTED, REPEATED, PointsetError, one_line, quoted
-from pointset.runs.atomic import read_json, write_json
-from pointset.runs.progress import progress_bar
+from pointset.runs.atomic import sync
+from pointset.runs.progress import followed, progress_bar
 
 if TYPE_CHECKING:
     from requests import Response
@@ -26,12 +25,24 @@ TRIES = 5
 """Number of consecutive connections without a byte received after which a mirror is given up."""
 TIMEOUT = (15, 60)
 """Seconds to wait for a connection, and for the next bytes."""
+LONGEST_VERSION = 60
+"""Most characters of the version of a file, which is in the name of the file with the received bytes."""
+METADATA = "__MACOSX"
+"""A folder that macOS adds to archives."""
+
+
+class MirrorError(Exception):
+    """A mirror did not deliver the file; the message is a short reason."""
+
+
+class ConnectionCutError(Exception):
+    """The connection ended before the end of the file."""
 
 
 def fetch(name: str, *, progress: bool = True) -> Path:
     """Download and unpack the data of a card unless it is present; an interrupted download is resumed.
 
-    A second process that fetches the same data waits for the first. An archive that the user saved at the place named
+    A second process that fetches the same data waits for the first. An archive that the user saved at the path named
     in the message of a failed download is unpacked and kept.
 
     Returns:
@@ -44,9 +55,9 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     card = load_card(name)
     if card.kind == "generated":
         return locate_data(name, progress=progress)[1]
-    there = present_folder(card)
-    if there is not None:  # checked before locking, because the home may be read-only
-        return there
+    present = present_folder(card)
+    if present is not None:  # checked before locking, because the home may be read-only
+        return present
     parent = make_folder(datasets_home())
     with locked(parent / f".{card.name}"):
         return present_folder(card) or _fetch(card, parent, progress)
@@ -59,29 +70,19 @@ def _fetch(card: Card, parent: Path, progress: bool) -> Path:
             f"{parent / card.folder}"
         )
     archive, folder = parent / PurePosixPath(urlsplit(card.urls[0]).path).name, parent / card.folder
-    ours = parent / f".{archive.name}.downloaded"  # marks an archive that was not saved by hand, even after a kill
-    if not archive.is_file():
-        ours.unlink(missing_ok=True)
-        download(card.urls, archive, card.download, progress=progress, mark=ours)
+    saved_by_hand = archive.is_file()
+    if not saved_by_hand:
+        download(card.urls, archive, card.download, progress=progress)
     elif fault := _fault(archive, card.download):
         raise PointsetError(f"{archive} is not the archive of {card.name}: {fault}: delete it or get it again")
-    whole = card.download.md5 or card.download.sha256
-    noted = card.kind != "meshes" and whole  # for meshes, the pools sampled from them record digests
-    unpack(archive, folder, progress=progress, look=lambda unpacked: note_files(unpacked, folder) if noted else None)
-    if ours.exists():
+    unpack(archive, folder, progress=progress)
+    if not saved_by_hand:
         archive.unlink()
-        ours.unlink()
     return folder
 
 
 def download(
-    urls: Sequence[str],
-    target: Path,
-    expected: Download,
-    *,
-    progress: bool = True,
-    pause: float = 1.0,
-    mark: Path | None = None,
+    urls: Sequence[str], target: Path, expected: Download, *, progress: bool = True, pause: float = 1.0
 ) -> None:
     """Download a file.
 
@@ -94,7 +95,6 @@ def download(
         expected: known size and digests.
         progress: show a bar, or lines if the output is not a terminal.
         pause: seconds before the first retry after a cut connection; doubled before each further retry.
-        mark: empty file that is created just before `target`, to distinguish it from a file that was saved by hand.
 
     Raises:
         PointsetError: no mirror delivered the right file (with a reason for each), or the disk is full or read-only.
@@ -102,18 +102,18 @@ def download(
     reasons = []
     with disk_errors_reported(target.parent):
         for url in urls:
-            part = Part(target, url)
             try:
-                _receive_whole(url, part, expected, progress, pause)
-                if fault := _fault(part.path, expected):
-                    part.clear()
+                part = _receive_whole(url, target, expected, progress, pause)
+                if fault := _fault(part, expected):
+                    part.unlink()
                     raise MirrorError(fault)
             except MirrorError as error:
                 reasons.append(f"{url}: {error}")
                 continue
-            if mark is not None:
-                mark.touch()
-            part.finish()
+            sync(part)
+            part.replace(target)
+            for left in target.parent.glob(f"{target.name}.????????.*.part"):
+                left.unlink()
             return
     raise PointsetError(
         f"{target.name} could not be downloaded ({'; '.join(reasons)}): run the same command again to go on, or get "
@@ -132,146 +132,105 @@ def _fault(path: Path, expected: Download) -> str:
     return ""
 
 
-class MirrorError(Exception):
-    """A mirror did not deliver the file; the message is a short reason."""
-
-
-class ConnectionCutError(Exception):
-    """The connection ended before the end of the file."""
-
-
-class Part:
-    """The bytes received from one mirror, and a note with the version of the file that they belong to.
-
-    Attributes:
-        validator: the server's ETag or date of the version; without one, downloads are not resumed.
-        total: size of the whole file in bytes, if the server sends it.
-    """
-
-    def __init__(self, target: Path, url: str) -> None:
-        self.target = target
-        self.path = target.with_name(f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
-        self.note = self.path.with_suffix(".json")
-        try:
-            self.validator, self.total = read_json(self.note)
-        except (OSError, PointsetError, ValueError, TypeError):  # missing or damaged
-            self.clear()
-
-    @property
-    def size(self) -> int:
-        """Bytes received so far."""
-        return self.path.stat().st_size if self.path.exists() else 0
-
-    def clear(self) -> None:
-        """Discard the received bytes."""
-        self.validator, self.total = None, None
-        self.path.unlink(missing_ok=True)
-        self.note.unlink(missing_ok=True)
-
-    def headers(self) -> dict[str, str]:
-        """Headers of a request for the remaining bytes."""
-        rest = {"Range": f"bytes={self.size}-", "If-Range": self.validator} if self.size and self.validator else {}
-        return {"Accept-Encoding": "identity", **rest}
-
-    def begin(self, response: "Response", expected: Download) -> None:
-        """Check a response and note its version; a response with the whole file discards the bytes received so far."""
-        resumes, length = response.status_code == 206, response.headers.get("Content-Length")
-        validator = _validator(response) or (self.validator if resumes else None)
-        sent = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""), re.ASCII)
-        fits = sent is not None and int(sent[1]) == self.size > 0 and validator == self.validator
-        if response.status_code == 416 or (resumes and not fits):
-            self.clear()
-            raise ConnectionCutError("the server sent a different byte range than requested")
-        if response.status_code not in (200, 206):
-            raise MirrorError(f"the server answered {response.status_code} {one_line(response.reason, QUOTED)}")
-        if response.headers.get("Content-Type", "").startswith("text/html"):
-            raise MirrorError("the server sent a web page instead of the file")
-        if (coding := response.headers.get("Content-Encoding", "identity")) != "identity":
-            raise MirrorError(f"the server sent it compressed ({quoted(coding)}), which was not requested")
-        if length is not None and not re.fullmatch(r"\d{1,18}", length, re.ASCII):
-            raise MirrorError(f"its Content-Length is {quoted(length)}, which is not a number of bytes")
-        if not resumes:
-            self.clear()
-        self.validator, self.total = validator, None if length is None else int(length) + self.size
-        if sent is not None and sent[2] != "*":
-            self.total = int(sent[2])
-        if self.total is not None and expected.size not in (None, self.total):
-            raise MirrorError(f"it has {self.total:,} bytes instead of {expected.size:,}")
-        write_json(self.note, [self.validator, self.total])
-
-    def append(self, response: "Response", most: int | None, progress: bool) -> None:
-        """Append the received bytes; fail if there are more than `most`."""
-        size = self.size
-        with (
-            self.path.open("ab") as file,
-            progress_bar(self.target.name, "B", self.total, show=progress, done=size, scaled=True) as bar,
-        ):
-            # read1 returns what has arrived; waiting for a full block would lose its bytes if the connection is cut.
-            while block := response.raw.read1(BLOCK):
-                size += len(block)
-                if most is not None and size > most:
-                    self.clear()
-                    raise MirrorError(f"the server sent more than {most:,} bytes")
-                file.write(block)
-                bar.update(len(block))
-        if self.total not in (None, size):
-            raise ConnectionCutError(f"{size:,} of {self.total:,} bytes were received")
-
-    def finish(self) -> None:
-        """Rename the complete file to its target, and remove parts from other mirrors."""
-        with self.path.open("rb") as file:
-            os.fsync(file.fileno())
-        self.path.replace(self.target)
-        for left in self.target.parent.glob(f"{self.target.name}.????????.*"):
-            left.unlink()
-
-
-def _validator(response: "Response") -> str | None:
-    """The version of a file: its strong ETag, else its modification date."""
-    tag = response.headers.get("ETag", "")
-    return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified")
-
-
-def _receive_whole(url: str, part: Part, expected: Download, progress: bool, pause: float) -> None:
+def _receive_whole(url: str, target: Path, expected: Download, progress: bool, pause: float) -> Path:
     """Receive a file over several connections; give up after `TRIES` connections in a row without a byte."""
     idle = 0
-    while part.total is None or part.size != part.total:
-        before = part.size
+    while True:
+        before = _received(url, target)[1]
         try:
-            _receive(url, part, expected, progress)
-            return
+            return _receive(url, target, expected, progress)
         except ConnectionCutError as error:
-            idle = 0 if part.size > before else idle + 1
+            idle = 0 if _received(url, target)[1] > before else idle + 1
             if idle == TRIES:
                 raise MirrorError(f"the connection was cut {TRIES} times in a row ({error})") from error
             if idle:
                 time.sleep(pause * 2 ** (idle - 1))
 
 
-def _receive(url: str, part: Part, expected: Download, progress: bool) -> None:
+def _received(url: str, target: Path) -> tuple[Path | None, int, str]:
+    """The file with the bytes received from a mirror, their number, and the version of the file they belong to."""
+    part = next(target.parent.glob(_part_name(url, target, "*")), None)
+    return (part, part.stat().st_size, unquote(part.name.split(".")[-2])) if part else (None, 0, "")
+
+
+def _part_name(url: str, target: Path, version: str) -> str:
+    """The name of the file with received bytes; "*" matches all versions."""
+    spelled = version if version == "*" else quote(version, safe=" ").replace(".", "%2E")
+    return f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.{spelled}.part"
+
+
+def _receive(url: str, target: Path, expected: Download, progress: bool) -> Path:
+    """Receive what is missing of a file over one connection; returns the path of the whole file."""
     import requests
     import urllib3
 
+    part, done, version = _received(url, target)
+    if part and done == expected.size:
+        return part
+    rest = {"Range": f"bytes={done}-", "If-Range": version} if done and version else {}
     try:
-        with requests.get(url, headers=part.headers(), stream=True, timeout=TIMEOUT) as response:
-            part.begin(response, expected)
-            part.append(response, expected.size if part.total is None else part.total, progress)
+        with requests.get(
+            url, headers={"Accept-Encoding": "identity", **rest}, stream=True, timeout=TIMEOUT
+        ) as response:
+            _check(response)
+            is_rest = response.status_code in (206, 416)
+            if part and not (is_rest and _continues(response, done, version)):
+                part.unlink()
+                part, done = None, 0
+            if is_rest and part is None:
+                raise ConnectionCutError("the server sent a different byte range than requested")
+            part = part or target.with_name(_part_name(url, target, _version(response)))
+            _append(response, part, done, expected, progress)
     except (urllib3.exceptions.HTTPError, requests.exceptions.ReadTimeout) as error:
         raise ConnectionCutError(_inner_message(error)) from error
     except requests.exceptions.RequestException as error:
-        reason = _inner_message(error)
-        if isinstance(error, requests.exceptions.SSLError):
-            reason = (
-                f"the server's certificate was refused ({reason}): check this machine's clock, or name your network's "
-                "certificates in REQUESTS_CA_BUNDLE"
-            )
-        elif isinstance(error, requests.exceptions.ProxyError):
-            reason = f"the proxy of this machine refused ({reason}): check HTTPS_PROXY"
-        elif isinstance(error, requests.exceptions.ConnectionError) and part.size:
-            raise ConnectionCutError(reason) from error
-        else:
-            reason = f"no connection ({reason})"
-        raise MirrorError(reason) from error
+        if done and isinstance(error, requests.exceptions.ConnectionError):
+            raise ConnectionCutError(_inner_message(error)) from error
+        raise MirrorError(f"no connection ({_inner_message(error)})") from error
+    return part
+
+
+def _continues(response: "Response", done: int, version: str) -> bool:
+    """True if a partial answer continues the received bytes of the same version of the file."""
+    sent = response.headers.get("Content-Range", "")
+    return sent.startswith(f"bytes {done}-") and _version(response) in ("", version)
+
+
+def _version(response: "Response") -> str:
+    """The strong ETag of a file, else its date; empty if the server sends neither: the file is then not resumed."""
+    tag = response.headers.get("ETag", "")
+    version = tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
+    return version if len(version) <= LONGEST_VERSION else ""
+
+
+def _check(response: "Response") -> None:
+    """Raise a MirrorError for an answer that is not the file."""
+    coding = response.headers.get("Content-Encoding", "identity")
+    if response.status_code not in (200, 206, 416):
+        raise MirrorError(f"the server answered {response.status_code} {one_line(response.reason, QUOTED)}")
+    if response.headers.get("Content-Type", "").startswith("text/html"):
+        raise MirrorError("the server sent a web page instead of the file")
+    if coding != "identity":
+        raise MirrorError(f"the server sent it compressed ({quoted(coding)}), which was not requested")
+
+
+def _append(response: "Response", part: Path, done: int, expected: Download, progress: bool) -> None:
+    """Append the received bytes."""
+    length = response.headers.get("Content-Length", "")
+    total = done + int(length) if length.isdecimal() and len(length) < 19 else expected.size
+    if expected.size not in (None, total):
+        raise MirrorError(f"it has {total:,} bytes instead of {expected.size:,}")
+    name = part.name.split(".part")[0]
+    with part.open("ab") as file, progress_bar(name, "B", total, show=progress, done=done, scaled=True) as bar:
+        # read1 returns what has arrived; waiting for a full block would lose its bytes if the connection is cut.
+        while block := response.raw.read1(BLOCK):
+            done += len(block)
+            if total is not None and done > total:
+                raise MirrorError(f"the server sent more than {total:,} bytes")
+            file.write(block)
+            bar.update(len(block))
+    if total not in (None, done):
+        raise ConnectionCutError(f"{done:,} of {total:,} bytes were received")
 
 
 def _inner_message(error: BaseException) -> str:
@@ -279,3 +238,66 @@ def _inner_message(error: BaseException) -> str:
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return one_line(error, REPEATED) or type(error).__name__
+
+
+def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
+    """Unpack one folder of an archive, or the whole archive if it has only files at the top: all of it, or nothing.
+
+    The files are unpacked to a temporary folder, which is renamed when it is complete; the next call removes the
+    leftovers of an interrupted one. Nothing is written outside of it: Python's filter "data" for tar files refuses
+    links to other folders and devices; in zip files, parent folders and drives in names are ignored.
+
+    Args:
+        archive: a zip file, or a tar file with any compression.
+        folder: the target; the archive's folder of the same name, at any depth, is moved there.
+        progress: show a bar, or lines if the output is not a terminal.
+
+    Raises:
+        PointsetError: the archive is damaged, has no such folder, or has an entry outside it; or the disk is full.
+    """
+    temporary = folder.with_name(f".{folder.name}.unpacking")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        with disk_errors_reported(folder.parent):
+            extract = _extract_zip if zipfile.is_zipfile(archive) else _extract_tar
+            extract(archive, temporary, progress)
+            _named(folder.name, temporary, archive).rename(folder)
+    except PointsetError:
+        raise
+    except Exception as error:  # damage makes the libraries raise many kinds of errors
+        fault = one_line(error, REPEATED) or type(error).__name__
+        raise PointsetError(f"{archive} cannot be unpacked ({fault}): delete it and fetch it again") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _extract_zip(archive: Path, target: Path, progress: bool) -> None:
+    with zipfile.ZipFile(archive) as content:
+        entries = content.infolist()
+        for entry in followed(entries, "unpacking", "file", len(entries), show=progress):
+            content.extract(entry, target)
+
+
+def _extract_tar(archive: Path, target: Path, progress: bool) -> None:
+    with tarfile.open(archive) as content:
+        for entry in followed(content, "unpacking", "file", show=progress):
+            content.extract(entry, target, filter="data")
+        # Zeros follow the last entry; `tarfile` also takes a damaged name or the end of the file for its end.
+        stream = cast(IO[bytes], content.fileobj)
+        stream.seek(content.offset)
+        end = stream.read(BLOCK)
+        if not end or any(end):
+            raise tarfile.ReadError("it is damaged, or cut off")
+
+
+def _named(name: str, root: Path, archive: Path) -> Path:
+    """The folder `name` in the unpacked archive, or the archive itself if it has only files."""
+    shutil.rmtree(root / METADATA, ignore_errors=True)
+    tops = sorted(root.iterdir()) if root.is_dir() else []
+    if tops and not any(path.is_dir() for path in tops):
+        return root
+    folders = [root / name] if (root / name).is_dir() else [path for path in root.rglob(name) if path.is_dir()]
+    if len(folders) != 1:
+        content = one_line(", ".join(path.name for path in tops), REPEATED)
+        raise PointsetError(f"{archive} must have one folder {name}, got {len(folders)}, in {content or 'nothing'}")
+    return folders[0]

@@ -1,19 +1,13 @@
 """List the shapes in a folder laid out as class/split/file (as ModelNet), split/class/file or class/file."""
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pointset.data.catalogue.file_tree import FileTree, scan_folder, shapes_below, warn_of_skipped
-from pointset.data.readers.formats import (
-    CLOUD_SUFFIXES,
-    MESH_SUFFIXES,
-    NOTE_SUFFIXES,
-    Kind,
-    has_faces,
-    suffix_of,
-)
+from pointset.data.catalogue.file_tree import TOO_DEEP, FileTree, scan_folder
+from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, NOTE_SUFFIXES, Kind, is_mesh_file, suffix_of
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 TEST_SHARE = 0.2
@@ -114,28 +108,26 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = Fa
         raise PointsetError(
             f"{folder} has no shape in split {quoted(split)}: found {one_line(', '.join(sorted(present)), REPEATED)}"
         )
-    warn_of_skipped(tree)
+    tree.warn_of_skipped()
     by_split = {name: frozenset(labels) for name, labels in present.items()}
     return Listing([shape for shape in listed if shape.split == split], classes, kind, by_split, rule)
 
 
 def _kind_of_files(folder: Path, files: dict[str, Path]) -> Kind:
-    """The kind of all files, by name; if all are .ply, the first decides. Text files beside meshes are removed."""
+    """The kind of all files, by the first file of each type. Text files beside meshes are notes: they are removed."""
     first: dict[str, Path] = {}
     for name, path in files.items():
         first.setdefault(suffix_of(name), path)
-    meshes = [path for suffix, path in first.items() if suffix not in CLOUD_SUFFIXES]
-    clouds = [path for suffix, path in first.items() if suffix not in MESH_SUFFIXES | NOTE_SUFFIXES]
-    if not meshes and ".ply" in first and has_faces(first[".ply"]):
-        meshes = [first[".ply"]]
+    meshes = [path for path in first.values() if is_mesh_file(path)]
+    clouds = [path for suffix, path in first.items() if path not in meshes and suffix not in NOTE_SUFFIXES]
     if meshes and clouds:
         content = " beside ".join(path.relative_to(folder).as_posix() for path in (meshes[0], clouds[0]))
         raise PointsetError(f"{folder} mixes meshes and point clouds: found {content}; keep them in two folders")
-    if not meshes:
-        return "clouds" if first else "meshes"
-    for name in [name for name in files if suffix_of(name) in NOTE_SUFFIXES]:
-        del files[name]
-    return "meshes"
+    if meshes or not first:
+        for name in [name for name in files if suffix_of(name) in NOTE_SUFFIXES]:
+            del files[name]
+        return "meshes"
+    return "clouds"
 
 
 def split_called(name: str) -> str:
@@ -169,18 +161,15 @@ def list_shapes(folder: Path) -> list[LooseShape]:
         for name, path in _without_notes(files).items()
     ]
     if not shapes:
-        raise PointsetError(f"{folder} {_nothing_in(tree, '')}; expected {TYPES}")
-    warn_of_skipped(tree)
+        raise PointsetError(f"{folder} {_nothing_in(tree, folder)}; expected {TYPES}")
+    tree.warn_of_skipped()
     return sorted(shapes, key=lambda shape: shape.name)
 
 
 def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
-    """The files without text files, if any of them is a mesh; a .ply file is a mesh only if it has faces."""
+    """The files without text files, if any of them is a mesh."""
     others = {name: path for name, path in files.items() if suffix_of(name) not in NOTE_SUFFIXES}
-    if len(others) == len(files):  # no need to open .ply files
-        return files
-    meshes = (path for path in others.values() if path.suffix.lower() in MESH_SUFFIXES)
-    return others if any(path.suffix.lower() != ".ply" or has_faces(path) for path in meshes) else files
+    return others if any(map(is_mesh_file, others.values())) else files
 
 
 def _classless_layout(tree: FileTree) -> str:
@@ -188,44 +177,39 @@ def _classless_layout(tree: FileTree) -> str:
     tops = {name.rpartition("/")[0] for name in tree.files}
     if tops == {""}:
         return "file"
-    return "split/file" if tops and {top.casefold() for top in tops} <= SPLITS else ""
+    return "split/file" if tops and _are_splits(tops) else ""
 
 
 def _layout(tree: FileTree) -> str:
     """The layout of a folder; a PointsetError if it is none of the three, or has a class without shapes."""
     tops = [folder for folder in tree.folders if "/" not in folder]
-    direct = Counter(name.split("/")[0] for name in tree.files if name.count("/") == 1)
-    nested = Counter(name.split("/")[0] for name in tree.files if name.count("/") == 2)
     loose = sum("/" not in name for name in tree.files)
     if not tops or loose:
         content = f"{loose} mesh or cloud files beside {len(tops)} folders" if loose else "no folder in it"
         raise PointsetError(f"{tree.path} is not a dataset of shapes: found {content}; {LAYOUTS}")
-    inner = [folder.split("/")[1] for folder in tree.folders if "/" in folder]
-    if {top.casefold() for top in tops} <= SPLITS and not (inner and {name.casefold() for name in inner} <= SPLITS):
-        if direct:
-            raise PointsetError(f"{tree.path} looks like split/class/file, but has {min(direct)}/file; {LAYOUTS}")
-        filled = {name.split("/")[1] for name in tree.files}
-        for class_name in sorted(set(inner) - filled):
-            reason = _nothing_in(tree, *(f"{top}/{class_name}/" for top in tops))
-            raise PointsetError(f"class {quoted(class_name)} of {tree.path} {reason}; {LAYOUTS}")
-        return "split/class/file"
-    for top in tops:
-        if direct[top] and nested[top]:
-            raise PointsetError(f"{tree.path / top} holds both files of shapes and folders of them; {LAYOUTS}")
-        if not direct[top] and not nested[top]:
-            raise PointsetError(f"{tree.path / top} {_nothing_in(tree, f'{top}/')}; {LAYOUTS}")
-    if direct and nested:
-        content = f"{min(direct)}/file beside {min(nested)}/split/file"
-        raise PointsetError(f"{tree.path} mixes two layouts: found {content}; {LAYOUTS}")
-    return "class/split/file" if nested else "class/file"
+    direct, nested = ([name for name in tree.files if name.count("/") == depth] for depth in (1, 2))
+    inner = {folder.split("/")[1] for folder in tree.folders if "/" in folder}
+    splits_first = _are_splits(tops) and not (inner and _are_splits(inner))
+    if direct and (nested or splits_first):
+        other = f" beside {nested[0]}" if nested else ""
+        raise PointsetError(f"{tree.path} has no layout that is known: found {direct[0]}{other}; {LAYOUTS}")
+    filled = {name.split("/")[int(splits_first)] for name in tree.files}
+    for class_name in sorted((inner if splits_first else {*tops}) - filled):
+        folders = [tree.path / top / class_name for top in tops] if splits_first else [tree.path / class_name]
+        raise PointsetError(f"class {quoted(class_name)} of {tree.path} {_nothing_in(tree, *folders)}; {LAYOUTS}")
+    return "split/class/file" if splits_first else "class/split/file" if nested else "class/file"
 
 
-def _nothing_in(tree: FileTree, *starts: str) -> str:
+def _are_splits(names: Iterable[str]) -> bool:
+    return {name.casefold() for name in names} <= SPLITS
+
+
+def _nothing_in(tree: FileTree, *folders: Path) -> str:
     """The part of a message about folders without shapes."""
-    first = next(shapes_below(path for name, path in tree.deeper.items() if name.startswith(starts)), None)
-    if first is None:
-        return "holds no mesh and no point cloud"
-    return f"holds shapes in too deeply nested folders, the first is {quoted(first)}: move them up"
+    for path in tree.skipped[TOO_DEEP]:
+        if any(path.is_relative_to(folder) for folder in folders):
+            return f"holds shapes in too deeply nested folders, the first is {quoted(path)}: move them up"
+    return "holds no mesh and no point cloud"
 
 
 def _by_folder(tree: FileTree, splits_first: bool) -> list[tuple[str, str, str]]:

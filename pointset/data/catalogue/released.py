@@ -1,24 +1,27 @@
-"""Read point clouds as they were released: ModelNet40's HDF5 files, ScanObjectNN and ModelNet40-C."""
+"""Read point clouds as they were released: ModelNet40's HDF5 files, ScanObjectNN and ModelNet40-C.
 
-import difflib
+The folder of ModelNet40's release holds `shape_names.txt` (one class per line), `train_files.txt` and `test_files.txt`,
+and the files listed in these two, each with `data` float [N, P, 3] and `label` [N, 1]. The lists hold paths of the
+authors' machine, of which only the last part counts.
+"""
+
+import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.data.catalogue import hdf5
 from pointset.data.catalogue.cards import Card, load_card
-from pointset.data.catalogue.checksums import KnownFiles, known_files
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.readers.clouds import extent_fault, float32_fault
 from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
+SHAPE_NAMES = "shape_names.txt"
 # ScanObjectNN (Uy et al., arXiv 1908.04616): folder and suffix of the file names of each variant, from the authors'
 # README, section "h5 files". Variants that end in _nobg have no background, like OBJ_ONLY; the authors do not name
 # them, except by their folder. The first is the hardest and the most reported.
@@ -34,16 +37,27 @@ SCANS = {
     "PB_T25_R_nobg": ("main_split_nobg", "_augmented25rot"),
     "PB_T25_nobg": ("main_split_nobg", "_augmented25_norot"),
 }
-SCAN_FILES = "*_objectdataset*.h5"
 SCAN_SPLITS = {"train": "training", "test": "test"}
 LABELS = "label.npy"
 """The labels of ModelNet40-C (Sun et al., arXiv 2201.12296), beside data_CORRUPTION_SEVERITY.npy."""
-REMEDY = "correct them, or get the release again"
 
 
 def is_released(folder: Path) -> bool:
     """True if a folder holds point clouds in a known released layout."""
-    return hdf5.is_hdf5_folder(folder) or _is_scanobjectnn(folder) or _is_modelnet40c(folder)
+    return (
+        (folder / SHAPE_NAMES).is_file()
+        or any(folder.glob("*_files.txt"))
+        or _is_scanobjectnn(folder)
+        or _is_modelnet40c(folder)
+    )
+
+
+def _is_scanobjectnn(folder: Path) -> bool:
+    return any(any(folder.glob(f"{inside}main_split*/*_objectdataset*.h5")) for inside in ("", "h5_files/"))
+
+
+def _is_modelnet40c(folder: Path) -> bool:
+    return (folder / LABELS).is_file() and any(folder.glob("data_*_*.npy"))
 
 
 def read_released(
@@ -70,34 +84,47 @@ def read_released(
         UnreadableShapesError: files or clouds cannot be used, and `on_error` is not "skip".
         PointsetError: the split or variant is unknown, or a list of classes or files is missing or damaged.
     """
-    known = known_files(folder, card)
-    classes, files = _classes_and_files(folder, split, variant, known)
-    clouds, failures = list[Clouds](), dict[str, str]()
+    classes, files = _classes_and_files(folder, split, variant)
+    points, labels, names, failures = list[NDArray[Any]](), list[NDArray[Any]](), list[str](), dict[str, str]()
     for path, stem in files.items():
         try:
-            known.require(path)
-            points, labels = _read_file(path, known)
-            clouds.append(check_clouds(points, labels, len(classes), path, stem))
+            if card is not None:
+                card.check_file(folder, path.relative_to(folder).as_posix())
+            clouds, numbers = _read_clouds(path)
         except PointsetError as error:
             failures[path.name] = str(error)
-    return _pool_of_clouds(clouds, failures, classes, f"{folder}: its {split}", on_error)
+            continue
+        faults = _faults(clouds, numbers, len(classes))
+        failures |= {f"{stem}/{row}": f"{path}: row {row} {fault}" for row, fault in faults.items()}
+        kept = [row for row in range(len(clouds)) if row not in faults]
+        if kept:
+            points.append((clouds[kept] if faults else clouds).astype(np.float32, copy=False))
+            labels.append(numbers[kept].astype(np.int64))
+            names += [f"{stem}/{row}" for row in kept]
+    refuse_or_leave_out(
+        failures, len(names), on_error, "clouds or files of them", "correct them, or get the release again"
+    )
+    if failures:
+        reasons = one_line("; ".join(failures.values()), MOST_SAID)
+        left_out = f"{folder}: its {split} files: {len(failures)} clouds or files of them are left out: {reasons}"
+        warnings.warn(left_out, stacklevel=6)  # the caller of load_dataset
+    if len(sizes := {clouds.shape[1] for clouds in points}) > 1:
+        raise PointsetError(f"{folder}: its {split} files hold clouds of different sizes: {sorted(sizes)}")
+    whole = points[0] if len(points) == 1 else np.concatenate(points)
+    return Pool(whole, names, np.concatenate(labels), classes, AS_RELEASED, skipped=tuple(failures))
 
 
 def released_labels(folder: Path, split: str, variant: str | None = None) -> NDArray[np.int64]:
     """The labels of one split, without files that cannot be read; empty if the folder does not have it."""
     labels = [np.zeros(0, np.int64)]
     with suppress(PointsetError):
-        for path in _classes_and_files(folder, split, variant, KnownFiles(folder))[1]:
+        for path in _classes_and_files(folder, split, variant)[1]:
             with suppress(PointsetError, ValueError):
-                npy = path.suffix == ".npy"
-                array = _read_npy(path.with_name(LABELS)) if npy else hdf5.read_arrays(path, "label")[0]
-                labels.append(array.reshape(-1).astype(np.int64))
+                labels.append(_read_labels(path).reshape(-1).astype(np.int64))
     return np.concatenate(labels)
 
 
-def _classes_and_files(
-    folder: Path, split: str, variant: str | None, known: KnownFiles
-) -> tuple[list[str], dict[Path, str]]:
+def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[list[str], dict[Path, str]]:
     """The classes of a dataset, and the first part of the shapes' names for each file of one split and variant."""
     if _is_scanobjectnn(folder):
         path = _scanobjectnn_file(folder, split, variant or next(iter(SCANS)))
@@ -106,14 +133,30 @@ def _classes_and_files(
         return list(load_card("modelnet40-c").classes), {_modelnet40c_file(folder, split, variant): "test"}
     if variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(variant)} out")
-    known.require(folder / hdf5.SHAPE_NAMES)
-    known.require(hdf5.list_of_files(folder, split))
-    return hdf5.read_classes(folder), {path: path.stem for path in hdf5.listed_files(folder, split)}
+    lists = sorted({*folder.glob("*_files.txt"), folder / f"{split}_files.txt"})
+    files = {path: [PurePosixPath(line.replace("\\", "/")).name for line in _lines(path)] for path in lists}
+    _require_once("lists", [name for names in files.values() for name in names], folder)
+    classes = _lines(folder / SHAPE_NAMES)
+    _require_once(SHAPE_NAMES, classes, folder)
+    return classes, {folder / name: Path(name).stem for name in files[folder / f"{split}_files.txt"]}
 
 
-def _is_scanobjectnn(folder: Path) -> bool:
-    """True if a folder is `h5_files`, its parent, or one of its subfolders."""
-    return any(any(folder.glob(inside + SCAN_FILES)) for inside in ("main_split*/", "h5_files/main_split*/", ""))
+def _lines(path: Path) -> list[str]:
+    """The lines of a list of classes or of files."""
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise PointsetError(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8") from error
+    except OSError as error:
+        raise PointsetError(f"{path} is missing or cannot be read ({error.strerror or error})") from error
+    if not lines:
+        raise PointsetError(f"{path} is empty: it must have a name on each line")
+    return lines
+
+
+def _require_once(where: str, names: list[str], folder: Path) -> None:
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise PointsetError(f"{folder}: its {where} must name {quoted(twice[0])} once, in one split")
 
 
 def _scanobjectnn_file(folder: Path, split: str, variant: str) -> Path:
@@ -121,8 +164,6 @@ def _scanobjectnn_file(folder: Path, split: str, variant: str) -> Path:
         raise PointsetError(f"ScanObjectNN has no variant {quoted(variant)}: choose one of {', '.join(SCANS)}")
     if split not in SCAN_SPLITS:
         raise PointsetError(f"ScanObjectNN has no split {quoted(split)}: choose train or test")
-    if any(folder.glob(SCAN_FILES)):
-        raise PointsetError(f"{folder} is a part of ScanObjectNN: give the folder that has main_split in it")
     top = folder / "h5_files" if (folder / "h5_files").is_dir() else folder
     paths = {
         name: top / subfolder / f"{SCAN_SPLITS[split]}_objectdataset{ending}.h5"
@@ -134,113 +175,79 @@ def _scanobjectnn_file(folder: Path, split: str, variant: str) -> Path:
     return paths[variant]
 
 
-def _is_modelnet40c(folder: Path) -> bool:
-    """True if a folder has the labels and at least one corruption."""
-    return (folder / LABELS).is_file() and any(folder.glob("data_*_*.npy"))
-
-
 def _modelnet40c_file(folder: Path, split: str, variant: str | None) -> Path:
     if split != "test":
         raise PointsetError(f"ModelNet40-C has no split {quoted(split)}: it is a test set, train on ModelNet40")
     present = sorted(path.stem.removeprefix("data_") for path in folder.glob("data_*.npy"))
     if variant in present:
         return folder / f"data_{variant}.npy"
-    if near := difflib.get_close_matches(variant or "", present, n=5, cutoff=0.7):
-        raise PointsetError(f"{folder} has no variant {quoted(variant)}: did you mean {', '.join(near)}?")
     corruptions = ", ".join(sorted({name.rstrip("0123456789").rstrip("_") for name in present}))
     fault = "needs a variant" if variant is None else f"has no variant {quoted(variant)}"
     raise PointsetError(f"{folder} {fault}: give one of {corruptions}, with its severity, such as {present[0]!r}")
 
 
-def _read_file(path: Path, known: KnownFiles) -> list[NDArray[Any]]:
-    """The clouds and the labels of a file."""
-    if path.suffix != ".npy":
-        return hdf5.read_arrays(path, "data", "label")
-    known.require(path.with_name(LABELS))
-    return [_read_npy(path), _read_npy(path.with_name(LABELS))]
-
-
-def _read_npy(path: Path) -> NDArray[Any]:
-    if not path.is_file():  # reading a pipe would never end
-        raise PointsetError(f"{path} is missing, or not a file: unpack the release again")
-    try:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped, so that a damaged shape takes no memory
-        if mapped.offset + mapped.nbytes != path.stat().st_size:
-            raise ValueError("it has bytes after its array")
-        return np.array(mapped)
-    except Exception as error:  # numpy fails in a different way for each kind of damage
-        reason = one_line(error, REPEATED) or type(error).__name__
-        raise PointsetError(f"{path} cannot be read as an array ({reason}): unpack the release again") from error
-
-
-@dataclass(frozen=True, eq=False)
-class Clouds:
-    """The usable clouds of one file, which have equal sizes."""
-
-    points: NDArray[np.float32]
-    """[N, P, 3]."""
-    labels: NDArray[np.int64]
-    """[N]."""
-    names: list[str]
-    failures: dict[str, str] = field(default_factory=dict)
-    """The reasons why other rows cannot be used, by name."""
-
-
-def check_clouds(points: NDArray[Any], labels: NDArray[Any], classes: int, path: Path, stem: str) -> Clouds:
-    """Check clouds [N, P, 3] and labels [N] or [N, 1]; a cloud's name is `stem` and its row.
-
-    Raises:
-        PointsetError: an array has a wrong shape or type.
-    """
+def _read_clouds(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The clouds [N, P, 3] and the labels [N] of a file; a PointsetError if they have other shapes or types."""
+    points = _read_array(path, "data")
+    labels = _read_labels(path)
     if points.ndim != 3 or points.shape[2] != 3 or 0 in points.shape or points.dtype.kind != "f":
         raise PointsetError(f"{path}: 'data' must be floats [N, P, 3], got {points.dtype} {list(points.shape)}")
     if labels.shape not in ((len(points),), (len(points), 1)) or labels.dtype.kind not in "iu":
         expected = f"integers [{len(points)}, 1]"
         raise PointsetError(f"{path}: 'label' must be {expected}, got {labels.dtype} {list(labels.shape)}")
-    labels = labels.reshape(-1)
-    names = [f"{stem}/{row}" for row in range(len(points))]
+    return points, labels.reshape(-1)
+
+
+def _read_labels(path: Path) -> NDArray[Any]:
+    return _read_array(path.with_name(LABELS) if path.suffix == ".npy" else path, "label")
+
+
+def _read_array(path: Path, key: str) -> NDArray[Any]:
+    """An array of an HDF5 file, or the array of an .npy file; a PointsetError if it is missing or damaged."""
+    import h5py
+
+    try:
+        if not path.is_file():  # reading a pipe would never end
+            raise PointsetError(f"{path} is missing, or not a file: unpack the release again")
+        if path.suffix == ".npy":
+            return np.asarray(np.load(path, allow_pickle=False))
+        with h5py.File(path, "r") as file:
+            if key not in file:
+                content = one_line(", ".join(sorted(file)), REPEATED) or "nothing"
+                raise PointsetError(f"{path} has no dataset {key!r}: found {content}")
+            return _complete(file[key], f"{path}: {key!r}")
+    except PointsetError:
+        raise
+    except Exception as error:  # numpy and h5py fail in a different way for each kind of damage
+        reason = one_line(error, REPEATED) or type(error).__name__
+        raise PointsetError(f"{path} cannot be read ({reason}): unpack the release again") from error
+
+
+def _complete(node: Any, what: str) -> NDArray[Any]:
+    """The array of an HDF5 dataset, of which every byte is stored: HDF5 returns zeros for parts never written."""
+    if getattr(node, "shape", None) is None or node.dtype.kind not in "fiu" or node.is_virtual or node.external:
+        raise PointsetError(f"{what} must be an array of numbers in this file")
+    if node.chunks is None:
+        is_stored = node.id.get_storage_size() == node.size * node.dtype.itemsize
+    else:
+        grid = zip(node.shape, node.chunks, strict=True)
+        is_stored = node.id.get_num_chunks() == math.prod(-(-size // chunk) for size, chunk in grid)
+    if not is_stored:
+        raise PointsetError(f"{what} was never written completely, or is damaged: make the file again")
+    return np.asarray(node[()])
+
+
+def _faults(points: NDArray[Any], labels: NDArray[Any], classes: int) -> dict[int, str]:
+    """Why clouds [N, P, 3] or their labels [N] cannot be used, by row."""
     infinite = ~np.isfinite(points).all(axis=(1, 2))
     # Only rows with equal first and last points can have no extent, and only wide types can overflow.
     suspects = (points[:, 0] == points[:, -1]).all(axis=1) | (points.dtype.itemsize > 4)
-    faults = {int(row): _fault(points[row]) for row in np.flatnonzero(suspects & ~infinite)}
-    faults |= {int(row): "has a coordinate that is not finite" for row in np.flatnonzero(infinite)}
-    outside = (labels < 0) | (labels >= classes)
-    faults |= {
-        int(row): f"has label {labels[row]}, but there are only {classes} classes" for row in np.flatnonzero(outside)
-    }
-    faults = {row: fault for row, fault in sorted(faults.items()) if fault}
-    kept = np.array([row for row in range(len(points)) if row not in faults], np.int64) if faults else slice(None)
-    return Clouds(
-        points[kept].astype(np.float32, copy=False),
-        labels[kept].astype(np.int64),
-        [name for row, name in enumerate(names) if row not in faults],
-        {names[row]: f"{path}: row {row} {fault}" for row, fault in faults.items()},
-    )
+    faults = {row: _fault(points[row]) for row in np.flatnonzero(suspects & ~infinite).tolist()}
+    faults |= dict.fromkeys(np.flatnonzero(infinite).tolist(), "has a coordinate that is not finite")
+    for row in np.flatnonzero((labels < 0) | (labels >= classes)).tolist():
+        faults[row] = f"has label {labels[row]}, but there are only {classes} classes"
+    return {row: fault for row, fault in sorted(faults.items()) if fault}
 
 
 def _fault(points: NDArray[Any]) -> str:
     return extent_fault([points]) or float32_fault(points.min(axis=0), points.max(axis=0))
-
-
-def _pool_of_clouds(
-    files: Sequence[Clouds], failures: Mapping[str, str], classes: list[str], where: str, on_error: str
-) -> Pool:
-    """Make a pool of the files of one split, of which others cannot be read."""
-    failures = {**failures, **{name: reason for clouds in files for name, reason in clouds.failures.items()}}
-    names = [name for clouds in files for name in clouds.names]
-    refuse_or_leave_out(failures, len(names), on_error, "clouds or files of them", REMEDY)
-    if failures:
-        reasons = one_line("; ".join(failures.values()), MOST_SAID)
-        left_out = f"{where} files: {len(failures)} clouds or files of them are left out: {reasons}"
-        warnings.warn(left_out, stacklevel=7)  # the caller of load_dataset
-    points = [clouds.points for clouds in files if clouds.names]
-    if len(sizes := {clouds.shape[1] for clouds in points}) > 1:
-        raise PointsetError(f"{where} files hold clouds of different sizes: {sorted(sizes)}")
-    return Pool(
-        points[0] if len(points) == 1 else np.concatenate(points),
-        names,
-        np.concatenate([clouds.labels for clouds in files]),
-        classes,
-        AS_RELEASED,
-        skipped=tuple(failures),
-    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pointset.data.catalogue.checksums import known_files
+from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.home import pools_home
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
@@ -43,15 +43,24 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
     """
     card, root = locate_data(name_or_folder, progress=progress)
     if is_released(root):
-        known = known_files(root, card)
-        if not known.digests:
-            raise PointsetError(f"{root} cannot be verified: it holds a release whose files have no known digests")
-        remedy = f"rm -r {shlex.quote(str(root))}, and get the release again"
-        return [Verified(root, len(known.digests), 0, tuple(known.problems()), remedy, "files")]
+        return [_verify_release(root, card)]
     pools = [folder for folder in sorted(pools_home().glob("*")) if folder.is_dir() and _made_from(folder, root)]
     if not pools:
         raise PointsetError(f"{name_or_folder} has no pool in {pools_home()}: make one with `pointset data build`")
     return [verify_pool(folder, progress=progress) for folder in pools]
+
+
+def _verify_release(folder: Path, card: Card | None) -> Verified:
+    if card is None or not card.files:
+        raise PointsetError(f"{folder} cannot be verified: the digests of its files are not known")
+    problems = []
+    for name in card.files:
+        try:
+            card.check_file(folder, name)
+        except PointsetError as error:
+            problems.append(str(error))
+    remedy = f"rm -r {shlex.quote(str(folder))}, and get the release again"
+    return Verified(folder, len(card.files), 0, tuple(problems), remedy, "files")
 
 
 def verify_pool(folder: Path, *, progress: bool = True) -> Verified:

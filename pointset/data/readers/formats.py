@@ -66,6 +66,12 @@ def has_faces(path: Path) -> bool:
     return any(line[:1] in ([b"face"], [b"tristrips"]) and line[1:2] != [b"0"] for line in announced)
 
 
+def is_mesh_file(path: Path) -> bool:
+    """True if a file does not hold points, by its suffix and, for .ply, its header."""
+    suffix = path.suffix.lower()
+    return suffix not in CLOUD_SUFFIXES or (suffix in MESH_SUFFIXES and has_faces(path))
+
+
 def require_shape_file(path: Path, suffixes: Set[str] = MESH_SUFFIXES | CLOUD_SUFFIXES) -> None:
     """Require a file with one of some suffixes: by default those of meshes and point clouds.
 

@@ -1,12 +1,17 @@
-"""Layouts of mesh folders: recognised, split by rule, rejected."""
+"""Layouts of folders of shapes: recognised, split by rule, rejected; and files in them that are skipped."""
 
 import os
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from pointset.cli import main
 from pointset.data.catalogue.folders import ShapeFile, list_folder, list_shapes
 from pointset.errors import PointsetError
+
+PLY = "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty float z\n{}end_header\n"
 
 
 def touch(folder: Path, *names: str) -> None:
@@ -21,14 +26,17 @@ def shapes_and_classes(folder: Path, split: str) -> tuple[list[ShapeFile], list[
     return listing.shapes, listing.classes
 
 
+def names(folder: Path, split: str, seed: int = 0) -> set[str]:
+    return {shape.name for shape in list_folder(folder, split, seed=seed).shapes}
+
+
 def test_class_split_file(tmp_path: Path) -> None:
     touch(tmp_path, "chair/train/chair_2.off", "chair/train/chair_1.OFF", "chair/test/chair_3.off")
     touch(tmp_path, "bed/train/bed_1.obj", "bed/train/bed_1.mtl", "bed/train/.bed_0.off", ".git/train/x.off")
     touch(tmp_path, "README.txt", "__MACOSX/chair/x.off", ".DS_Store", "chair/.DS_Store")
     train, classes = shapes_and_classes(tmp_path, "train")
     assert classes == ["bed", "chair"]
-    found = [(shape.name, shape.label, shape.split) for shape in train]
-    assert found == [
+    assert [(shape.name, shape.label, shape.split) for shape in train] == [
         ("bed/train/bed_1.obj", 0, "train"),
         ("chair/train/chair_1.OFF", 1, "train"),
         ("chair/train/chair_2.off", 1, "train"),
@@ -37,78 +45,6 @@ def test_class_split_file(tmp_path: Path) -> None:
     test, classes = shapes_and_classes(tmp_path, "test")
     assert [(shape.name, shape.label) for shape in test] == [("chair/test/chair_3.off", 1)]
     assert classes == ["bed", "chair"]
-
-
-SIZES = {"one": 1, "two": 2, "seven": 7, "twenty": 20, "hundred": 100}
-
-
-def class_folders(folder: Path) -> Path:
-    for name, size in SIZES.items():
-        touch(folder, *(f"{name}/{number:03}.off" for number in range(size)))
-    return folder
-
-
-def names(folder: Path, split: str, seed: int = 0) -> set[str]:
-    return {shape.name for shape in list_folder(folder, split, seed=seed).shapes}
-
-
-def test_class_file_is_split_in_fifths_class_by_class(tmp_path: Path) -> None:
-    class_folders(tmp_path)
-    train, test = names(tmp_path, "train"), names(tmp_path, "test")
-    assert not train & test
-    assert len(train | test) == sum(SIZES.values())
-    per_class = {name: sum(one.startswith(f"{name}/") for one in test) for name in SIZES}
-    assert per_class == {"one": 0, "two": 1, "seven": 1, "twenty": 4, "hundred": 20}
-
-
-def test_the_rule_depends_on_seed_and_names_only(tmp_path: Path) -> None:
-    first, second = class_folders(tmp_path / "here"), class_folders(tmp_path / "there")
-    assert names(first, "test") == names(second, "test")
-    assert names(first, "test", seed=1) != names(first, "test", seed=0)
-    before = names(first, "test")
-    touch(first, "hundred/new.off")
-    assert len(names(first, "test") ^ before) <= 2
-
-
-def test_the_rule_is_the_same_on_every_machine(tmp_path: Path) -> None:
-    touch(tmp_path, *(f"chair/{number}.off" for number in range(5)), "bed/1.off")
-    assert names(tmp_path, "test") == {"chair/1.off"}
-
-
-@pytest.mark.parametrize(
-    ("files", "split", "words"),
-    [
-        ([], "train", "found no folder"),
-        (["a.off", "b.off"], "train", "found 2 mesh or cloud files beside 0 folders"),
-        (["a.off", "twins/b.off"], "train", "found 1 mesh or cloud files beside 1 folders"),
-        (["chair/train/a.off", "bed/b.off"], "train", "mixes two layouts: found bed/file beside chair/split/file"),
-        (["chair/train/a.off", "chair/b.off"], "train", "chair holds both"),
-        (["chair/train/a.off", "bed/readme.txt"], "train", "bed holds no mesh and no point cloud"),
-        (["chair/train/a.off", "bed/train/b.txt"], "train", "bed holds no mesh and no point cloud"),
-        (["chair/points.step"], "train", "chair holds no mesh.*.obj.*.xyz"),
-        (["train/chair/a.off", "test/b.off"], "train", "looks like split/class/file, but has test/file"),
-        (["train/a.off", "test/b.off"], "train", "looks like split/class/file, but has test/file"),
-        (["train/chair/a.off", "test/bed/readme.txt"], "train", "class 'bed' of .* holds no mesh"),
-        (
-            ["chair/a.off", "chair/b.xyz"],
-            "train",
-            "mixes meshes and point clouds: found chair/a.off beside chair/b.xyz",
-        ),
-        (["chair/a.off", "bed/b.npy"], "train", "mixes meshes and point clouds.*two folders"),
-        (["cafe\u0301/a.off", "caf\u00e9/b.off"], "train", "two entries called 'caf\u00e9', in two forms"),
-        (["bed/e\u0301.off", "bed/\u00e9.off"], "train", "bed holds two entries called '\u00e9.off'"),
-        (["chair/train/a.off"], "test", "no shape in split 'test': found train"),
-        (["chair/train/a.off", "chair/test/b.off"], "val", "no shape in split 'val': found test, train"),
-        (["chair/a.off", "chair/b.off"], "validation", "no shape in split 'validation': found test, train"),
-    ],
-)
-def test_other_layouts_are_told_what_was_found_and_expected(
-    tmp_path: Path, files: list[str], split: str, words: str
-) -> None:
-    touch(tmp_path, *files)
-    with pytest.raises(PointsetError, match=words) as caught:
-        list_folder(tmp_path, split)
-    assert str(tmp_path) in str(caught.value)
 
 
 def test_split_class_file_is_what_class_split_file_is(tmp_path: Path) -> None:
@@ -123,6 +59,65 @@ def test_split_class_file_is_what_class_split_file_is(tmp_path: Path) -> None:
     assert second[0].name == "test/chair/b.off"
 
 
+SIZES = {"one": 1, "two": 2, "seven": 7, "twenty": 20, "hundred": 100}
+
+
+def test_class_file_is_split_in_fifths_by_names_and_seed(tmp_path: Path) -> None:
+    for folder in ("here", "there"):
+        touch(tmp_path / folder, *(f"{name}/{number:03}.off" for name, size in SIZES.items() for number in range(size)))
+    train, test = names(tmp_path / "here", "train"), names(tmp_path / "here", "test")
+    assert not train & test
+    assert len(train | test) == sum(SIZES.values())
+    per_class = {name: sum(file.startswith(f"{name}/") for file in test) for name in SIZES}
+    assert per_class == {"one": 0, "two": 1, "seven": 1, "twenty": 4, "hundred": 20}
+    assert names(tmp_path / "there", "test") == test
+    assert names(tmp_path / "there", "test", seed=1) != test
+    touch(tmp_path / "here", "hundred/new.off")
+    assert len(names(tmp_path / "here", "test") ^ test) <= 2
+
+
+def test_the_rule_is_the_same_on_every_machine(tmp_path: Path) -> None:
+    touch(tmp_path, *(f"chair/{number}.off" for number in range(5)), "bed/1.off")
+    assert names(tmp_path, "test") == {"chair/1.off"}
+
+
+@pytest.mark.parametrize(
+    ("files", "split", "words"),
+    [
+        ([], "train", "found no folder"),
+        (["a.off", "b.off"], "train", "found 2 mesh or cloud files beside 0 folders"),
+        (["a.off", "twins/b.off"], "train", "found 1 mesh or cloud files beside 1 folders"),
+        (["chair/train/a.off", "bed/b.off"], "train", "found bed/b.off beside chair/train/a.off"),
+        (["chair/train/a.off", "chair/b.off"], "train", "found chair/b.off beside chair/train/a.off"),
+        (["train/chair/a.off", "test/b.off"], "train", "found test/b.off beside train/chair/a.off"),
+        (["train/a.off", "test/b.off"], "train", "found test/b.off; expected class/split/file"),
+        (["chair/train/a.off", "bed/readme.txt"], "train", "'bed' of .* holds no mesh and no point cloud"),
+        (["chair/train/a.off", "bed/train/b.txt"], "train", "'bed' of .* holds no mesh and no point cloud"),
+        (["chair/points.step"], "train", "'chair' of .* holds no mesh.*.obj.*.xyz"),
+        (["train/chair/a.off", "test/bed/readme.txt"], "train", "class 'bed' of .* holds no mesh"),
+        (["chair/a/1.ply", "bed/a/b/2.ply"], "train", "'bed' of .*too deeply nested .*/bed/a/b/2.ply': move them up"),
+        (["train/chair/1.ply", "train/bed/b/2.ply"], "train", "'bed' of .*too deeply nested .*/bed/b/2.ply'"),
+        (["chair/a.off", "chair/b.xyz"], "train", "found chair/a.off beside chair/b.xyz"),
+        (["chair/a.off", "bed/b.npy"], "train", "mixes meshes and point clouds.*two folders"),
+        (["cafe\u0301/a.off", "caf\u00e9/b.off"], "train", "two entries called 'caf\u00e9', in two forms"),
+        (["bed/train/1.off", "bed/Train/2.off"], "train", "the splits 'train' and 'Train': give both one name"),
+        (["bed/train/1.off", "bed/Training/2.off"], "test", "the splits 'train' and 'Training'"),
+        (["chair/train/a.off"], "test", "no shape in split 'test': found train"),
+        (["chair/a.off", "chair/b.off"], "validation", "no shape in split 'validation': found test, train"),
+        ([os.fsdecode(b"b\xe9d/train/1.off")], "train", r"holds b'b\\xe9d', a name that is not UTF-8: rename it"),
+        ([os.fsdecode(b"bed/train/\xff.off")], "train", r"train holds b'\\xff.off', a name that is not UTF-8"),
+    ],
+)
+def test_other_layouts_are_refused_with_what_was_found(
+    tmp_path: Path, files: list[str], split: str, words: str
+) -> None:
+    touch(tmp_path, *files)
+    with pytest.raises(PointsetError, match=words) as caught:
+        list_folder(tmp_path, split)
+    assert str(tmp_path) in str(caught.value)
+    str(caught.value).encode()
+
+
 def test_a_single_split_and_classes_called_like_one(tmp_path: Path) -> None:
     touch(tmp_path / "one", "Train/chair/a.off", "Train/bed/b.off")
     assert list_folder(tmp_path / "one", "Train").classes == ["bed", "chair"]
@@ -132,12 +127,22 @@ def test_a_single_split_and_classes_called_like_one(tmp_path: Path) -> None:
     assert list_folder(tmp_path / "deep", "test").classes == ["train"]
 
 
+@pytest.mark.parametrize(("train", "test"), [("Train", "Test"), ("TRAIN", "TEST"), ("training", "Testing")])
+@pytest.mark.parametrize("layout", ["{split}/chair/{file}", "chair/{split}/{file}"])
+def test_splits_may_be_called_train_and_test_in_other_ways(layout: str, train: str, test: str, tmp_path: Path) -> None:
+    touch(tmp_path, layout.format(split=train, file="1.off"), layout.format(split=test, file="2.off"))
+    for usual, other, file in (("train", train, "1.off"), ("test", test, "2.off")):
+        for split in (usual, other):
+            (shape,) = list_folder(tmp_path, split).shapes
+            assert (shape.path.name, shape.split) == (file, usual)
+    assert set(list_folder(tmp_path, "train").present) == {"train", "test"}
+
+
 def test_names_in_any_script_are_composed_and_sorted(tmp_path: Path) -> None:
     decomposed = "cafe\u0301 table"
     touch(tmp_path, f"train/{decomposed}/1.off", "test/caf\u00e9 table/2.off", "train/\u6905\u5b50/3 (copy).stl")
-    touch(tmp_path, "train/\u0441\u0442\u0443\u043b/o\u0308.ply", "test/lamp post/5.glb")
+    touch(tmp_path, "train/\u0441\u0442\u0443\u043b/o\u0308.stl", "test/lamp post/5.glb")
     train, classes = shapes_and_classes(tmp_path, "train")
-    assert classes == sorted(classes)
     assert classes == ["caf\u00e9 table", "lamp post", "\u0441\u0442\u0443\u043b", "\u6905\u5b50"]
     assert [shape.label for shape in train] == [0, 2, 3]
     assert train[0].name == "train/caf\u00e9 table/1.off"
@@ -146,128 +151,107 @@ def test_names_in_any_script_are_composed_and_sorted(tmp_path: Path) -> None:
     assert list_folder(tmp_path, "test").shapes[0].label == 0
 
 
-def test_links_are_followed_and_loops_survived(tmp_path: Path) -> None:
-    touch(tmp_path / "store", "a.off", "b.off")
-    touch(tmp_path / "parts", "bed/train/1.off", "bed/test/2.off")
-    (tmp_path / "parts" / "chair").mkdir()
-    (tmp_path / "parts" / "chair" / "train").symlink_to(tmp_path / "store")
-    (tmp_path / "parts" / "chair" / "up").symlink_to(tmp_path / "parts")
-    (tmp_path / "parts" / "chair" / "self").symlink_to(tmp_path / "parts" / "chair")
-    (tmp_path / "parts" / "round").symlink_to(tmp_path / "parts" / "round")
-    (tmp_path / "parts" / "bed" / "train" / "gone.off").symlink_to(tmp_path / "nowhere.off")
-    (tmp_path / "parts" / "bed" / "train" / "ring.off").symlink_to(tmp_path / "parts" / "bed" / "train" / "ring.off")
-    (tmp_path / "parts" / "bed" / "train" / "linked.off").symlink_to(tmp_path / "store" / "a.off")
-    shapes, classes = shapes_and_classes(tmp_path / "parts", "train")
+def test_links_are_followed_and_loops_pipes_and_devices_are_not(tmp_path: Path) -> None:
+    touch(tmp_path / "store", "a.npy", "b.npy")
+    parts = tmp_path / "parts"
+    touch(parts, "bed/train/1.npy", "bed/test/2.npy", "chair/test/3.npy")
+    links = {
+        "chair/train": tmp_path / "store",
+        "chair/up": parts,
+        "chair/self": parts / "chair",
+        "round": parts / "round",
+        "bed/train/gone.npy": tmp_path / "nowhere.npy",
+        "bed/train/ring.npy": parts / "bed/train/ring.npy",
+        "bed/train/linked.npy": tmp_path / "store/a.npy",
+        "bed/train/zero.xyz": Path("/dev/zero"),
+    }
+    for name, target in links.items():
+        (parts / name).symlink_to(target)
+    os.mkfifo(parts / "bed/train/pipe.npy")
+    os.mkfifo(parts / "bed/train/pipe.ply")
+    shapes, classes = shapes_and_classes(parts, "train")
     assert classes == ["bed", "chair"]
     # Links that lead nowhere are files that cannot be read, which is said: they are not left out in silence.
-    gone = ["bed/train/gone.off", "bed/train/ring.off"]
-    expected = ["bed/train/1.off", gone[0], "bed/train/linked.off", gone[1], "chair/train/a.off", "chair/train/b.off"]
-    assert [shape.name for shape in shapes] == expected
+    bed = ["bed/train/1.npy", "bed/train/gone.npy", "bed/train/linked.npy", "bed/train/ring.npy"]
+    assert [shape.name for shape in shapes] == [*bed, "chair/train/a.npy", "chair/train/b.npy"]
 
 
-PLY = "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty float z\n{}end_header\n"
-
-
-def test_clouds_are_told_from_meshes(tmp_path: Path) -> None:
-    touch(tmp_path / "clouds", "chair/a.xyz", "chair/b.TXT", "bed/c.npz", "bed/README.txt", "splits.txt", "labels.npy")
-    clouds = list_folder(tmp_path / "clouds", "train")
-    assert clouds.kind == "clouds"
-    assert {shape.name for shape in clouds.shapes} <= {"chair/a.xyz", "chair/b.TXT", "bed/c.npz"}
-    touch(tmp_path / "meshes", "chair/a.off", "chair/a.txt", "bed/b.off", "bed/b.ply")
-    meshes = list_folder(tmp_path / "meshes", "train")
-    assert (meshes.kind, [shape.name for shape in meshes.shapes]) == ("meshes", ["bed/b.off", "chair/a.off"])
-    for kind, faces in (("clouds", ""), ("clouds", "element face 0\n"), ("meshes", "element face 1\n")):
-        touch(tmp_path / "ply", "chair/a.ply")
-        (tmp_path / "ply" / "chair" / "a.ply").write_text(PLY.format(faces))
-        assert list_folder(tmp_path / "ply", "train").kind == kind
-
-
-def test_the_real_folders(real_data: Path) -> None:
-    train, classes = shapes_and_classes(real_data / "modelnet9_obj", "train")
-    test, _ = shapes_and_classes(real_data / "modelnet9_obj", "test")
-    assert (len(classes), len(train), len(test)) == (9, 144, 36)
-    train, classes = shapes_and_classes(real_data / "labeled_db", "train")
-    test, _ = shapes_and_classes(real_data / "labeled_db", "test")
-    assert (len(classes), len(train), len(test)) == (19, 19 * 16, 19 * 4)
-
-
-def test_pipes_and_devices_are_not_shapes(tmp_path: Path) -> None:
-    """Opening a pipe would wait forever."""
-    touch(tmp_path, "bed/train/1.npy", "bed/test/2.npy", "sofa/train/1.npy")
-    os.mkfifo(tmp_path / "bed" / "train" / "pipe.npy")
-    os.mkfifo(tmp_path / "bed" / "train" / "pipe.ply")
-    (tmp_path / "sofa" / "train" / "zero.xyz").symlink_to("/dev/zero")
-    shapes, _ = shapes_and_classes(tmp_path, "train")
-    assert [shape.name for shape in shapes] == ["bed/train/1.npy", "sofa/train/1.npy"]
-
-
-@pytest.mark.parametrize("place", [b"b\xe9d/train/1.off", b"bed/tr\xe9in/1.off", b"bed/train/\xff.off"])
-def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path, place: bytes) -> None:
-    touch(tmp_path, "sofa/train/1.off")
-    touch(tmp_path, os.fsdecode(place))
-    with pytest.raises(PointsetError, match=r"holds b'.*\\x(e9|ff).*, a name that is not UTF-8: rename it") as caught:
-        list_folder(tmp_path, "train")
-    str(caught.value).encode()
-
-
-@pytest.mark.parametrize("other", ["Train", "TRAIN", "Training"])
-def test_a_split_under_two_names_is_refused(other: str, tmp_path: Path) -> None:
-    touch(tmp_path, "bed/train/1.off", f"bed/{other}/2.off", "bed/test/3.off")
-    for split in ("train", "test"):
-        with pytest.raises(PointsetError, match=f"{tmp_path} has the splits 'train' and '{other}': give both one name"):
-            list_folder(tmp_path, split)
-
-
-@pytest.mark.parametrize(("train", "test"), [("Train", "Test"), ("TRAIN", "TEST"), ("training", "Testing")])
-@pytest.mark.parametrize("layout", ["{split}/chair/{file}", "chair/{split}/{file}"])
-def test_splits_may_be_called_train_and_test_in_other_ways(layout: str, train: str, test: str, tmp_path: Path) -> None:
-    touch(tmp_path, layout.format(split=train, file="1.off"), layout.format(split=test, file="2.off"))
-    for asked, other, file in (("train", train, "1.off"), ("test", test, "2.off")):
-        for split in (asked, other):
-            (shape,) = list_folder(tmp_path, split).shapes
-            assert (shape.path.name, shape.split) == (file, asked)
-    assert set(list_folder(tmp_path, "train").present) == {"train", "test"}
+@pytest.mark.parametrize(
+    ("files", "faces", "kind", "shapes"),
+    [
+        (["a.off", "b.txt", "C.TXT"], 0, "meshes", ["a.off"]),
+        (["a.off", "b.ply"], 1, "meshes", ["a.off", "b.ply"]),
+        (["a.txt", "b.npy", "README.txt"], 0, "clouds", ["a.txt", "b.npy"]),
+        (["A.PLY", "b.txt"], 1, "meshes", ["A.PLY"]),
+        (["a.ply", "b.txt"], 0, "clouds", ["a.ply", "b.txt"]),
+    ],
+)
+def test_files_are_all_meshes_or_all_clouds(
+    files: list[str], faces: int, kind: str, shapes: list[str], tmp_path: Path
+) -> None:
+    touch(tmp_path, *(f"chair/train/{name}" for name in files), "splits.txt", "labels.npy")
+    for name in files:
+        (tmp_path / "chair/train" / name).write_text(PLY.format(f"element face {faces}\n"))
+    listing = list_folder(tmp_path, "train")
+    assert (listing.kind, [shape.path.name for shape in listing.shapes]) == (kind, shapes)
+    assert [shape.path.name for shape in list_shapes(tmp_path / "chair" / "train")] == shapes
 
 
 def test_any_folder_gives_its_shapes_with_the_classes_that_it_says(tmp_path: Path) -> None:
     touch(tmp_path / "a", "Train/chair/1.off", "Train/chair/notes.txt", "Test/bed/2.npy", "names.txt", "labels.npy")
     touch(tmp_path / "b", "2.npy", "1.ply", ".3.npy", "readme.txt")
     touch(tmp_path / "c", "clouds/1.txt")
-    found = {folder: [(one.name, one.true_class) for one in list_shapes(tmp_path / folder)] for folder in "abc"}
-    assert found["a"] == [("Test/bed/2.npy", "bed"), ("Train/chair/1.off", "chair")]
-    assert found["b"] == [("1.ply", ""), ("2.npy", "")]
-    assert found["c"] == [("clouds/1.txt", "clouds")]
+    listed = {folder: [(shape.name, shape.true_class) for shape in list_shapes(tmp_path / folder)] for folder in "abc"}
+    assert listed["a"] == [("Test/bed/2.npy", "bed"), ("Train/chair/1.off", "chair")]
+    assert listed["b"] == [("1.ply", ""), ("2.npy", "")]
+    assert listed["c"] == [("clouds/1.txt", "clouds")]
     touch(tmp_path / "d", "x.doc")
     with pytest.raises(PointsetError, match="d holds no mesh and no point cloud"):
         list_shapes(tmp_path / "d")
 
 
-@pytest.mark.parametrize(("faces", "expected"), [("", ["a.ply", "b.txt"]), ("element face 1\n", ["a.ply"])])
-def test_text_is_a_note_beside_a_mesh_and_a_cloud_beside_a_cloud(
-    tmp_path: Path, faces: str, expected: list[str]
-) -> None:
-    (tmp_path / "a.ply").write_text(PLY.format(faces))
-    (tmp_path / "b.txt").write_text("0 0 0\n1 0 0\n")
-    assert [shape.name for shape in list_shapes(tmp_path)] == expected
+SKIPPED = {
+    "too deep": (
+        ["parts/bed/train/1.stl", "parts/bed/train/a/z.stl", "parts/bed/train/a/b/w.ply", "parts/bed/train/a/.z.stl"],
+        r"2 files more than two folders deep, the first 'bed/train/a/z.stl' \(move them up\)",
+    ),
+    "clouds beside folders": (
+        ["parts/bed/train/1.npy", "parts/cloud.npy", "parts/list.txt", "parts/labels.npy", "parts/table.csv"],
+        r"1 file beside folders of shapes, the first 'cloud.npy' \(move them into a folder\)",
+    ),
+    "other formats, but for copies": (
+        [f"parts/bed/train/{name}" for name in ("1.off", "2.off", "2.fbx", "2.OFF.gz", "1.mtl", "3.off.gz", "4.STEP")],
+        r"2 files of formats that are not read, the first 'bed/train/3.off.gz' \(unpack or convert them\)",
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("names", "faces", "kind", "shapes"),
-    [
-        (["a.off", "b.txt", "C.TXT"], 0, "meshes", ["a.off"]),
-        (["a.txt", "b.npy"], 0, "clouds", ["a.txt", "b.npy"]),
-        (["A.PLY", "b.txt"], 1, "meshes", ["A.PLY"]),
-        (["a.ply", "b.txt"], 0, "clouds", ["a.ply", "b.txt"]),
-        (["a.ply", "b.off"], 0, "meshes", ["a.ply", "b.off"]),
-    ],
-)
-def test_files_are_all_meshes_or_all_clouds(
-    names: list[str], faces: int, kind: str, shapes: list[str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "chair" / "train"
-    folder.mkdir(parents=True)
-    for name in names:
-        (folder / name).write_text(f"ply\nelement vertex 3\nelement face {faces}\nend_header\n")
-    listing = list_folder(tmp_path, "train")
-    assert listing.kind == kind
-    assert [shape.path.name for shape in listing.shapes] == shapes
+@pytest.mark.parametrize(("files", "words"), SKIPPED.values(), ids=SKIPPED)
+def test_shapes_that_are_skipped_are_named_in_one_warning(files: list[str], words: str, tmp_path: Path) -> None:
+    touch(tmp_path, *files)
+    for name in files:
+        if name.endswith(".npy"):
+            np.save(tmp_path / name, np.arange(5) if "labels" in name else np.eye(3))
+    (tmp_path / "parts" / "list.txt").write_text("chair\nbed\n")
+    for list_them in (list_shapes, lambda folder: list_folder(folder, "train")):
+        with pytest.warns(UserWarning, match=f"parts has files of shapes that are skipped: {words}$") as warned:
+            list_them(tmp_path / "parts")
+        assert len(warned) == 1
+
+
+def test_a_command_names_skipped_shapes_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    touch(tmp_path, *(f"parts/{split}/bed/{number}.txt" for split in ("train", "test") for number in range(2)))
+    touch(tmp_path, "parts/train/bed/more/5.txt")
+    for path in tmp_path.rglob("*.txt"):
+        path.write_text("# x y z\n\n0 0 0\n1 0 0\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        main(["data", "show", str(tmp_path / "parts"), "-o", str(tmp_path / "x.svg")])
+    assert capsys.readouterr().err.count("skipped: 1 file more") == 1
+
+
+def test_the_real_folders(real_data: Path) -> None:
+    for name, classes, train, test in (("modelnet9_obj", 9, 144, 36), ("labeled_db", 19, 19 * 16, 19 * 4)):
+        listings = [list_folder(real_data / name, split) for split in ("train", "test")]
+        assert [len(listing.shapes) for listing in listings] == [train, test]
+        assert len(listings[0].classes) == classes
