@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from pointset.comparison.statistics import LEVEL, Interval, holm, mcnemar
+from pointset.comparison.statistics import LEVEL, Estimate, Interval, holm, mcnemar
 
 POWER = 0.8
 """Probability with which a design of the size that is recommended finds a difference."""
@@ -58,33 +58,6 @@ class Spread:
         return cls(seeds, means, over_seeds if over_seeds > 1e-24 else 0.0, residual)
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A mean or a difference of means, with its variance for new seeds and new items."""
-
-    value: float
-    variance: float
-    freedom: float
-    """Degrees of freedom of the variance."""
-
-    @property
-    def interval(self) -> Interval:
-        """95 % confidence interval."""
-        from scipy.stats import t
-
-        reach = float(t.ppf(1 - LEVEL / 2, self.freedom)) * self.variance**0.5
-        return Interval(self.value - reach, self.value + reach)
-
-    @property
-    def p_value(self) -> float:
-        """Two-sided p-value of the hypothesis that the true value is 0."""
-        from scipy.stats import t
-
-        if self.variance == 0.0:
-            return 1.0 if self.value == 0.0 else 0.0
-        return float(2.0 * t.sf(abs(self.value) / self.variance**0.5, self.freedom))
-
-
 def estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " items"]) -> Estimate:
     """The mean of `item_values`, which are the item means of one model, or the difference of those of two."""
     items = len(item_values)
@@ -95,7 +68,7 @@ def estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " items"]) -
     fewest = max(1, min(spread.seeds for spread in spreads) - 1)
     squares = over_seeds**2 / fewest + over_items**2 / max(1, items - 1)
     freedom = max(variance**2 / squares if squares else 1.0, float(min(fewest, max(1, items - 1))))
-    return Estimate(float(item_values.mean()), variance, freedom)
+    return Estimate(float(item_values.mean()), variance**0.5, freedom)
 
 
 @dataclass(frozen=True)

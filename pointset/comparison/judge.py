@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointset.comparison.crossed import Estimate, Spread, compare_crossed, estimate
+from pointset.comparison.crossed import Spread, compare_crossed, estimate
 from pointset.comparison.prediction_files import Predictions, pivot, read_tables, tidy
-from pointset.comparison.statistics import Interval, holm
+from pointset.comparison.statistics import Estimate, Interval, holm
 from pointset.comparison.verdict import ClassDifference, ModelRow, Verdict
 
 if TYPE_CHECKING:

@@ -110,6 +110,33 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """A mean or a difference of means, with its standard error."""
+
+    value: float
+    error: float
+    freedom: float
+    """Degrees of freedom of the error."""
+
+    @property
+    def interval(self) -> Interval:
+        """95 % confidence interval by Student's t."""
+        from scipy.stats import t
+
+        reach = float(t.ppf(1 - LEVEL / 2, self.freedom)) * self.error
+        return Interval(self.value - reach, self.value + reach)
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided p-value of the hypothesis that the true value is 0."""
+        from scipy.stats import t
+
+        if self.error == 0.0:
+            return 1.0 if self.value == 0.0 else 0.0
+        return float(2.0 * t.sf(abs(self.value) / self.error, self.freedom))
+
+
+@dataclass(frozen=True)
 class SeedError:
     """Residual standard deviation of one run, not explained by its model or its seed."""
 
@@ -117,24 +144,9 @@ class SeedError:
     freedom: int
     """Degrees of freedom of the deviation."""
 
-    def of_difference(self, seeds: int) -> float:
-        """Standard error of the difference of two models, each a mean over this number of seeds."""
-        return self.deviation * (2.0 / seeds) ** 0.5
-
-    def interval(self, difference: float, seeds: int, confidence: float = 0.95) -> Interval:
-        """Confidence interval of the difference of two models, for new seeds."""
-        from scipy.stats import t
-
-        reach = float(t.ppf(0.5 + confidence / 2, self.freedom)) * self.of_difference(seeds)
-        return Interval(difference - reach, difference + reach)
-
-    def p_value(self, difference: float, seeds: int) -> float:
-        """Two-sided p-value of the hypothesis that the two models are equally good."""
-        from scipy.stats import t
-
-        if self.deviation == 0.0:
-            return 1.0 if difference == 0.0 else 0.0
-        return float(2.0 * t.sf(abs(difference) / self.of_difference(seeds), self.freedom))
+    def of_difference(self, difference: float, seeds: int) -> Estimate:
+        """The difference of two models, each a mean over this number of seeds, with its error for new seeds."""
+        return Estimate(difference, self.deviation * (2.0 / seeds) ** 0.5, self.freedom)
 
 
 def seed_error(values: Float[ndarray, "models seeds"]) -> SeedError | None:
@@ -244,9 +256,8 @@ def _compare(
     over_seeds = [float(difference) for difference in apart.mean(axis=1)]
     difference = fmean(over_seeds)
     error = error or seed_error(np.stack([a.mean(axis=1), b.mean(axis=1)]))
-    if len(seeds) < 2:
-        error = None
-    p_seeds = error.p_value(difference, len(seeds)) if error else None
+    over = error.of_difference(difference, len(seeds)) if error and len(seeds) > 1 else None
+    p_seeds = over.p_value if over else None
     interval, p_shapes, p_mcnemar = None, None, None
     if a.dtype == bool:
         interval, p_shapes = paired_bootstrap(apart.mean(axis=0), resamples=resamples)
@@ -257,7 +268,7 @@ def _compare(
         second=second,
         difference=difference,
         seed_differences=over_seeds,
-        over_seeds=error.interval(difference, len(seeds)) if error else None,
+        over_seeds=over.interval if over else None,
         over_shapes=interval,
         p_seeds=p_seeds,
         p_shapes=p_shapes,

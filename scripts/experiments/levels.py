@@ -80,7 +80,7 @@ def p_values(right: ndarray) -> dict[str, list[float]]:
         apart = a.item_means - b.item_means
         values["judge"].append(estimate((a, b), apart).p_value)
         over_items = 2 * float(norm.sf(abs(apart.mean()) / (apart.std(ddof=1) / items**0.5)))
-        over_seeds = error.p_value(float(apart.mean()), seeds) if error else 1.0
+        over_seeds = error.of_difference(float(apart.mean()), seeds).p_value if error else 1.0
         values["compare"].append(max(over_items, over_seeds))
     return values
 

@@ -53,7 +53,7 @@ def test_without_variation_over_items_it_is_welchs_test_over_seeds_with_the_fewe
     spreads = Spread.of(a), Spread.of(b)
     over_seeds = estimate(spreads, spreads[0].item_means - spreads[1].item_means)
     welch = stats.ttest_ind(a[:, 0], b[:, 0], equal_var=False)
-    assert over_seeds.value / over_seeds.variance**0.5 == pytest.approx(welch.statistic)
+    assert over_seeds.value / over_seeds.error == pytest.approx(welch.statistic)
     assert over_seeds.freedom == pytest.approx(4)
     assert welch.df > 4
 
@@ -96,7 +96,7 @@ def test_the_interval_of_a_mean_agrees_with_a_mixed_model():
     model = MixedLM.from_formula("y ~ 1", groups="all", re_formula="0", vc_formula=formulas, data=frame)
     fitted = model.fit(method="lbfgs")
     spread = Spread.of(scores)
-    assert estimate((spread,), spread.item_means).variance ** 0.5 == pytest.approx(fitted.bse["Intercept"], rel=0.02)
+    assert estimate((spread,), spread.item_means).error == pytest.approx(fitted.bse["Intercept"], rel=0.02)
 
 
 def test_single_runs_are_compared_by_mcnemars_test_and_models_never(pair):

@@ -32,9 +32,9 @@ def test_with_two_models_the_test_over_seeds_is_the_paired_t_test():
     accuracies = np.array([[0.6, 0.9, 0.8], [0.5, 0.7, 0.5]])  # differences 0.1, 0.2, 0.3: t = 3.4641 at 2 degrees
     error = seed_error(accuracies)
     assert error.freedom == 2
-    assert error.p_value(0.2, 3) == pytest.approx(0.0741799, abs=1e-6)
-    interval = error.interval(0.2, 3)
-    assert interval.high - 0.2 == pytest.approx(4.302653 * 0.1 / math.sqrt(3))
+    difference = error.of_difference(0.2, 3)
+    assert difference.p_value == pytest.approx(0.0741799, abs=1e-6)
+    assert difference.interval.high - 0.2 == pytest.approx(4.302653 * 0.1 / math.sqrt(3))
 
 
 def test_with_more_models_it_is_the_analysis_of_variance_in_blocks():
@@ -50,13 +50,13 @@ def test_with_more_models_it_is_the_analysis_of_variance_in_blocks():
     assert error.deviation == pytest.approx(math.sqrt(fitted.mse_resid))
     contrast = fitted.t_test([1, -1, 0, 0, 0, 0])
     difference = accuracies[0].mean() - accuracies[1].mean()
-    assert error.p_value(difference, 3) == pytest.approx(float(contrast.pvalue))
+    assert error.of_difference(difference, 3).p_value == pytest.approx(float(contrast.pvalue))
 
 
 def test_statistics_are_defined_without_deviation_or_seeds():
     assert seed_error(np.array([[0.5], [0.6]])) is None
     same = seed_error(np.array([[0.5, 0.7], [0.3, 0.5]]))
-    assert (same.deviation, same.p_value(0.2, 2), same.p_value(0.0, 2)) == (0.0, 0.0, 1.0)
+    assert [same.of_difference(difference, 2).p_value for difference in (0.2, 0.0)] == [0.0, 1.0]
     rounded = np.array([[0.1, 0.3, 0.7], [0.2, 0.4, 0.8]])
     assert np.diff(rounded, axis=0).std() > 0.0
     assert seed_error(rounded).deviation == 0.0

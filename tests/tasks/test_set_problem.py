@@ -12,9 +12,8 @@ import torch
 
 from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.metric import Published, Row, Summary
-from pointset.comparison.report.charts import learning_curves
-from pointset.comparison.results import Comparison, Results
+from pointset.comparison.metric import Published
+from pointset.comparison.results import Comparison
 from pointset.comparison.runs import make_runs
 from pointset.comparison.status import status
 from pointset.comparison.tables import FILES
@@ -167,65 +166,10 @@ def test_published_numbers_are_by_metric_and_may_be_negative():
         Experiment(task=MaxRegression(), published={"rFF + max": {"MAE": Published(0.5, -0.25, 4)}})
 
 
-LOSSES = {("rFF + max", 0): [900.0, 4.0, 3.0, 2.0, 1.0], ("rFF + max", 4): [700.0, 6.0, 5.0, 4.0, 1.5]}
-LOSSES |= {("SAB + PMA", seed): [8.0, 7.0, 6.0, 5.0, 4.0] for seed in (0, 4)}
-
-
-@dataclass(frozen=True)
-class WithoutRuns(Results):
-    """Results whose histories are the losses above."""
-
-    blocks: int
-
-    def curves(self, label: str, name: str) -> list[list[float]]:
-        factor = {"loss": 1.0, "MAE": 2.0}.get(name)
-        losses = [values[: self.blocks] for (row, _), values in LOSSES.items() if row == label]
-        return [[factor * value for value in values] for values in losses if factor]
-
-
-def curves(published: float | None, labels: tuple[str, ...] = ("rFF + max", "SAB + PMA"), blocks: int = 5):
-    """Charts of made-up histories."""
-    results = WithoutRuns(
-        points=None,
-        metric=MaxRegression().measured[0],
-        recipe=task_recipe(steps=4500),
-        parts={"rFF + max": ("rff", "max"), "SAB + PMA": ("sab", "pma")},
-        rows={label: row(label, published if label == "SAB + PMA" else None) for label in labels},
-        folders={},
-        chance={},
-        blocks=blocks,
-    )
-    places = [1000, 2000, 3000, 4000, 4500][:blocks]
-    columns = {"loss": "training loss", "MAE": "MAE", "never": "never"}
-    return learning_curves(results, columns, lambda epoch: places[epoch - 1], "steps", fitted=True)
-
-
-def row(label: str, published: float | None) -> Row:
-    known = None if published is None else Published(published, 0.0, 1)
-    return Row(label, None, 2, {"MAE": Summary(1.0, None, None, 2, known)}, 7, 2.0, None, None, False)
-
-
-def test_curves_are_means_over_seeds_with_what_is_published():
-    losses, errors = curves(0.25).axes
-    first, second = losses.lines
-    np.testing.assert_array_equal(first.get_xdata(), [1000, 2000, 3000, 4000, 4500])
-    np.testing.assert_array_equal(first.get_ydata(), [800.0, 5.0, 4.0, 3.0, 1.25])
-    np.testing.assert_array_equal(second.get_ydata(), [8.0, 7.0, 6.0, 5.0, 4.0])
-    np.testing.assert_array_equal(errors.lines[0].get_ydata(), [1600.0, 10.0, 8.0, 6.0, 2.5])
-    dash = errors.lines[2]
-    np.testing.assert_array_equal(dash.get_ydata(), [0.25, 0.25])
-    assert dash.get_color() == errors.lines[1].get_color() != errors.lines[0].get_color()
-
-
-def test_the_start_may_leave_the_panel_but_nothing_else():
-    losses, errors = curves(0.25).axes
-    assert 7.0 < losses.get_ylim()[1] < 8.0
-    assert losses.get_ylim()[0] < 1.25
-    assert errors.get_ylim()[0] < 0.25
-
-
-@pytest.mark.parametrize("published", [0.25, None])
-def test_the_legend_explains_the_dash(published):
-    (legend,) = curves(published).legends
-    texts = [text.get_text() for text in legend.get_texts()]
-    assert texts == ["rFF + max", "SAB + PMA", *["dash: published"] * (published is not None)]
+def test_curves_are_means_over_seeds(done):
+    results = done.results(None)
+    (section,) = done.experiment.task.sections(results)["Learning curves"]()
+    losses = section.chart.axes[0]
+    for line, label in zip(losses.lines, results, strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), [4, 8, 10])
+        np.testing.assert_allclose(line.get_ydata(), np.mean(results.curves(label, "loss"), axis=0))

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PUBLISHED = "dash: published"
 MULTIPLY_ADDS = "M multiply-adds of a set"
 SECONDS = "training seconds"
 ROOM = 0.35
@@ -46,12 +45,12 @@ def _are_many(results: Results) -> bool:
     return len(results.parts) > len(COLORS)
 
 
-def legend(figure: Figure, results: Results, labels: Iterable[str], more: Mapping[str, Any] | None = None) -> Figure:
-    """Add a legend of these rows, and of `more` styles by name, below the figure."""
+def legend(figure: Figure, results: Results, labels: Iterable[str]) -> Figure:
+    """Add a legend of these rows below the figure."""
     styles = {label: style(results, label) for label in labels}
     if _are_many(results):
         styles = pair_legend({results.parts[label]: one for label, one in styles.items()})
-    return with_legend(figure, {**styles, **(more or {})})
+    return with_legend(figure, styles)
 
 
 def learning_curves(
@@ -72,8 +71,7 @@ def learning_curves(
         place: function from an epoch to its x coordinate, in `unit`.
         unit: unit of the x axis.
         scale: factor for all values.
-        fitted: fit the y axis to the curves without their start, and mark published values of rows by a dash at the
-            right edge, independent of their training length.
+        fitted: fit the y axis to the curves without their start.
         level: all columns are the metric, share one y axis, and get the baselines.
     """
     by_name = {name: {label: results.curves(label, name) for label in results} for name in columns}
@@ -81,23 +79,17 @@ def learning_curves(
     if not by_name:
         return None
     figure, panels = make_panels(len(by_name), 2 if len(by_name) < 3 else 3, 2.6, sharey=level)
-    marked = False
     for axes, (name, curves) in zip(panels, by_name.items(), strict=True):
         for label, by_seed in curves.items():
             _curve(axes, scale * np.array(by_seed), place, style(results, label)["color"], _are_many(results))
-        marks = _published(results, name) if fitted else {}
-        for label, mean in marks.items():
-            color = style(results, label)["color"]
-            axes.plot([0.97, 1.0], [scale * mean] * 2, color=color, lw=1.8, transform=axes.get_yaxis_transform())
-        marked = marked or bool(marks)
         if fitted:
-            _fit(axes, [curve for by_seed in curves.values() for curve in by_seed], [*marks.values()])
+            _fit(axes, scale, [curve for by_seed in curves.values() for curve in by_seed])
         label_axes(axes, unit, columns[name])
         axes.locator_params(axis="x", nbins=5, integer=True)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     for axes in panels if level else []:
         draw_chance(axes, results)
-    return legend(figure, results, results, {PUBLISHED: {"color": FAINT}} if marked else None)
+    return legend(figure, results, results)
 
 
 def _curve(axes: Axes, by_seed: Any, place: Callable[[int], float], color: str, many: bool) -> None:
@@ -127,15 +119,9 @@ def draw_chance(axes: Axes, results: Results) -> None:
     axes.text(0.995, max(heights.values()), words, transform=across, fontsize=6.5, color=FAINT, ha="right", va="bottom")
 
 
-def _published(results: Results, name: str) -> dict[str, float]:
-    """Published means by label, if the history's column is a metric."""
-    summaries = {label: row.metrics.get(name) for label, row in results.rows.items()}
-    return {label: summary.published.mean for label, summary in summaries.items() if summary and summary.published}
-
-
-def _fit(axes: Axes, curves: Sequence[Sequence[float]], marks: Sequence[float]) -> None:
-    """Fit the y axis to the published values and to the curves without their start."""
-    shown = np.concatenate([[*curve[int(START * len(curve)) :]] for curve in curves] + [marks])
+def _fit(axes: Axes, scale: float, curves: Sequence[Sequence[float]]) -> None:
+    """Fit the y axis to the curves without their start."""
+    shown = scale * np.concatenate([curve[int(START * len(curve)) :] for curve in curves])
     low, high = float(shown.min()), float(shown.max())
     if np.isfinite([low, high]).all() and high > low:
         axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))

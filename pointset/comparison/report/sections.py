@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +12,6 @@ from pointset.comparison.report import charts
 from pointset.comparison.results import Comparison, Results
 from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Pair, write_p
 from pointset.comparison.tables import Table, write_interval
-from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.viz.writing import as_png, as_svg
 
 if TYPE_CHECKING:
@@ -62,35 +60,25 @@ class Section:
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
-    """All sections of the report that have content; a section that cannot be made says why."""
+    """All sections of the report that have content."""
     task = comparison.experiment.task
     by_size = [results for size in task.sizes if len(results := comparison.results(size))]
     if len(by_size) > 1:
         title = f"{_heading(comparison.metrics[0])} against the size of a set"
         text = "Bars: 95 % intervals over seeds." if _has_intervals(comparison.rows) else ""
         name = "accuracy-by-trained-size"
-        yield from _made(title, lambda: [Section(title, text, charts.trained_sizes(by_size), name)])
+        yield Section(title, text, charts.trained_sizes(by_size), name)
     for results in by_size:
-        for title, make in {**_makers(comparison, results), **task.sections(results)}.items():
-            yield from _made(title, make, results.points, several=len(task.sizes) > 1)
+        for make in {**_makers(comparison, results), **task.sections(results)}.values():
+            yield from _made(make, results.points, several=len(task.sizes) > 1)
 
 
-def _made(title: str, make: Callable[[], Iterable[Section]], size: Size = None, several: bool = False) -> list[Section]:
-    """The sections of a maker, drawn; an unexpected error must not cost a finished comparison its report."""
-    suffix = f", {size:,} points" if several else ""
-    try:
-        made = list(make())
-        for section in made:
-            section.title += suffix
-            section.name += f"-n{size}" if section.name and size is not None else ""
-            _ = section.files
-    except PointsetError:
-        raise
-    except Exception as error:
-        reason = f"{type(error).__name__}: {one_line(error, REPEATED)}"
-        warnings.warn(f"the section {title!r} of the report was not drawn: {reason}", stacklevel=2)
-        return [Section(title + suffix, f"This section could not be drawn ({reason}).")]
-    return made
+def _made(make: Callable[[], Iterable[Section]], size: Size = None, several: bool = False) -> Iterator[Section]:
+    """The sections of a maker, with the size in their names."""
+    for section in make():
+        section.title += f", {size:,} points" if several else ""
+        section.name += f"-n{size}" if section.name and size is not None else ""
+        yield section
 
 
 def _makers(comparison: Comparison, results: Results) -> dict[str, Callable[[], Iterable[Section]]]:
