@@ -63,7 +63,7 @@ def audit(models: Sequence[nn.Module], sets: PointSets, whole: PointSets) -> lis
         The steps in order, beginning with the plain accuracy.
 
     Raises:
-        PointsetError: there is no model, or the sets are of different shapes.
+        PointsetError: models is empty, or the sets are of different shapes.
     """
     if not models:
         raise PointsetError("an audit needs at least one run, got 0")

@@ -123,7 +123,7 @@ class Row:
     """True for the row with the best mean of the first metric at its size; ties go to the first row."""
 
     def against_best(self, metric: Metric) -> str:
-        """The difference from the best row as text, or that there is none; `metric` is the first metric."""
+        """The difference from the best row as text, or why it is not shown; `metric` is the first metric."""
         if self.below_best is None:
             return "best" if self.best else "no shared seed"
         if self.below_best.p is None:

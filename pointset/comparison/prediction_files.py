@@ -147,7 +147,7 @@ def tidy(
         seed: the seed, if no column has it.
 
     Raises:
-        PointsetError: a column is missing or has gaps, there are no rows, or probabilities do not sum to one.
+        PointsetError: a column is missing or has gaps, the table is empty, or probabilities do not sum to one.
     """
     import pandas
 

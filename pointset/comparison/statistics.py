@@ -179,7 +179,7 @@ def paired_bootstrap(
     rows raises above 0.05; the p-value is then that of the paired t-test, if smaller.
     """
     if len(differences) == 0:
-        raise PointsetError("there are no test shapes: use data with a test split")
+        raise PointsetError("the data has no test shapes: use data with a test split")
     # The mean of a resample depends only on how often each distinct value is drawn.
     values, counts = np.unique(differences, return_counts=True)
     drawn = np.random.default_rng(seed).multinomial(len(differences), counts / len(differences), resamples)

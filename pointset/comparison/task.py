@@ -40,7 +40,7 @@ class Task(ABC):
     sets_are: ClassVar[str]
     """Column of results.csv with the number of test sets, such as "shapes"."""
     baselines: ClassVar[Collection[str]] = ()
-    """Names of models that are no networks: their costs are seconds and parameters, and a report compares networks with
+    """Names of models other than networks: their costs are seconds and parameters, and a report compares networks with
     them."""
     usual_model: ClassVar[ModelOptions] = ModelOptions()
     """Default model options of an experiment."""

@@ -66,7 +66,7 @@ def reliability(
         bins: number of bins.
 
     Raises:
-        PointsetError: there are no predictions, or no bins.
+        PointsetError: the logits are empty, or bins is below 1.
     """
     if not len(labels) or bins < 1:
         raise PointsetError(f"calibration needs at least 1 prediction and 1 bin, got {len(labels)} and {bins}")
@@ -95,7 +95,7 @@ def fit_temperature(logits: Float[ndarray, "shapes classes"], labels: Int[ndarra
         labels: their classes.
 
     Raises:
-        PointsetError: there are no shapes to fit on.
+        PointsetError: the logits are empty.
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp

@@ -8,9 +8,8 @@ were given the corrupted cloud.
 
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -81,25 +80,6 @@ class Robustness:
         own, other = self.corruption_errors, baseline.corruption_errors
         return float(np.mean([own[name] / other[name] for name in own]))
 
-    def as_dict(self) -> dict[str, Any]:
-        """The errors as plain data, for JSON; `from_dict` reads them again."""
-        return {
-            "clean_error": self.clean_error,
-            "mean_error": self.mean_error,
-            "corruption_errors": self.corruption_errors,
-            "errors": {
-                name: {str(severity): e for severity, e in by_severity.items()}
-                for name, by_severity in self.errors.items()
-            },
-            "seed": self.seed,
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "Robustness":
-        """The value that `as_dict` was made from."""
-        errors = {name: {int(severity): e for severity, e in by.items()} for name, by in content["errors"].items()}
-        return cls(content["clean_error"], errors, content["seed"])
-
 
 def robustness(
     model: nn.Module,
@@ -124,7 +104,7 @@ def robustness(
         The share of wrong answers under each corruption at each severity, and without any.
 
     Raises:
-        PointsetError: there is no such corruption or severity (raised before anything is computed), or none is given.
+        PointsetError: a corruption or severity is unknown (raised before anything is computed), or none is given.
 
     Example:
         >>> result = pointset.evaluation.robustness(model, test, names=["rotation", "gaussian"], severities=[1, 5])
@@ -164,7 +144,7 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
         As many sets with the same labels and names.
 
     Raises:
-        PointsetError: there is no such corruption or severity, or the points have features: corruptions are defined
+        PointsetError: the corruption or severity is unknown, or the points have features: corruptions are defined
             for coordinates alone.
 
     Example:

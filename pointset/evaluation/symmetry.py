@@ -1,4 +1,4 @@
-"""Whether a module treats its input as a set: invariance, equivariance and masks, measured."""
+"""Measure how far a module treats its input as a set: invariance, equivariance and masks."""
 
 from __future__ import annotations
 

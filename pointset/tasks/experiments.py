@@ -208,7 +208,7 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise PointsetError(f"there is no experiment {path}: give a TOML file") from None
+        raise PointsetError(f"the experiment {path} does not exist: give a TOML file") from None
     except (OSError, ValueError, RecursionError) as error:  # ValueError: wrong UTF-8 or wrong syntax
         raise PointsetError(f"{path} is not a TOML file: {one_line(error, REPEATED)}") from error
     load_files()  # here, so that an error in a file of parts is not reported as one of this TOML

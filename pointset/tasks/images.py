@@ -175,7 +175,7 @@ def find_folder(data: str) -> Path:
     """
     folder = home() / data if data == "omniglot" else Path(data).expanduser()
     if not folder.is_dir():
-        raise PointsetError(f"there is no folder {folder}: {OMNIGLOT}")
+        raise PointsetError(f"the folder {folder} does not exist: {OMNIGLOT}")
     return folder
 
 

@@ -140,7 +140,7 @@ def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["none.toml"], "there is no experiment none.toml"),
+        (["none.toml"], "none.toml does not exist"),
         (["two.toml", "--epochs", "3"], "two.toml sets epochs: leave the flag out"),
         (["two.toml", "--epochs", "40"], "two.toml sets epochs: leave the flag out"),  # 40 is the default
         (["two.toml", "--points", "12"], "two.toml sets points"),

@@ -205,7 +205,7 @@ def test_a_broken_file_of_parts_is_no_fault_of_the_experiment(read, tmp_path, mo
 
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path):
-    with pytest.raises(PointsetError, match=r"there is no experiment .*none\.toml: give a TOML file"):
+    with pytest.raises(PointsetError, match=r"none\.toml does not exist: give a TOML file"):
         read_experiment(tmp_path / "none.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PointsetError, match=r"binary\.toml is not a TOML file"):

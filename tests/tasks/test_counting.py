@@ -111,7 +111,7 @@ def test_every_row_is_a_function_of_sets(row):
 def test_the_error_for_missing_data_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path))
     for data in ("omniglot", str(tmp_path / "nowhere")):
-        with pytest.raises(PointsetError, match=r"there is no folder .*: give a folder that has alphabet/character"):
+        with pytest.raises(PointsetError, match=r"folder .* does not exist: give a folder that has alphabet/character"):
             create_task("counting", data=data)
     with pytest.raises(PointsetError, match="counting has no option 'images': its options are data"):
         create_task("counting", images="x")

@@ -94,7 +94,7 @@ def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
     """A corruption by name, and the level of one of its severities.
 
     Raises:
-        PointsetError: there is no such corruption or severity; the message lists what exists.
+        PointsetError: the corruption or severity is unknown; the message lists what exists.
     """
     if name not in CORRUPTIONS:
         near = difflib.get_close_matches(name, CORRUPTIONS, n=1)
@@ -130,7 +130,7 @@ def corrupt(
         [m, 3] or [B, m, 3], of the same kind as the points; m depends only on n, name and severity.
 
     Raises:
-        PointsetError: there is no such corruption or severity, or the points do not have one of these shapes.
+        PointsetError: the corruption or severity is unknown, or the points do not have one of these shapes.
 
     Example:
         >>> noisy = pointset.corrupt(test.points[0], "background", severity=3, seed=0)
@@ -177,7 +177,7 @@ def corrupt_sphere(
         result needs no padding and no mask.
 
     Raises:
-        PointsetError: there is no such corruption or severity, or the points are not [B, n, 3] with n at least 1.
+        PointsetError: the corruption or severity is unknown, or the points are not [B, n, 3] with n at least 1.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)

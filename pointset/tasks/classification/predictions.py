@@ -3,8 +3,9 @@
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,12 +20,12 @@ from pointset.runs import digests
 from pointset.runs.claims import read_description
 
 
-class Tested(TypedDict):
-    """The content of robustness.json, further keys aside."""
+@dataclass(frozen=True)
+class Tested(Robustness):
+    """The content of robustness.json."""
 
-    by_size: dict[str, float]
-    clean_error: float
-    errors: dict[str, dict[str, float]]
+    by_size: dict[int, float]
+    """Accuracy by size of the test sets."""
 
 
 PREDICTIONS = "predictions.npz"
@@ -93,9 +94,8 @@ def class_rows(folder: Path, columns: Mapping[str, Any]) -> list[dict[str, Any]]
 def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: int) -> None:
     """Test a model on corrupted and on smaller sets, and save the results."""
     sizes = sorted({*(size for size in SIZES if size < points), points})
-    tested = robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"])
-    content = {"by_size": accuracy_by_size(model, test, sizes), **tested.as_dict()}
-    digests.write_json(folder / ROBUSTNESS, content)
+    tested = asdict(robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"]))
+    digests.write_json(folder / ROBUSTNESS, {"by_size": accuracy_by_size(model, test, sizes), **tested})
 
 
 def robustness_rows(folder: Path, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -105,26 +105,18 @@ def robustness_rows(folder: Path, columns: Mapping[str, Any]) -> list[dict[str, 
     number of points.
     """
     rows = []
-    for saved in _tested({0: folder}).values():
-        errors = [("clean", 0, saved["clean_error"])]
-        errors += [(name, int(level), error) for name, by in saved["errors"].items() for level, error in by.items()]
-        errors += [("points", int(size), 1.0 - accuracy) for size, accuracy in saved["by_size"].items()]
+    for tested in robustness_of({0: folder}).values():
+        errors = [("clean", 0, tested.clean_error)]
+        errors += [
+            (name, level, error) for name, by_level in tested.errors.items() for level, error in by_level.items()
+        ]
+        errors += [("points", size, 1.0 - accuracy) for size, accuracy in tested.by_size.items()]
         rows += [{**columns, "test": test, "level": level, "error": error} for test, level, error in errors]
     return rows
 
 
-def robustness_of(folders: Mapping[int, Path]) -> dict[int, Robustness]:
-    """Errors on corrupted test sets, for each seed that was tested on them."""
-    return {seed: Robustness.from_dict(saved) for seed, saved in _tested(folders).items()}
-
-
-def sizes_of(folders: Mapping[int, Path]) -> list[dict[int, float]]:
-    """Accuracies by size of the test sets, for each seed that was tested on smaller sets."""
-    return [{int(size): share for size, share in saved["by_size"].items()} for saved in _tested(folders).values()]
-
-
-def _tested(folders: Mapping[int, Path]) -> dict[int, dict[str, Any]]:
-    """The saved robustness by seed, of the seeds that were tested."""
+def robustness_of(folders: Mapping[int, Path]) -> dict[int, Tested]:
+    """Results on corrupted and on smaller test sets, for each seed that was tested on them."""
     files = {seed: folder / ROBUSTNESS for seed, folder in folders.items() if (folder / ROBUSTNESS).exists()}
     remedy = "delete {} and run the same command again to test the model again"
     return {
@@ -133,7 +125,5 @@ def _tested(folders: Mapping[int, Path]) -> dict[int, dict[str, Any]]:
     }
 
 
-def _parse_robustness(content: bytes) -> dict[str, Any]:
-    saved: dict[str, Any] = json.loads(content)
-    msgspec.convert(saved, Tested)
-    return saved
+def _parse_robustness(content: bytes) -> Tested:
+    return msgspec.convert(json.loads(content), Tested, strict=False)  # keys of JSON are texts

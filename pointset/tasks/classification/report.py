@@ -20,7 +20,7 @@ from pointset.comparison.tables import Table
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, calibration
-from pointset.tasks.classification.predictions import predictions_of, robustness_of, sizes_of
+from pointset.tasks.classification.predictions import predictions_of, robustness_of
 from pointset.viz.charts import label_axes, make_panels, plain
 from pointset.viz.clouds import draw_tile
 from pointset.viz.color import FAINT, INK
@@ -230,7 +230,7 @@ def accuracy_by_size(results: Results) -> Figure | None:
 
 def by_size(results: Results, label: str) -> dict[int, float]:
     """Accuracy by size of the test sets, mean over the seeds tested on smaller sets; empty if there are none."""
-    curves = sizes_of(results.folders[label])
+    curves = [tested.by_size for tested in robustness_of(results.folders[label]).values()]
     return {size: fmean(curve[size] for curve in curves) for size in curves[0]} if curves else {}
 
 

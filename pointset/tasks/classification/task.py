@@ -31,6 +31,8 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation import evaluate
+from pointset.runs import digests
+from pointset.runs.claims import plain
 from pointset.tasks.classification.predictions import (
     PREDICTIONS,
     ROBUSTNESS,
@@ -41,7 +43,7 @@ from pointset.tasks.classification.predictions import (
     save_predictions,
     write_robustness,
 )
-from pointset.tasks.classification.reuse import any_size, reuse
+from pointset.training.checkpoints import CONTINUED, RunFolder, describe
 from pointset.training.loop import Fitted, fit
 from pointset.training.objectives import require_sizes
 from pointset.training.recipe import Recipe
@@ -219,12 +221,12 @@ class Classification(Task):
         model = self._model(run.model, train, run.model_options, run.seed)
         if folder is not None:
             others = [run.at(size).folder for size in self.points if size != run.size]
-            reuse(others, folder, model, train, recipe, run.seed)
+            _reuse(others, folder, model, train, recipe, run.seed)
         return fit(model, train, recipe, seed=run.seed, run=folder, progress=False)
 
     def reuses(self, run: Run) -> bool:
         """True if the recipe draws random set sizes and this is not the first size; see `train`."""
-        return run.size != self.points[0] and any_size(run.recipe)
+        return run.size != self.points[0] and _any_size(run.recipe)
 
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
         """The number of batches of training shapes, without those of the validation split."""
@@ -294,3 +296,33 @@ class Classification(Task):
         """The rows of classes.csv, and of robustness.csv if robustness was tested."""
         rows = {"classes.csv": class_rows(folder, columns), "robustness.csv": robustness_rows(folder, columns)}
         return {name: table for name, table in rows.items() if table}
+
+
+def _any_size(recipe: Recipe) -> bool:
+    """True if a training does not depend on the size of the evaluated sets."""
+    return recipe.train_points is not None and recipe.patience is None
+
+
+def _reuse(others: Sequence[Path], folder: Path, model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> None:
+    """Fill an empty folder with a finished training that differs only in the size of its evaluated sets, if any."""
+    if not _any_size(recipe) or (folder / "run.json").exists():
+        return
+    description = plain(describe(model, train, recipe, seed))
+    for other in map(RunFolder, others):
+        if other.finished and _at_any_size(other.description()) == _at_any_size(description):
+            weights, history = other.weights(), other.history()
+            digests.write_json(folder / "run.json", description)
+            run = RunFolder(folder)
+            # Validation results are those of the other size.
+            run.write_history([{name: row[name] for name in row if "validation" not in name} for row in history])
+            run.finish(weights)
+            return
+
+
+def _at_any_size(description: dict[str, Any]) -> dict[str, Any]:
+    """What affects the weights."""
+    data = description.get("data")
+    if not isinstance(data, dict):
+        raise PointsetError("a run.json does not describe a run: restore it from a copy, or train again")
+    decisive = {name: description.get(name) for name in ("model", "recipe", "seed", "processes", CONTINUED)}
+    return {**decisive, "data": {name: value for name, value in data.items() if name != "points"}}
