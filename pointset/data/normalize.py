@@ -1,13 +1,12 @@
 """Normalisations of point clouds: of batches `points [B, n, 3]`, and of one cloud that arrives in pieces.
 
-A mask [B, n] is True at real points; padded rows are ignored, and come out as zeros. Coordinates may be as large or as
-small as their type allows: a cloud whose squares would overflow or underflow is rescaled first, by a power of two, so
-that a shape gives the same result at any scale, up to rounding.
+A mask [B, n] is True at real points; padded rows are ignored, and come out as zeros. A cloud whose squares would
+overflow or underflow in float32 is normalised in float64, so that a shape gives the same result at any scale, up to
+rounding.
 """
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -84,11 +83,11 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: in
 
     if how == "none":
         return points
-    frame = _frame(lambda: (block[:, :3] for block in points()), how)
+    origin, shift, spread = _frame(lambda: (block[:, :3] for block in points()), how)
     axes = torch.eye(3, dtype=torch.float64)
 
     def normalised(block: Tensor) -> Tensor:
-        moved = frame.centred(block[:, :3]).div_(frame.spread)
+        moved = (block[:, :3] - origin).sub_(shift).div_(spread)
         moved = moved @ axes if how in ABOUT else moved
         return torch.cat([moved, block[:, 3:]], dim=1) if features else moved
 
@@ -171,7 +170,8 @@ def log_size(points: Tensor, mask: Tensor | None = None) -> Tensor:
     A cloud without extent has the log of the smallest positive number.
     """
     count = _count(points, mask)
-    centred = _centred(zero_padding(points.double(), mask), mask, (1,), count)
+    exact = zero_padding(points.double(), mask)
+    centred = zero_padding(exact - exact.sum(1, keepdim=True) / count, mask)
     squares = centred.square().sum((1, 2), keepdim=True) / count
     return squares[:, 0, 0].clamp(min=torch.finfo(torch.float64).tiny).log() / 2
 
@@ -208,17 +208,14 @@ def _normalized(
     if not points.numel():
         return points
     count = _count(points, mask)
-    centred = _centred(_from_minimum(points, mask, dims), mask, dims, count)
+    centred = _centred(points, mask, dims, count)
     size = size_of(centred, count)
     kind = torch.finfo(points.dtype)
-    least = math.sqrt(kind.tiny / kind.eps)  # squares of smaller numbers lose precision
-    smallest, largest = size.aminmax()
-    if not (smallest > least and largest < math.inf):
-        measured = (size > least) & (size < math.inf)
-        centred = torch.where(measured, centred, _centred(_in_own_unit(points, mask, dims), mask, dims, count))
-        size = torch.where(measured, size, size_of(centred, count))
-        size = torch.where(size == 0, 1, size)
-    return centred / size
+    measured = (size > math.sqrt(kind.tiny / kind.eps)) & (size < math.inf)  # squares of others lose precision
+    normalised = centred / torch.where(size == 0, 1, size)
+    if points.dtype == torch.float64 or measured.all():
+        return normalised
+    return torch.where(measured, normalised, _normalized(points.double(), mask, dims, size_of).to(points.dtype))
 
 
 def _turned(centred: Tensor, about: int | None) -> Tensor:
@@ -263,26 +260,12 @@ def _deviation(centred: Tensor, count: Tensor | int) -> Tensor:
     return (centred.square().sum((1, 2), keepdim=True) / (3 * count)).sqrt()
 
 
-def _from_minimum(points: Tensor, mask: Tensor | None, dims: tuple[int, ...]) -> Tensor:
-    """Points relative to their minimum: a constant cloud becomes exactly zero, a distant one loses no precision."""
-    real = points if mask is None else points.masked_fill(~mask.unsqueeze(2), torch.inf)
-    return zero_padding(points - real.amin(dims, keepdim=True), mask)
-
-
-def _in_own_unit(points: Tensor, mask: Tensor | None, dims: tuple[int, ...]) -> Tensor:
-    """As `_from_minimum`, with each cloud's largest coordinate in [1, 2): squares neither overflow nor underflow."""
-    return _largest_to_one(_from_minimum(_largest_to_one(zero_padding(points, mask)), mask, dims))
-
-
-def _largest_to_one(points: Tensor) -> Tensor:
-    largest = points.abs().amax((1, 2), keepdim=True)
-    mantissa, _ = torch.frexp(largest)
-    return points / torch.where(largest > 0, largest / (2 * mantissa), 1)  # ldexp's own factor can be infinite
-
-
 def _centred(points: Tensor, mask: Tensor | None, dims: tuple[int, ...], count: Tensor | int) -> Tensor:
+    """Points minus their mean; relative to their minimum at first, so that a constant cloud becomes exactly zero."""
+    real = points if mask is None else points.masked_fill(~mask.unsqueeze(2), torch.inf)
+    moved = zero_padding(points - real.amin(dims, keepdim=True), mask)
     numbers = 3 * count if 2 in dims else count
-    return zero_padding(points - points.sum(dims, keepdim=True) / numbers, mask)
+    return zero_padding(moved - moved.sum(dims, keepdim=True) / numbers, mask)
 
 
 def _count(points: Tensor, mask: Tensor | None) -> Tensor | int:
@@ -290,36 +273,19 @@ def _count(points: Tensor, mask: Tensor | None) -> Tensor | int:
     return max(points.shape[1], 1) if mask is None else mask.sum(1).clamp(min=1)[:, None, None]
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """Centre and size of a cloud."""
-
-    origin: Tensor
-    """The first point, [3], or its first coordinate, [1]; sums are taken relative to it, for precision."""
-    shift: Tensor
-    """Centre of the cloud minus `origin`."""
-    spread: Tensor
-    """Radius or standard deviation."""
-
-    def centred(self, points: Tensor) -> Tensor:
-        return (points - self.origin).sub_(self.shift)
-
-
-def _frame(points: Points, how: str) -> _Frame:
-    """Compute the centre (mean point, or mean of all numbers) and size (radius or standard deviation) of a cloud."""
+def _frame(points: Points, how: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The first point, the centre relative to it (mean point, or mean of all numbers), and the radius or deviation."""
     by_axis, farthest = how != "standardize", how == "unit-sphere"
-    origin, total, count, reach = torch.zeros(1), torch.zeros(1, dtype=torch.float64), 0, 0.0
+    origin, total, count = torch.zeros(1), torch.zeros(1, dtype=torch.float64), 0
     for block in points():
         if not count:
             origin = block[0, : 3 if by_axis else 1].clone()
         seen = block - origin
         total = total + (seen.sum(dim=0) if by_axis else seen.sum())
         count += len(block)
-        reach = max(reach, float(seen.abs().amax()))
-    frame = _Frame(origin, total / max(count if by_axis else 3 * count, 1), torch.ones(()))
-    unit = 2.0 ** min(max(math.frexp(reach)[1], -1000), 1000)  # keeps squares from overflow and underflow
+    shift = total / max(count if by_axis else 3 * count, 1)
     spread = torch.zeros((), dtype=torch.float64)
     for block in points():
-        squares = frame.centred(block).div_(unit).square_()
+        squares = (block - origin).sub_(shift).square_()
         spread = torch.maximum(spread, squares.sum(dim=1).amax()) if farthest else spread + squares.sum() / (3 * count)
-    return _Frame(origin, frame.shift, torch.where(spread > 0, spread.sqrt() * unit, 1.0))
+    return origin, shift, torch.where(spread > 0, spread.sqrt(), 1.0)
