@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from pointset.commands.models import load_model
 from pointset.commands.options import Flags, Json, RunningFlags, Spread
 from pointset.commands.terminal import print_facts, print_json, print_rows
-from pointset.data.axes import GuessedUp, UsualUp, turned_up
+from pointset.data.axes import GuessedUp, turned_up
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, one_line
 from pointset.runs.atomic import check_writable, checked_suffix
@@ -102,13 +102,11 @@ def build(
     on_error: Literal["raise", "skip"] = "raise",
     rebuild: bool = False,
     split_seed: int = 0,
-    output: SheetFile = None,
-    up: UsualUp = "auto",
     as_json: Json = False,
 ) -> None:
     """Sample every mesh of a dataset into pools of points on disk, so that later commands start immediately.
 
-    If interrupted, run the same command again to continue. At the end, it draws a few shapes of every class, upright.
+    If interrupted, run the same command again to continue.
 
     Example: `pointset data build path/to/parts --on-error skip`
 
@@ -122,11 +120,8 @@ def build(
             without them.
         rebuild: Sample again, even if the pools exist.
         split_seed: Seed of the train/test split of a class/file folder.
-        output: Picture to write (.png or .svg); default: beside the pools.
-        up: The axis that points up, for the picture; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
         as_json: Print JSON.
     """
-    _check_picture(output)
     from pointset.data.pools.build import build_dataset
 
     started = time.perf_counter()
@@ -143,20 +138,18 @@ def build(
     )
     seconds = time.perf_counter() - started
     failures = {name: reason for made in pools.values() for name, reason in made.failures.items()}
-    overview = _look(data, output, up, split_seed)
     if as_json:
         built = {
             split: {"shapes": made.shapes, "sampled": made.sampled, "folder": str(made.folder)}
             for split, made in pools.items()
         }
-        print_json({"pools": built, "left_out": failures, "seconds": round(seconds, 2), **overview})
+        print_json({"pools": built, "left_out": failures, "seconds": round(seconds, 2)})
         return
     for split, made in pools.items():
         print(f"{split}: {made.shapes:,} shapes of {points:,} points, {made.sampled:,} sampled now, in {made.folder}")
     for name, reason in failures.items():
         print(escaped(f"left out {name}: {reason}"))
     print(f"{seconds:.1f} s")
-    _print_overview(overview)
 
 
 def _check_picture(output: Path | None) -> None:

@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import html
 from collections.abc import Sequence
 from typing import Any
 
@@ -151,16 +150,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             f"{ragged}{self.size:,} points each{features}, {self.options.normalize}"
         )
 
-    def _repr_html_(self) -> str:
-        """The repr, and a table of the number of shapes of each class, for notebooks."""
-        counts = np.bincount(self.labels.numpy(), minlength=len(self.classes)).tolist()
-        rows = "".join(
-            f"<tr><td style='text-align: left'>{html.escape(name)}</td><td>{count:,}</td></tr>"
-            for name, count in zip(self.classes, counts, strict=True)
-        )
-        table = f"<table><tr><th style='text-align: left'>class</th><th>shapes</th></tr>{rows}</table>"
-        return f"<details><summary>{html.escape(repr(self))}</summary>{table}</details>"
-
     def __getitem__(self, index: int) -> tuple[Tensor, Any]:
         """Shape `index` of the evaluation view: points [n, d], without padding, and its label or targets."""
         points, _ = self._fixed(self._row(index))
@@ -294,28 +283,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         held_out = validation_rows(self.labels.numpy(), fraction, seed)
         train, validation = np.flatnonzero(~held_out), np.flatnonzero(held_out)
         return self.subset(torch.from_numpy(train)), self.subset(torch.from_numpy(validation), "validation")
-
-    def to_geometric(self) -> list[Any]:
-        """The fixed subsets as `torch_geometric.data.Data(pos [n, 3], y [1])`, without padding.
-
-        Data also have `x` [n, f] if the points have features, and `normal` [n, 3] if the sets were loaded with normals.
-
-        Example:
-            >>> train.to_geometric()[0]
-            Data(y=[1], pos=[32, 3])
-        """
-        from torch_geometric.data import Data
-
-        items = []
-        for index in range(len(self)):
-            points, label = self[index]
-            item = Data(pos=points[:, :3], y=torch.as_tensor(label).reshape(-1))
-            if points.shape[1] > 3:
-                item.x = points[:, 3:]
-            if self.has_normals:
-                item.normal = self.array("normals", index)
-            items.append(item)
-        return items
 
     def describe(self) -> dict[str, Any]:
         """The name, classes, options and fingerprint of the data as plain values, to be saved with results."""

@@ -24,9 +24,7 @@ ABANDONED = 3600
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file so that readers see either the old file or the complete new one.
 
-    Args:
-        path: of the file.
-        write: writes the content to the temporary file that it is given.
+    `write` is called with a temporary file.
 
     Raises:
         PointsetError: the disk is full; the previous file is unchanged.

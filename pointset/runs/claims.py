@@ -19,14 +19,9 @@ LOCK = ".lock"
 def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Iterator[None]:
     """Own a folder inside the block. Create it if needed, and remove the temporary files of killed processes.
 
-    Args:
-        folder: folder into which this process will write.
-        busy: message of the error if another process owns the folder.
-        lock: name of the lock file.
-        wait: seconds to wait for the other process.
-
     Raises:
-        PointsetError: another process owns the folder, it cannot be created or written to, or the disk is full.
+        PointsetError: another process owns the folder (`busy` is the message), also after `wait` seconds; or it cannot
+            be created or written to, or the disk is full.
     """
     held = FileLock(folder / lock, timeout=wait)
     with full_disk_reported(folder / lock):
@@ -50,13 +45,7 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
 def claim(file: Path, description: dict[str, Any], keys: Sequence[str], what: str, *, write: bool = True) -> None:
     """Write the description of the work in a folder; if there is one, check that the two agree in the given keys.
 
-    Args:
-        file: file of the description.
-        description: description of the work about to be done in the folder of the file; plain data.
-        keys: keys of the description that must agree, because they decide the results; other keys, such as versions,
-            are only recorded.
-        what: name of the work for messages, such as "run".
-        write: write the description if there is none.
+    Other keys, such as versions, do not decide the results and are only recorded. `what` names the work in messages.
 
     Raises:
         PointsetError: the folder contains other work (the message names the first difference), or the description is

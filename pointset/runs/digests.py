@@ -89,9 +89,7 @@ def fill(folder: Path, contents: Mapping[str, bytes]) -> None:
 def read(path: Path, remedy: str) -> bytes:
     """Read the bytes of a file that `write` or `fill` wrote, and verify them.
 
-    Args:
-        path: of the file.
-        remedy: what the message recommends if there is no backup copy: "delete ... and run the same command again".
+    `remedy` is what messages recommend without a backup copy: "delete ... and run the same command again".
 
     Raises:
         DamagedError: the file is missing, differs from its digest, or is not listed.
@@ -128,13 +126,7 @@ def read_json(path: Path, remedy: str) -> Any:
 
 
 def parse(path: Path, parser: Callable[[bytes], T], what: str, remedy: str) -> T:
-    """Read and parse a file; an exception of the parser becomes an error that names the file.
-
-    Args:
-        path: of the file.
-        parser: function from the bytes to their content.
-        what: name of the content for messages, such as "JSON".
-        remedy: see `read`.
+    """Read and parse a file; an exception of the parser becomes an error that names the file and `what` it holds.
 
     Raises:
         DamagedError: the file is damaged, or the parser rejects it.

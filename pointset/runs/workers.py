@@ -52,7 +52,7 @@ class Workers:
 
 
 def run_in_workers(
-    tasks: Iterable[Any], workers: Workers, count: int, threads: int = 1, *, ordered: bool = False, **options: Any
+    tasks: Iterable[Any], workers: Workers, count: int, threads: int = 1, *, ordered: bool = False
 ) -> Iterator[Any]:
     """Run tasks in worker processes, and yield their results.
 
@@ -61,10 +61,8 @@ def run_in_workers(
     Args:
         tasks: calls made with joblib's `delayed`.
         workers: the backend, and the cluster.
-        count: number of processes on this machine, for loky.
-        threads: threads of each of these processes.
+        count, threads: number of processes on this machine, and of the threads of each, for loky.
         ordered: yield results in the order of the tasks, instead of the order in which they end.
-        options: further options of joblib's loky backend.
 
     Raises:
         PointsetError: the cluster cannot be reached or its library is missing.
@@ -73,7 +71,7 @@ def run_in_workers(
     from joblib import Parallel
 
     kind = "generator" if ordered else "generator_unordered"
-    with _backend(workers, count, threads, **options):
+    with _backend(workers, count, threads):
         parallel = Parallel(return_as=kind, batch_size=1)
         with _interrupts_blocked(workers):
             results = parallel(tasks)
@@ -86,7 +84,7 @@ def run_in_workers(
 
 
 @contextmanager
-def _backend(workers: Workers, count: int, threads: int, **options: Any) -> Iterator[None]:
+def _backend(workers: Workers, count: int, threads: int) -> Iterator[None]:
     """Make joblib use the backend of the workers inside this block; connects to the cluster if there is one."""
     from joblib import parallel_config
 
@@ -98,7 +96,7 @@ def _backend(workers: Workers, count: int, threads: int, **options: Any) -> Iter
     with (
         warnings.catch_warnings(),
         _cleaned_quietly(),
-        parallel_config("loky", n_jobs=count, inner_max_num_threads=threads, **ending, **options),
+        parallel_config("loky", n_jobs=count, inner_max_num_threads=threads, **ending),
     ):
         # joblib replaces a worker whose memory has grown by 300 MB, for example by importing torch, and warns of a
         # memory leak in the thread that starts the next worker; as an error, this would make joblib hang.

@@ -1,4 +1,4 @@
-"""torch-geometric both ways: sets as Data, lists of Data as sets."""
+"""Datasets of torch-geometric as sets."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
-from torch_geometric.loader import DataLoader
 
 import pointset
 from pointset.data.dataset import load_dataset
@@ -53,22 +52,15 @@ def test_clouds_of_several_sizes_become_ragged_sets() -> None:
     assert pointset.evaluate(model, data).logits.shape == (3, 2)
 
 
-@pytest.mark.parametrize("dataset", [meshes(), clouds(4, 7, 9)])
-def test_sets_are_given_as_data_and_read_back(dataset: list[Data]) -> None:
-    data = load_dataset(dataset, points=5, pool_points=9, normals=True, normalize="none")
-    items = data.to_geometric()
-    for row, item in enumerate(items):
-        torch.testing.assert_close(item.pos, data[row][0])
-        torch.testing.assert_close(item.normal, data.array("normals", row))
-        assert item.y.tolist() == [data[row][1]]
-    batch = next(iter(DataLoader(items, batch_size=3)))
-    assert batch.pos.shape == batch.normal.shape == (int(data.sizes[:3].sum()), 3)
-    assert batch.y.tolist() == data.labels[:3].tolist()
-    assert batch.validate()
-    back = load_dataset(items, points=5, normalize="none", normals=True)
-    assert (back.classes, back.sizes.tolist()) == (data.classes, data.sizes.tolist())
-    for row in range(len(data)):
-        torch.testing.assert_close(back[row][0].sort(dim=0)[0], data[row][0].sort(dim=0)[0])
+def test_normals_and_features_are_read() -> None:
+    items = clouds(4, 7, 9)
+    for item in items:
+        item.x = item.heat = item.pos[:, 0] * 2
+    data = load_dataset(items, points=5, normalize="none", features=["normals", "columns", "heat"])
+    assert data.inputs == 8
+    for points, _ in (data[row] for row in range(3)):
+        torch.testing.assert_close(points[:, 3:6], torch.nn.functional.normalize(points[:, :3], dim=1))
+        torch.testing.assert_close(points[:, 6:], 2 * points[:, :1].expand(-1, 2))
 
 
 def test_torch_geometrics_own_data_sets_are_taken(tmp_path: Any) -> None:

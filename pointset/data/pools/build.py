@@ -35,22 +35,7 @@ def build_dataset(
     Shapes finished by an earlier build, even an interrupted one, are not sampled again. The result does not depend on
     the workers. On a cluster, they need the mesh files under the same paths; only this process writes.
 
-    Args:
-        name_or_folder: as for `load_dataset`.
-        points: points per shape; default: the default of `DataOptions.pool_points`, which `load_dataset` uses.
-        sampler: "uniform", "fps" or "poisson"; see `pointset.data.sampling`.
-        seed: seed of the points.
-        normals: keep the unit normal at each point too.
-        workers: number of processes; None means one per core, or all workers of a cluster.
-        backend: "loky" (processes on this machine) or "dask".
-        scheduler: address of the cluster, such as tcp://host:8786.
-        on_error: when meshes cannot be used: "raise", after all have been tried, or "skip" to leave them out.
-        rebuild: build existing pools again.
-        split_seed: seed of the rule that splits a class/file folder.
-        progress: show a bar, or lines if the output is not a terminal.
-
-    Returns:
-        The pools by split.
+    The arguments are those of `Sampling`, `Workers`, `build_pool` and `load_dataset`. Returns the pools by split.
 
     Raises:
         UnreadableShapesError: meshes cannot be used, and `on_error` is "raise" or no mesh of a split is usable.

@@ -50,11 +50,7 @@ def look_at(
 ) -> Overview:
     """Count the shapes of a dataset, and load points of a few shapes per class.
 
-    Args:
-        name_or_folder: as for `load_dataset`.
-        split_seed: seed of the rule that splits a class/file folder.
-        up: the upward axis; None or "auto" means the card's, or the usual one of the file format.
-        progress: show a bar while the embedded dataset is generated.
+    `up` None or "auto" means the axis of the card, or the usual one of the file format.
 
     Raises:
         PointsetError: the data is missing or in no known layout, or no file can be used.

@@ -28,8 +28,6 @@ GRACE_SECONDS = 0.5
 BATCH = {"fps": 1, "poisson": 1}
 """Shapes per task by sampler, default `MANY`: enough to outweigh messages, few enough to lose little when stopped."""
 MANY = 16
-IDLE_SECONDS = 20
-"""Idle worker processes end after this time."""
 ROUND = 256
 """Tasks that are given out at once, so that few results wait in memory to be written."""
 
@@ -112,7 +110,7 @@ def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Ge
             yield _make_batch(batch, sampling)
     try:
         while tasks := [delayed(_make_batch)(batch, sampling) for batch in itertools.islice(batches, ROUND)]:
-            yield from run_in_workers(tasks, workers, workers.cores, idle_worker_timeout=IDLE_SECONDS)
+            yield from run_in_workers(tasks, workers, workers.cores)
     except BrokenProcessPool as error:
         raise PointsetError(
             "a worker process was stopped, most often because memory ran out: run again with fewer workers; finished "

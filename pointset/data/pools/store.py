@@ -72,12 +72,6 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
     pool is never built by an explicit command. If a pool is damaged, or older than its files, it is rebuilt for
     clouds, but refused for meshes, because models may have been trained on it.
 
-    Args:
-        plan: the plan of the pool.
-        workers: workers that build it; the result does not depend on them.
-        on_error: when files cannot be used: "raise", or "skip" to leave them out.
-        progress: show a bar, or lines if the output is not a terminal.
-
     Returns:
         A read-only, memory-mapped pool, sorted by class and name: [M, P, 3] for meshes, ragged for clouds.
 
@@ -145,15 +139,8 @@ def build_pool(
 ) -> Made:
     """Build a pool, or finish one that an interrupted run left; an existing pool is only checked.
 
-    A second process that builds the same pool waits for the first.
-
-    Args:
-        plan: the plan of the pool.
-        workers: workers that build it.
-        on_error: when files cannot be used, after all have been tried: "raise", which keeps the finished shapes for the
-            next run, or "skip", which finishes the pool without them.
-        rebuild: build an existing pool again.
-        progress: show a bar, or lines if the output is not a terminal.
+    A second process that builds the same pool waits for the first. If files cannot be used, after all have been tried,
+    `on_error` "raise" keeps the finished shapes for the next run, and "skip" finishes the pool without the others.
 
     Raises:
         UnreadableShapesError: files cannot be used, and `on_error` is "raise" or no file is usable.

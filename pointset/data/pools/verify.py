@@ -34,10 +34,6 @@ class Verified:
 def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list[Verified]:
     """Verify all pools of a dataset, or the files of a release by their digests.
 
-    Args:
-        name_or_folder: as for `load_dataset`.
-        progress: show a bar, or lines if the output is not a terminal.
-
     Raises:
         PointsetError: the dataset is unknown or has no pool, or no digests of the release's files are known.
     """
