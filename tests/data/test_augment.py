@@ -1,12 +1,15 @@
-"""Augmentations: what each keeps and what it changes, masks, seeds."""
+"""Augmentations of clouds, imperfections included: what each keeps and what it changes, masks, seeds, normals."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from sklearn.svm import SVC
 from torch import Generator, Tensor
 
+import pointset
 from pointset.data.augment import (
     Augmentation,
     Drop,
@@ -18,9 +21,14 @@ from pointset.data.augment import (
     augmentation_from_names,
     rotation_matrices,
 )
+from pointset.data.imperfections import Background, Crop, Uneven
 from pointset.errors import PointsetError
 
-ALL = [Scale(), Scale(anisotropic=True), Jitter(), Shift(), RotateUp(), RotateUp("y", 18.0), RotateAny(), Drop()]
+IMPERFECT: list[Any] = [Background(probability=1.0), Crop(probability=1.0), Uneven(probability=1.0)]
+ALL: list[Any] = [
+    *(Scale(), Scale(anisotropic=True), Jitter(), Shift(), RotateUp(), RotateUp("y", 18.0), RotateAny(), Drop()),
+    *IMPERFECT,
+]
 
 
 def seeded(seed: int = 0) -> Generator:
@@ -31,9 +39,13 @@ def clouds(sets: int = 5, points: int = 7, seed: int = 99) -> Tensor:
     return torch.randn(sets, points, 3, generator=seeded(seed))
 
 
+def large_clouds(sets: int = 6) -> Tensor:
+    return clouds(sets, 200) * 2 + 1
+
+
 @pytest.mark.parametrize("augmentation", ALL, ids=repr)
 def test_the_generator_decides_everything_and_the_input_is_left_alone(augmentation: Augmentation) -> None:
-    points = clouds()
+    points = large_clouds()
     before = points.clone()
     first, again, other = (augmentation(points, seeded(seed)) for seed in (0, 0, 1))
     torch.testing.assert_close(first, again, rtol=0, atol=0)
@@ -43,30 +55,28 @@ def test_the_generator_decides_everything_and_the_input_is_left_alone(augmentati
 
 
 @pytest.mark.parametrize("augmentation", ALL, ids=repr)
-def test_padded_rows_come_out_as_zeros_and_real_ones_as_without_padding(augmentation: Augmentation) -> None:
-    points = clouds(sets=3, points=11)
-    mask = torch.ones(3, 11, dtype=torch.bool)
-    mask[1, 4:] = False
-    points[~mask] = 5.0
+def test_padded_rows_come_out_as_zeros_and_do_not_count(augmentation: Augmentation) -> None:
+    points = large_clouds(sets=3)
+    mask = torch.ones(3, 200, dtype=torch.bool)
+    mask[1, 50:] = mask[2] = False
+    points[~mask] = 1e6
     result = augmentation(points, seeded(), mask)
     assert (result[~mask] == 0).all()
-    torch.testing.assert_close(result[mask], augmentation(points, seeded())[mask])
+    assert result.abs().max() < 100
+    if augmentation not in IMPERFECT:  # which draw among the real points alone
+        torch.testing.assert_close(result[mask], augmentation(points, seeded())[mask])
+    assert augmentation(torch.ones(2, 5, 3), seeded()).isfinite().all()
 
 
-def test_scale_is_one_factor_per_cloud_within_its_range() -> None:
+def test_scale_is_one_factor_per_cloud_or_axis_within_its_range() -> None:
     points = clouds(sets=400)
     factors = Scale(0.5, 3.0)(points, seeded()) / points
     torch.testing.assert_close(factors, factors[:, :1, :1].expand_as(factors), rtol=1e-4, atol=0)
     assert 0.5 <= factors.min() < 0.6
     assert 2.9 < factors.max() <= 3.0 + 1e-5
-
-
-def test_anisotropic_scale_is_one_factor_per_axis() -> None:
-    points = clouds(sets=400)
     factors = Scale(0.5, 3.0, anisotropic=True)(points, seeded()) / points
     torch.testing.assert_close(factors, factors[:, :1, :].expand_as(factors), rtol=1e-4, atol=0)
-    per_axis = factors[:, 0]
-    assert abs(np.corrcoef(per_axis.T.numpy())[0, 1]) < 0.15
+    assert abs(np.corrcoef(factors[:, 0].T.numpy())[0, 1]) < 0.15
 
 
 def test_jitter_is_clipped_normal_noise() -> None:
@@ -85,7 +95,7 @@ def test_shift_moves_each_cloud_as_a_whole() -> None:
     assert -0.3 - 1e-6 <= offsets.min() < -0.28
 
 
-def test_drop_moves_a_uniform_share_of_the_points_onto_the_first() -> None:
+def test_drop_moves_a_uniform_share_of_the_points_onto_the_first_real_one() -> None:
     points = clouds(sets=2000, points=65)
     result = Drop(0.875)(points, seeded())
     dropped = (result == points[:, :1]).all(dim=2)[:, 1:]
@@ -93,11 +103,7 @@ def test_drop_moves_a_uniform_share_of_the_points_onto_the_first() -> None:
     shares = dropped.float().mean(dim=1)
     assert abs(shares.mean() - 0.875 / 2) < 0.02
     assert abs((shares < 0.875 / 4).float().mean() - 1 / 4) < 0.04
-    assert shares.max() < 0.99
     assert torch.equal(Drop(0.0)(points, seeded()), points)
-
-
-def test_drop_repeats_the_first_real_point_wherever_padding_is() -> None:
     points, mask = clouds(sets=4, points=9), torch.ones(4, 9, dtype=torch.bool)
     mask[1, :3] = mask[2, 5:] = mask[3] = False
     result = Drop(0.875)(points, seeded(), mask)
@@ -132,21 +138,96 @@ def test_any_rotation_is_uniform_on_the_rotation_group() -> None:
     expected = (angles - angles.sin()) / math.pi
     steps = torch.arange(1, count + 1, dtype=torch.float64) / count
     assert (steps - expected).abs().max() < 1.63 / math.sqrt(count)  # Kolmogorov-Smirnov, 1 % level
-
-
-def test_any_rotation_turns_points_by_its_matrices() -> None:
     points = clouds()
-    turned = RotateAny()(points, seeded(3))
-    rotations = rotation_matrices(torch.randn(5, 4, generator=seeded(3)))
-    for cloud, rotation, result in zip(points, rotations, turned, strict=True):
-        for point, moved in zip(cloud, result, strict=True):
-            torch.testing.assert_close(rotation @ point, moved, rtol=1e-5, atol=1e-5)
+    matrices = rotation_matrices(torch.randn(5, 4, generator=seeded(3)))
+    torch.testing.assert_close(RotateAny()(points, seeded(3)), points @ matrices.mT, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("augmentation", IMPERFECT, ids=repr)
+def test_an_imperfect_cloud_keeps_its_mean_and_deviation(augmentation: Augmentation) -> None:
+    points, mask = large_clouds(), torch.ones(6, 200, dtype=torch.bool)
+    mask[3:, :150] = False
+    for real in (None, mask):
+        result = augmentation(points, seeded(), real)
+        given = points if real is None else points * mask[..., None]
+        assert not torch.allclose(result, given)
+        count = mask.sum(dim=1)[:, None, None] if real is not None else 200
+        means = [cloud.sum(dim=1, keepdim=True) / count for cloud in (result, given)]
+        torch.testing.assert_close(*means, rtol=0, atol=1e-5)
+        torch.testing.assert_close(result.norm(dim=(1, 2)), given.norm(dim=(1, 2)), rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("kind", [Background, Crop, Uneven])
+def test_a_share_of_the_clouds_is_imperfect(kind: Any) -> None:
+    points = large_clouds(sets=1000)
+    changed = (kind(most=0.9, probability=0.3)(points, seeded()) - points).abs().amax(dim=(1, 2)) > 1e-4
+    assert abs(changed.float().mean() - 0.3) < 0.05
+
+
+def test_background_is_spread_over_a_cube_as_large_as_the_cloud() -> None:
+    points = torch.nn.functional.normalize(clouds(sets=100, points=1000), dim=2)
+    result = Background(most=0.5, probability=1.0)(points, seeded())
+    ratio = result.norm(dim=2) / result.norm(dim=2).median(dim=1, keepdim=True).values  # 1 for points of the sphere
+    moved = (ratio - 1).abs() > 0.1
+    assert 0.15 < moved.float().mean() < 0.3
+    assert 1.6 < ratio.max() < 1.2 * math.sqrt(3)
+
+
+def test_a_crop_leaves_one_side_of_a_plane() -> None:
+    points = torch.cat([large_clouds(sets=50), torch.arange(200.0)[None, :, None].expand(50, -1, 1)], dim=2)
+    result = Crop(most=0.6, probability=1.0)(points, seeded())
+    shares = []
+    for cloud, cut in zip(points, result, strict=True):
+        rows = cut[:, 3].long()  # a feature goes with its point
+        left = torch.zeros(200, dtype=torch.bool)
+        left[rows] = True
+        assert torch.equal(rows[left], torch.arange(200)[left])  # those that are left keep their rows
+        shares.append(1 - left.float().mean())
+        if 0 < left.sum() < 200:
+            plane = SVC(kernel="linear", C=1e4).fit(cloud[:, :3], left)
+            assert plane.score(cloud[:, :3], left) > 0.99
+    assert 0.25 < torch.stack(shares).mean() < 0.35
+    assert max(shares) <= 0.6
+
+
+def test_uneven_density_falls_along_a_direction() -> None:
+    points = torch.cat([large_clouds(sets=50), torch.arange(200.0)[None, :, None].expand(50, -1, 1)], dim=2)
+    result = Uneven(most=3.0, probability=1.0)(points, seeded())
+    drawn = torch.stack([points[row, result[row, :, 3].long(), :3] for row in range(50)])
+    shift = (drawn.mean(dim=1) - points[..., :3].mean(dim=1)).norm(dim=1)
+    assert shift.mean() > 1.0  # of a deviation of 2: without weights it would be 0.25
+
+
+@pytest.fixture(scope="module")
+def rows() -> Tensor:
+    """Points of a tetrahedron with their normals, [40, 6]."""
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
+    mesh = pointset.data.Mesh(corners, np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]))
+    return torch.tensor(np.hstack(pointset.data.sample_points(mesh, 40, seed=0, normals=True)))
+
+
+@pytest.mark.parametrize("name", ["stretch", "rotate-up", "rotate-any", "turn", "scale", "jitter", "shift"])
+@pytest.mark.parametrize("up", ["y", "z"])
+def test_normals_stay_normal_to_the_surface_and_features_stay(name: str, up: Any, rows: Tensor) -> None:
+    beside = torch.rand(1, 40, 2, generator=seeded())
+    given = torch.cat([rows[None], beside], dim=2)
+    changed = augmentation_from_names((name,), up)(given, seeded(1), normals=True)
+    assert torch.equal(changed[..., 6:], beside)
+    assert torch.equal(augmentation_from_names((name,), up)(rows[None, :, :3], seeded(1)), changed[..., :3])
+    if name in ("jitter", "shift"):
+        assert torch.equal(changed[..., 3:], given[..., 3:])
+        return
+    # Tangents, the differences of points of one face, are what the map made of them: normals are normal to them.
+    for face in rows[:, 3:].unique(dim=0):
+        mine = (rows[:, 3:] == face).all(dim=1).nonzero()[:, 0]
+        tangents = changed[0, mine, :3] - changed[0, mine[0], :3]
+        torch.testing.assert_close(tangents @ changed[0, mine[0], 3:6], torch.zeros(len(mine)), atol=1e-5, rtol=0)
+    torch.testing.assert_close(changed[0, :, 3:6].norm(dim=1), torch.ones(40))
 
 
 def test_names_make_a_composition_in_their_order() -> None:
-    points = clouds()
+    points, generator = clouds(), seeded()
     composed = augmentation_from_names(("scale", "jitter", "rotate-up"), "y")
-    generator = seeded()
     expected = points
     for step in (Scale(0.8, 1.25), Jitter(0.01, 0.05), RotateUp("y", 180.0)):
         expected = step(expected, generator)
@@ -157,18 +238,18 @@ def test_names_make_a_composition_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (
-            lambda: augmentation_from_names(("scale", "jiter")),
-            r"scale.*jitter.*rotate-up.*rotate-any.*'jiter'",
-        ),
-        (lambda: Scale(2.0, 1.0), "low <= high"),
+        (lambda: augmentation_from_names(("scale", "jiter")), r"scale.*jitter.*rotate-up.*rotate-any.*'jiter'"),
+        (lambda: Scale(2.0, 1.0), "2.0, 1.0"),
         (lambda: Scale(0.0, 1.0), "low"),
-        (lambda: Jitter(-1.0), "at least 0"),
-        (lambda: Shift(-1.0), "at least 0"),
-        (lambda: Drop(1.5), r"most must be in \[0, 1\), got 1.5"),
+        (lambda: Jitter(-1.0), "sigma.*-1"),
+        (lambda: Shift(-1.0), "limit.*-1"),
+        (lambda: Drop(1.5), "most.*1.5"),
         (lambda: RotateUp("x"), "'y', 'z'.*'x'"),  # type: ignore[arg-type]
+        (lambda: Background(most=1.0), "most"),
+        (lambda: Crop(probability=0.0), "probability"),
+        (lambda: Uneven(-1.0), "most"),
     ],
 )
-def test_wrong_options_say_what_is_expected(make, words: str) -> None:  # type: ignore[no-untyped-def]
+def test_wrong_options_say_what_is_expected(make: Any, words: str) -> None:
     with pytest.raises(PointsetError, match=words):
         make()

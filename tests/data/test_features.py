@@ -162,39 +162,6 @@ def test_features_of_arrays() -> None:
             pointset.from_arrays(clouds, [0, 1], features=features)
 
 
-@pytest.fixture(scope="module")
-def rows() -> torch.Tensor:
-    """Points of a tetrahedron with their normals, [40, 6]."""
-    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
-    mesh = pointset.data.Mesh(corners, np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]))
-    return torch.tensor(np.hstack(pointset.data.sample_points(mesh, 40, seed=0, normals=True)))
-
-
-@pytest.mark.parametrize("name", ["stretch", "rotate-up", "rotate-any", "turn", "scale"])
-@pytest.mark.parametrize("up", ["y", "z"])
-def test_normals_stay_normal_to_the_surface(name: str, up: Any, rows: torch.Tensor) -> None:
-    beside = torch.rand(1, 40, 2, generator=torch.Generator().manual_seed(0))
-    given = torch.cat([rows[None], beside], dim=2)
-    changed = augmentation_from_names((name,), up)(given, torch.Generator().manual_seed(1), normals=True)
-    # Tangents, the differences of points of one face, are what the map made of them: normals are normal to them.
-    for face in rows[:, 3:].unique(dim=0):
-        mine = (rows[:, 3:] == face).all(dim=1).nonzero()[:, 0]
-        tangents = changed[0, mine, :3] - changed[0, mine[0], :3]
-        torch.testing.assert_close(tangents @ changed[0, mine[0], 3:6], torch.zeros(len(mine)), atol=1e-5, rtol=0)
-    torch.testing.assert_close(changed[0, :, 3:6].norm(dim=1), torch.ones(40))
-    assert torch.equal(changed[..., 6:], beside)
-    plain = augmentation_from_names((name,), up)(rows[None, :, :3], torch.Generator().manual_seed(1))
-    assert torch.equal(plain, changed[..., :3])
-
-
-@pytest.mark.parametrize("name", ["jitter", "shift"])
-def test_jitter_and_shift_leave_features_alone(name: str) -> None:
-    given = torch.rand(2, 5, 7)
-    changed = augmentation_from_names((name,))(given, torch.Generator().manual_seed(1), normals=True)
-    assert torch.equal(changed[..., 3:], given[..., 3:])
-    assert (changed[..., :3] != given[..., :3]).any()
-
-
 @pytest.mark.parametrize("change", [augmentation_from_names(("drop",)), CutMix("random", 1.0), CutMix("nearest", 1.0)])
 def test_points_keep_their_features(change: Any) -> None:
     places = torch.rand(3, 8, 3)
