@@ -187,23 +187,14 @@ def draw_clouds(
     return Grid(lines, camera, WIDTH, title, note, below=0.1).sheet.picture
 
 
-def draw_tile(clouds: Sequence[NDArray[np.float64]], up: Up = "z") -> Picture:
-    """Clouds [n_i, 3] side by side, coloured by height."""
+def draw_tile(
+    clouds: Sequence[Any], up: Up = "z", values: NDArray[np.float64] | None = None, scale: Scale | None = None
+) -> Picture:
+    """Clouds [n_i, 3] side by side, coloured by height; if given, then the first one by values [n] on a scale."""
     shapes = [to_unit(as_cloud(cloud), up) for cloud in clouds]
-    return _tiles([Panel(shape, _heights(shape), HeightScale()) for shape in shapes])
-
-
-def draw_looked_at(cloud: NDArray[np.float64], values: NDArray[np.float64], scale: Scale, up: Up = "z") -> Picture:
-    """A cloud [n, 3] twice: coloured by height, and by values [n] on a scale."""
-    shape = to_unit(as_cloud(cloud), up)
-    return _tiles([Panel(shape, _heights(shape), HeightScale()), Panel(shape, values, scale)])
-
-
-def _heights(shape: NDArray[np.float64], up: int = 2) -> NDArray[np.float64]:
-    return (shape[:, up] - shape[:, up].min()) / max(float(np.ptp(shape[:, up])), 1e-12)
-
-
-def _tiles(panels: Sequence[Panel]) -> Picture:
+    panels = [Panel(shape, _heights(shape), HeightScale()) for shape in shapes]
+    if values is not None and scale is not None:
+        panels.append(Panel(shapes[0], values, scale))
     camera, sheet = Camera(), Sheet(TILE * len(panels), TILE)
     for column, panel in enumerate(panels):
         frame = Frame.around([panel.cloud], camera)
@@ -212,3 +203,7 @@ def _tiles(panels: Sequence[Panel]) -> Picture:
         axes = sheet.axes(column * TILE + (TILE - width) / 2, (TILE - height) / 2, width, height)
         draw_panel(axes, panel, camera, frame, width)
     return sheet.picture
+
+
+def _heights(shape: NDArray[np.float64], up: int = 2) -> NDArray[np.float64]:
+    return (shape[:, up] - shape[:, up].min()) / max(float(np.ptp(shape[:, up])), 1e-12)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.collections import PatchCollection
-from matplotlib.patches import Rectangle
+from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 
 from pointset.viz.charts import WIDTH, plain
@@ -75,15 +74,8 @@ def _draw(
     """One matrix on square axes of `side` points."""
     many = len(classes)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    for diagonal, color in ((True, RIGHT), (False, WRONG)):
-        cells = [(i, j) for i, j in np.argwhere(counts > 0).tolist() if (i == j) == diagonal]
-        patches = [Rectangle((j - 0.5, i - 0.5), 1, 1) for i, j in cells]
-        shades = [_shade(shares[i, j]) for i, j in cells]
-        axes.add_collection(PatchCollection(patches, facecolor=[(color, shade) for shade in shades], linewidths=0))
     letter = min(7.5, 0.55 * side / max(many, 1))
-    for i, j in np.argwhere(np.round(100 * shares) >= 1).tolist():
-        _number(axes, j, i, shares[i, j], letter)
-    axes.set(xlim=(-0.5, many - 0.5), ylim=(many - 0.5, -0.5))
+    _cells(axes, shares, np.eye(many, dtype=bool), np.argwhere(np.round(100 * shares) >= 1).tolist(), letter)
     axes.set_xticks(range(many), classes, rotation=90, fontsize=size)
     axes.set_yticks(range(many), rows or [""] * many, fontsize=size)
     axes.set_xticks(np.arange(many + 1) - 0.5, minor=True)
@@ -94,28 +86,24 @@ def _draw(
     axes.spines[:].set(color="#bbbbbb", linewidth=0.6)
 
 
-def _number(axes: Axes, x: float, y: float, share: float, size: float) -> None:
-    ink = "#ffffff" if _shade(share) > 0.6 else INK
-    axes.text(x, y, f"{100 * share:.0f}", fontsize=size, color=ink, ha="center", va="center_baseline")
-
-
-def _shade(share: float) -> float:
-    return float(np.sqrt(share))
+def _cells(axes: Axes, shares: Any, right: Any, numbered: Any, size: float) -> None:
+    """Cells [rows, columns] of right and wrong predictions, shaded by the square root of their shares."""
+    shades = np.sqrt(shares)[..., None]
+    colors = np.where(right[..., None], to_rgb(RIGHT), to_rgb(WRONG))
+    axes.imshow(np.concatenate([colors, shades], axis=2), aspect="auto", interpolation="nearest")
+    for i, j in numbered:
+        ink = "#ffffff" if shades[i, j] > 0.6 else INK
+        text = f"{100 * shares[i, j]:.0f}"
+        axes.text(j, i, text, fontsize=size, color=ink, ha="center", va="center_baseline")
 
 
 def _bar(sheet: Sheet, left: float, top: float) -> None:
     """Draw the colour bar: a row of shares for right and one for wrong predictions, with labels."""
     cell, height = 0.42, 0.14
     axes = sheet.axes(left, top, cell * len(BAR), 2 * height)
-    for line, color in enumerate((RIGHT, WRONG)):
-        patches = [Rectangle((column, line), 1, 1) for column in range(len(BAR))]
-        faces = [(color, _shade(share)) for share in BAR]
-        axes.add_collection(PatchCollection(patches, facecolor=faces, linewidths=0))
-    for column, share in enumerate(BAR):
-        for row in (0.5, 1.5):
-            _number(axes, column + 0.5, row, share, 6.5)
-    axes.set(xlim=(0, len(BAR)), ylim=(2, 0))
+    right = np.array([[True], [False]]).repeat(len(BAR), axis=1)
+    _cells(axes, np.array([BAR, BAR]), right, np.argwhere(right | ~right).tolist(), 6.5)
     axes.set_axis_off()
-    right = left + cell * len(BAR) + 0.1
-    sheet.text(right, top + 0.01, "right: % of the true class, with its number of shapes", 7, color=FAINT)
-    sheet.text(right, top + height + 0.01, "wrong: % of the true class predicted as the class below", 7, color=FAINT)
+    beside = left + cell * len(BAR) + 0.1
+    sheet.text(beside, top + 0.01, "right: % of the true class, with its number of shapes", 7, color=FAINT)
+    sheet.text(beside, top + height + 0.01, "wrong: % of the true class predicted as the class below", 7, color=FAINT)

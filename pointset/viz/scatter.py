@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import as_points
+from pointset.viz.charts import label_axes
 from pointset.viz.color import COLORS, FAINT, INK
 from pointset.viz.rows import as_numbers
 from pointset.viz.sheet import LETTER, MARGIN, Picture, Sheet, shorten
@@ -57,22 +58,20 @@ def draw_predictions(
     sheet = Sheet(2 * MARGIN + labels + len(models) * (side + gap), TOP + names + side + 0.42 + MARGIN / 2)
     sheet.heading(title, f"a dot for each of {len(true):,} sets; line: prediction = truth")
     everything = np.concatenate([true, *models.values()])
-    low, high = float(everything.min()), float(everything.max())
-    room = 0.04 * (high - low) or 1.0
+    ends = [float(everything.min()), float(everything.max())]
+    room = 0.04 * (ends[1] - ends[0]) or 1.0
     for column, (name, values) in enumerate(models.items()):
         left = MARGIN + labels + column * (side + gap)
         error = f": mean error {np.abs(values - true).mean():.3g}"
         label = shorten(name, side - LETTER * 8 * len(error), 8.0) + error
         sheet.text(left + side / 2, TOP, label, 8.0, ha="center")
-        axes = sheet.square(left, TOP + names, side, low - room, high + room)
-        axes.plot([low, high], [low, high], color=INK, linewidth=0.6, zorder=1)
+        axes = sheet.axes(left, TOP + names, side, side)
+        axes.plot(ends, ends, color=INK, linewidth=0.6, zorder=1)
         color = COLORS[column % len(COLORS)]
         axes.scatter(true, values, s=4, color=color, alpha=0.35, linewidths=0, rasterized=True, zorder=2)
-        axes.tick_params(bottom=True, left=True, labelbottom=True, labelleft=column == 0)
-        axes.tick_params(labelsize=7, length=2, labelcolor=FAINT)
-        axes.set_xlabel(f"true {quantity}", fontsize=7.5, color=FAINT)
-        if column == 0:
-            axes.set_ylabel(f"predicted {quantity}", fontsize=7.5, color=FAINT)
+        axes.set(xlim=(ends[0] - room, ends[1] + room), ylim=(ends[0] - room, ends[1] + room))
+        label_axes(axes, f"true {quantity}", "" if column else f"predicted {quantity}")
+        axes.tick_params(labelleft=column == 0)
     return sheet.picture
 
 
@@ -117,7 +116,9 @@ def draw_clusters(X: Any, mixtures: Mapping[str, Mixture], *, title: str = "Sets
         for b in range(len(X)):
             left = MARGIN + labels + b * (side + gap)
             own = mixture[b : b + 1]
-            axes = sheet.square(left, top, side, -half, half)
+            axes = sheet.axes(left, top, side, side)
+            axes.set(xlim=(-half, half), ylim=(-half, half), xticks=[], yticks=[])
+            axes.spines[:].set(color="#d0d0d0", linewidth=0.6)
             _draw_set(axes, X[b], own, _matched(X[b], own, first[b : b + 1]))
             sheet.text(left + side / 2, top + side + 0.03, f"{likelihoods[b]:.2f}", 7.5, ha="center", color=FAINT)
     return sheet.picture
@@ -213,9 +214,6 @@ def _draw_measure(axes: Axes, pair: list[NDArray[np.float64]]) -> None:
     if np.nanmin(everything) >= 0 and np.nanmax(everything) <= 1:
         axes.set_ylim(-0.03, 1.03)
     axes.set_xlim(-0.6, 1.6)
+    label_axes(axes, "", "")
     axes.set_xticks([0, 1], ["trained", "untrained"], fontsize=8)
-    axes.tick_params(axis="y", labelsize=7, length=2)
-    axes.tick_params(axis="x", length=0)
-    axes.grid(axis="y", color="#eeeeee", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.grid(visible=False, axis="x")

@@ -57,14 +57,6 @@ class Sheet:
             (left / self.width, 1 - (top + height) / self.height, width / self.width, height / self.height)
         )
 
-    def square(self, left: float, top: float, side: float, low: float, high: float) -> Axes:
-        """Add square axes from `low` to `high` in both directions, with a thin frame and no ticks."""
-        axes = self.axes(left, top, side, side)
-        axes.set(xlim=(low, high), ylim=(low, high), aspect="equal")
-        axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)
-        axes.spines[:].set(color="#d0d0d0", linewidth=0.6)
-        return axes
-
     def text(
         self, left: float, top: float, text: str, size: float = 9, width: float | None = None, **options: Any
     ) -> Text:
