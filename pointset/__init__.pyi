@@ -32,8 +32,9 @@ from .streaming.maps import StreamedMap as StreamedMap
 from .streaming.maps import stream_attention as stream_attention
 from .tasks.experiments import compare as compare
 from .tasks.experiments import read_experiment as read_experiment
+from .training.embedding import PointSetEmbedding as PointSetEmbedding
 from .training.estimator import PointSetClassifier as PointSetClassifier
-from .training.estimator import PointSetEmbedding as PointSetEmbedding
+from .training.estimator import PointSetRegressor as PointSetRegressor
 from .training.loading import load_run as load_run
 from .training.loop import Fitted as Fitted
 from .training.loop import fit as fit

@@ -1,49 +1,134 @@
-"""Classifiers and embeddings for scikit-learn: cross-validation, grid search, pipelines and calibration."""
+"""Classifiers and regressors for scikit-learn: cross-validation, grid search, pipelines and calibration."""
 
 import copy
 import dataclasses
 import inspect
 import numbers
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
-from torch import Tensor, nn
+from torch import nn
 
-from pointset.baselines.models import BASELINES, EMBEDDERS
+from pointset.baselines.models import BASELINES
 from pointset.data.arrays import from_arrays
-from pointset.data.axes import Axis, turned_up
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
-from pointset.errors import PointsetError, described, quoted
+from pointset.errors import quoted
 from pointset.inputs import InputError
 from pointset.training.automatic import BUDGET, fit_automatic, transfer_recipe
+from pointset.training.clouds import CALLED, clouds_of, sized, value_errors
 from pointset.training.devices import find_device
 from pointset.training.history import Fitted
 from pointset.training.loading import load_run
 from pointset.training.loop import fit
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import create_model
+from pointset.zoo.models import create_for
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.predicting import cloud_batches, predict
+from pointset.zoo.predicting import Prediction, cloud_batches, predict
+from pointset.zoo.regressors import LEVEL, Numbers, Regressor
 from pointset.zoo.transfer import start_from
 
-DEFAULT = "features+surface+embedding-svm"
-"""Chosen on labeled_db and modelnet9_obj; see scripts/experiments/NOTES.md."""
 DATA = ("normalize", "up")
 """Fields of `DataOptions` that are for arrays; `points` has another default."""
-CALLED = {"score": "attention_score"}
-"""Fields under other names: an estimator has a method `score`."""
 
 
-class PointSetClassifier(ClassifierMixin, BaseEstimator):
+class PointSetEstimator(BaseEstimator):
+    """Base class of the estimators: every option of data, recipe and model is a parameter of its own.
+
+    Options are checked in `fit`. A subclass gives the sets of X and y, and what to call the options' defaults.
+    """
+
+    model: str
+    start: str | None
+    budget: float
+    points: int | None
+    normalize: str
+    up: str | None
+    device: str
+    progress: bool
+    random_state: Any
+
+    def _set(self, model: str, options: dict[str, Any]) -> None:
+        given = inspect.signature(type(self)).bind(model, **options)
+        given.apply_defaults()
+        for name, value in given.arguments.items():
+            setattr(self, name, value)
+
+    def _sets(self, X: Any, y: Any, **names: Any) -> PointSets:
+        options = {name: getattr(self, name) for name in DATA if name != "up" or self.up is not None}
+        with value_errors():
+            return from_arrays(clouds_of(X), y, points=self.points, **names, **options)
+
+    def _seed(self) -> int:
+        """The seed of the first training: `random_state` itself if it is one, as in `pointset.fit`."""
+        is_seed = isinstance(self.random_state, numbers.Integral)
+        return int(self.random_state if is_seed else check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _begin(self, sets: PointSets) -> Self:
+        """Train from the beginning."""
+        seed = self._seed()
+        with value_errors():
+            if self.start is not None:
+                trained, description = load_run(self.start)
+                up, learned = description["data"]["up"], sets.target_names or sets.classes
+                of_numbers, start = sets.targets is not None, str(self.start)
+                model = start_from(trained, learned, sets.up, trained_up=up, seed=seed, start=start, numbers=of_numbers)
+            elif self.model == "auto":
+                chosen = fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress)
+                return self._keep(chosen.fitted, sets, seed)
+            else:
+                options = ModelOptions.from_dict(self._fields(ModelOptions))
+                model = create_for(sets, self.model, options, loss=self._fields(Recipe)["loss"], seed=seed)
+        return self._train(model, sets, seed)
+
+    def _train(self, model: nn.Module, sets: PointSets, seed: int, before: Sequence[dict[str, Any]] = ()) -> Self:
+        """Train a model further; the result is kept only if nothing was wrong."""
+        with value_errors():
+            recipe = Recipe.from_dict(self._fields(Recipe))
+            if self.start is not None:
+                changed = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
+                changed |= {"steps": None} if "epochs" in changed and "steps" not in changed else {}
+                recipe = dataclasses.replace(transfer_recipe(sets), **changed)
+            fitted = fit(model, sets, recipe, seed=seed, progress=self.progress)
+        return self._keep(fitted, sets, seed, before)
+
+    def _keep(self, fitted: Fitted, sets: PointSets, seed: int, before: Sequence[dict[str, Any]] = ()) -> Self:
+        rows = [{**row, "epoch": row["epoch"] + len(before)} for row in fitted.history]
+        self.model_, self.history_ = fitted.model, [*before, *rows]
+        self.n_features_in_, self.n_iter_ = sets.inputs, len(self.history_)
+        self._next_seed = int(np.random.SeedSequence((seed, 1)).generate_state(1)[0])
+        return self
+
+    def _predicted(self, X: Any) -> Prediction:
+        check_is_fitted(self, "model_")
+        with value_errors():
+            model: Any = self.model_.to(find_device(self.device))
+            how = "none" if isinstance(model, Regressor) else model.normalize
+            return predict(model, cloud_batches(sized(X, self.points), inputs=model.inputs, normalize=how))
+
+    def _fields(self, kind: type) -> dict[str, Any]:
+        """What was chosen of the fields of a configuration."""
+        return {field.name: getattr(self, CALLED.get(field.name, field.name)) for field in dataclasses.fields(kind)}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the weights on the CPU: the file may be read on a machine without this device."""
+        state = super().__getstate__()
+        if "model_" in state:
+            state = state | {"model_": copy.deepcopy(state["model_"]).cpu()}
+        return state
+
+
+class PointSetClassifier(ClassifierMixin, PointSetEstimator):
     """A model of the zoo with its data options and recipe, as a scikit-learn estimator.
 
     X is an array or a tensor [N, n, d], or N clouds [n_i, d] of several sizes as a list or an array of objects. The
@@ -85,21 +170,8 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         ['flat', 'round']
     """
 
-    model: str
-    start: str | None
-    budget: float
-    points: int | None
-    normalize: str
-    up: str | None
-    device: str
-    progress: bool
-    random_state: Any
-
-    def __init__(self, model: str = DEFAULT, **options: Any) -> None:
-        given = inspect.signature(PointSetClassifier).bind(model, **options)
-        given.apply_defaults()
-        for name, value in given.arguments.items():
-            setattr(self, name, value)
+    def __init__(self, model: str = "features+surface+embedding-svm", **options: Any) -> None:
+        self._set(model, options)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train from the beginning.
@@ -112,7 +184,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
             InputError: X or y is something else, or an option is wrong; a PointsetError and a ValueError.
         """
         labels = _labels(y)
-        return self._begin(X, labels, np.unique(labels))
+        return self._first(X, labels, np.unique(labels))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Train for `epochs` more, with a new schedule from the weights that are there; the first call begins as `fit`.
@@ -129,11 +201,11 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         if self.model in ("auto", *BASELINES) and self.start is None:
             raise InputError(f"partial_fit needs a network, got model={self.model!r}: name one, or give start")
         if not hasattr(self, "model_"):
-            return self._begin(X, labels, np.unique(labels if classes is None else _labels(classes)))
+            return self._first(X, labels, np.unique(labels if classes is None else _labels(classes)))
         if classes is not None and not np.array_equal(np.unique(_labels(classes)), self.classes_):
             raise InputError(f"classes are {_few(classes)}, and were {_few(self.classes_)} in the first call")
-        sets = self._sets(X, labels, self.classes_)
-        return self._train(copy.deepcopy(self.model_), sets, self.classes_, self._next_seed, self.history_)
+        sets = self._labelled(X, labels, self.classes_)
+        return self._train(copy.deepcopy(self.model_), sets, self._next_seed, self.history_)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities float64 [N, classes], in the order of `classes_`.
@@ -142,142 +214,107 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
             NotFittedError: before `fit`.
             InputError: X is something else than N clouds.
         """
-        check_is_fitted(self, "model_")
-        with value_errors():
-            model: Any = self.model_.to(find_device(self.device))
-            batches = cloud_batches(_sized(X, self.points), inputs=model.inputs, normalize=model.normalize)
-            return predict(model, batches).probabilities
+        return self._predicted(X).probabilities
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest label of each cloud [N], of `classes_`; errors as for `predict_proba`."""
         indices = self.predict_proba(X).argmax(axis=1)
         return self.classes_[indices]
 
-    def _seed(self) -> int:
-        """The seed of the first training: `random_state` itself if it is one, as in `pointset.fit`."""
-        is_seed = isinstance(self.random_state, numbers.Integral)
-        return int(self.random_state if is_seed else check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _begin(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> Self:
-        sets, seed = self._sets(X, labels, classes), self._seed()
-        with value_errors():
-            if self.start is not None:
-                trained, description = load_run(self.start)
-                up = description["data"]["up"]
-                model = start_from(trained, sets.classes, sets.up, trained_up=up, seed=seed, start=str(self.start))
-            elif self.model == "auto":
-                chosen = fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress)
-                return self._keep(chosen.fitted, sets, classes, seed)
-            else:
-                options = ModelOptions.from_dict(self._fields(ModelOptions))
-                model = create_model(self.model, len(classes), options, inputs=sets.inputs, seed=seed)
-        return self._train(model, sets, classes, seed)
-
-    def _train(
-        self,
-        model: nn.Module,
-        sets: PointSets,
-        classes: np.ndarray,
-        seed: int,
-        before: Sequence[dict[str, Any]] = (),
-    ) -> Self:
-        """Train a model further; what came of it is kept where nothing was wrong."""
-        with value_errors():
-            recipe = Recipe.from_dict(self._fields(Recipe))
-            if self.start is not None:
-                changed = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
-                changed |= {"steps": None} if "epochs" in changed and "steps" not in changed else {}
-                recipe = dataclasses.replace(transfer_recipe(sets), **changed)
-            fitted = fit(model, sets, recipe, seed=seed, progress=self.progress)
-        return self._keep(fitted, sets, classes, seed, before)
-
-    def _keep(
-        self, fitted: Fitted, sets: PointSets, classes: np.ndarray, seed: int, before: Sequence[dict[str, Any]] = ()
-    ) -> Self:
-        rows = [{**row, "epoch": row["epoch"] + len(before)} for row in fitted.history]
-        self.model_, self.classes_, self.history_ = fitted.model, classes, [*before, *rows]
-        self.n_features_in_, self.n_iter_ = sets.inputs, len(self.history_)
-        self._next_seed = int(np.random.SeedSequence((seed, 1)).generate_state(1)[0])
+    def _first(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> Self:
+        self._begin(self._labelled(X, labels, classes))
+        self.classes_ = classes
         return self
 
-    def _sets(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> PointSets:
+    def _labelled(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> PointSets:
         names = {label: str(label) for label in classes.tolist()}
         odd = next((label for label in labels.tolist() if label not in names), None)
         if odd is not None:
             raise InputError(f"y has {quoted(odd)}, and the classes are {_few(classes)}")
-        options = {name: getattr(self, name) for name in DATA if name != "up" or self.up is not None}
-        named = [names[label] for label in labels.tolist()]
-        with value_errors():
-            return from_arrays(clouds_of(X), named, list(names.values()), points=self.points, **options)
-
-    def _fields(self, kind: type) -> dict[str, Any]:
-        """What was chosen of the fields of a configuration."""
-        return {field.name: getattr(self, CALLED.get(field.name, field.name)) for field in dataclasses.fields(kind)}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
-        return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        """With the weights on the CPU: the file may be read on a machine without this device."""
-        state = super().__getstate__()
-        if "model_" in state:
-            state = state | {"model_": copy.deepcopy(state["model_"]).cpu()}
-        return state
+        return self._sets(X, [names[label] for label in labels.tolist()], classes=list(names.values()))
 
 
-class PointSetEmbedding(TransformerMixin, BaseEstimator):
-    """The embedding of a trained model, for pipelines: clouds in, rows of numbers out.
+class PointSetRegressor(RegressorMixin, PointSetEstimator):
+    """A regressor of the zoo with its data options and recipe, as a scikit-learn estimator.
+
+    X is as for `PointSetClassifier`, in one unit: sizes count. y has N numbers, or [N, targets]. Targets that are
+    positive and less skewed so are predicted by their logs; see `pointset.zoo.regressors.Regressor`.
 
     Args:
-        model: the folder of a run, or a trained model that comes with the package.
-        up: the axis that points up in X; clouds are turned to that of the model's shapes.
-        device: see `pointset.fit`.
+        model: a name of the zoo, such as "isab16-pma", or "features-ridge", "surface-ridge",
+            "features+surface-ridge" or "features+surface+embedding-ridge": kernel ridge regression on classical
+            features and the size, fitted to some hundred clouds within seconds. "auto" takes the best within `budget`,
+            as `pointset train --target` without a model does.
+        start, budget, points, normalize, random_state, progress: see `PointSetClassifier`.
+        options: the fields of `Recipe` (epochs, loss, ...) and of `ModelOptions`. Networks need `validation`, such as
+            0.2, for intervals.
 
     Attributes:
-        model_: the trained model.
+        n_outputs_: number of targets.
         n_features_in_: numbers per point.
+        model_: the trained `Regressor`.
+        history_, n_iter_: see `PointSetClassifier`.
 
     Example:
-        >>> from sklearn.pipeline import make_pipeline
-        >>> from sklearn.svm import SVC
-        >>> pipeline = make_pipeline(pointset.PointSetEmbedding("rff-max.modelnet40-1024"), SVC())
-        >>> pipeline.fit(X[:16], y[:16]).predict(X[16:]).shape
+        >>> regressor = pointset.PointSetRegressor("rff-max", dim=16, epochs=2, random_state=0)
+        >>> regressor.fit(X[:16], X[:16, :, 2].max(axis=1)).predict(X[16:]).shape
         (8,)
     """
 
-    def __init__(self, model: str = EMBEDDERS[0], up: Axis = "z", device: str = "auto") -> None:
-        self.model, self.up, self.device = model, up, device
+    def __init__(self, model: str = "features+surface-ridge", **options: Any) -> None:
+        self._set(model, options)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Load the model; nothing is learned from X.
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train from the beginning.
+
+        Args:
+            X: N clouds, see the class.
+            y: numbers [N] or [N, targets].
 
         Raises:
-            InputError: the model does not exist; a PointsetError and a ValueError.
+            InputError: X or y is something else, or an option is wrong; a PointsetError and a ValueError.
         """
-        with value_errors():
-            self.model_, description = load_run(self.model)
-            self.model_up_ = description["data"]["up"]
-        self.n_features_in_ = self.model_.inputs
+        if y is None:
+            raise InputError("y is None, and a regressor needs numbers")
+        targets = check_array(y, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name="y")
+        targets = column_or_1d(targets, warn=True) if targets.ndim == 2 and targets.shape[1] == 1 else targets
+        self._begin(self._sets(X, targets))
+        self._one, self.n_outputs_ = targets.ndim == 1, 1 if targets.ndim == 1 else targets.shape[1]
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Rows float32 [N, d] of clouds [N, n, 3], or of a list of clouds; see `Classifier.embed`.
+    def predict(self, X: Any) -> np.ndarray:
+        """The numbers of each cloud, float64 [N] or [N, targets] as y in `fit`.
 
         Raises:
             NotFittedError: before `fit`.
             InputError: X is something else than N clouds.
         """
-        check_is_fitted(self, "model_")
+        values = self.predict_interval(X).values
+        return values[:, 0] if self._one else values
+
+    def predict_interval(self, X: Any, level: float = LEVEL) -> Numbers:
+        """The numbers [N, targets] with intervals that contain the true ones for a share `level` of the clouds.
+
+        Args:
+            X: N clouds.
+            level: in (0, 1).
+
+        Raises:
+            NotFittedError, InputError: as for `predict`.
+        """
+        outputs = self._predicted(X).logits
+        model: Any = self.model_
         with value_errors():
-            model = self.model_.to(find_device(self.device))
-            clouds = [turned_up(np.asarray(cloud), self.up, self.model_up_) for cloud in clouds_of(X)]
-            return np.asarray(model.embed(clouds))
+            return model.numbers(outputs, level)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
 
-def _signature() -> inspect.Signature:
-    """Every option by name, as scikit-learn asks for: data, recipe, model."""
+def _signature(default: str) -> inspect.Signature:
+    """Every option by name, as scikit-learn asks for: data, recipe, model, whose default is given."""
     kinds = {kind: dataclasses.fields(kind) for kind in (DataOptions, Recipe, ModelOptions)}
     options = {each.name: (each.type, each.default) for each in kinds[DataOptions] if each.name in DATA}
     options = {"points": (int | None, None)} | options
@@ -286,15 +323,15 @@ def _signature() -> inspect.Signature:
     options |= {"start": (str | None, None), "budget": (float, BUDGET), "progress": (bool, False)}
     options["random_state"] = int | np.random.RandomState | None, None
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = [first, first.replace(name="model", default=DEFAULT, annotation=str)]
-    for name, (annotation, default) in options.items():
-        parameters.append(
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        )
+    parameters = [first, first.replace(name="model", default=default, annotation=str)]
+    for name, (annotation, usual) in options.items():
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual, annotation=annotation))
     return inspect.Signature(parameters)
 
 
-PointSetClassifier.__init__.__signature__ = _signature()  # type: ignore[attr-defined]
+for _init in (PointSetClassifier.__init__, PointSetRegressor.__init__):
+    _usual = inspect.signature(_init).parameters["model"].default
+    vars(_init)["__signature__"] = _signature(_usual)
 
 
 def _labels(y: Any) -> np.ndarray:
@@ -309,41 +346,3 @@ def _labels(y: Any) -> np.ndarray:
 
 def _few(labels: Iterable[Any]) -> str:
     return quoted(", ".join(map(str, labels)))
-
-
-def clouds_of(X: Any) -> Any:
-    """X with every cloud of a list as an array or a tensor."""
-    if isinstance(X, np.ndarray | Tensor) and not (X.ndim == 1 and isinstance(X, np.ndarray)):
-        return X
-    if not isinstance(X, Sequence | np.ndarray) or isinstance(X, str | bytes):
-        raise InputError(f"X must be an array [N, n, d] or a list of clouds [n, d], got {described(X)}")
-    return [cloud if isinstance(cloud, np.ndarray | Tensor) else np.asarray(cloud) for cloud in X]
-
-
-def _sized(X: Any, points: int | None) -> Any:
-    """Clouds of at most so many points; which ones depends on the number of a cloud's points alone."""
-    X = clouds_of(X)
-    if not isinstance(X, list) and X.ndim != 3:
-        alone = ": for one cloud give X[None]" if X.ndim == 2 else ""
-        raise InputError(f"X must be an array [N, n, d] or a list of clouds [n, d], got {described(X)}{alone}")
-    if points is None:
-        return X
-    if not isinstance(X, list):
-        return X[:, _places(X.shape[1], points)]
-    return [cloud[_places(len(cloud), points)] if cloud.ndim else cloud for cloud in X]
-
-
-def _places(count: int, points: int) -> NDArray[np.int64]:
-    return np.random.default_rng(count).permutation(count)[: min(count, points)]
-
-
-@contextmanager
-def value_errors() -> Iterator[None]:
-    """Let our errors be ValueErrors too, as scikit-learn's tools expect, and name fields as they are here."""
-    try:
-        yield
-    except PointsetError as error:
-        message = re.sub(r"^score(?= )", CALLED["score"], str(error))
-        if isinstance(error, ValueError) and message == str(error):
-            raise
-        raise InputError(message) from error
