@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pointset.evaluation.shape_predictions import Guess
     from pointset.explain.maps import AttentionMap
     from pointset.export.javascript import PlainModel
-    from pointset.viz.html_page import HtmlPage
+    from pointset.viz.html_page import Page
 
 ENOUGH_TO_SEE = 1024
 """Least number of points in a picture of one shape."""
@@ -211,7 +211,7 @@ def plain_models(trained: Trained) -> "list[PlainModel]":
     ]
 
 
-def live_page(models: "list[PlainModel]", name: str, points: np.ndarray, up: Axis) -> "HtmlPage":
+def live_page(models: "list[PlainModel]", name: str, points: np.ndarray, up: Axis) -> "Page":
     """A page with models and a shape, whose points [n, 3] have this axis up."""
     from pointset.viz import Camera, make_live_page
     from pointset.viz.camera import to_unit

@@ -2,13 +2,12 @@ from .camera import Camera as Camera
 from .clouds import draw_clouds as draw_clouds
 from .color import ColorScale as ColorScale
 from .export import export_cloud as export_cloud
-from .html_page import HtmlPage as HtmlPage
+from .html_page import Page as Page
 from .live import make_live_page as make_live_page
 from .maps import draw_instances as draw_instances
 from .maps import draw_maps as draw_maps
 from .maps import draw_pooling_comparison as draw_pooling_comparison
 from .maps import draw_reads_and_writes as draw_reads_and_writes
-from .page import Page as Page
 from .page import make_page as make_page
 from .scatter import draw_clusters as draw_clusters
 from .scatter import draw_predictions as draw_predictions

@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -20,19 +20,22 @@ from numpy.typing import NDArray
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.viz.camera import Camera
 from pointset.viz.color import attention_ramp
+from pointset.viz.sheet import Picture
 
 WEB = files("pointset.viz") / "web"
 IMPORT = re.compile(r'^import .* from "\./(\w+)\.mjs";\n', re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class HtmlPage:
+class Page:
     """A page in one HTML file, which a notebook shows in a frame.
 
+    A page of maps also has a still picture. As the last line of a notebook cell, it shows both as two outputs: the
+    still picture remains in viewers that remove scripts and frames.
+
     Example:
-        >>> plain = pointset.describe_plainly(model)
-        >>> page = pointset.viz.make_live_page([plain])
-        >>> page.save("ask.html").stat().st_size > 100_000
+        >>> page = pointset.viz.make_page(maps, points, title="a flat one")
+        >>> page.save("flat.html").stat().st_size > 10_000
         True
     """
 
@@ -40,10 +43,12 @@ class HtmlPage:
     """The whole page; it needs no network."""
     height: int = 720
     """Height of the frame in a notebook, in pixels; the page scrolls inside it."""
+    draw_still: Callable[[], Picture] | None = None
+    """Draws the layer that the page opens with as a still picture."""
 
     def __repr__(self) -> str:
         """A summary in one line."""
-        return f"{type(self).__name__} of {len(self.html) / 1e6:.1f} MB: `save` writes it, a notebook shows it"
+        return f"Page of {len(self.html) / 1e6:.1f} MB: `save` writes it, a notebook shows it"
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a .html file.
@@ -60,6 +65,14 @@ class HtmlPage:
             f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" '
             f'style="width: 100%; height: {self.height}px; border: 1px solid #ddd; border-radius: 6px"></iframe>'
         )
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display({"text/html": self._repr_html_(), "text/plain": "an interactive page"}, raw=True)
+        if self.draw_still is not None:
+            png = base64.b64encode(self.draw_still()._repr_png_()).decode()
+            display({"image/png": png, "text/plain": "the same maps as a still picture"}, raw=True)
 
 
 def page_of(

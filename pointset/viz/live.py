@@ -11,7 +11,7 @@ from pointset.data.sampling import sample_points
 from pointset.data.shapes10 import make_shape
 from pointset.errors import PointsetError
 from pointset.viz.camera import Camera
-from pointset.viz.html_page import HtmlPage, as_base64, page_of, view_content
+from pointset.viz.html_page import Page, as_base64, page_of, view_content
 from pointset.viz.rows import as_cloud
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def make_live_page(
     *,
     title: str = "Ask the models",
     camera: Camera | None = None,
-) -> HtmlPage:
+) -> Page:
     """Make a page that runs models in the browser, on shapes that the user opens and changes.
 
     It needs no network and sends nothing. It includes some shapes of shapes10 whose classes the models have.
@@ -84,7 +84,7 @@ def make_live_page(
         raise PointsetError(
             f"the page would have {len(page) / 1e6:.1f} MB, more than {LARGEST / 1e6:.0f}: give fewer or smaller models"
         )
-    return HtmlPage(html=page, height=900)
+    return Page(html=page, height=900)
 
 
 def _model(model: PlainModel, number: int, models: Sequence[PlainModel]) -> dict[str, Any]:

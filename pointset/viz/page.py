@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,9 @@ from pointset.explain.faithfulness import SHARES, Curves
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera, to_unit
 from pointset.viz.color import COLORS, HOLLOW, scale_for
-from pointset.viz.html_page import HtmlPage, as_base64, page_of, view_content
+from pointset.viz.html_page import Page, as_base64, page_of, view_content
 from pointset.viz.maps import draw_maps
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
-from pointset.viz.sheet import Picture
 
 MOST_CHOSEN = 16
 MOST_CLASSES = 5
@@ -30,35 +28,6 @@ SHARPEST = 8
 STEPS = 2**16 - 1
 LEAST_EXPONENT = -20
 """Weights below 2^-20 of uniform attention are shown as 2^-20, except exact zeros."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Page(HtmlPage):
-    """An interactive page of maps, with a still picture of the layer that it opens with.
-
-    As the last line of a notebook cell, it shows both as two outputs: the still picture remains in viewers that remove
-    scripts and frames.
-
-    Example:
-        >>> page = pointset.viz.make_page(maps, points, title="a flat one")
-        >>> page.save("flat.html").stat().st_size > 10_000
-        True
-    """
-
-    draw_still: Callable[[], Picture]
-    """Draws the still picture."""
-
-    @cached_property
-    def still(self) -> Picture:
-        """The layer that the page opens with, as a still picture."""
-        return self.draw_still()
-
-    def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        display({"text/html": self._repr_html_(), "text/plain": "an interactive page"}, raw=True)
-        png = base64.b64encode(self.still._repr_png_()).decode()
-        display({"image/png": png, "text/plain": "the same maps as a still picture"}, raw=True)
 
 
 def make_page(

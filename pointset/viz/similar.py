@@ -13,7 +13,7 @@ from jinja2 import Template
 from pointset.viz.camera import Up
 from pointset.viz.clouds import draw_tile
 from pointset.viz.color import scale_for
-from pointset.viz.html_page import HtmlPage
+from pointset.viz.html_page import Page
 from pointset.viz.writing import as_png
 
 PAGE = """<!doctype html>
@@ -54,7 +54,7 @@ class Tile:
     """[n], for a single cloud: its second picture shows the points with more than average influence."""
 
 
-def make_similar_page(tiles: Sequence[Tile], *, title: str, note: str = "", up: Up = "z") -> HtmlPage:
+def make_similar_page(tiles: Sequence[Tile], *, title: str, note: str = "", up: Up = "z") -> Page:
     """A page of shapes with captions.
 
     Args:
@@ -65,7 +65,7 @@ def make_similar_page(tiles: Sequence[Tile], *, title: str, note: str = "", up: 
     """
     pictures = [(tile, base64.b64encode(_picture(tile, up)).decode()) for tile in tiles]
     template = Template(PAGE, autoescape=True, trim_blocks=True)
-    return HtmlPage(html=template.render(title=title, note=note, pictures=pictures))
+    return Page(html=template.render(title=title, note=note, pictures=pictures))
 
 
 def _picture(tile: Tile, up: Up) -> bytes:

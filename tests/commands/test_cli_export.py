@@ -49,14 +49,3 @@ def test_mistakes_are_one_line_and_write_nothing(arguments, words, run, capsys, 
     monkeypatch.chdir(tmp_path)
     assert words in fail(capsys, "export", "--model", run, *arguments)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_is_not_a_run_is_named(tmp_path, capsys):
-    assert f"{tmp_path} is not a run" in fail(capsys, "export", "--model", tmp_path, "-o", tmp_path / "model.pt2")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_missing_packages_are_one_line(run, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("pointset.export.files.find_spec", lambda name: None)
-    words = "writing ONNX needs onnx, onnxscript, onnxruntime: pip install onnx onnxscript onnxruntime"
-    assert words in fail(capsys, "export", "--model", run, "-o", tmp_path / "model.onnx")

@@ -159,15 +159,6 @@ def test_a_batch_measures_the_distance_of_real_queries_alone(name, layer):
     assert alone[2].isnan().all()
 
 
-def test_heads_are_combined_only_on_request():
-    weights = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])
-    found = AttentionMap("layer", "reads", weights, "keys")
-    assert found.heads("mean").weights.tolist() == [[[0.5, 0.5]]]
-    assert found.heads("max").weights.tolist() == [[[1.0, 1.0]]]
-    with pytest.raises(pointset.PointsetError, match="by mean or max, got 'sum'"):
-        found.heads("sum")
-
-
 def test_maps_are_found_by_layer_or_kind():
     maps = pointset.attention_maps(model_of("isab5-pma"), clouds(N, 3))
     assert find_map(maps, layer="encoder.1.reads") is maps[2]

@@ -18,7 +18,7 @@ from pointset.data.normalize import NORMALIZATIONS, normalize_points
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.export.files import EXAMPLE, FORMATS, format_of, record
-from pointset.export.model import CHECKED, ROUNDINGS, Agreement, describe, export_model
+from pointset.export.model import CHECKED, describe, export_model
 from pointset.export.portable import portable
 from pointset.nn import registry
 
@@ -213,12 +213,6 @@ def test_a_program_runs_where_the_package_is_not(tmp_path):
     assert classes == list(CLASSES)
 
 
-def test_a_file_may_differ_by_the_rounding_error_of_the_model():
-    assert Agreement(ROUNDINGS * 1e-6, 1e-6, CHECKED).holds
-    assert not Agreement(1.01 * ROUNDINGS * 1e-6, 1e-6, CHECKED).holds
-    assert not Agreement(float("nan"), 1e-6, CHECKED).holds
-
-
 def test_every_normalisation_has_its_words():
     assert pointset.export.model.NORMALIZATIONS.keys() == NORMALIZATIONS.keys()
     assert DataOptions().normalize in NORMALIZATIONS
@@ -284,12 +278,7 @@ def test_a_file_that_disagrees_is_not_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
-    [
-        ("model.bin", r"must end in \.pt2 or \.onnx, got .*model\.bin"),
-        ("model", r"must end in .*model$"),
-        ("no/such/model.pt2", "folder .*no/such does not exist"),
-    ],
+    ("path", "words"), [("model.bin", r"\.pt2 or \.onnx.*model\.bin"), ("no/such/model.pt2", "no/such")]
 )
 def test_a_wrong_path_is_named(path, words, tmp_path):
     with pytest.raises(PointsetError, match=words):

