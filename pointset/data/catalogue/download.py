@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, cast
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import urlsplit
 
 from pointset.data.catalogue.cards import Card, Download, file_digest, load_card
 from pointset.data.catalogue.home import datasets_home, disk_errors_reported, locked, make_folder
@@ -25,8 +25,6 @@ TRIES = 5
 """Number of consecutive connections without a byte received after which a mirror is given up."""
 TIMEOUT = (15, 60)
 """Seconds to wait for a connection, and for the next bytes."""
-LONGEST_VERSION = 60
-"""Most characters of the version of a file, which is in the name of the file with the received bytes."""
 METADATA = "__MACOSX"
 """A folder that macOS adds to archives."""
 
@@ -86,8 +84,8 @@ def download(
 ) -> None:
     """Download a file.
 
-    Bytes received from a mirror are kept next to `target`; the next call resumes there, if the server supports it and
-    the file has not changed.
+    Bytes received from a mirror are kept next to `target`; the next call resumes there, if the server supports it.
+    That the file has not changed since is seen by its digest or, in an archive, by the checksums of its files.
 
     Args:
         urls: mirrors of the same file, tried in order.
@@ -102,8 +100,9 @@ def download(
     reasons = []
     with disk_errors_reported(target.parent):
         for url in urls:
+            part = target.with_name(f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
             try:
-                part = _receive_whole(url, target, expected, progress, pause)
+                _receive_whole(url, part, expected, progress, pause)
                 if fault := _fault(part, expected):
                     part.unlink()
                     raise MirrorError(fault)
@@ -112,7 +111,7 @@ def download(
                 continue
             sync(part)
             part.replace(target)
-            for left in target.parent.glob(f"{target.name}.????????.*.part"):
+            for left in target.parent.glob(f"{target.name}.????????.part"):
                 left.unlink()
             return
     raise PointsetError(
@@ -132,54 +131,44 @@ def _fault(path: Path, expected: Download) -> str:
     return ""
 
 
-def _receive_whole(url: str, target: Path, expected: Download, progress: bool, pause: float) -> Path:
+def _receive_whole(url: str, part: Path, expected: Download, progress: bool, pause: float) -> None:
     """Receive a file over several connections; give up after `TRIES` connections in a row without a byte."""
     idle = 0
     while True:
-        before = _received(url, target)[1]
+        before = _size(part)
         try:
-            return _receive(url, target, expected, progress)
+            _receive(url, part, expected, progress)
+            return
         except ConnectionCutError as error:
-            idle = 0 if _received(url, target)[1] > before else idle + 1
+            idle = 0 if _size(part) > before else idle + 1
             if idle == TRIES:
                 raise MirrorError(f"the connection was cut {TRIES} times in a row ({error})") from error
             if idle:
                 time.sleep(pause * 2 ** (idle - 1))
 
 
-def _received(url: str, target: Path) -> tuple[Path | None, int, str]:
-    """The file with the bytes received from a mirror, their number, and the version of the file they belong to."""
-    part = next(target.parent.glob(_part_name(url, target, "*")), None)
-    return (part, part.stat().st_size, unquote(part.name.split(".")[-2])) if part else (None, 0, "")
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
-def _part_name(url: str, target: Path, version: str) -> str:
-    """The name of the file with received bytes; "*" matches all versions."""
-    spelled = version if version == "*" else quote(version, safe=" ").replace(".", "%2E")
-    return f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.{spelled}.part"
-
-
-def _receive(url: str, target: Path, expected: Download, progress: bool) -> Path:
-    """Receive what is missing of a file over one connection; returns the path of the whole file."""
+def _receive(url: str, part: Path, expected: Download, progress: bool) -> None:
+    """Receive what is missing of a file over one connection."""
     import requests
     import urllib3
 
-    part, done, version = _received(url, target)
-    if part and done == expected.size:
-        return part
-    rest = {"Range": f"bytes={done}-", "If-Range": version} if done and version else {}
+    done = _size(part)
+    if done and done == expected.size:
+        return
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
     try:
-        with requests.get(
-            url, headers={"Accept-Encoding": "identity", **rest}, stream=True, timeout=TIMEOUT
-        ) as response:
+        with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
             _check(response)
-            is_rest = response.status_code in (206, 416)
-            if part and not (is_rest and _continues(response, done, version)):
+            continues = response.headers.get("Content-Range", "").startswith(f"bytes {done}-")
+            if done and not (response.status_code == 206 and continues):
                 part.unlink()
-                part, done = None, 0
-            if is_rest and part is None:
-                raise ConnectionCutError("the server sent a different byte range than requested")
-            part = part or target.with_name(_part_name(url, target, _version(response)))
+                done = 0
+                if response.status_code != 200:
+                    raise ConnectionCutError("the server sent a different byte range than requested")
             _append(response, part, done, expected, progress)
     except (urllib3.exceptions.HTTPError, requests.exceptions.ReadTimeout) as error:
         raise ConnectionCutError(_inner_message(error)) from error
@@ -187,20 +176,6 @@ def _receive(url: str, target: Path, expected: Download, progress: bool) -> Path
         if done and isinstance(error, requests.exceptions.ConnectionError):
             raise ConnectionCutError(_inner_message(error)) from error
         raise MirrorError(f"no connection ({_inner_message(error)})") from error
-    return part
-
-
-def _continues(response: "Response", done: int, version: str) -> bool:
-    """True if a partial answer continues the received bytes of the same version of the file."""
-    sent = response.headers.get("Content-Range", "")
-    return sent.startswith(f"bytes {done}-") and _version(response) in ("", version)
-
-
-def _version(response: "Response") -> str:
-    """The strong ETag of a file, else its date; empty if the server sends neither: the file is then not resumed."""
-    tag = response.headers.get("ETag", "")
-    version = tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
-    return version if len(version) <= LONGEST_VERSION else ""
 
 
 def _check(response: "Response") -> None:
@@ -220,7 +195,7 @@ def _append(response: "Response", part: Path, done: int, expected: Download, pro
     total = done + int(length) if length.isdecimal() and len(length) < 19 else expected.size
     if expected.size not in (None, total):
         raise MirrorError(f"it has {total:,} bytes instead of {expected.size:,}")
-    name = part.name.split(".part")[0]
+    name = part.name.rsplit(".", 2)[0]
     with part.open("ab") as file, progress_bar(name, "B", total, show=progress, done=done, scaled=True) as bar:
         # read1 returns what has arrived; waiting for a full block would lose its bytes if the connection is cut.
         while block := response.raw.read1(BLOCK):

@@ -192,7 +192,7 @@ def _layout(tree: FileTree) -> str:
     splits_first = _are_splits(tops) and not (inner and _are_splits(inner))
     if direct and (nested or splits_first):
         other = f" beside {nested[0]}" if nested else ""
-        raise PointsetError(f"{tree.path} has no layout that is known: found {direct[0]}{other}; {LAYOUTS}")
+        raise PointsetError(f"{tree.path} is not in a known layout: found {direct[0]}{other}; {LAYOUTS}")
     filled = {name.split("/")[int(splits_first)] for name in tree.files}
     for class_name in sorted((inner if splits_first else {*tops}) - filled):
         folders = [tree.path / top / class_name for top in tops] if splits_first else [tree.path / class_name]

@@ -2,7 +2,7 @@
 
 The folder of ModelNet40's release holds `shape_names.txt` (one class per line), `train_files.txt` and `test_files.txt`,
 and the files listed in these two, each with `data` float [N, P, 3] and `label` [N, 1]. The lists hold paths of the
-authors' machine, of which only the last part counts.
+authors' machine, whose folders are ignored.
 """
 
 import math
@@ -224,7 +224,7 @@ def _read_array(path: Path, key: str) -> NDArray[Any]:
 
 
 def _complete(node: Any, what: str) -> NDArray[Any]:
-    """The array of an HDF5 dataset, of which every byte is stored: HDF5 returns zeros for parts never written."""
+    """The array of an HDF5 dataset, required to be stored completely: HDF5 returns zeros for parts never written."""
     if getattr(node, "shape", None) is None or node.dtype.kind not in "fiu" or node.is_virtual or node.external:
         raise PointsetError(f"{what} must be an array of numbers in this file")
     if node.chunks is None:

@@ -30,7 +30,7 @@ def plain_text(content: bytes) -> bytes:
 
 
 def number_table(block: bytes) -> np.ndarray | None:
-    """Parse lines of equally many numbers to float64 [lines, numbers]; None if there is none, or one is wrong."""
+    """Parse lines of equally many numbers to float64 [lines, numbers]; None if a line is wrong, or all are empty."""
     if not block.strip() or block.translate(None, _NUMBERS):  # numpy reads more than decimal numbers
         return None
     try:
@@ -155,5 +155,5 @@ def lines_after(path: Path, offset: int) -> Lines:
 
 
 def whole_number(word: str) -> int:
-    """A count in a header; -1 if the word is no whole number from 0 on."""
+    """A count in a header; -1 if the word is not a whole number from 0 on."""
     return int(word) if _WHOLE.fullmatch(word) else -1

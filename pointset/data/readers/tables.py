@@ -80,7 +80,7 @@ def npz_columns(path: Path, features: Sequence[str]) -> Columns:
 
 
 def text_columns(path: Path, features: Sequence[str]) -> Columns:
-    """The columns of a file of text, of which every line must be a point."""
+    """The columns of a file of text, whose lines must all be points."""
     content = read_whole(path)
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise PointsetError("expected plain text, found UTF-16: save it as UTF-8")

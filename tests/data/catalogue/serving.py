@@ -13,13 +13,11 @@ class Site:
     """The files of the server, its faults, and the requests it received."""
 
     files: dict[str, bytes] = field(default_factory=dict)
-    etag: str | None = '"first"'
     ranges: bool = True
     cuts: list[int] = field(default_factory=list)
     """Bytes of the body after which each of the next answers is cut off."""
-    answers: list[tuple[int, dict[str, str | None], bytes]] = field(default_factory=list)
-    """Status, headers and body to give instead of the next answers; a header is left out where it is None, and given
-    once for each of its lines."""
+    answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)
+    """Status, headers and body to give instead of the next answers."""
     delay: threading.Event | None = None
     """Set it, and answers that wait for it are given."""
     asked: list[tuple[str, str | None]] = field(default_factory=list)
@@ -47,16 +45,12 @@ def served(site: Site) -> Iterator[Site]:
                 self.send_error(404)
                 return
             start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and site.ranges else 0
-            if self.headers.get("If-Range") not in (None, site.etag):
-                start = 0
             if start >= len(content) and start:
                 self.send_error(416)
                 return
             self.send_response(206 if start else 200)
             if start:
                 self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-            if site.etag:
-                self.send_header("ETag", site.etag)
             self.send_header("Content-Length", str(len(content) - start))
             self.end_headers()
             body = content[start:]
@@ -65,11 +59,10 @@ def served(site: Site) -> Iterator[Site]:
                 self.close_connection = True
             self.wfile.write(body)
 
-        def _answer(self, status: int, headers: dict[str, str | None], body: bytes) -> None:
+        def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
             self.send_response(status)
             for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                for line in [] if value is None else value.split("\n"):
-                    self.send_header(name, line)
+                self.send_header(name, value)
             self.end_headers()
             if status not in (204, 302):
                 self.close_connection = True

@@ -1,4 +1,4 @@
-"""Which files are shapes, and why a path cannot be read as one."""
+"""Which files are shapes, why a path cannot be read as one, and headers of PLY and PCD."""
 
 from pathlib import Path, PurePath
 
@@ -6,15 +6,11 @@ import pytest
 
 from pointset.data.readers.clouds import CloudError
 from pointset.data.readers.formats import has_faces, is_shape_file, require_shape_file, suffix_of
+from pointset.data.readers.lines import read_header, whole_number
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.meshes import MeshError
 from pointset.data.readers.scans import open_scan
 from pointset.errors import PointsetError
-
-MESH, CLOUD = (
-    b"ply\nelement vertex 3\nelement face 1\nend_header\n",
-    b"ply\nelement vertex 3\nelement face 0\nend_header\n",
-)
 
 
 @pytest.mark.parametrize("name", ["a.off", "A.OFF", "a.b.Ply", "a", "off", ".off", "chair/train/a.obj", "a b.xyz"])
@@ -23,71 +19,70 @@ def test_a_suffix_is_that_of_pathlib(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "inside", "at_top"),
+    ("names", "inside", "at_top"),
     [
-        *[("a.off", True, True), ("A.OBJ", True, True), ("a.pcd", True, True), ("a.xyz", True, True)],
-        *[
-            ("a.npy", True, False),
-            ("a.TXT", True, False),
-            ("README.txt", False, False),
-            ("readme_first.txt", False, False),
-            ("License.TXT", False, False),
-            ("copying.txt", False, False),
-            ("license_plate_0.txt", True, False),
-            ("licence2.txt", True, False),
-            ("copying_machine.txt", True, False),
-            ("readme2.txt", True, False),
-        ],
-        *[("readme.off", True, True), ("a.png", False, False), ("off", False, False)],
+        (["a.off", "A.OBJ", "a.pcd", "a.xyz", "readme.off"], True, True),
+        (["a.npy", "a.TXT", "license_plate_0.txt", "licence2.txt", "copying_machine.txt", "readme2.txt"], True, False),
+        (["README.txt", "readme_first.txt", "License.TXT", "copying.txt", "a.png", "off"], False, False),
     ],
 )
-def test_files_of_shapes_by_name(name: str, inside: bool, at_top: bool) -> None:
-    assert is_shape_file(name, at_top=False) == inside
-    assert is_shape_file(name, at_top=True) == at_top
+def test_files_of_shapes_by_name(names: list[str], inside: bool, at_top: bool) -> None:
+    for name in names:
+        assert is_shape_file(name, at_top=False) == inside, name
+        assert is_shape_file(name, at_top=True) == at_top, name
 
 
-def test_faces_are_those_that_a_header_announces(tmp_path: Path) -> None:
-    assert not has_faces(tmp_path / "none.ply")
-    for content, expected in [
-        (MESH, True),
-        (CLOUD, False),
-        (MESH.replace(b"element face", b"element tristrips"), True),
-        (b"ply\nelement vertex 1\nend_header\nelement face 1", False),
-    ]:
-        (tmp_path / "a.ply").write_bytes(content)
-        assert has_faces(tmp_path / "a.ply") == expected
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["element vertex 3", "element face 1", "end_header"], True),
+        (["element vertex 3", "element tristrips 1", "end_header"], True),
+        (["element vertex 3", "element face 0", "end_header"], False),
+        (["element vertex 1", "end_header", "element face 1"], False),
+        (None, False),
+    ],
+)
+def test_faces_are_those_that_a_header_announces(lines: list[str] | None, expected: bool, tmp_path: Path) -> None:
+    if lines is not None:
+        (tmp_path / "a.ply").write_text("\n".join(["ply", *lines, ""]))
+    assert has_faces(tmp_path / "a.ply") == expected
 
 
-FAULTS = [
-    ("gone", "there is no such file or folder"),
-    ("gone.step", "there is no such file or folder"),
-    ("folder", "is a folder, but a file is read"),
-    ("folder.d", "is a folder"),
-    ("file.step/a", "cannot be read: Not a directory"),
-    ("a\0b", "cannot be read: "),
-]
-
-
-@pytest.fixture
-def there(tmp_path: Path) -> Path:
-    for name in ("folder", "folder.d"):
-        (tmp_path / name).mkdir()
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("gone", "there is no such file or folder"),
+        ("gone.step", "there is no such file or folder"),
+        ("folder.d", "is a folder, but a file is read"),
+        ("file.step/a", "cannot be read: Not a directory"),
+        ("a\0b", "cannot be read: "),
+        ("file.step", r"file\.step: .* in one of \..*'\.step'"),
+    ],
+)
+def test_a_path_that_cannot_be_read_says_why(name: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "folder.d").mkdir()
     (tmp_path / "file.step").touch()
-    (tmp_path / "empty.npy").touch()
-    return tmp_path
+    for read, kind in ((require_shape_file, PointsetError), (open_scan, CloudError), (read_mesh, MeshError)):
+        with pytest.raises(kind, match=words):
+            read(tmp_path / name)
 
 
-@pytest.mark.parametrize(("name", "words"), FAULTS)
-def test_a_path_without_a_file_is_told_before_its_suffix(name: str, words: str, there: Path) -> None:
-    with pytest.raises(PointsetError, match=words):
-        require_shape_file(there / name)
-    with pytest.raises(CloudError, match=words):
-        open_scan(there / name)
-    with pytest.raises(MeshError, match=words):
-        read_mesh(there / name)
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_a_header_ends_after_its_last_line(end: bytes, tmp_path: Path) -> None:
+    text = end.join([b"ply", b" ", b"comment end_header", b"\tend", b"end_header\tx", b""])
+    (tmp_path / "a.ply").write_bytes(text + b"\n1 2")
+    words = [["ply"], ["comment", "end_header"], ["end"], ["end_header", "x"]]
+    assert read_header(tmp_path / "a.ply", "end_header") == (words, len(text))
 
 
-def test_a_wrong_suffix_is_told_with_those_of_meshes_and_of_clouds(there: Path) -> None:
-    with pytest.raises(PointsetError, match=r"file\.step: .* in one of \.3mf, \.asc, .*\.stl, .*'\.step'"):
-        require_shape_file(there / "file.step")
-    require_shape_file(there / "empty.npy")
+@pytest.mark.parametrize("content", [b"", b"ply\nend_header", b"ply\n" + b"a\n" * (1 << 19) + b"end_header\n"])
+def test_a_header_without_an_end_is_another_file(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.ply").write_bytes(content)
+    with pytest.raises(PointsetError, match="a header that ends with end_header: it is another kind of file, or cut"):
+        read_header(tmp_path / "a.ply", "end_header")
+
+
+def test_counts_are_whole_numbers() -> None:
+    assert [whole_number(word) for word in ("0", "007", "+12", "9" * 18)] == [0, 7, 12, 10**18 - 1]
+    others = ("", "+", "-1", "1.0", "1e3", "1_0", " 1", "\u0661", "1" + 18 * "0")
+    assert {whole_number(word) for word in others} == {-1}

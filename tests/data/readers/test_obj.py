@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trimesh
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.meshes import MeshError
@@ -95,28 +93,20 @@ BAD_FILES = {
     "cut off in a face": (b"f 1 2", 5, "cut off"),
     "nothing": (b"f\n", 5, "corners a, a/b"),
     "index 0": (b"f 1 2 0\n", 5, "from 1 to 3"),
-    "before the first": (b"f -1 -2 -4\n", 5, "from -3 to -1"),
     "relative to nothing": (None, 1, "from -0 to -1"),
     "beyond the last": (b"f 1 2 4\nv inf 0 0\n", 6, "finite"),
     "beyond the file": (b"f 1 2 3\nf 3 2 4\n# end\n", 6, "from 1 to 3, the vertices of the file"),
-    "far beyond": (b"f 1 2 " + b"9" * 30, 5, "up to 10^18"),
     "a number in place of an index": (b"f 1 2 3.0\n", 5, "whole numbers"),
-    "an underscore": (b"f 1 2 0_3\n", 5, "whole numbers"),
     "a word": (b"f 1 2 three\n", 5, "found 'f 1 2 three'"),
-    "no vertex": (b"f /1 /2 /3\n", 5, "whole numbers"),
     "three slashes": (b"f 1/1/1/1 2/1/1/1 3/1/1/1\n", 5, "a//c or a/b/c"),
     "two coordinates": (b"v 1 2\n", 5, "3 coordinates"),
-    "five numbers": (b"v 1 2 3 4 5\n", 5, "3 coordinates of a vertex"),
     "eight numbers": (b"v" + 8 * b" 1" + b"\n", 5, "found 'v 1 1 1 1 1 1 1 1'"),
     "a lost coordinate": (b"v 1 2 3 1\n", 5, "as many numbers"),
     "not finite": (b"v 1 2 nan\n", 5, "finite"),
-    "too large": (b"v 1 2 1e999\n", 5, "finite"),
     "a word for a number": (b"v 1 2 x\n", 5, "only numbers"),
     "continued to the end": (b"l 1 \\\n 2 \\", 5, "another line"),
     "a backslash before a blank": (b"f 1 2 3 \\ \n", 5, "whole numbers"),
     "an unknown keyword": (b"w 1 2 3\n", 5, "a keyword of OBJ"),
-    "no blank": (b"f1 2 3\n", 5, "a keyword of OBJ"),
-    "a surface": (b"surf 0 1 0 1 1 2 3 4\n", 5, "a keyword of OBJ"),
     "a NUL": (b"\0v 1 2 3\n", 4, "corners a, a/b"),
 }
 
@@ -149,28 +139,6 @@ def test_a_file_without_faces_has_no_triangles(content: bytes) -> None:
 def test_many_continued_lines_take_no_long_time() -> None:
     corners = b" \\\n".join(b"%d" % (index % 3 + 1) for index in range(20_000))
     assert len(parse_obj(HEAD + b"f " + corners, "long.obj").faces) == 19_999
-
-
-words_of_obj = st.sampled_from(
-    b"v f vt 1 2 3 -1 -2 0 4 1.5 nan 1/1 2//1 3/ \\ # g \n \r\n \t / - + e _ x".split(b" ")
-    + [b"\n"] * 4
-    + [b"f 1 2 3\n"]
-)
-
-
-@settings(max_examples=300, deadline=None)
-@example([b"vt ", b"\\"])  # a file that was cut off in a continued line
-@given(st.lists(st.tuples(words_of_obj, st.sampled_from([b" ", b" ", b"", b"\n"])).map(b"".join), max_size=12))
-@pytest.mark.filterwarnings("ignore:any.obj")
-def test_lines_after_a_mesh_are_refused_or_leave_it_as_it_was(pieces: list[bytes]) -> None:
-    tail = b"".join(pieces)
-    try:
-        mesh = parse_obj(HEAD + tail, "any.obj")
-    except MeshError:
-        return
-    np.testing.assert_array_equal(mesh.vertices[:3], [[0, 0, 0], [1, 0, 0], [1, 1, 0]])
-    assert mesh.faces[0].tolist() == [0, 1, 2]
-    assert len(mesh.faces) <= 1 + len(tail) // 6
 
 
 def test_the_real_files_are_read_as_by_trimesh(real_data: Path) -> None:

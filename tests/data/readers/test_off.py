@@ -74,60 +74,33 @@ def test_every_legal_spelling_reads_back_exactly(file: tuple[bytes, np.ndarray, 
 USUAL = b"OFF\n5 3 0\n0 0 0\n1.5 0 0\n1 1e-2 0\n0 1 .5\n-2 -0.5 7\n3 0 1 2\n3 0 2 3\n3 4 3 1\n"
 
 
-def test_polygons_are_fans_from_their_first_vertex_and_keep_the_order_of_the_file() -> None:
-    content = b"OFF\n5 2 0\n0 0 0\n1 0 0\n1 1 0\n.5 2 0\n0 1 0\n5 1 2 3 4 0 1 0 0\n3 4 1 0\n"
-    mesh = parse_off(content, "house.off")
-    np.testing.assert_array_equal(mesh.faces, [[1, 2, 3], [1, 3, 4], [1, 4, 0], [4, 1, 0]])
-
-
-def test_homogeneous_vertices_are_divided_by_their_fourth_coordinate() -> None:
-    mesh = parse_off(b"4OFF\n3 1 0\n2 4 6 2\n1 0 0 -1\n0 0 3 1\n3 0 1 2\n", "homogeneous.off")
-    np.testing.assert_array_equal(mesh.vertices, [[1, 2, 3], [-1, 0, 0], [0, 0, 3]])
-
-
 HEAD = b"OFF\n4 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n"  # six lines; the two faces stand on lines 7 and 8
 FACES = b"3 0 1 2\n3 0 2 3\n"
 BAD_FILES = {
     "empty": (b"", 1, "the word OFF"),
-    "another format": (b"ply\nformat ascii 1.0\n", 1, "before it, found 'ply'"),
     "lower case": (b"off\n4 2 0\n", 1, "the word OFF"),
     "compressed": (b"\x1f\x8b\x08\x00\x00OFF", 1, r"\x1f\x8b"),
-    "UTF-16": (USUAL.decode().encode("utf-16"), 1, "the word OFF"),
-    "binary": (b"OFF BINARY\n\x00\x00\x00\x08\x00\x00", 1, "the counts"),
     "n-dimensional": (b"nOFF\n4\n4 2 0\n", 1, "the word OFF"),
     "prefix twice": (b"NNOFF\n4 2 0\n", 1, "at most once"),
-    "no counts": (b"OFF\n", 2, "edges, found the end of the file"),
     "one count on the first line": (b"OFF 4\n\n4 2 0\n", 1, "edges, found '4'"),
-    "count with a point": (b"OFF\n4.0 2 0\n0 0 0\n", 2, "the counts"),
     "endless count": (b"OFF\n" + b"9" * 5000 + b" 2 0\n0 0 0\n", 2, "the counts"),
     "no faces": (b"OFF\n4 0 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n", 2, "at least one vertex and one face"),
     "coordinate missing": (b"OFF\n4 2 0\n0 0 0\n1 0\n", 4, "3 numbers for a vertex, found '1 0'"),
     "vertex missing": (HEAD.replace(b"1 1 0\n", b" \n") + FACES, 7, "3 numbers for a vertex"),
-    "vertex surplus": (HEAD.replace(b"4 2", b"3 2") + b"3 0 1 2\n3 0 2 1\n", 6, "at least 3 vertices"),
-    "word for a coordinate": (b"OFF\n4 2 0\n0 0 zero\n", 3, "only numbers, found '0 0 zero'"),
     "numbers run together": (HEAD.replace(b"1 1 0", b"1-1 1 0") + FACES, 5, "only numbers"),
-    "no-break space": (HEAD.replace(b"1 1 0", b"1\xa01 0") + FACES, 5, "3 numbers"),
     "nan": (b"OFF\n4 2 0\n0 0 0\n\n1 nan 0\n", 5, "finite coordinates, found '1 nan 0'"),
     "overflow": (HEAD.replace(b"1 1 0", b"1 1e400 0") + FACES, 5, "finite coordinates"),
-    "point at infinity": (b"4OFF\n3 1 0\n2 4 6 0\n", 3, "finite coordinates"),
     "infinite weight": (b"4OFF\n3 1 0\n2 4 6 inf\n", 3, "finite coordinates"),
-    "normal missing": (b"NOFF\n3 1 0\n0 0 0\n", 3, "6 numbers for a vertex"),
     "colour not like the first": (b"COFF\n3 1 0\n0 0 0 1 1 1 1\n0 0 0 1 1 1\n", 4, "7 numbers for a vertex"),
-    "word for a colour": (b"COFF\n3 1 0\n0 0 0 1 1 red\n", 3, "only numbers"),
     "face missing": (HEAD + b"3 0 1 2\n", 8, "2 faces, a line each, found the end of the file"),
     "face surplus": (HEAD + FACES + b"\n3 0 1 3\n", 10, "4 vertices and 2 faces, a line each, found '3 0 1 3'"),
     "index missing": (HEAD + b"3 0 1\n3 0 2 3\n", 7, "as many vertex indices"),
     "index too large": (HEAD + b"3 0 1 2\n3 0 2 4\n", 8, "vertex indices from 0 to 3, found '3 0 2 4'"),
-    "index negative": (HEAD + b"3 0 1 2\n3 0 2 -1\n", 8, "whole numbers from 0 on"),
-    "index far too large": (HEAD + b"3 0 1 99999999999999999999\n3 0 2 3\n", 7, "vertex indices from 0 to 3"),
     "index with a point": (HEAD + b"3 0 1 2\n3 0 2.0 3\n", 8, "its vertices, found '3 0 2.0 3'"),
     "index with an underscore": (HEAD + b"3 0 1 2\n3 0 0_2 3\n", 8, "only numbers, found '3 0 0_2 3'"),
     "segment": (HEAD + b"2 0 1\n3 0 2 3\n", 7, "at least 3 vertices in a face, found '2 0 1'"),
-    "no size": (HEAD + b"nan 0 1 2\n3 0 2 3\n", 7, "at least 3 vertices"),
     "colour of two numbers": (HEAD + b"3 0 1 2 0 0\n3 0 2 3\n", 7, "a colour of 0, 1, 3 or 4 numbers"),
-    "word for a face's colour": (HEAD + b"3 0 1 2 red\n3 0 2 3\n", 7, "only numbers"),
     "CRLF": (HEAD.replace(b"\n", b"\r\n") + b"3 0 1 2\r\n3 0 2 9\r\n", 8, "vertex indices from 0 to 3"),
-    "old Macintosh": (HEAD.replace(b"\n", b"\r") + b"3 0 1 2\r3 0 2 9\r", 8, "vertex indices from 0 to 3"),
     "comments before it": (b"# a\n\nOFF # b\n# c\n4 2 0\n0 0 0\n1 0 # 0\n", 7, "found '1 0'"),
 }
 
@@ -175,36 +148,21 @@ def test_a_file_cut_anywhere_is_refused() -> None:
         assert outcome(text[:end]) is None, text[:end]
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.binary(max_size=60), st.sampled_from([b"", b"OFF", b"OFF\n3 1 0\n", b"COFF 1 1\n"]))
-def test_any_bytes_raise_nothing_but_mesh_error(content: bytes, head: bytes) -> None:
-    outcome(head + content)
-
-
 TWO_TRIANGLES = Mesh(
     np.array([[0.0, -0.0, 1 / 3], [1e-11, 1, 0], [-1e11, 0.125, -1e-9], [2, 2, 2]]), np.array([[0, 1, 2], [2, 1, 3]])
 )
 
 
-def test_written_bytes(tmp_path: Path) -> None:
+def test_written_bytes_read_back(tmp_path: Path) -> None:
     write_off(tmp_path / "two.off", TWO_TRIANGLES)
     assert (tmp_path / "two.off").read_bytes() == (
         b"OFF\n4 2 0\n"
         b"0.000000 0.000000 0.333333\n0.000000 1.000000 0.000000\n-100000000000.000000 0.125000 0.000000\n"
         b"2.000000 2.000000 2.000000\n3 0 1 2\n3 2 1 3\n"
     )
-
-
-def test_written_and_read_back(tmp_path: Path) -> None:
-    write_off(tmp_path / "six.off", TWO_TRIANGLES)
-    mesh = read_mesh(tmp_path / "six.off")
+    mesh = read_mesh(tmp_path / "two.off")
     np.testing.assert_allclose(mesh.vertices, TWO_TRIANGLES.vertices, rtol=0, atol=5e-7)
     np.testing.assert_array_equal(mesh.faces, TWO_TRIANGLES.faces)
-
-
-def test_writing_into_a_missing_folder_is_a_mesh_error(tmp_path: Path) -> None:
-    with pytest.raises(MeshError, match=r"nowhere.*x\.off: cannot be written"):
-        write_off(tmp_path / "nowhere" / "x.off", TWO_TRIANGLES)
 
 
 @pytest.mark.parametrize("name", ["bathtub_0001", "bathtub_0002", "bathtub_0003"])
