@@ -53,12 +53,6 @@ def test_a_shape_does_not_depend_on_how_many_there_are(built, tmp_path):
     assert few["mug/test/mug_0002.off"] == many["mug/test/mug_0005.off"]
 
 
-def test_a_finished_folder_is_left_alone(built):
-    before = {path: path.stat().st_mtime_ns for path in built.rglob("*")}
-    build_shapes10(built, seed=9, train=1, test=1, progress=False)
-    assert {path: path.stat().st_mtime_ns for path in built.rglob("*")} == before
-
-
 @pytest.mark.parametrize("marker", [None, '{"format": 0}', "damaged"])
 def test_a_folder_of_another_version_or_of_the_user_is_left_alone(marker, built, tmp_path):
     folder = tmp_path / "shapes10"
@@ -70,13 +64,6 @@ def test_a_folder_of_another_version_or_of_the_user_is_left_alone(marker, built,
     with pytest.raises(PointsetError, match=r"shapes10 is not .* move it away"):
         build_shapes10(folder, progress=False)
     assert (folder / "mug" / "train" / "mine.off").read_text() == "mine"
-
-
-def test_a_file_with_its_name_is_left_alone(tmp_path):
-    (tmp_path / "shapes10").write_text("mine")
-    with pytest.raises(PointsetError, match="shapes10 is not"):
-        build_shapes10(tmp_path / "shapes10", progress=False)
-    assert (tmp_path / "shapes10").read_text() == "mine"
 
 
 def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path, monkeypatch):

@@ -28,16 +28,9 @@ size = 10
 """
 
 
-@pytest.mark.parametrize("name", list_cards())
-def test_every_card_is_valid_and_consistent(name: str) -> None:
-    card = load_card(name)
-    assert list(card.classes) == sorted(card.classes) or name == "scanobjectnn"
-    assert card.urls or card.instructions or card.kind == "generated"
-    assert all(url.startswith("http") for url in card.urls)
-
-
 def test_the_published_numbers_are_on_the_cards() -> None:
-    splits = {name: dict(load_card(name).splits) for name in list_cards()}
+    cards = {name: load_card(name) for name in list_cards()}
+    splits = {name: dict(card.splits) for name, card in cards.items()}
     assert splits == {
         "modelnet10": {"train": 3991, "test": 908},
         "modelnet40": {"train": 9843, "test": 2468},
@@ -46,13 +39,12 @@ def test_the_published_numbers_are_on_the_cards() -> None:
         "scanobjectnn": {"train": 11416, "test": 2882},
         "shapes10": {"train": 1000, "test": 300},
     }
-    assert [len(load_card(name).classes) for name in list_cards()] == [10, 40, 40, 40, 15, 10]
-    assert set(load_card("modelnet10").classes) < set(load_card("modelnet40").classes)
-    assert load_card("modelnet40-hdf5").classes == load_card("modelnet40").classes
-    assert load_card("modelnet40-c").classes == load_card("modelnet40").classes
-    assert len(load_card("modelnet40-c").variants) == 15 + len(["original"])
-    assert load_card("scanobjectnn").variants == tuple(SCANS)
-    assert [load_card(name).up for name in splits] == ["z", "z", "y", "y", "y", "z"]
+    assert [len(card.classes) for card in cards.values()] == [10, 40, 40, 40, 15, 10]
+    assert set(cards["modelnet10"].classes) < set(cards["modelnet40"].classes)
+    assert cards["modelnet40-hdf5"].classes == cards["modelnet40-c"].classes == cards["modelnet40"].classes
+    assert len(cards["modelnet40-c"].variants) == 15 + len(["original"])
+    assert cards["scanobjectnn"].variants == tuple(SCANS)
+    assert [card.up for card in cards.values()] == ["z", "z", "y", "y", "y", "z"]
 
 
 def test_every_key_is_documented_beside_the_cards() -> None:
@@ -68,36 +60,21 @@ def test_an_unknown_name_gets_the_nearest_ones() -> None:
         load_card("xyz")
 
 
-def test_a_good_card_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "tiny.toml"
-    path.write_text(GOOD)
-    card = read_card(path)
-    assert (card.classes, card.urls, card.download.size) == (("a", "b"), ("https://example.org/tiny.zip",), 10)
-    assert card.download.sha256 is None
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
         ('title = "Tiny"', 'titel = "Tiny"', "titel"),
         ('title = "Tiny"', "", "title"),
-        ('title = "Tiny"', "title = 3", "str.*int.*title"),
-        ('title = "Tiny"', 'title = " "', "title"),
         ('name = "tiny"', 'name = "other"', "'other'.*'tiny'"),
         ('kind = "meshes"', 'kind = "mesh"', "mesh.*kind"),
         ('up = "z"', 'up = "x"', "'x'.*up"),
         ('classes = ["a", "b"]', 'classes = ["a"]', "length >= 2.*classes"),
         ('classes = ["a", "b"]', 'classes = ["a", "a"]', "classes.*different"),
-        ('classes = ["a", "b"]', "classes = [1, 2]", "str.*int.*classes"),
-        ("train = 1", "train = 1.5", "int.*float.*splits"),
         ("test = 1", "", "splits must be test.*got train"),
         ("train = 1", "train = 1\nval = 1", "splits must be.*val"),
         ("size = 10", "size = 0", "download.size"),
-        ("size = 10", 'md5 = "abc"', "download.md5"),
         ("size = 10", f'sha256 = "{"A" * 64}"', "download.sha256"),
-        ("size = 10", "crc = 1", "crc"),
         ('urls = ["https://example.org/tiny.zip"]', "", "urls is missing"),
-        ('urls = ["https://example.org/tiny.zip"]', "urls = []", "urls is missing"),
         ('folder = "Tiny"', "", "folder is missing"),
         ('up = "z"', "up = z", "cannot be used"),
     ],
@@ -105,6 +82,8 @@ def test_a_good_card_is_read(tmp_path: Path) -> None:
 def test_a_wrong_card_is_refused_by_file_and_key(tmp_path: Path, old: str, new: str, words: str) -> None:
     assert old in GOOD
     path = tmp_path / "tiny.toml"
+    path.write_text(GOOD)
+    assert read_card(path).urls == ("https://example.org/tiny.zip",)
     path.write_text(GOOD.replace(old, new))
     with pytest.raises(PointsetError, match=words) as caught:
         read_card(path)
