@@ -18,7 +18,7 @@ LONGEST = 5000
 """Characters of a message: the longest path that there is, and a sentence."""
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-CONTINUED = (["train"], ["compare"], ["task"], ["data", "build"], ["data", "fetch"])
+CONTINUED = (["train"], ["compare"], ["task"], ["tune"], ["data", "build"], ["data", "fetch"])
 """Commands that continue the work of an earlier call."""
 
 

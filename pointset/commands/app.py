@@ -17,6 +17,7 @@ from pointset.commands import (
     serve,
     similar,
     training,
+    tuning,
     zoo,
 )
 from pointset.commands.options import Flags, flags_in, in_words
@@ -40,6 +41,7 @@ for command in (
     training.evaluate,
     comparing.compare,
     comparing.task,
+    tuning.tune,
     attend.attend,
     classify.classify,
     predict.predict,

@@ -205,6 +205,20 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
         >>> experiment.labels, experiment.seeds, experiment.recipe.epochs
         (['rff-max', 'isab16-pma'], (0,), 5)
     """
+    content = read_content(path)
+    try:
+        experiment = experiment_from(content)
+    except PointsetError as error:
+        raise PointsetError(f"{path}: {error}") from error
+    return experiment.changed(**changes) if changes else experiment
+
+
+def read_content(path: str | Path) -> dict[str, Any]:
+    """The content of an experiment's file, unchecked.
+
+    Raises:
+        PointsetError: the file is missing, or is not TOML.
+    """
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
@@ -212,14 +226,15 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
     except (OSError, ValueError, RecursionError) as error:  # ValueError: wrong UTF-8 or wrong syntax
         raise PointsetError(f"{path} is not a TOML file: {one_line(error, REPEATED)}") from error
     load_files()  # here, so that an error in a file of parts is not reported as one of this TOML
-    try:
-        experiment = _from_content(content)
-    except PointsetError as error:
-        raise PointsetError(f"{path}: {error}") from error
-    return experiment.changed(**changes) if changes else experiment
+    return content
 
 
-def _from_content(content: Mapping[str, Any]) -> Experiment:
+def experiment_from(content: Mapping[str, Any]) -> Experiment:
+    """The experiment that the content of a file describes.
+
+    Raises:
+        PointsetError: an entry is unknown or wrong.
+    """
     for key, value in content.items():
         if key in KEYS:
             check(key, value, KEYS[key])

@@ -200,9 +200,10 @@ class Classification(Task):
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
         """A zoo model for the classes of the data."""
-        return self._model(model, self._sets("test", size), options, seed)
+        return self.make_model(model, self._sets("test", size), options, seed)
 
-    def _model(self, name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
+    def make_model(self, name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
+        """A zoo model for the classes of sets; a trained model, by its whole name, keeps its own options."""
         if name in list_pretrained():
             return start_from(create_pretrained(name), sets.classes, sets.up, seed=seed, start=name)
         return create_model(name, len(sets.classes), options, inputs=sets.inputs, seed=seed)
@@ -218,7 +219,7 @@ class Classification(Task):
         was trained for another size is copied.
         """
         train = self._sets("train", run.size)
-        model = self._model(run.model, train, run.model_options, run.seed)
+        model = self.make_model(run.model, train, run.model_options, run.seed)
         if folder is not None:
             others = [run.at(size).folder for size in self.points if size != run.size]
             _reuse(others, folder, model, train, recipe, run.seed)
