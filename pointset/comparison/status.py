@@ -9,7 +9,7 @@ from pointset.comparison.metric import Size
 from pointset.comparison.results import gather
 from pointset.comparison.runs import Failure, Finished, Run, check_folder, make_runs
 from pointset.errors import PointsetError, escaped
-from pointset.runs.progress import Lines, progress_bar, write_line
+from pointset.runs.progress import on_terminal, progress_bar, write_line
 from pointset.runs.workers import torch_threads
 
 MEASURED_STEPS = 5
@@ -117,11 +117,11 @@ def watched(
         for outcome in outcomes:
             ended.append(outcome)
             bar.update()
-            if not bar.disable:
+            if on_terminal() and not bar.disable:
                 write_line(escaped(f"{outcome.name}: {_outcome_text(outcome, experiment)}"))
             if sum(other.seed == outcome.seed for other in ended) == sum(run.seed == outcome.seed for run in runs):
                 complete.append(outcome.seed)
-                if (isinstance(bar, Lines) or not bar.disable) and len(complete) < len(experiment.seeds):
+                if not bar.disable and len(complete) < len(experiment.seeds):
                     write_line(table_so_far(experiment, out, ended, complete))
             yield outcome
 

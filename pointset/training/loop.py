@@ -22,7 +22,7 @@ from pointset.configuration import check, check_seed
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import require_model
-from pointset.runs.progress import progress_bar
+from pointset.runs.progress import on_terminal, progress_bar
 from pointset.training.baselines import baseline_of, fit_baseline
 from pointset.training.checkpoints import Checkpoint, Row, RunFolder, Weights, describe, load_weights
 from pointset.training.devices import find_device, warn_of_slow_products
@@ -250,7 +250,7 @@ class Training:
                 if self.average is not None:
                     self.average.update()
                 bar.update()
-                if not bar.disable:
+                if on_terminal() and not bar.disable:
                     so_far = ", ".join(f"{name} {value:.3f}" for name, value in self._means(totals).items())
                     bar.set_postfix_str(f"epoch {epoch + 1}: {so_far}")
         for changed in dict.fromkeys((self.model, self.evaluated)):

@@ -1,0 +1,38 @@
+"""Progress: a bar on a terminal; elsewhere lines of text, at most one every half minute."""
+
+import re
+
+import pytest
+
+from pointset.runs import progress
+from pointset.runs.progress import followed, progress_bar
+
+
+@pytest.mark.parametrize(
+    ("what", "unit", "total", "scaled", "line"),
+    [
+        ("training", "step", 6000, False, r"training: 3000 of 6000 steps done, about \d\d:\d\d to go"),
+        ("unpacking\x1b[31m", "file", None, False, r"unpacking\\x1b\[31m: 3000 files done"),
+        ("it.tar", "B", 2_500_000, True, r"it\.tar: 3\.00k of 2\.50M B done, about [\d:]+ to go"),
+    ],
+)
+def test_a_line_says_what_is_done_and_how_long_the_rest_takes(what, unit, total, scaled, line, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    with progress_bar(what, unit, total, done=1000, scaled=scaled, leave=False) as bar:
+        bar.update(2000)
+    (*_, last) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(line, last), last
+
+
+def test_short_work_writes_nothing(capsys):
+    assert list(followed("ab", "reading", "file", 2)) == ["a", "b"]
+    assert list(followed("ab", "reading", "file", show=False)) == ["a", "b"]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_has_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with progress_bar("training", "step", 2) as bar:
+        bar.set_postfix_str("loss 0.5")
+        bar.update(2)
+    assert "100%" in capsys.readouterr().err
