@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.configuration import SizeRange
-from pointset.data.augment import Compose, HalfTurns
+from pointset.data.augment import Augmentation, Compose, HalfTurns
 from pointset.data.batches import Batch, MixedBatch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.mixing import recipe_augmentations
@@ -66,32 +66,24 @@ class Objective(Protocol):
         """A description of a fault in the sets, or empty; called when the loss is not finite."""
 
 
-class Classification:
-    """Cross entropy of point sets; a validation split, if the recipe wants one, is cut from them."""
+class SetObjective:
+    """Sets of shapes in batches; a validation split, if the recipe wants one, is cut from them.
 
-    metrics = ("accuracy",)
+    Attributes:
+        train: the shapes to train on.
+        validation: the others, or None.
+    """
 
     def __init__(self, train: PointSets, recipe: Recipe, seed: int) -> None:
         require_sizes(train, recipe)
         self.validation: PointSets | None = None
         if recipe.validation > 0.0:
             train, self.validation = train.split_validation(recipe.validation, seed)
-        if (shown := len(train.labels.unique())) < 2:
-            raise PointsetError(
-                f"the training sets are of {shown} class{'es' * (shown != 1)}, and a classifier needs at least 2: give "
-                "shapes of another class"
-            )
-        self.train = train
-        self.weights = class_weights(recipe.class_weights, train.labels, train.classes)
-        self.recipe = recipe
-        self.seed = seed
+        self.train, self.recipe, self.seed = train, recipe, seed
+        self.augment: Augmentation
         self.augment, self.mix = recipe_augmentations(recipe.augment, train.up)
         if len(turns := half_turns(train.options.normalize)) > 1:
             self.augment = Compose((HalfTurns(turns), *self.augment.steps))
-        if self.mix is not None and self.weights is not None:
-            raise PointsetError(
-                "class_weights cannot be used with sets of two classes: leave out cutmix, or the weights"
-            )
         self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
 
     def batches(self, epoch: int) -> Iterator[Batch | MixedBatch]:
@@ -108,10 +100,33 @@ class Classification:
         """Number of shapes in a batch."""
         return len(batch.labels)
 
-    def output(self, model: nn.Module, batch: Batch | MixedBatch, device: torch.device) -> Float[Tensor, "B classes"]:
-        """Logits; sets of several sizes go through `model.packed` where that is faster."""
+    def output(self, model: nn.Module, batch: Batch | MixedBatch, device: torch.device) -> Float[Tensor, "B outputs"]:
+        """One row for each set; sets of several sizes go through `model.packed` where that is faster."""
         mask = None if batch.mask is None else batch.mask.to(device)
         return forward(model, batch.points.to(device), mask).float()
+
+    def fault(self) -> str:
+        """The first shape that is not finite or far too large, in words; empty if there is none."""
+        return first_fault(self.train)
+
+
+class Classification(SetObjective):
+    """Cross entropy of point sets."""
+
+    metrics = ("accuracy",)
+
+    def __init__(self, train: PointSets, recipe: Recipe, seed: int) -> None:
+        super().__init__(train, recipe, seed)
+        if (shown := len(self.train.labels.unique())) < 2:
+            raise PointsetError(
+                f"the training sets are of {shown} class{'es' * (shown != 1)}, and a classifier needs at least 2: give "
+                "shapes of another class"
+            )
+        self.weights = class_weights(recipe.class_weights, self.train.labels, self.train.classes)
+        if self.mix is not None and self.weights is not None:
+            raise PointsetError(
+                "class_weights cannot be used with sets of two classes: leave out cutmix, or the weights"
+            )
 
     def loss(self, output: Float[Tensor, "B classes"], batch: Batch | MixedBatch) -> Loss:
         """Cross entropy with label smoothing, and the number of correct predictions.
@@ -144,10 +159,6 @@ class Classification:
         if self.validation is None:
             return {}
         return {"validation_accuracy": evaluate(model, self.validation).accuracy}
-
-    def fault(self) -> str:
-        """The first shape that is not finite or far too large, in words; empty if there is none."""
-        return first_fault(self.train)
 
 
 def drawn_size(between: SizeRange, seed: int, epoch: int, batch: int) -> int:

@@ -1,7 +1,6 @@
 """The objective of numbers: targets are standardised, and the loss is chosen by the recipe."""
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -11,15 +10,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.data.augment import Augmentation
-from pointset.data.batches import Batch, MixedBatch, batches
+from pointset.data.batches import Batch, MixedBatch
 from pointset.data.dataset import PointSets
-from pointset.data.mixing import recipe_augmentations
 from pointset.data.normalize import log_size, normalization
-from pointset.data.pool import first_fault
 from pointset.errors import PointsetError, quoted
-from pointset.training.objectives import Loss, drawn_size, require_sizes
+from pointset.training.objectives import Loss, SetObjective
 from pointset.training.recipe import Recipe
-from pointset.zoo.predicting import forward, predict
+from pointset.zoo.predicting import predict
 from pointset.zoo.regressors import Regressor, sizes_of
 
 FEWEST = 2
@@ -28,8 +25,8 @@ VARIANCES = (-10.0, 10.0)
 """Bounds of the log of a predicted variance, standardised."""
 
 
-class Regression:
-    """Numbers of point sets; a validation split, if the recipe wants one, is cut from them.
+class Regression(SetObjective):
+    """Numbers of point sets, whose clouds are batched in their own units.
 
     The regressor learns the units of the targets from the training shapes here, and each validation updates the
     residuals from which its intervals are made: without a validation split there are no intervals.
@@ -38,45 +35,22 @@ class Regression:
     metrics = ("mae",)
 
     def __init__(self, model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> None:
-        require_sizes(train, recipe)
         regressor = require_regressor(model, train)
-        self.validation: PointSets | None = None
-        if recipe.validation > 0.0:
-            train, self.validation = train.split_validation(recipe.validation, seed)
-        learn_units(regressor, train)
+        super().__init__(train, recipe, seed)
+        learn_units(regressor, self.train)
         if regressor.has_variance != (recipe.loss == "gaussian"):
             needed = f"variance={not regressor.has_variance}"
             raise PointsetError(f"loss={recipe.loss!r} needs a model with {needed}: give that to create_model")
         if recipe.class_weights is not None:
             raise PointsetError(f"class_weights={quoted(recipe.class_weights)} has no effect on numbers: leave it out")
-        augment, mix = recipe_augmentations(recipe.augment, train.up)
-        if mix is not None:
+        if self.mix is not None:
             raise PointsetError(f"{recipe.augment[-1]} mixes classes, and the targets are numbers: leave it out")
-        self.augment = partial(_keeping_size, augment, train.options.normalize)
+        self.augment = partial(_keeping_size, self.augment, train.options.normalize)
         if self.validation is not None:
             regressor.scores = torch.full((len(train.target_names), len(self.validation)), torch.nan).to(regressor.mean)
-        self.train, self.raw, self.regressor = train, train.normalized("none"), regressor
-        self.recipe, self.seed = recipe, seed
-        self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
+        self.train, self.regressor = self.train.normalized("none"), regressor
 
-    def batches(self, epoch: int) -> Iterator[Batch | MixedBatch]:
-        """Every shape once, in random order, in sets of the recipe's sizes, in their own units."""
-        recipe, seed = self.recipe, self.seed
-        epochs = math.ceil(recipe.total_steps(self.steps_per_epoch) / self.steps_per_epoch)
-        between = recipe.sizes(epoch, epochs, self.train.size)
-        size = None if between is None else partial(drawn_size, between, seed, epoch)
-        return batches(self.raw, recipe.batch_size, seed=seed, epoch=epoch, augment=self.augment, size=size)
-
-    def size(self, batch: Batch) -> int:
-        """Number of shapes in a batch."""
-        return len(batch.labels)
-
-    def output(self, model: nn.Module, batch: Batch, device: torch.device) -> Float[Tensor, "B outputs"]:
-        """Standardised outputs."""
-        mask = None if batch.mask is None else batch.mask.to(device)
-        return forward(model, batch.points.to(device), mask).float()
-
-    def loss(self, output: Float[Tensor, "B outputs"], batch: Batch) -> Loss:
+    def loss(self, output: Float[Tensor, "B outputs"], batch: Batch | MixedBatch) -> Loss:
         """The recipe's loss of standardised targets, and the sum over the sets of the mean absolute error."""
         targets = self.regressor.standardised(batch.labels.to(output.device)).to(output)
         means, logs = output[:, : targets.shape[1]], output[:, targets.shape[1] :].clamp(*VARIANCES)
@@ -102,10 +76,6 @@ class Regression:
         errors = (outputs[:, : truth.shape[1]].cpu() - truth).square().mean(dim=0)
         spread = truth.var(dim=0, correction=0).clamp(min=1e-12)
         return {"validation_r2": float((1 - errors / spread).mean())}
-
-    def fault(self) -> str:
-        """The first shape that is not finite, in words; empty if there is none."""
-        return first_fault(self.train)
 
 
 def require_regressor(model: nn.Module, train: PointSets) -> Regressor:
