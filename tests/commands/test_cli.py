@@ -176,9 +176,9 @@ def test_debug_shows_the_traceback():
 
 
 def test_a_bug_of_the_package_ends_with_code_1(capsys, monkeypatch):
-    import pointset.zoo.models
+    import pointset.zoo.abilities
 
-    monkeypatch.setattr(pointset.zoo.models, "list_models", lambda: 1 / 0)
+    monkeypatch.setattr(pointset.zoo.abilities, "list_models", lambda: 1 / 0)
     with pytest.raises(SystemExit) as left:
         main(["zoo", "--dim", "16"])
     assert left.value.code == 1
