@@ -1,13 +1,182 @@
-"""`pointset segment`: label every point of clouds and meshes; and the printed metrics of such labels."""
+"""`pointset segment`: label every point of a cloud or a mesh; and the printed metrics of such labels."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from cyclopts import Parameter
 
+from pointset.commands.models import load_model
+from pointset.commands.options import Json
 from pointset.commands.terminal import print_json, print_rows
+from pointset.data.axes import UsualUp
+from pointset.data.point_labels import UNLABELLED, classes_of
+from pointset.errors import PointsetError
+from pointset.runs.atomic import check_writable, write_for_user
 
 if TYPE_CHECKING:
+    from pointset.evaluation.point_files import LabelledPoints
     from pointset.evaluation.points import PointEvaluation
+
+    Blocks = Iterable[LabelledPoints]
+    Writer = Callable[[Path, Blocks, Sequence[str], Sequence[int]], None]
+
+MOST_DRAWN = 20_000
+"""Points of a page; of more, every so many are drawn."""
+Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+
+
+def segment(
+    file: Path,
+    *,
+    model: Annotated[str, Parameter(name="--model")],
+    output: Output = None,
+    labels: str | None = None,
+    up: UsualUp = "auto",
+    as_json: Json = False,
+) -> None:
+    """Label every point of a cloud, or points that are sampled on a mesh, with a model trained by --per-point.
+
+    The suffix of the output sets the format. .ply and .csv have each point in the units of the file with its label, its
+    probability and, in a .ply, the colour of its class; a large scan is read and written in pieces. .html is a page
+    with the points coloured by label, truth and error (with --labels), and entropy.
+
+    Example: `pointset segment room.ply --model runs/rooms -o labelled.ply`
+
+    Args:
+        file: A point cloud (.npy, .npz, .ply, .pcd, .las, .xyz, .csv, .pts) or a mesh (OFF, OBJ, PLY, STL, GLB).
+        model: Folder of a run of `pointset train --per-point`.
+        output: The file to write: *.ply, *.csv or *.html.
+        labels: The column of the cloud with its true labels: prints the accuracy and the IoU.
+        up: The axis that points up in the file; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
+            shapes. A file with another axis is rotated for the model.
+        as_json: Print JSON.
+    """
+    from pointset.evaluation.point_files import label_points
+    from pointset.evaluation.points import intersection_over_union
+    from pointset.training.devices import find_device
+
+    write = None if output is None else _writer(output)
+    trained = load_model(model, per_point=True)
+    network: Any = trained.network.to(find_device("auto"))
+    classes = list(network.classes)
+    values = trained.description["data"]["point_labels"]
+    blocks = label_points(network, trained.description["data"], file, up=up, column=labels)
+    counts, confusion = np.zeros(len(classes), np.int64), np.zeros((len(classes), len(classes)), np.int64)
+
+    def counted() -> "Iterator[LabelledPoints]":
+        for block in blocks:
+            counts[:] += np.bincount(block.labels, minlength=len(classes))
+            if block.truth is not None:
+                truth = classes_of(block.truth, dict(zip(values, classes, strict=True)))
+                known = truth != UNLABELLED
+                np.add.at(confusion, (truth[known], block.labels[known]), 1)
+            yield block
+
+    if output is None or write is None:
+        for _ in counted():
+            pass
+    else:
+        write(output, counted(), classes, values)
+    iou = intersection_over_union(confusion, classes)
+    known = int(confusion.sum())
+    metrics: dict[str, Any] = {"labelled": known}
+    if known:
+        metrics |= {"accuracy": confusion.trace() / known, "mean_iou": sum(iou.values()) / len(iou), "iou": iou}
+    points = dict(zip(classes, counts.tolist(), strict=True))
+    if as_json:
+        about = {"model": model, "output": output and str(output), "labels": values, "points": points}
+        print_json(about | (metrics if labels is not None else {}))
+        return
+    print(f"{file.name}: {counts.sum():,} points" + (f", saved in {output}" if output else ""))
+    if labels is not None:
+        rates = f": accuracy {metrics['accuracy']:.2%}, mean IoU {metrics['mean_iou']:.2%}" if known else ""
+        print(f"{known:,} of them have a label in {labels} that the model knows{rates}")
+    rows = []
+    for name, value in zip(classes, values, strict=True):
+        if not points[name] and name not in iou:
+            continue
+        row = {"label": str(value), "class": name, "points": f"{points[name]:,}"}
+        rows.append(row | ({"IoU %": f"{100 * iou[name]:.1f}" if name in iou else ""} if known else {}))
+    print_rows(rows)
+
+
+def _writer(output: Path) -> "Writer":
+    """The function that writes this suffix; a wrong path is an error before any slow work."""
+    writers: dict[str, Any] = {".ply": _write_ply, ".csv": _write_csv, ".html": _write_page}
+    if output.suffix.lower() not in writers:
+        raise PointsetError(f"{output}: the name of labelled points must end in {', '.join(writers)}")
+    check_writable(output)
+    return writers[output.suffix.lower()]
+
+
+def _write_csv(output: Path, blocks: "Blocks", classes: Sequence[str], values: Sequence[int]) -> None:
+    def write(path: Path) -> None:
+        with path.open("w", encoding="utf-8") as file:
+            file.write("x,y,z,label,probability\n")
+            for block in blocks:
+                labels = np.asarray(values)[block.labels]
+                rows = zip(block.points.tolist(), labels.tolist(), _confidence(block).tolist(), strict=True)
+                file.writelines(f"{x},{y},{z},{label},{share:.4f}\n" for (x, y, z), label, share in rows)
+
+    write_for_user(output, write)
+
+
+def _write_ply(output: Path, blocks: "Blocks", classes: Sequence[str], values: Sequence[int]) -> None:
+    from pointset.viz.labels import class_colors
+
+    kinds = {"x": "<f8", "y": "<f8", "z": "<f8", "label": "<i4", "probability": "<f4"}
+    kinds |= {"red": "u1", "green": "u1", "blue": "u1"}
+    types = {"<f8": "double", "<i4": "int", "<f4": "float", "u1": "uchar"}
+    colors = (255 * class_colors(len(classes))).round().astype(np.uint8)
+
+    def head(count: int) -> bytes:
+        """The header, of one length for all counts, as it is written again when the count is known."""
+        names = [f"comment label {value} {name}" for value, name in zip(values, classes, strict=True)]
+        columns = [f"property {types[kind]} {name}" for name, kind in kinds.items()]
+        start = ["ply", "format binary_little_endian 1.0", *names, f"comment {'.' * (20 - len(str(count)))}"]
+        lines = [*start, f"element vertex {count}", *columns, "end_header"]
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    def write(path: Path) -> None:
+        count = 0
+        with path.open("w+b") as file:
+            file.write(head(0))
+            for block in blocks:
+                table = np.empty(len(block.points), [*kinds.items()])
+                for axis, column in zip("xyz", block.points.T, strict=True):
+                    table[axis] = column
+                table["label"], table["probability"] = np.asarray(values)[block.labels], _confidence(block)
+                for name, column in zip(("red", "green", "blue"), colors[block.labels].T, strict=True):
+                    table[name] = column
+                file.write(table.tobytes())
+                count += len(table)
+            file.seek(0)
+            file.write(head(count))
+
+    write_for_user(output, write)
+
+
+def _write_page(output: Path, blocks: "Blocks", classes: Sequence[str], values: Sequence[int]) -> None:
+    from pointset.viz.labels import make_label_page
+
+    every = list(blocks)
+    step = -(-sum(len(block.points) for block in every) // MOST_DRAWN) or 1
+    points, labels, entropy = (
+        np.concatenate([getattr(block, name) for block in every])[::step] for name in ("points", "labels", "entropy")
+    )
+    truth = None
+    if every and every[0].truth is not None:
+        truth = classes_of(np.concatenate([block.truth for block in every]), dict(zip(values, classes, strict=True)))
+        truth = truth[::step]
+    make_label_page(points, labels, classes, entropy=entropy, truth=truth, title=output.stem).save(output)
+
+
+def _confidence(block: "LabelledPoints") -> np.ndarray:
+    """The probability of the most likely class of each point."""
+    largest: np.ndarray = block.probabilities.max(axis=1)
+    return largest
 
 
 def print_points(model: str, result: "PointEvaluation", split: str, as_json: bool) -> None:

@@ -286,6 +286,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     def describe(self) -> dict[str, Any]:
         """The name, classes, options and fingerprint of the data as plain values, to be saved with results."""
+        point_labels = self.source_pool.point_classes
         return {
             "name": self.name,
             "source": self.source,
@@ -302,7 +303,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "centred": self.source_pool.is_centred(self.rows.numpy()),
             "fingerprint": self.fingerprint,
             **({} if self.targets is None else {"targets_digest": digest_of(self.targets.numpy())}),
-            **({"point_classes": self.point_classes} if self.point_classes else {}),
+            **({"point_classes": self.point_classes, "point_labels": [*point_labels]} if point_labels else {}),
         }
 
     @functools.cached_property

@@ -121,7 +121,7 @@ def answer_files(
     for shape in shapes:
         cloud: Tensor | Scan | Failure
         try:
-            cloud = _open(model, dict(data), shape.path, up, keep_outliers)
+            cloud = open_shape(model, dict(data), shape.path, up, keep_outliers)
         except (PointsetError, OSError) as error:
             cloud = Failure.of(shape, error)
         waiting.append((shape, cloud))
@@ -131,7 +131,7 @@ def answer_files(
     yield from _answers(model, answer, waiting)
 
 
-def _open(model: SetModel, data: dict[str, Any], path: Path, up: str, keep_outliers: bool) -> Tensor | Scan:
+def open_shape(model: SetModel, data: dict[str, Any], path: Path, up: str, keep_outliers: bool) -> Tensor | Scan:
     """A file's points, normalised as those that the model was trained on; a large cloud is not read yet."""
     require_shape_file(path)
     if is_mesh_file(path):

@@ -1,10 +1,13 @@
 """Metrics of labels per point: every labelled point of every shape counts once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Int
+from numpy import ndarray
 from torch import nn
 
 from pointset.configuration import Count, check
@@ -33,10 +36,7 @@ class PointEvaluation(Evaluation):
     @property
     def iou(self) -> dict[str, float]:
         """Intersection over union of each class that occurs among the labels or the predictions."""
-        confusion = self.confusion
-        both = confusion.diagonal()
-        either = confusion.sum(axis=0) + confusion.sum(axis=1) - both
-        return {self.classes[row]: float(both[row] / either[row]) for row in either.nonzero()[0]}
+        return intersection_over_union(self.confusion, self.classes)
 
     @property
     def mean_iou(self) -> float:
@@ -48,6 +48,13 @@ class PointEvaluation(Evaluation):
         metrics = super().summary()
         points = {"shapes": len(self.names), "points": metrics.pop("shapes"), "accuracy": metrics.pop("accuracy")}
         return {**points, "mean_iou": self.mean_iou, **metrics, "iou": self.iou}
+
+
+def intersection_over_union(confusion: Int[ndarray, "classes classes"], classes: Sequence[str]) -> dict[str, float]:
+    """TP / (TP + FP + FN) of each class that occurs, from counts with true classes as rows."""
+    both = confusion.diagonal()
+    either = confusion.sum(axis=0) + confusion.sum(axis=1) - both
+    return {classes[row]: float(both[row] / either[row]) for row in either.nonzero()[0]}
 
 
 def evaluate_points(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> PointEvaluation:

@@ -3,6 +3,7 @@ from .clouds import draw_clouds as draw_clouds
 from .color import ColorScale as ColorScale
 from .export import export_cloud as export_cloud
 from .html_page import Page as Page
+from .labels import make_label_page as make_label_page
 from .live import make_live_page as make_live_page
 from .maps import draw_instances as draw_instances
 from .maps import draw_maps as draw_maps

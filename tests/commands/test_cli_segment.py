@@ -1,0 +1,113 @@
+"""Labels per point from the command line: train, evaluate, segment to PLY, CSV and a page; mistakes in one line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import fail, succeed
+from toy import write_labelled, write_ply
+
+import pointset
+from pointset.data.readers.scans import open_scan, read_cloud
+from pointset.evaluation import point_files
+
+FAST = ("--points", 24, "--dim", 16, "--epochs", 6, "--batch-size", 2, "--learning-rate", 0.01)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return write_labelled(tmp_path_factory.mktemp("rooms"), sizes=(40, 60))
+
+
+@pytest.fixture(scope="module")
+def run(folder, tmp_path_factory) -> Path:
+    sets = pointset.load_dataset(folder, "train", 24, labels="label", progress=False)
+    model = pointset.create_segmenter("isab16-pma", 2, dim=16, heads=2)
+    recipe = pointset.Recipe(epochs=25, batch_size=2, learning_rate=1e-2)
+    path = tmp_path_factory.mktemp("runs") / "run"
+    pointset.fit(model, sets, recipe, run=path, progress=False)
+    return path
+
+
+def test_train_and_evaluate_print_points_and_their_iou(folder, tmp_path, capsys):
+    run = tmp_path / "run"
+    said = succeed(capsys, "train", "rff-max", "--data", folder, "--labels", "label", *FAST, "--run", run)
+    assert "saved in" in said
+    said = succeed(capsys, "evaluate", "--model", run)
+    assert "mean IoU" in said
+    result = json.loads(succeed(capsys, "evaluate", "--model", run, "--json"))
+    confusion = np.array(result["confusion"])
+    assert confusion.sum() == result["points"]
+    assert result["accuracy"] == pytest.approx(confusion.trace() / confusion.sum())
+    assert set(result["iou"]) == {"2", "6"}
+
+
+@pytest.mark.parametrize("suffix", ["ply", "csv"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_every_point_of_a_file_is_written_with_its_label(run, tmp_path, capsys, monkeypatch, suffix, streamed):
+    monkeypatch.setattr("pointset.evaluation.files.SMALL", 0 if streamed else 10**6)
+    points = np.random.default_rng(5).uniform(-1, 1, (300, 3)) + 1000
+    write_ply(tmp_path / "room.ply", points, np.where(points[:, 2] > 1000, 6, 2))
+    out = tmp_path / f"out.{suffix}"
+    answer = json.loads(
+        succeed(capsys, "segment", tmp_path / "room.ply", "--model", run, "-o", out, "--labels", "label", "--json")
+    )
+    scan = open_scan(out)
+    table = scan.whole(("x", "y", "z", "label", "probability"))
+    np.testing.assert_allclose(table[:, :3], points)
+    assert {*table[:, 3]} <= {2, 6}
+    assert (table[:, 4] >= 0.5 - 1e-4).all()
+    assert answer["accuracy"] > 0.8
+    assert answer["accuracy"] == pytest.approx((table[:, 3] == np.where(points[:, 2] > 1000, 6, 2)).mean())
+    assert sum(answer["points"].values()) == 300
+    assert read_cloud(out, labels="label").labels.tolist() == table[:, 3].tolist()
+
+
+def test_pieces_give_the_probabilities_of_the_whole(run, tmp_path, monkeypatch):
+    model, description = pointset.load_run(run)
+    points = np.random.default_rng(6).uniform(-1, 1, (500, 3))
+    np.save(tmp_path / "room.npy", points)
+    whole, *_ = point_files.label_points(model, description["data"], tmp_path / "room.npy")
+    monkeypatch.setattr("pointset.evaluation.files.SMALL", 0)
+    monkeypatch.setattr("pointset.streaming.stream.ROWS_OF_A_CORE", 70)
+    blocks = list(point_files.label_points(model, description["data"], tmp_path / "room.npy"))
+    assert len(blocks) > 3
+    np.testing.assert_allclose(np.concatenate([block.points for block in blocks]), points)
+    joined = np.concatenate([block.probabilities for block in blocks])
+    np.testing.assert_allclose(joined, whole.probabilities, atol=1e-5)
+
+
+def test_a_page_shows_truth_error_and_entropy(run, folder, tmp_path, capsys):
+    file = next((folder / "room" / "test").iterdir())
+    succeed(capsys, "segment", file, "--model", run, "-o", tmp_path / "page.html", "--labels", "label")
+    page = (tmp_path / "page.html").read_text()
+    for words in ("predicted", "truth", "wrong:", "entropy, mean", "<li>"):
+        assert words in page
+    assert "<script" not in page
+
+
+def test_a_mesh_is_sampled(run, tmp_path, capsys):
+    mesh = tmp_path / "mesh.off"
+    mesh.write_text("OFF\n4 4 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n")
+    assert "24 points" in succeed(capsys, "segment", mesh, "--model", run)
+    assert "mesh" in fail(capsys, "segment", mesh, "--model", run, "--labels", "label")
+
+
+def test_mistakes_are_said_in_a_line(run, folder, tmp_path, capsys):
+    file = next((folder / "room" / "test").iterdir())
+    assert "--labels COLUMN" in fail(capsys, "train", "rff-max", "--per-point", "--data", folder)
+    assert "name of a model" in fail(capsys, "train", "--labels", "label", "--data", folder)
+    assert "'part'" in fail(capsys, "train", "rff-max", "--labels", "part", "--data", folder, "--run", tmp_path / "a")
+    assert "pointset segment" in fail(capsys, "classify", file, "--model", run)
+    assert ".html" in fail(capsys, "segment", file, "--model", run, "-o", "out.docx")
+    assert "--calibrate" in fail(capsys, "evaluate", "--model", run, "--calibrate")
+    assert "'nothing'" in fail(capsys, "segment", file, "--model", run, "--labels", "nothing")
+
+
+def test_a_model_of_whole_shapes_does_not_label_points(clouds_folder, tmp_path, capsys):
+    sets = pointset.load_dataset(clouds_folder, "train", 8)
+    pointset.fit(pointset.create_model("rff-max", 3, dim=8), sets, pointset.Recipe(epochs=1), run=tmp_path / "run")
+    np.save(tmp_path / "cloud.npy", np.eye(3))
+    capsys.readouterr()
+    assert "--per-point" in fail(capsys, "segment", tmp_path / "cloud.npy", "--model", tmp_path / "run")
