@@ -58,7 +58,7 @@ def segment(
     from pointset.training.devices import find_device
 
     write = None if output is None else _writer(output)
-    trained = load_model(model, per_point=True)
+    trained = load_model(model, learned="points")
     network: Any = trained.network.to(find_device("auto"))
     classes = list(network.classes)
     values = trained.description["data"]["point_labels"]

@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from pointset.data.loading import is_cloud_file, load_shape_like
+from pointset.data.loading import load_shape_like
 from pointset.data.readers.clouds import AXES, feature_columns
-from pointset.data.readers.formats import require_shape_file
+from pointset.data.readers.formats import is_mesh_file, require_shape_file
 from pointset.data.readers.scans import open_scan
 from pointset.errors import PointsetError
 from pointset.evaluation.files import open_shape
@@ -64,7 +64,7 @@ def label_points(
         PointsetError: the file cannot be used, or a logit is not finite; the message names the file.
     """
     require_shape_file(path)
-    if not is_cloud_file(path):
+    if is_mesh_file(path):
         if column is not None:
             raise PointsetError(f"{path} is a mesh, whose points have no column {column}: leave it out")
         shape = load_shape_like(dict(data), path, up=up)

@@ -110,4 +110,4 @@ def test_a_model_of_whole_shapes_does_not_label_points(clouds_folder, tmp_path, 
     pointset.fit(pointset.create_model("rff-max", 3, dim=8), sets, pointset.Recipe(epochs=1), run=tmp_path / "run")
     np.save(tmp_path / "cloud.npy", np.eye(3))
     capsys.readouterr()
-    assert "--per-point" in fail(capsys, "segment", tmp_path / "cloud.npy", "--model", tmp_path / "run")
+    assert "pointset classify" in fail(capsys, "segment", tmp_path / "cloud.npy", "--model", tmp_path / "run")
