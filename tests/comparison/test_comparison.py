@@ -4,7 +4,6 @@ import csv
 import json
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -160,24 +159,6 @@ def test_workers_and_threads_are_checked(counts, words, clouds_folder, tmp_path)
     with pytest.raises(PointsetError, match=words):
         run(tmp_path / "out", clouds_folder, **counts)
     assert not (tmp_path / "out").exists()
-
-
-def test_the_caption_names_the_epoch_that_counts():
-    experiment = Experiment(
-        task=Classification(points=(24, 7)),
-        models=(Entry("rff-max"),),
-        seeds=(0,),
-        model=ModelOptions(dim=16),
-        recipe=Recipe(epochs=9, validation=0.1, patience=2),
-    )
-    assert Comparison(experiment, [], {}, {}, [], Path()).caption() == (
-        "shapes10, 24 / 7 points, 1 seed, 9 epochs, width 16, form reference; every test shape, best validation epoch"
-    )
-    steps = replace(experiment, seeds=(0, 3), recipe=Recipe(steps=700))
-    assert Comparison(steps, [], {}, {}, [], Path()).caption() == (
-        "shapes10, 24 / 7 points, 2 seeds, 700 steps, width 16, form reference; every test shape, last epoch, "
-        "mean ± standard deviation over seeds"
-    )
 
 
 def test_the_caption_says_which_shapes_are_left_out(tmp_path):

@@ -102,35 +102,6 @@ def test_the_verdict_in_a_sentence(reported):
     assert said(0.01, p_seeds=None).endswith(" %; with a single seed this may be chance.")
 
 
-def test_a_sentence_names_the_baselines_that_no_network_beats(reported, monkeypatch):
-    """Here rff-max plays the baseline, and the other row the network."""
-    monkeypatch.setattr(Classification, "baselines", {"rff-max"})
-    (pair,) = reported.pairs[24]
-    better = replace(pair, first=ODD, second="rff-max", difference=0.1, p_seeds=0.001, p_holm=0.01)
-
-    def sentences(pair) -> list[str]:
-        return [one for one in verdicts(replace(reported, pairs={24: [pair]})) if "network" in one]
-
-    named = "At 24 points no network is distinguishably better than rff-max."
-    assert named in sentences(replace(better, p_holm=0.9))
-    assert named in sentences(replace(better, difference=-0.1)), "a network that is worse"
-    assert named not in sentences(better)
-    monkeypatch.setattr(Classification, "baselines", ())
-    assert sentences(better) == []
-
-
-def test_a_row_without_costs_and_history_is_part_of_the_report(reported, results):
-    """A fitted model has no multiply-adds, no epochs and no learning curve."""
-    costs = {24: {ODD: reported.costs[24][ODD]}, 12: {}}
-    cheap = replace(reported, costs=costs)
-    lines = [line.split() for line in cheap.table().splitlines()]
-    assert lines[2].count("-") == 3
-    histories = {"rff-max": {0: reported.folder / "nowhere"}, ODD: results.folders[ODD]}
-    figure = classifiers.curves(replace(results, folders=histories))
-    assert next(len(axes.lines) for axes in figure.axes if axes.axison) >= 1
-    assert [section.title for section in sections(cheap)]
-
-
 def test_a_report_that_cannot_be_drawn_costs_no_table(reported, tmp_path, monkeypatch):
     folder = shutil.copytree(reported.folder, tmp_path / "copy")
     before = (folder / "table.md").read_text()

@@ -11,7 +11,6 @@ from pointset.comparison.report import charts
 from pointset.evaluation import calibration
 from pointset.tasks.classification import report as classifiers
 from pointset.tasks.classification.predictions import predictions_of
-from pointset.viz.charts import make_panels
 
 pytestmark = pytest.mark.slow
 
@@ -58,30 +57,6 @@ def test_curves_and_points_are_at_their_values(reported, results):
         np.stack([kept.confidence, kept.accuracy], axis=1)
     )
     assert f"ECE {100 * kept.error:.1f} %" in diagram.get_title()
-
-
-def test_bands_reach_over_the_seeds_and_lines_say_what_needs_no_model(results):
-    training, validation = axes_of(classifiers.curves(results))
-    for label, band in zip(results, training.collections, strict=False):
-        by_seed = 100 * np.array(results.curves(label, "accuracy"))
-        low, high = by_seed.min(), by_seed.max()
-        heights = band.get_paths()[0].vertices[:, 1]
-        assert (heights.min(), heights.max()) == pytest.approx((low, high))
-    assert results.chance == {"chance": pytest.approx(1 / 3), "majority": pytest.approx(1 / 3)}
-    for axes in (training, validation):
-        lines = [line.get_segments()[0][0][1] for line in axes.collections[len(results) :]]
-        assert lines == [pytest.approx(100 / 3)] * 2
-        assert [text.get_text() for text in axes.texts] == ["majority 33.3, chance 33.3"]
-        assert axes.get_ylim()[0] < 33
-
-
-def test_baselines_are_omitted_if_they_would_compress_the_curves(results):
-    figure, (axes,) = make_panels(1, 1, 2.0)
-    axes.set_ylim(99.0, 100.0)
-    charts.draw_chance(axes, results)
-    assert not axes.collections
-    assert axes.get_ylim() == (99.0, 100.0)
-    figure.clear()
 
 
 def test_the_frontier_in_a_report_has_the_models_that_no_other_dominates(results):

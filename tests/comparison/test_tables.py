@@ -91,15 +91,6 @@ def test_rows_are_means_with_sample_deviations():
     assert table[0].split()[:2] == ["model", "seeds"], "rows over different numbers of seeds say so"
 
 
-def test_all_metrics_of_a_row_are_means_over_its_seeds():
-    one = run("a", 0.5, loss=1.0, brier=0.2, calibration_error=0.1, calibration_error_equal_mass=0.3)
-    two = run("a", 0.7, seed=1, loss=2.0, brier=0.6, calibration_error=0.4, calibration_error_equal_mass=0.5)
-    (row,) = rows_of([one, two], costs={24: {"a": COST}})
-    assert (row.seconds, row.parameters, row.cost) == (3.5, 1234, COST)
-    means = {"loss": 1.5, "brier": 0.4, "calibration_error": 0.25, "calibration_error_equal_mass": 0.4}
-    assert {name: row.metrics[name].mean for name in means} == pytest.approx(means)
-
-
 def test_a_model_without_a_finished_run_has_no_row_and_a_size_without_one_is_skipped():
     runs = [run("a", 0.5, 24), run("b", 0.4, 24), run("a", 0.6, 7), run("b", 0.4, 9)]
     assert [(row.model, row.points) for row in rows_of(runs)] == [("a", 24), ("b", 24), ("a", 7), ("b", 9)]

@@ -1,6 +1,5 @@
 """Properties of all corruptions."""
 
-import json
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -114,10 +113,6 @@ def strength(changed: Tensor, points: Tensor, name: str) -> float:
 def test_wrong_calls_say_what_is_expected(call: Callable[[], Tensor], words: str) -> None:
     with pytest.raises(PointsetError, match=words):
         call()
-
-
-def test_levels_are_plain_data() -> None:
-    assert json.loads(json.dumps([found.levels for found in CORRUPTIONS.values()]))
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -8,7 +8,7 @@ import torch
 from corruption_cases import clouds, line, lost_rows, rows_of, seeded
 
 from pointset.evaluation.corruptions import CORRUPTIONS, SEVERITIES, corrupt_sphere
-from pointset.evaluation.corruptions.points import nearest_patch, portions, rounded
+from pointset.evaluation.corruptions.points import portions, rounded
 
 pytestmark = pytest.mark.usefixtures("single_thread")
 
@@ -53,18 +53,6 @@ def test_cutout_takes_a_random_point_with_its_nearest(n: int) -> None:
     assert all(rows == list(range(rows[0], rows[0] + size)) for rows in lost)
     assert min(rows[0] for rows in lost) < 0.1 * n
     assert max(rows[-1] for rows in lost) > 0.9 * n
-
-
-def test_later_patches_are_made_of_what_is_left() -> None:
-    points = clouds(6, 30)
-    left = torch.ones(6, 30, dtype=torch.bool)
-    generator = seeded()
-    for gone in range(0, 30, 3):
-        assert (left.sum(1) == 30 - gone).all()
-        patch = nearest_patch(points, left, 3, generator)
-        assert (patch.sum(1) == 3).all()
-        assert not (patch & ~left).any()
-        left &= ~patch
 
 
 def test_density_thins_a_patch_out_to_a_quarter() -> None:

@@ -11,7 +11,6 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.data.ragged import pad_sets
 from pointset.nn.fast import packing
-from pointset.training.checkpoints import RunFolder
 from pointset.training.recipe import Recipe
 from pointset.zoo import predicting
 from pointset.zoo.classifiers import SetClassifier
@@ -70,24 +69,6 @@ def test_training_gives_what_padding_gives(name, dropout, train, monkeypatch):
     for row, other in zip(numbers(found), numbers(expected), strict=True):
         assert row == pytest.approx(other, abs=1e-3)
     np.testing.assert_allclose(logits, pointset.evaluate(found.model, train).logits, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_a_run_cut_off_and_resumed_gives_the_same_numbers_to_the_last_bit(train, tmp_path, monkeypatch):
-    whole = pointset.fit(small(dropout=0.5), train, RECIPE, run=tmp_path / "whole", progress=False)
-    save = RunFolder.save
-
-    def save_once(folder, checkpoint):
-        save(folder, checkpoint)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "save", save_once)
-        with pytest.raises(KeyboardInterrupt):
-            pointset.fit(small(dropout=0.5), train, RECIPE, run=tmp_path / "cut", progress=False)
-    resumed = pointset.fit(small(dropout=0.5), train, RECIPE, run=tmp_path / "cut", progress=False)
-    assert numbers(resumed) == numbers(whole)
-    assert torch.equal(weights(resumed.model), weights(whole.model))
 
 
 def ragged() -> Batch:

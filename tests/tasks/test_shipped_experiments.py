@@ -82,19 +82,6 @@ def test_training_sets_are_no_larger_than_the_evaluated_ones():
     assert own.changed(flags, frozenset({"points"})).recipe.train_points == (64, 100)
 
 
-def test_the_short_table_4_differs_from_the_long_one_in_what_it_says():
-    long, short = (read_experiment(FOLDER / f"set_transformer_table4{end}.toml") for end in ("", "_100"))
-    assert (short.models, short.seeds, short.model) == (long.models, long.seeds, long.model)
-    shortened = replace(long.recipe, epochs=30, step_every=1540, precision="bfloat16")
-    assert short.recipe == shortened
-    steps_an_epoch = -(-9843 // 64)
-    assert short.recipe.step_every == 10 * steps_an_epoch, "two drops in 30 epochs"
-    assert long.recipe.epochs * steps_an_epoch // long.recipe.step_every == 15
-    assert {label: by_size[100] for label, by_size in long.published.items()} == {
-        label: by_size[100] for label, by_size in short.published.items()
-    }
-
-
 def test_max_regression_as_shipped_is_as_published():
     experiment = read_experiment(shipped_experiment("max-regression"))
     usual = Experiment(task=create_task("max-regression"))
