@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from pointset.configuration import check
 from pointset.data.batches import epoch_generator
-from pointset.data.catalogue.home import home
 from pointset.errors import PointsetError
 from pointset.tasks.rows import EMBEDDING, fully_connected, seeded
 from pointset.tasks.set_problem import SetBatch, SetProblem
@@ -27,11 +26,6 @@ SPLIT_SEED = 0x1D
 TEST_BATCHES, TEST_BATCH = 8, 250
 SIDE = 28
 """Images of a folder are scaled to SIDE x SIDE."""
-OMNIGLOT = (
-    "give a folder that has alphabet/character/*.png, as --data FOLDER, or unpack Omniglot's images_background.zip and "
-    "images_evaluation.zip (https://github.com/brendenlake/omniglot) into $POINTSET_HOME/omniglot; "
-    "data=digits needs no files"
-)
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,7 @@ class Images:
 @lru_cache(maxsize=4)
 def load_images(data: str, split: Split) -> Images:
     """The images of a split: the digits, or those of a folder; see `digits` and `characters`."""
-    return digits(split) if data == "digits" else characters(find_folder(data), split)
+    return digits(split) if data == "digits" else characters(Path(data), split)
 
 
 def digits(split: Split) -> Images:
@@ -167,24 +161,12 @@ class EachElement(nn.Module):
         return self.module(X.flatten(0, 1)).unflatten(0, X.shape[:2])
 
 
-def find_folder(data: str) -> Path:
-    """The folder of images, given as a path, or as "omniglot" for the folder of that name in POINTSET_HOME.
-
-    Raises:
-        PointsetError: the folder does not exist.
-    """
-    folder = home() / data if data == "omniglot" else Path(data).expanduser()
-    if not folder.is_dir():
-        raise PointsetError(f"the folder {folder} does not exist: {OMNIGLOT}")
-    return folder
-
-
 @dataclass(frozen=True)
 class ImageProblem(SetProblem):
     """Base class of set problems whose elements are images, embedded one by one.
 
-    `data` is "digits" (scikit-learn's; training and test images are disjoint), "omniglot" (in POINTSET_HOME) or a
-    folder alphabet/character/*.png (training and test characters are disjoint).
+    `data` is "digits" (scikit-learn's; training and test images are disjoint), or a folder alphabet/character/*.png,
+    such as Omniglot's (github.com/brendenlake/omniglot; training and test characters are disjoint).
     """
 
     data: str = "digits"
@@ -194,8 +176,10 @@ class ImageProblem(SetProblem):
 
     def __post_init__(self) -> None:
         check("data", self.data, str)
-        if self.data != "digits":
-            find_folder(self.data)
+        if self.data != "digits" and not Path(self.data).is_dir():
+            raise PointsetError(
+                f"the folder {self.data} does not exist: give digits, or a folder that has alphabet/character/*.png"
+            )
 
     def describe(self) -> dict[str, Any]:
         """The numbers of images and classes of both splits."""

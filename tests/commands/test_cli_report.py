@@ -1,11 +1,10 @@
 """`pointset compare --report`: a report of the finished runs, made from the folders alone."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
-from command_line import fail, succeed
+from command_line import succeed
 
 from pointset.cli import main
 from pointset.runs import digests
@@ -61,14 +60,3 @@ def test_the_report_is_made_anew_and_nothing_is_run(capsys, compared, flags, tmp
     assert f"saved in {copy}: report.html" in said
     assert not (copy / "figures" / "learning-curves-n8.png").exists()
     assert (copy / "results.csv").read_bytes() == (compared / "results.csv").read_bytes()
-
-
-def test_what_is_not_finished_is_left_out_and_nothing_finished_is_an_error(capsys, flags, tmp_path):
-    (tmp_path / "copy" / "runs" / "rff-mean-n8-seed0" / "result.json").unlink()
-    found = json.loads(succeed(capsys, "compare", *flags, "--report", "--json"))
-    assert [row["model"] for row in found["rows"]] == ["rff-max"]
-    assert "rff-mean" not in (tmp_path / "copy" / "table.md").read_text(encoding="utf-8")
-    (tmp_path / "copy" / "runs" / "rff-max-n8-seed0" / "result.json").unlink()
-    assert "is finished: run the comparison first" in fail(capsys, "compare", *flags, "--report")
-    assert "no run in" in fail(capsys, "compare", *flags[:-1], tmp_path / "elsewhere", "--report")
-    assert not (tmp_path / "elsewhere").exists()

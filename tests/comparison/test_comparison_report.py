@@ -60,9 +60,9 @@ def page(html) -> Page:
 def test_every_file_is_there(reported):
     assert all((reported.folder / name).stat().st_size > 100 for name in FILES)
     charts = {path.name for path in (reported.folder / "figures").glob("*.svg")}
-    assert charts == {f"{name}.svg" for _, name in sections_of(reported) if is_chart(name)}
+    assert charts == {f"{name}.svg" for _, name in sections_of() if is_chart(name)}
     tiles = {path.name.rpartition("-")[0] for path in (reported.folder / "figures").glob("*.png")}
-    assert tiles == {name for _, name in sections_of(reported) if name.startswith(TILES)}
+    assert tiles == {name for _, name in sections_of() if name.startswith(TILES)}
 
 
 def test_figures_have_text_as_text_and_tiles_show_something(reported):
@@ -76,11 +76,11 @@ def test_figures_have_text_as_text_and_tiles_show_something(reported):
 
 
 def test_the_page_has_every_section_with_its_figures(reported, page):
-    assert page.under("h2") == [title for title, _ in sections_of(reported)] + ["How to repeat and cite"]
+    assert page.under("h2") == [title for title, _ in sections_of()] + ["How to repeat and cite"]
     drawn = [
         attributes["aria-label"] for tag, attributes in page.tags if tag == "figure" and "aria-label" in attributes
     ]
-    assert drawn == [title for title, name in sections_of(reported) if is_chart(name)]
+    assert drawn == [title for title, name in sections_of() if is_chart(name)]
     assert sum(tag == "svg" for tag, _ in page.tags) == len(drawn)
     pictures = [attributes for tag, attributes in page.tags if tag == "img"]
     assert len(pictures) == len([*(reported.folder / "figures").glob("*.png")])

@@ -39,17 +39,6 @@ def test_curves_and_points_are_at_their_values(reported, results):
             pytest.approx([x, 100 * row.metrics["accuracy"].mean]) for x, row in zip(values, rows, strict=True)
         ]
 
-    (sizes,) = axes_of(charts.trained_sizes([reported.results(points) for points in (24, 12)]))
-    bars = {24: reported.rows[0], 12: reported.rows[2]}
-    found = dict(sizes.containers[0].lines[0].get_xydata().tolist())
-    assert found == {points: pytest.approx(100 * row.metrics["accuracy"].mean) for points, row in bars.items()}
-
-    panels = axes_of(classifiers.robustness(results))
-    errors = classifiers.corruption_errors(results, ODD)
-    assert [panel.get_title() for panel in panels] == [name.replace("_", " ") for name in errors]
-    for panel, found in zip(panels, errors.values(), strict=True):
-        assert panel.lines[1].get_ydata() == pytest.approx([100 * error for error in found])
-
     diagram = axes_of(classifiers.reliability(results))[1]
     run = predictions_of(results.first(ODD))
     kept = calibration.reliability(run.logits, run.labels, "mass")

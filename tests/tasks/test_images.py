@@ -10,7 +10,7 @@ from matplotlib.image import imsave
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
 from pointset.tasks import create_task
-from pointset.tasks.images import Embedding, characters, digits, find_folder, read_image
+from pointset.tasks.images import Embedding, characters, digits, read_image
 from pointset.zoo.options import ModelOptions
 
 
@@ -102,12 +102,3 @@ def test_embeddings_see_one_image_at_a_time(side, parameters):
     Z = module(X)
     assert Z.shape == (2, 3, 5)
     assert torch.allclose(Z[1, 2], module(X[1:, 2:])[0, 0], atol=1e-6)
-
-
-def test_a_folder_is_a_path_or_omniglot_under_the_home(tmp_path, monkeypatch):
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path))
-    with pytest.raises(PointsetError, match=rf"{tmp_path}/omniglot does not exist"):
-        find_folder("omniglot")
-    (tmp_path / "omniglot").mkdir()
-    assert find_folder("omniglot") == tmp_path / "omniglot"
-    assert find_folder(str(tmp_path)) == tmp_path

@@ -127,25 +127,6 @@ def _fit(axes: Axes, scale: float, curves: Sequence[Sequence[float]]) -> None:
         axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
 
 
-def trained_sizes(by_size: Sequence[Results]) -> Figure:
-    """Plot the first metric against the size of the sets in training and test, with 95 % intervals over seeds."""
-    metric, scale = by_size[0].metric, _scale(by_size[0].metric)
-    figure, (axes,) = make_panels(1, 1, 3.0)
-    labels = list(dict.fromkeys(label for results in by_size for label in results))
-    for label in labels:
-        having = [results for results in by_size if label in results.rows]
-        summaries = [results.rows[label].metrics[metric.name] for results in having]
-        reach = np.transpose([_reach(summary, scale) for summary in summaries])
-        sizes, heights = [results.points or 0 for results in having], [scale * summary.mean for summary in summaries]
-        axes.errorbar(sizes, heights, reach, lw=1.2, capsize=2, **style(by_size[0], label))
-    axes.set_xscale("log")
-    axes.set_xticks([results.points or 0 for results in by_size], [f"{results.points:,}" for results in by_size])
-    axes.minorticks_off()
-    draw_chance(axes, by_size[0])
-    label_axes(axes, "points of a set, in training and test", metric.title)
-    return legend(figure, by_size[0], labels)
-
-
 def pareto(results: Results) -> Figure | None:
     """Plot the first metric against multiply-adds and against training time, with a labelled Pareto frontier."""
     metric = results.metric

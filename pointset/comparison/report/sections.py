@@ -63,11 +63,6 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     """All sections of the report that have content."""
     task = comparison.experiment.task
     by_size = [results for size in task.sizes if len(results := comparison.results(size))]
-    if len(by_size) > 1:
-        title = f"{_heading(comparison.metrics[0])} against the size of a set"
-        text = "Bars: 95 % intervals over seeds." if _has_intervals(comparison.rows) else ""
-        name = "accuracy-by-trained-size"
-        yield Section(title, text, charts.trained_sizes(by_size), name)
     for results in by_size:
         for make in {**_makers(comparison, results), **task.sections(results)}.values():
             yield from _made(make, results.points, several=len(task.sizes) > 1)

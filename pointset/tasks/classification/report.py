@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pointset.comparison.report.charts import draw_chance, learning_curves, legend, style
+from pointset.comparison.report.charts import learning_curves, style
 from pointset.comparison.report.sections import Section, Tile
 from pointset.comparison.results import Results
 from pointset.comparison.tables import Table
@@ -36,11 +36,12 @@ BASELINES_TEXT = (
     "Dashed: guessing (chance), and always predicting the most frequent class of the test set (majority); omitted if "
     "they would compress the curves."
 )
-SIZE_TEXT = "The same trained models on random subsets of the same test sets."
+ROBUSTNESS = "Corrupted and smaller test sets"
 ROBUSTNESS_TEXT = (
     "The corruptions of ModelNet40-C (arXiv 2201.12296) that need no renderer, and random and nearest-patch dropout "
-    "(arXiv 2202.03377), each at five severities, on the whole test set; severity 0 is the clean one. mCE is the mean "
-    "corruption error (arXiv 1903.12261) relative to the first row, in per cent: below 100 is more robust than it."
+    "(arXiv 2202.03377), each at five severities, on the whole test set. mCE is the mean corruption error (arXiv "
+    "1903.12261) relative to the first row, in per cent: below 100 is more robust than it. Accuracy at N: on "
+    "random subsets of N points of the same test sets. Every error is in robustness.csv."
 )
 CALIBRATION_TEXT = (
     "Mean over seeds. ECE: expected calibration error over 15 bins of confidence, of equal width or of equal mass; the "
@@ -62,30 +63,28 @@ CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs ar
 
 def sections(results: Results, test_sets: Callable[[], PointSets]) -> dict[str, Callable[[], Iterable[Section]]]:
     """Functions that make the sections, by title; `test_sets` loads the test shapes, or raises if they are missing."""
-    drawn: dict[str, tuple[str, Callable[[Results], Figure | None], str, Callable[[Results], Table] | None]] = {
-        "Learning curves": ("learning-curves", curves, _about_curves(results), None),
-        "Fewer points at test time": ("smaller-sets", accuracy_by_size, SIZE_TEXT, None),
-        "Corrupted test sets": ("robustness", robustness, ROBUSTNESS_TEXT, robustness_table),
-        "Calibration": ("reliability", reliability, CALIBRATION_TEXT, calibration_table),
-    }
     return {
-        **{title: partial(_drawn, results, title, *content) for title, content in drawn.items()},
+        "Learning curves": partial(_learning_curves, results),
+        ROBUSTNESS: partial(_robustness, results),
+        "Calibration": lambda: [
+            Section("Calibration", CALIBRATION_TEXT, reliability(results), "reliability", calibration_table(results))
+        ],
         "Confusion matrices": partial(_confusions, results),
         CONFUSIONS: partial(_frequent_confusions, results, test_sets),
         CLASSES: lambda: [Section(CLASSES, CLASSES_TEXT, table=class_table(results))],
     }
 
 
-def _drawn(
-    results: Results,
-    title: str,
-    name: str,
-    draw: Callable[[Results], Figure | None],
-    text: str,
-    table: Callable[[Results], Table] | None,
-) -> Iterator[Section]:
-    if (chart := draw(results)) is not None:
-        yield Section(title, text, chart, name, table(results) if table else [])
+def _learning_curves(results: Results) -> Iterator[Section]:
+    if (chart := curves(results)) is not None:
+        several = any(row.seeds > 1 for row in results.rows.values())
+        text = f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
+        yield Section("Learning curves", text, chart, "learning-curves")
+
+
+def _robustness(results: Results) -> Iterator[Section]:
+    if table := robustness_table(results):
+        yield Section(ROBUSTNESS, ROBUSTNESS_TEXT, table=table)
 
 
 def _confusions(results: Results) -> Iterator[Section]:
@@ -129,15 +128,10 @@ def _confusion_tiles(runs: Mapping[str, Evaluation], sets: PointSets) -> Iterato
         yield Tile(draw_tile(clouds, sets.up), f"{names[true]} predicted as {names[taken]}", "; ".join(counts))
 
 
-def _about_curves(results: Results) -> str:
-    several = any(row.seeds > 1 for row in results.rows.values())
-    return f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
-
-
 def robustness_table(results: Results) -> Table:
-    """Clean and mean error, and the mean corruption error relative to the first model tested on corruptions."""
+    """Clean and mean error, mean corruption error relative to the first tested model, and accuracy on smaller sets."""
     tested = {label: by_seed for label in results if (by_seed := robustness_of(results.folders[label]))}
-    baseline = next(iter(tested.values()))
+    baseline = next(iter(tested.values()), {})
     table = []
     for label, by_seed in tested.items():
         runs = list(by_seed.values())
@@ -147,12 +141,14 @@ def robustness_table(results: Results) -> Table:
             # the relative error is not defined if an error of the baseline is 0
             if seed in baseline and all(baseline[seed].corruption_errors.values())
         ]
+        smaller = {f"accuracy % at {size}": fmean(run.by_size[size] for run in runs) for size in runs[0].by_size}
         table.append(
             {
                 "model": label,
                 "clean error %": _percent(fmean(run.clean_error for run in runs)),
                 "mean error %": _percent(fmean(run.mean_error for run in runs)),
                 "mCE %": _percent(fmean(relative)) if relative else "",
+                **{title: _percent(share) for title, share in smaller.items()},
                 "seeds": len(runs),
             }
         )
@@ -209,57 +205,6 @@ def curves(results: Results) -> Figure | None:
     """Training accuracy by epoch, and validation accuracy if there is a validation split."""
     columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
     return learning_curves(results, columns, lambda epoch: epoch, "epoch", scale=100, level=True)
-
-
-def accuracy_by_size(results: Results) -> Figure | None:
-    """Accuracy against the size of the test sets, up to the size of the training sets."""
-    curves = {label: by_size(results, label) for label in results}
-    if not any(curves.values()):
-        return None
-    figure, (axes,) = make_panels(1, 1, 3.0)
-    for label, curve in curves.items():
-        axes.plot(list(curve), [100 * value for value in curve.values()], lw=1.2, **style(results, label))
-    axes.set_xscale("log", base=2)
-    sizes = sorted({size for curve in curves.values() for size in curve})
-    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    axes.minorticks_off()
-    draw_chance(axes, results)
-    label_axes(axes, f"points of a test set (trained at {results.points:,})", "accuracy %")
-    return legend(figure, results, results)
-
-
-def by_size(results: Results, label: str) -> dict[int, float]:
-    """Accuracy by size of the test sets, mean over the seeds tested on smaller sets; empty if there are none."""
-    curves = [tested.by_size for tested in robustness_of(results.folders[label]).values()]
-    return {size: fmean(curve[size] for curve in curves) for size in curves[0]} if curves else {}
-
-
-def robustness(results: Results) -> Figure | None:
-    """Error by severity, one panel for each corruption; severity 0 is the clean test set."""
-    errors = {label: by_name for label in results if (by_name := corruption_errors(results, label))}
-    if not errors:
-        return None
-    names = list(next(iter(errors.values())))
-    figure, panels = make_panels(len(names), 5, 1.3, sharey=True)
-    for axes, name in zip(panels, names, strict=True):
-        for label, by_name in errors.items():
-            curve = [100 * error for error in by_name[name]]
-            axes.plot(range(len(curve)), curve, color=style(results, label)["color"], lw=1.1)
-        axes.set_title(name.replace("_", " "), fontsize=8, color=INK, pad=3)
-        axes.set_xticks(range(6))
-        label_axes(axes, "", "")
-    panels[-1].set_xlabel("severity", fontsize=8, color=FAINT)
-    figure.supylabel("error %", fontsize=8, color=FAINT)
-    return legend(figure, results, results)
-
-
-def corruption_errors(results: Results, label: str) -> dict[str, list[float]]:
-    """For each corruption, errors by severity (0 is clean), mean over the tested seeds; empty if there are none."""
-    runs = list(robustness_of(results.folders[label]).values())
-    if not runs:
-        return {}
-    values = [[[run.clean_error, *errors.values()] for errors in run.errors.values()] for run in runs]
-    return dict(zip(runs[0].errors, np.mean(values, axis=0).tolist(), strict=True))
 
 
 def reliability(results: Results) -> Figure | None:

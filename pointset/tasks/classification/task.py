@@ -22,9 +22,6 @@ from pointset.comparison.results import Results
 from pointset.comparison.runs import Run
 from pointset.comparison.task import Task
 from pointset.configuration import Points, Seed, check, check_once
-from pointset.data.catalogue.folders import list_folder
-from pointset.data.catalogue.locate import locate_data
-from pointset.data.catalogue.released import is_released
 from pointset.data.dataset import load_sets, load_split
 from pointset.data.mixing import recipe_augmentations
 from pointset.data.options import DataOptions
@@ -277,10 +274,7 @@ class Classification(Task):
         with_maps = [run for run in by_accuracy if any(part.part.maps for part in parse_name(self.zoo_name(run.model)))]
         commands = [["evaluate", "--model", by_accuracy[0].folder]]
         if with_maps:
-            _, folder = locate_data(self.data, progress=False)
-            # A released dataset has several shapes in one file.
-            one = None if is_released(folder) else list_folder(folder, "test", seed=self.sets.split_seed).shapes[0].path
-            commands += [["attend", one or "SHAPE.off", "--model", with_maps[0].folder]]
+            commands += [["attend", "SHAPE.off", "--model", with_maps[0].folder]]
         return [shlex.join(["pointset", *map(str, words)]) for words in commands]
 
     def sections(self, results: Results) -> Mapping[str, Callable[[], Iterable[Section]]]:
