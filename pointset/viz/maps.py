@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera
 from pointset.viz.clouds import Grid, Line, Panel
 from pointset.viz.color import FAINT, CountScale, Scale, SignedScale, scale_for
-from pointset.viz.rows import MEANINGS, as_cloud, as_numbers, chosen_rows, point_rows
+from pointset.viz.rows import MEANINGS, PointRows, as_cloud, as_numbers, chosen_rows, point_rows
 from pointset.viz.sheet import Picture
 
 WIDTH = 9.5
@@ -92,7 +93,7 @@ def draw_reads_and_writes(
         writes: the map of kind "writes" of the same block and cloud.
         points: [n, 3], the cloud for which the maps were computed.
         head: index of the head. (The heads of the two maps are independent.)
-        queries: indices of inducing points; None means the 6 sharpest.
+        queries: indices of inducing points; None means the sharpest, and 5 that differ most from those before.
         camera, title: see `draw_maps`.
 
     Raises:
@@ -109,14 +110,13 @@ def draw_reads_and_writes(
     cloud, camera = as_cloud(points), camera or Camera()
     both = point_rows(reads, cloud), point_rows(writes, cloud)
     both[0].check(head, 0)
-    sharpest = sorted(both[0].spread[head].argsort(kind="stable")[:6].tolist())
-    chosen = chosen_rows(both[0], cloud, sharpest if queries is None else queries, MOST_COLUMNS)
-    lines, scales = [], [scale_for(rows.values[head, chosen]) for rows in both]
-    for rows, scale in zip(both, scales, strict=True):
-        name = "point {}" if rows.kind == "reads" else "who reads {}"
-        values, spread = rows.values[head], rows.spread[head]
+    chosen = chosen_rows(both[0], cloud, _unlike(both[0], head, 6) if queries is None else queries, MOST_COLUMNS)
+    lines, scales = [], [scale_for(side.values[head, chosen]) for side in both]
+    for side, scale in zip(both, scales, strict=True):
+        name = "point {}" if side.kind == "reads" else "who reads {}"
+        values, spread = side.values[head], side.spread[head]
         panels = [Panel(cloud, values[i], scale, name.format(i), f"{spread[i]:.2f}") for i in chosen]
-        lines += _lines(panels, rows.kind, rows.difference(chosen)[head])
+        lines += _lines(panels, side.kind, side.difference(chosen)[head])
     title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and who reads them back"
     grid = Grid(lines, camera, WIDTH, title, f"head {head}; {NUMBERS}{DIFFER}", 0.42)
     grid.sheet.bar(scales[0], 1.65, grid.bottom + 0.06, 2.7, "reads: weight x points")
@@ -239,6 +239,16 @@ def _vector(name: str, values: Any, n: int) -> NDArray[np.float64]:
     if not np.isfinite(vector).all():
         raise PointsetError(f"{name} has a value that is not finite, at point {int(np.argmin(np.isfinite(vector)))}")
     return vector
+
+
+def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
+    """The sharpest row of a head, and further rows, each the most distant from those chosen before; sorted."""
+    chosen = [int(rows.spread[head].argmin())]
+    distances = cdist(rows.values[head], rows.values[head], "cityblock")
+    while len(chosen) < min(most, len(distances)):
+        distances[:, chosen[-1]] = -1.0  # so that no row is chosen twice
+        chosen.append(int(distances[chosen].min(axis=0).argmax()))
+    return sorted(chosen)
 
 
 def _lines(panels: Sequence[Panel], label: str = "", difference: float = np.nan) -> list[Line]:
