@@ -131,22 +131,16 @@ def load_split(
 
 def _usual_up(folder: Path, pool: Pool) -> Axis:
     """The usual upward axis for the files of a folder, with a warning if it is y, or if the files differ."""
-    if usual_up(pool.names) is None:
-        if other := next((name for name in pool.names if usual_up([name])), None):
-            warnings.warn(
-                f"{folder} holds {PurePath(other).suffix} files, which usually have Y up, beside others: all are taken "
-                "for Z up; turn those that are not, and give --up y or --up z (in Python up=)",
-                UserWarning,
-                stacklevel=4,
-            )
-        return "z"
-    warnings.warn(
-        f"{folder} holds {PurePath(pool.names[0]).suffix} files, which usually have Y up: y is taken for their upward "
-        f"axis; look at them with `pointset data show {folder}`, and give --up y or --up z (in Python up=)",
-        UserWarning,
-        stacklevel=4,
-    )
-    return "y"
+    axis: Axis = usual_up(pool.names) or "z"
+    if upright := next((name for name in pool.names if usual_up([name]) == "y"), None):
+        beside = ": y is taken for their upward axis" if axis == "y" else ", beside others: all are taken for Z up"
+        warnings.warn(
+            f"{folder} holds {PurePath(upright).suffix} files, which usually have Y up{beside}; look at them with "
+            f"`pointset data show {folder}`, and give --up y or --up z (in Python up=)",
+            UserWarning,
+            stacklevel=4,
+        )
+    return axis
 
 
 def _folder_pool(
@@ -203,14 +197,11 @@ def _warn_of_missing_classes(
     labels = {**present, split: set(pool.labels.tolist())}
     if not all(labels.get(name) for name in SPLITS):
         return
-    chosen = [label for label, name in enumerate(pool.classes) if kept is None or name in kept]
-    train, test = ([label for label in chosen if label in labels[name]] for name in SPLITS)
-    gaps = {"train": [label for label in train if label not in test], "test": [x for x in test if x not in train]}
-    reasons = [
-        f"only in {name}: {one_line(', '.join(pool.classes[label] for label in missing), REPEATED)}"
-        for name, missing in gaps.items()
-        if missing
-    ]
+    chosen = {label for label, name in enumerate(pool.classes) if kept is None or name in kept}
+    reasons = []
+    for name, other in (SPLITS, SPLITS[::-1]):
+        if missing := sorted(chosen & labels[name] - labels[other]):
+            reasons.append(f"only in {name}: {one_line(', '.join(map(pool.classes.__getitem__, missing)), REPEATED)}")
     if reasons:
         warnings.warn(f"{folder} has classes {', '.join(reasons)}", UserWarning, stacklevel=4)
 

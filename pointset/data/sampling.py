@@ -145,7 +145,7 @@ def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
     Returns:
         Indices int64 [n], in the order of choice; ties go to the lowest index.
     """
-    columns = np.ascontiguousarray(_measurable(points).T)
+    columns = np.ascontiguousarray(points.T if points.dtype.kind == "f" else points.T.astype(np.float64))
     chosen = np.empty(n, dtype=np.int64)
     distances = np.full(len(points), np.inf)  # squared, to the nearest chosen point
     candidate = start
@@ -155,19 +155,6 @@ def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
         distances[candidate] = -1.0  # so that an index is chosen only once, even among identical points
         candidate = int(distances.argmax())
     return chosen
-
-
-def _measurable(points: np.ndarray) -> np.ndarray:
-    """The points [N, 3], rescaled by a power of two if squared distances would overflow or underflow."""
-    if points.dtype.kind != "f":
-        return points.astype(np.float64)
-    low, high = points.min(axis=0), points.max(axis=0)
-    extent = float(np.max(high / 2 - low / 2))  # half the extent: the difference itself may overflow
-    kind = np.finfo(points.dtype)
-    if extent == 0 or np.sqrt(kind.tiny) / kind.eps < extent < np.sqrt(kind.max) / 8:
-        return points
-    # Constant axes become zero, because a large constant could overflow.
-    return np.ldexp(np.where(low == high, 0, points), -int(np.frexp(extent)[1]))
 
 
 def _corners(mesh: Mesh) -> np.ndarray:

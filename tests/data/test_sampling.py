@@ -171,18 +171,6 @@ def test_farthest_points_against_the_definition() -> None:
     np.testing.assert_array_equal(farthest_points(points, 20, start=11), chosen)
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("axes", [(1, 1, 1), (1, 0, 0)])
-def test_farthest_points_are_the_same_at_any_size(kind: type, axes: tuple[int, ...]) -> None:
-    points = (np.random.default_rng(0).normal(size=(60, 3)) * axes).astype(kind)
-    steps = (-120, -40, 40, 62, 64, 125) if kind is np.float32 else (-1000, -500, 500, 1020)
-    expected = farthest_points(points, 20, start=11).tolist()
-    for step in steps:
-        scaled = np.ldexp(points, step)
-        assert farthest_points(scaled, 20, start=11).tolist() == expected, step
-        assert farthest_points(np.where(axes, scaled, kind(1)), 20, start=11).tolist() == expected, step
-
-
 def test_farthest_points_of_copies_are_chosen_once_each() -> None:
     points = np.repeat(np.eye(3), 2, axis=0)
     assert sorted(farthest_points(points, 6, start=3).tolist()) == list(range(6))

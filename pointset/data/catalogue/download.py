@@ -11,10 +11,10 @@ from typing import IO, TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from pointset.data.catalogue.cards import Card, Download, file_digest, load_card
-from pointset.data.catalogue.home import datasets_home, disk_errors_reported, locked, make_folder
+from pointset.data.catalogue.home import datasets_home, locked, make_folder
 from pointset.data.catalogue.locate import locate_data, present_folder
 from pointset.errors import QUOTED, REPEATED, PointsetError, one_line, quoted
-from pointset.runs.atomic import sync
+from pointset.runs.atomic import full_disk_reported, sync
 from pointset.runs.progress import followed, progress_bar
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def download(
         PointsetError: no mirror delivered the right file (with a reason for each), or the disk is full or read-only.
     """
     reasons = []
-    with disk_errors_reported(target.parent):
+    with full_disk_reported(target):
         for url in urls:
             part = target.with_name(f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
             try:
@@ -233,7 +233,7 @@ def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
-        with disk_errors_reported(folder.parent):
+        with full_disk_reported(folder):
             extract = _extract_zip if zipfile.is_zipfile(archive) else _extract_tar
             extract(archive, temporary, progress)
             _named(folder.name, temporary, archive).rename(folder)

@@ -1,6 +1,5 @@
 """The folders of downloaded data, generated datasets and caches."""
 
-import errno
 import os
 import sys
 import tempfile
@@ -40,20 +39,6 @@ def make_folder(folder: Path) -> Path:
             f"cannot write to {folder} ({reason}): set POINTSET_HOME to a folder that you may write to"
         ) from error
     return folder
-
-
-@contextmanager
-def disk_errors_reported(folder: Path) -> Iterator[None]:
-    """Raise a PointsetError for a full or read-only disk."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM):
-            raise
-        raise PointsetError(
-            f"cannot write to {folder} ({error.strerror}): make room, or set POINTSET_HOME to a folder on another "
-            "disk, and run the same command again"
-        ) from error
 
 
 @contextmanager

@@ -4,9 +4,10 @@ import shutil
 from pathlib import Path
 
 from pointset.data.catalogue.cards import Card, list_cards, load_card, nearest_cards
-from pointset.data.catalogue.home import datasets_home, disk_errors_reported, locked, make_folder
+from pointset.data.catalogue.home import datasets_home, locked, make_folder
 from pointset.data.shapes10 import build_shapes10, is_current
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.runs.atomic import full_disk_reported
 
 
 def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[Card | None, Path]:
@@ -78,7 +79,7 @@ def _build_if_needed(folder: Path, progress: bool) -> Path:
     """Build the embedded dataset unless this version has built it; a second process waits."""
     if not is_current(folder):
         make_folder(folder.parent)
-        with disk_errors_reported(folder.parent), locked(folder):
+        with full_disk_reported(folder), locked(folder):
             for left in folder.parent.glob(f".{folder.name}-*"):  # left by a killed build
                 shutil.rmtree(left, ignore_errors=True)
             build_shapes10(folder, progress=progress)

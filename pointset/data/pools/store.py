@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.data.catalogue.home import disk_errors_reported, locked, make_folder
+from pointset.data.catalogue.home import locked, make_folder
 from pointset.data.pool import Pool
 from pointset.data.pools.manifest import FILE, Entry, Manifest, read_manifest
 from pointset.data.pools.plan import TYPES, Plan, build_command
@@ -29,7 +29,7 @@ from pointset.data.pools.shapes import Arrays, make_shapes
 from pointset.data.unusable import LEAVE_OUT, check_on_error, refuse_or_leave_out
 from pointset.errors import PointsetError
 from pointset.runs import digests
-from pointset.runs.atomic import sync_folder, write_text
+from pointset.runs.atomic import full_disk_reported, sync_folder, write_text
 from pointset.runs.progress import progress_bar
 from pointset.runs.workers import Workers
 
@@ -150,7 +150,7 @@ def build_pool(
     folder, unfinished = plan.folder, unfinished_folder(plan.folder)
     if rebuild or not folder.is_dir() or unfinished.exists():
         make_folder(folder.parent)
-        with disk_errors_reported(folder), locked(folder):
+        with full_disk_reported(folder), locked(folder):
             if rebuild and folder.is_dir():
                 shutil.rmtree(folder)
             if (rebuild or folder.is_dir()) and unfinished.is_dir():
