@@ -217,8 +217,8 @@ def compare_pairs(scores: Mapping[str, Mapping[int, ndarray]], pooled: bool, res
     """Compare all pairs of models.
 
     Args:
-        scores: for each model and seed, which test sets are right (bool [sets], the same sets for all), or only the
-            metric (float [1]).
+        scores: for each model and seed, which test sets are right (bool [sets], the same sets for all), or the share of
+            each test set in the metric (float [sets]), or only the metric (float [1]).
         pooled: estimate the error over seeds from all models together.
         resamples: resamples of the bootstrap over test sets.
 
@@ -259,8 +259,9 @@ def _compare(
     over = error.of_difference(difference, len(seeds)) if error and len(seeds) > 1 else None
     p_seeds = over.p_value if over else None
     interval, p_shapes, p_mcnemar = None, None, None
-    if a.dtype == bool:
+    if a.dtype == bool or a.shape[1] > 1:
         interval, p_shapes = paired_bootstrap(apart.mean(axis=0), resamples=resamples)
+    if a.dtype == bool:
         p_mcnemar = mcnemar(a[0], b[0])
     tests = [p for p in (p_seeds, p_shapes) if p is not None]
     return Pair(
@@ -273,6 +274,6 @@ def _compare(
         p_seeds=p_seeds,
         p_shapes=p_shapes,
         p_mcnemar=p_mcnemar,
-        p=p_mcnemar if p_seeds is None else max(tests),
+        p=(p_shapes if p_mcnemar is None else p_mcnemar) if p_seeds is None else max(tests),
         p_holm=None,
     )

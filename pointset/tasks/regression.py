@@ -1,0 +1,180 @@
+"""Numbers of shapes as a task: targets from a table beside a folder, errors on the whole test split."""
+
+from __future__ import annotations
+
+import io
+import math
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from torch import nn
+
+from pointset.baselines.models import NUMBER_BASELINES
+from pointset.comparison.metric import Metric
+from pointset.comparison.results import Results
+from pointset.comparison.runs import Run
+from pointset.data.mixing import recipe_augmentations
+from pointset.errors import PointsetError
+from pointset.evaluation.numbers import NumberEvaluation, evaluate_numbers
+from pointset.runs import digests
+from pointset.tasks.shapes import ShapeTask
+from pointset.training.recipe import Recipe
+from pointset.zoo.regressors import LEVEL, Numbers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from pointset.comparison.report.sections import Section
+
+FILE = "numbers.npz"
+"""The predictions of a run, in its folder."""
+DIGITS = 3
+"""Digits of errors in tables."""
+R2 = Metric("R2", higher_is_better=True, digits=3)
+CURVES_TEXT = "Lines are means over seeds, bands reach from the lowest to the highest; of standardised targets."
+TRUTH_TEXT = "Predictions of the best model (first seed) for the test shapes, against the true values."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapeRegression(ShapeTask):
+    """Predict numbers of point sets: the columns `sets.target` of a table.
+
+    One target is measured by its mean absolute error, in its units, and by R2; several by the mean of their R2, and
+    each by both.
+    """
+
+    name: ClassVar[str] = "regression"
+    baselines: ClassVar[Collection[str]] = NUMBER_BASELINES
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.sets.target:
+            raise PointsetError("a regression needs a target: give --target, or target in [sets] of the file")
+
+    @property
+    def measured(self) -> Sequence[Metric]:
+        """MAE and R2."""
+        targets = self.sets.target
+        if len(targets) == 1:
+            return [Metric("MAE", higher_is_better=False), R2]
+        errors = [Metric(f"MAE {name}", higher_is_better=False, brief=False, detailed=False) for name in targets]
+        return [R2, *errors, *(replace(R2, name=f"R2 {name}", detailed=False) for name in targets)]
+
+    def shown_metrics(self, folder: Path) -> Sequence[Metric]:
+        """The metrics with as many decimals as their errors need."""
+        if not (folder / FILE).exists():
+            return self.measured
+        mae = load_numbers(folder).mae
+        errors = {f"MAE {name}": error for name, error in mae.items()} | {"MAE": next(iter(mae.values()))}
+        return [
+            replace(metric, digits=_decimals(errors[metric.name])) if metric.name in errors else metric
+            for metric in self.measured
+        ]
+
+    def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
+        """Raise a PointsetError for unknown augmentations, or a loss that needs other models."""
+        recipe_augmentations(recipe.augment)
+        if recipe.loss == "gaussian":
+            raise PointsetError("a comparison is of numbers without variances: choose another loss than gaussian")
+
+    def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
+        """The metrics on the whole test split, and the number of its shapes; predictions are saved."""
+        evaluation = evaluate_numbers(model, self.load("test", run.size))
+        save_numbers(evaluation, run.folder)
+        r2, mae = evaluation.r2, evaluation.mae
+        if len(r2) == 1:
+            metrics = {"MAE": next(iter(mae.values())), "R2": next(iter(r2.values()))}
+        else:
+            metrics = {"R2": float(np.mean([*r2.values()]))}
+            metrics |= {f"MAE {name}": value for name, value in mae.items()}
+            metrics |= {f"R2 {name}": value for name, value in r2.items()}
+        return metrics, len(evaluation.truth)
+
+    def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
+        """The share of each test shape in the first metric, float [shapes]: their mean is the metric."""
+        evaluation = load_numbers(folder)
+        if len(self.sets.target) == 1:
+            return np.abs(evaluation.errors)[:, 0]
+        return (1 - np.square(evaluation.errors) / evaluation.truth.var(axis=0)).mean(axis=1)
+
+    def chance(self, folder: Path) -> Mapping[str, float]:
+        """The first metric of always predicting the median, or the mean, of the test shapes."""
+        truth = load_numbers(folder).truth
+        if truth.shape[1] > 1:
+            return {"mean": 0.0}
+        return {"median": float(np.abs(truth - np.median(truth)).mean())}
+
+    def next_commands(self, runs: Sequence[tuple[Run, Mapping[str, float]]]) -> list[str]:
+        """The command that evaluates the best run."""
+        first = self.measured[0]
+        best = max(runs, key=lambda pair: first.merit(pair[1][first.name]))[0]
+        return [shlex.join(["pointset", "evaluate", "--model", str(best.folder)])]
+
+    def sections(self, results: Results) -> Mapping[str, Callable[[], Iterable[Section]]]:
+        """Learning curves, and predicted against true values."""
+        from pointset.comparison.report.charts import learning_curves  # matplotlib, which training does not need
+        from pointset.comparison.report.sections import Section
+
+        def curves() -> Iterator[Section]:
+            columns = {"mae": "training error", "validation_r2": "validation R2"}
+            if (chart := learning_curves(results, columns, float, "epochs")) is not None:
+                yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
+
+        def truth() -> Iterator[Section]:
+            for label in results.best(1):
+                yield Section(f"Predicted and true, {label}", TRUTH_TEXT, _against_truth(results.first(label)), "truth")
+
+        return {"Learning curves": curves, "Predicted and true": truth}
+
+
+def _decimals(error: float) -> int:
+    """Decimals with which an error has `DIGITS` digits."""
+    return max(0, DIGITS - 1 - math.floor(math.log10(error))) if 0 < error < math.inf else DIGITS
+
+
+def _against_truth(folder: Path) -> Figure:
+    from pointset.viz.charts import label_axes, make_panels
+    from pointset.viz.color import FAINT, INK
+
+    evaluation = load_numbers(folder)
+    figure, panels = make_panels(len(evaluation.numbers.targets), 3, 2.6)
+    for axes, name, true, value in zip(
+        panels, evaluation.numbers.targets, evaluation.truth.T, evaluation.numbers.values.T, strict=True
+    ):
+        ends = [min(true.min(), value.min()), max(true.max(), value.max())]
+        axes.plot(ends, ends, color=FAINT, lw=1)
+        axes.plot(true, value, ".", color=INK, ms=3)
+        label_axes(axes, f"true {name}", "predicted")
+    return figure
+
+
+def save_numbers(evaluation: NumberEvaluation, folder: Path) -> None:
+    """Save predictions, intervals, true values and names in the folder of a run."""
+    stream, numbers = io.BytesIO(), evaluation.numbers
+    arrays: dict[str, Any] = {name: getattr(numbers, name) for name in ("values", "low", "high")}
+    arrays |= {"names": np.array(evaluation.names, np.str_), "targets": np.array(numbers.targets, np.str_)}
+    np.savez(stream, truth=evaluation.truth, **arrays)
+    digests.write(folder / FILE, stream.getvalue())
+
+
+def load_numbers(folder: Path) -> NumberEvaluation:
+    """Read what `save_numbers` wrote.
+
+    Raises:
+        PointsetError: the file is missing or damaged.
+    """
+    remedy = f"delete {folder / 'result.json'} and run the same command again to test the model again"
+    return digests.parse(folder / FILE, _parse, "the predictions of a run", remedy)
+
+
+def _parse(content: bytes) -> NumberEvaluation:
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        values, truth = file["values"], file["truth"]
+        if values.shape != truth.shape or values.ndim != 2 or len(file["targets"]) != values.shape[1]:
+            raise ValueError(f"values {values.shape} and truth {truth.shape}")
+        numbers = Numbers(tuple(file["targets"].tolist()), values, file["low"], file["high"], LEVEL)
+        return NumberEvaluation(numbers, truth, file["names"].tolist())

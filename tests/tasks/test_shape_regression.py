@@ -1,0 +1,94 @@
+"""Comparisons of regressors: numbers of shapes as a task."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pointset
+from pointset import cli
+from pointset.comparison.statistics import compare_pairs
+from pointset.errors import PointsetError
+from pointset.tasks.regression import load_numbers
+from pointset.tasks.shipped import shipped_experiment
+
+PROTOCOL = {
+    "seeds": [0, 1],
+    "model_options": pointset.ModelOptions(dim=8),
+    "recipe": pointset.Recipe(epochs=2, augment=("jitter",)),
+    "workers": 1,
+    "progress": False,
+}
+
+
+@pytest.fixture(scope="module")
+def boxes(tmp_path_factory) -> Path:
+    folder, rng = tmp_path_factory.mktemp("boxes"), np.random.default_rng(0)
+    rows = [["file", "volume", "height"]]
+    for number in range(30):
+        sides = 10 ** rng.uniform(-3, -2) * rng.uniform(0.5, 1.5, 3)
+        np.save(folder / f"{number}.npy", rng.uniform(-0.5, 0.5, (32, 3)) * sides)
+        rows.append([f"{number}.npy", sides.prod(), sides[2]])
+    with (folder / "targets.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return folder
+
+
+def test_one_target_is_ranked_by_its_error(boxes, tmp_path, capsys) -> None:
+    sets = pointset.DataOptions(points=32, target="volume")
+    comparison = pointset.compare(["features-ridge", "rff-max"], boxes, data_options=sets, out=tmp_path, **PROTOCOL)
+    rows = {row.model: row for row in comparison.rows}
+    errors = {model: row.metrics["MAE"].mean for model, row in rows.items()}
+    run = tmp_path / "runs" / "rff-max-n32-seed0"
+    assert errors["rff-max"] == pytest.approx(
+        np.mean([np.abs(load_numbers(run.with_name(f"rff-max-n32-seed{seed}")).errors).mean() for seed in (0, 1)])
+    )
+    (pair,) = next(iter(comparison.pairs.values()))
+    assert pair.over_shapes.low <= pair.difference <= pair.over_shapes.high
+    assert pair.p_mcnemar is None
+    table = (tmp_path / "table.md").read_text()
+    assert "0.000000 " not in table, "as many decimals as the errors need"
+    assert f"{errors['rff-max']:.1e}"[0] in table
+    assert "Predicted and true" in (tmp_path / "report.html").read_text()
+    best, _ = pointset.load_run(run)
+    assert best.targets == ("volume",)
+
+
+def test_several_targets_are_ranked_by_r2(boxes, tmp_path) -> None:
+    sets = pointset.DataOptions(points=32, target=("volume", "height"))
+    comparison = pointset.compare(
+        ["features-ridge"], boxes, data_options=sets, out=tmp_path, **{**PROTOCOL, "seeds": [0]}, report=False
+    )
+    metrics = json.loads((tmp_path / "results.json").read_text())["runs"][0]["metrics"]
+    assert metrics["R2"] == pytest.approx((metrics["R2 volume"] + metrics["R2 height"]) / 2)
+    run = comparison.run_of(comparison.runs[0])
+    scores = comparison.experiment.task.scores(run.folder, metrics)
+    assert scores.mean() == pytest.approx(metrics["R2"])
+
+
+def test_the_command_and_its_experiment(boxes, tmp_path, capsys) -> None:
+    models = ("--models", "features-ridge", "rff-max", "--seeds", "0", "--points", "32", "--workers", "1")
+    short = ("--epochs", "1", "--least-steps", "1", "--dim", "8")
+    command = ["compare", "--data", boxes, "--target", "height", *models, *short, "--out", tmp_path / "out"]
+    cli.main([str(word) for word in command])
+    assert "MAE" in capsys.readouterr().out
+    assert shipped_experiment("numbers").exists()
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(PointsetError, match="needs a target"):
+        pointset.tasks.create_task("regression")
+    task = pointset.tasks.create_task("regression", sets=pointset.DataOptions(target="mass"))
+    with pytest.raises(PointsetError, match="gaussian"):
+        task.check([0], pointset.Recipe(loss="gaussian"))
+
+
+def test_pairs_of_errors_per_shape_have_a_bootstrap_over_shapes() -> None:
+    rng = np.random.default_rng(0)
+    good, bad = rng.random(50), rng.random(50) + 0.5
+    (pair,) = compare_pairs({"good": {0: good}, "bad": {0: bad}}, pooled=False)
+    assert pair.p == pair.p_shapes < 0.01
+    (alone,) = compare_pairs({"good": {0: good[:1]}, "bad": {0: bad[:1]}}, pooled=False)
+    assert alone.p is None
