@@ -22,7 +22,7 @@ from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.atomic import read_json
 from pointset.tasks.classification import report as classifiers
-from pointset.tasks.classification.predictions import predictions_of, robustness_of
+from pointset.tasks.classification.predictions import load_predictions, robustness_of
 from pointset.tasks.classification.report import calibration_table, class_table, robustness_table
 from pointset.tasks.classification.task import METRICS, Classification
 
@@ -77,7 +77,7 @@ def test_tables_of_the_report(reported, results):
 
     classes = class_table(results)
     assert [(row["class"], row["shapes"]) for row in classes] == [("ball", 20), ("box", 20), ("rod", 20)]
-    runs = [predictions_of(folder) for folder in results.folders["rff-max"].values()]
+    runs = [load_predictions(folder) for folder in results.folders["rff-max"].values()]
     assert classes[2]["rff-max %"] == f"{100 * fmean(run.per_class['rod'] for run in runs):.1f}"
 
 
@@ -125,7 +125,7 @@ def test_a_folder_of_an_earlier_version_opens_without_the_newer_metric(reported,
 
 def test_the_mean_class_accuracy_is_shown_where_classes_are_unbalanced(reported, monkeypatch):
     folder = reported.run("rff-max", 0, 24).folder
-    kept = predictions_of(folder)
+    kept = load_predictions(folder)
     for counts, shown in (((20, 20, 20), False), ((10, 15, 15), False), ((10, 16, 16), True)):
         unbalanced = replace(kept, labels=np.repeat(np.arange(3), counts))
         monkeypatch.setattr("pointset.tasks.classification.task.load_predictions", {folder: unbalanced}.get)
@@ -150,7 +150,7 @@ def test_confusions_are_those_of_the_predictions_and_need_the_tested_shapes(repo
     title = "The most frequent confusions"
     whole = load_split(reported.experiment.task.data, "test", reported.experiment.task.sets_of(24), progress=False)
     (confused,) = classifiers.sections(results, lambda: whole)[title]()
-    runs = {label: predictions_of(results.first(label)) for label in results.best(2)}
+    runs = {label: load_predictions(results.first(label)) for label in results.best(2)}
     off = sum(run.confusion for run in runs.values()) * (1 - np.eye(3, dtype=int))
     true, taken = np.unravel_index(off.argmax(), off.shape)
     first = next(iter(runs.values()))
@@ -181,7 +181,7 @@ def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
     with (folder / "classes.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["model"] == "rff-max"]
     assert [(row["class"], row["shapes"]) for row in rows] == [("ball", "20"), ("box", "20"), ("rod", "20")]
-    run = predictions_of(found.run("rff-max", 0, 24).folder)
+    run = load_predictions(found.run("rff-max", 0, 24).folder)
     assert [float(row["accuracy"]) for row in rows] == pytest.approx([*run.per_class.values()])
     for one in found.runs:
         found.run(one.model, one.seed, 24).result.unlink()

@@ -10,7 +10,7 @@ from pointset.comparison.metric import Summary
 from pointset.comparison.report import charts
 from pointset.evaluation import calibration
 from pointset.tasks.classification import report as classifiers
-from pointset.tasks.classification.predictions import predictions_of
+from pointset.tasks.classification.predictions import load_predictions
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ def test_curves_and_points_are_at_their_values(reported, results):
         ]
 
     diagram = axes_of(classifiers.reliability(results))[1]
-    run = predictions_of(results.first(ODD))
+    run = load_predictions(results.first(ODD))
     kept = calibration.reliability(run.logits, run.labels, "mass")
     assert diagram.collections[0].get_offsets().data.tolist() == pytest.approx(
         np.stack([kept.confidence, kept.accuracy], axis=1)

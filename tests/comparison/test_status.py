@@ -1,6 +1,5 @@
 """The status of an experiment, its remaining work, and its display while it runs; reading it changes nothing."""
 
-import json
 import math
 import time
 from dataclasses import asdict
@@ -116,15 +115,6 @@ def test_a_damaged_result_is_named(experiment, tmp_path):
         status(experiment, tmp_path)
 
 
-@pytest.mark.parametrize("change", [{"metrics": {"accuracy": "all"}}, {"metrics": 1}, {"seed": 1}, {"seconds": "long"}])
-def test_a_result_of_something_else_is_named(change, experiment, tmp_path):
-    run = runs_of(experiment, tmp_path)["rff-max", 24, 0]
-    has_result(run, 0.5)
-    digests.write_json(run.result, json.loads(run.result.read_text()) | change)
-    with pytest.raises(PointsetError, match=r"rff-max-n24-seed0/result\.json does not hold the result of this run"):
-        status(experiment, tmp_path)
-
-
 @pytest.fixture
 def steady(monkeypatch) -> None:
     """A step takes 3 seconds for isab4-pma and 2 for rff-max at 24 points, and a tenth of it at 7 points."""
@@ -150,21 +140,6 @@ def test_an_estimate_counts_the_steps_that_are_left(experiment, tmp_path, steady
         Estimate(paper, 7, 2, pytest.approx(0.3), pytest.approx(0.3 * 8 * 2 * 3)),
     ]
     assert everything(tmp_path) == before
-
-
-@pytest.mark.parametrize(
-    ("recipe", "steps"),
-    [
-        (Recipe(epochs=5, batch_size=32), 5 * 4),
-        (Recipe(epochs=5, batch_size=16, validation=0.1), 5 * 7),  # 108 shapes are left to train on
-        (Recipe(steps=11, batch_size=16), 11),
-        (Recipe(epochs=2, batch_size=1000), 2),
-    ],
-)
-def test_an_estimate_counts_the_steps_of_the_recipe(recipe, steps, experiment, tmp_path, steady):
-    one = experiment.changed(recipe=recipe, points=(24,), seeds=(0,), models=(Entry("rff-max"),))
-    (found,) = estimate(one, tmp_path)
-    assert found.seconds == pytest.approx(2.0 * steps)
 
 
 @pytest.mark.slow

@@ -91,11 +91,6 @@ def test_rows_are_means_with_sample_deviations():
     assert table[0].split()[:2] == ["model", "seeds"], "rows over different numbers of seeds say so"
 
 
-def test_a_model_without_a_finished_run_has_no_row_and_a_size_without_one_is_skipped():
-    runs = [run("a", 0.5, 24), run("b", 0.4, 24), run("a", 0.6, 7), run("b", 0.4, 9)]
-    assert [(row.model, row.points) for row in rows_of(runs)] == [("a", 24), ("b", 24), ("a", 7), ("b", 9)]
-
-
 def test_differences_from_the_best():
     """For each size separately; pairs may be given in either order."""
     runs = [run(model, accuracy, points) for model, accuracy, points in [("a", 0.5, 24), ("b", 0.8, 24)]]
@@ -233,12 +228,6 @@ def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
     assert "3.00 ± 0.71" in table
     assert "5.0000 ± 0.2500" in table
     assert "agrees" in table
-
-
-def test_a_metric_without_predictions_distinguishes_nothing_with_one_seed():
-    apart = dataclasses.replace(pair("a", "b", 0.2, 0.01), p=None, p_seeds=None, p_holm=None, over_seeds=None)
-    rows = rows_of([run("a", 0.7), run("b", 0.5)], {24: [apart]})
-    assert [row.against_best(METRICS[0]) for row in rows] == ["best", "one seed"]
 
 
 @pytest.mark.parametrize(

@@ -110,11 +110,6 @@ def test_memory_holds_the_activations_and_the_gradients():
     assert step_memory(small, 50, batch_size=3) == by_size[0], "the same each time"
 
 
-def test_memory_of_self_attention_grows_with_the_square():
-    kept = [step_memory(model("sab-max", layers=1, form="paper"), points, 2) for points in (30, 60)]
-    assert kept[1] > 2.5 * kept[0]
-
-
 def test_the_latency_is_that_of_the_model():
     class Slow(nn.Module):
         inputs = 3

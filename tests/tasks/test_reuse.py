@@ -11,7 +11,6 @@ from pointset.comparison.comparing import run_one
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.status import estimate
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError
 from pointset.tasks.classification.task import Classification
 from pointset.training.loop import Training
 from pointset.training.recipe import Recipe
@@ -89,14 +88,3 @@ def test_validation_results_of_another_size_are_not_copied(clouds_folder, tmp_pa
         json.loads((tmp_path / f"runs/rff-max-n{size}-seed0/history.jsonl").read_text()).keys() for size in (12, 24)
     ]
     assert told[0] - told[1] == {"validation_accuracy"}
-
-
-def test_a_damaged_training_is_not_taken_over(clouds_folder, tmp_path, trainings):
-    compare(clouds_folder, tmp_path, [12], RECIPE)
-    file = tmp_path / "runs/rff-max-n12-seed0/model.safetensors"
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(PointsetError, match="n12-seed0"):
-        compare(clouds_folder, tmp_path, [12, 24], RECIPE)
-    assert trainings == [12]

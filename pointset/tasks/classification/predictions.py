@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,10 @@ import numpy as np
 from torch import nn
 
 from pointset.data.dataset import PointSets
-from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
 from pointset.evaluation.corruptions import MODELNET40_C
 from pointset.evaluation.robustness import SIZES, Robustness, accuracy_by_size, robustness
 from pointset.runs import digests
-from pointset.runs.claims import read_description
 
 
 @dataclass(frozen=True)
@@ -40,50 +38,28 @@ def save_predictions(evaluation: Evaluation, folder: Path) -> None:
     digests.write(folder / PREDICTIONS, stream.getvalue())
 
 
-def load_predictions(folder: Path, classes: Sequence[str] = ()) -> Evaluation:
+def load_predictions(folder: Path) -> Evaluation:
     """Read what `save_predictions` wrote.
 
     Raises:
         PointsetError: the file is missing or damaged.
     """
     remedy = f"delete {folder / 'result.json'} and run the same command again to test the model again"
-    logits, labels, names = digests.parse(folder / PREDICTIONS, _parse_predictions, "the predictions of a run", remedy)
-    return Evaluation(logits, labels, list(classes), names)
+    return digests.parse(folder / PREDICTIONS, _parse_predictions, "the predictions of a run", remedy)
 
 
-def _parse_predictions(content: bytes) -> tuple[np.ndarray, np.ndarray, list[str]]:
+def _parse_predictions(content: bytes) -> Evaluation:
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         logits, labels = file["logits"], file["labels"]
-        names = file["names"].tolist() if "names" in file else []  # files of earlier versions have no names
+        names, classes = file["names"].tolist(), file["classes"].tolist()
     if logits.ndim != 2 or labels.shape != logits.shape[:1] or logits.dtype.kind != "f" or labels.dtype.kind != "i":
         raise ValueError(f"logits {logits.dtype} {logits.shape} and labels {labels.dtype} {labels.shape}")
-    return logits, labels, names
-
-
-def predictions_of(folder: Path) -> Evaluation:
-    """The predictions of a finished run, with the names of its classes."""
-    file = folder / "run.json"
-    data = read_description(file, "run").get("data")
-    classes = data.get("classes") if isinstance(data, dict) else None
-    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
-        raise PointsetError(f"{file} does not name the classes of its data: restore it from a copy, or train again")
-    return load_predictions(folder, classes)
-
-
-def chance(folder: Path) -> dict[str, float]:
-    """The accuracy of uniform guessing, and of always predicting the most frequent class of the test set.
-
-    Args:
-        folder: folder of a finished run, whose predictions contain the labels of the test set.
-    """
-    run = predictions_of(folder)
-    counts = np.bincount(run.labels)
-    return {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())}
+    return Evaluation(logits, labels, classes, names)
 
 
 def class_rows(folder: Path, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The accuracy of a run on each class, and the number of test shapes of the class, as rows of a table."""
-    run = predictions_of(folder)
+    run = load_predictions(folder)
     counts = dict(zip(run.classes, np.bincount(run.labels, minlength=len(run.classes)).tolist(), strict=True))
     return [
         {**columns, "class": name, "shapes": counts[name], "accuracy": accuracy}

@@ -20,7 +20,7 @@ from pointset.comparison.tables import Table
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, calibration
-from pointset.tasks.classification.predictions import predictions_of, robustness_of
+from pointset.tasks.classification.predictions import load_predictions, robustness_of
 from pointset.viz.charts import label_axes, make_panels, plain
 from pointset.viz.clouds import draw_tile
 from pointset.viz.color import FAINT, INK
@@ -100,7 +100,7 @@ def _confusions(results: Results) -> Iterator[Section]:
 
 def _frequent_confusions(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
     """Empty if the shapes are not on this machine, or are of another version of the data, or nothing is confused."""
-    runs = {label: predictions_of(results.first(label)) for label in results.best(2)}
+    runs = {label: load_predictions(results.first(label)) for label in results.best(2)}
     try:
         sets = test_sets()
     except PointsetError:
@@ -180,7 +180,7 @@ def class_table(results: Results) -> Table:
     """For each class, its number of test shapes and the accuracy of the best models, mean over seeds."""
     best = set(results.best(MOST))
     runs = {
-        label: [predictions_of(folder) for folder in results.folders[label].values()]
+        label: [load_predictions(folder) for folder in results.folders[label].values()]
         for label in results
         if label in best
     }
@@ -213,7 +213,7 @@ def reliability(results: Results) -> Figure | None:
     shown = [label for label in results if label in best]
     figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
     for axes, label in zip(panels, shown, strict=True):
-        run, color = predictions_of(results.first(label)), style(results, label)["color"]
+        run, color = load_predictions(results.first(label)), style(results, label)["color"]
         curve = calibration.reliability(run.logits, run.labels, "mass")
         axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
         axes.plot(curve.confidence, curve.accuracy, color=color, lw=0.8)
@@ -229,7 +229,7 @@ def reliability(results: Results) -> Figure | None:
 
 def confusions(results: Results) -> list[Figure]:
     """Confusion matrices of the two most accurate models (first seed), in one figure, or in two if they are large."""
-    runs = {label: predictions_of(results.first(label)) for label in results.best(2)}
+    runs = {label: load_predictions(results.first(label)) for label in results.best(2)}
     classes = next(iter(runs.values())).classes
     counts = {label: run.confusion for label, run in runs.items()}
     groups = [counts] if stand_together(classes) else [{label: matrix} for label, matrix in counts.items()]

@@ -24,7 +24,6 @@ from pointset.evaluation import evaluate
 from pointset.tasks.classification.predictions import (
     PREDICTIONS,
     ROBUSTNESS,
-    chance,
     class_rows,
     load_predictions,
     robustness_rows,
@@ -149,8 +148,10 @@ class Classification(ShapeTask):
         return sections(results, partial(self.load, "test", results.points))
 
     def chance(self, folder: Path) -> Mapping[str, float]:
-        """The accuracies of uniform guessing and of always predicting the most frequent class."""
-        return chance(folder)
+        """The accuracies of uniform guessing and of always predicting the most frequent class of the test set."""
+        run = load_predictions(folder)
+        counts = np.bincount(run.labels)
+        return {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())}
 
     def tables(self, folder: Path, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """The rows of classes.csv, and of robustness.csv if robustness was tested."""
