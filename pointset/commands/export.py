@@ -26,7 +26,7 @@ def export(*, model: Model = None, output: Output, mask: bool = False, as_json: 
     from pointset.export.model import export_model
 
     format_of(output)  # a wrong name fails before anything is loaded
-    trained = load_model(model)
+    trained = load_model(model, learned=("classes", "points"))
     require_network(trained, "exported")
     agreement = export_model(trained.network, output, mask=mask, description=trained.description)
     if as_json:

@@ -46,12 +46,12 @@ KINDS: dict[Learned, tuple[str, str]] = {
 """What a model predicts, and the command that does it."""
 
 
-def load_model(model: str | None, *, learned: Learned | None = "classes") -> Trained:
+def load_model(model: str | None, *, learned: Learned | Sequence[Learned] | None = "classes") -> Trained:
     """The model that --model names, or the default one.
 
     Args:
         model: a folder or a name.
-        learned: what it must predict; None takes all kinds.
+        learned: what it must predict, or one of several things; None takes all kinds.
 
     Raises:
         PointsetError: the model does not exist, or predicts something else.
@@ -67,9 +67,10 @@ def load_model(model: str | None, *, learned: Learned | None = "classes") -> Tra
     trained = Trained(name, *load_run(name))
     about = trained.description["model"]
     its: Learned = "points" if about.get("per_point") else "numbers" if about.get("targets") else "classes"
-    if learned not in (None, its):
-        what, verb = KINDS[its]
-        raise PointsetError(f"{name} predicts {what}, not {KINDS[learned][0]}: use `pointset {verb} --model {name}`")
+    wanted: Sequence[Learned] = [learned] if isinstance(learned, str) else learned or list(KINDS)
+    if its not in wanted:
+        (what, verb), others = KINDS[its], " or ".join(KINDS[kind][0] for kind in wanted)
+        raise PointsetError(f"{name} predicts {what}, not {others}: use `pointset {verb} --model {name}`")
     return trained
 
 

@@ -22,6 +22,7 @@ from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
 from pointset.training.checkpoints import describe_model
 from pointset.zoo.abilities import check_export
+from pointset.zoo.segmenters import Segmenter
 
 CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))
 """(sets, points) of the batches on which a file is compared with its model; they differ from the example input of the
@@ -80,7 +81,8 @@ def export_model(
     """Write a model for use without this package, and compare the file with the model.
 
     The input of the file is `points`, float32 [B, n, inputs] with any B and n from 1; its output is `logits`,
-    [B, classes]. Its metadata contain what its user must know: classes, normalisation, inputs, and the model's options.
+    [B, classes], or [B, n, classes] of a model that labels points. Its metadata contain what its user must know:
+    classes, normalisation, inputs, and the model's options.
 
     Args:
         model: a zoo model, or any module called as `model(points)`, or as `model(points, mask)` with `mask=True`.
@@ -143,9 +145,11 @@ def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[
     text: dict[str, Any] = {"points": f"input: float32 [batch, n, {inputs}], any batch and n from 1"}
     if mask:
         text["mask"] = "input: bool [batch, n], true at real points; values at the others have no effect"
-    text["logits"] = "output: float32 [batch, classes]; softmax over the classes makes them probabilities"
-    if "classes" in data:
-        text["classes"] = list(data["classes"])
+    per_point = isinstance(model, Segmenter)
+    shape = "[batch, n, classes], zeros for other points than real ones" if per_point else "[batch, classes]"
+    text["logits"] = f"output: float32 {shape}; softmax over the classes makes them probabilities"
+    if (names := "point_classes" if per_point else "classes") in data:
+        text["classes"] = list(data[names])
     if data.get("normalize") in NORMALIZATIONS:
         how = normalization_elsewhere(data)
         text["normalize"] = f"{how}: {NORMALIZATIONS[how]}, before the points are given"

@@ -63,7 +63,7 @@ def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
         "format": FORMAT,
         "model": model.get("name", model.get("class")),
         "parameters": sum(tensor.numel() for tensor in weights.values()),
-        **{name: data[name] for name in ("name", "classes", *OF_SETS) if name in data},
+        **{name: data[name] for name in ("name", "classes", "point_classes", *OF_SETS) if name in data},
         **({"targets": model["targets"]} if model.get("targets") else {}),
         "commit": description.get("commit"),
         "sha256": {name: _digest(entry) for name, entry in content.items()},

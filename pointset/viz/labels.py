@@ -18,6 +18,7 @@ from pointset.viz.clouds import WIDTH, Grid, Line, Panel
 from pointset.viz.color import COLORS, Scale
 from pointset.viz.html_page import Page
 from pointset.viz.rows import as_cloud
+from pointset.viz.sheet import Picture
 from pointset.viz.writing import as_svg
 
 VIEWS = (-60.0, 120.0)
@@ -142,7 +143,10 @@ def make_label_page(
         ready = _turned(cloud, azimuth - VIEWS[0])
         lines.append(Line("", [Panel(ready, np.asarray(values, float), how, name) for name, values, how in columns]))
     note = f"{len(cloud):,} points, from two sides"
-    picture = Grid(lines, Camera(azimuth=VIEWS[0]), WIDTH, title, note, below=0.1).sheet.picture
+
+    def draw() -> Picture:
+        return Grid(lines, Camera(azimuth=VIEWS[0]), WIDTH, title, note, below=0.1).sheet.picture
+
     shown = np.unique(labels if truth is None else np.concatenate([labels, truth[truth >= 0]]))
     key = "".join(
         f'<li><svg width="12" height="12"><rect width="12" height="12" rx="2" fill="{to_hex(color)}"/></svg> '
@@ -150,7 +154,8 @@ def make_label_page(
         for index, color in enumerate(class_colors(len(classes)))
         if index in shown
     )
-    return Page(html=PAGE.format(title=html.escape(title), picture=as_svg(picture, "labels"), key=key))
+    content = PAGE.format(title=html.escape(title), picture=as_svg(draw(), "labels"), key=key)
+    return Page(html=content, draw_still=draw)
 
 
 def _turned(cloud: NDArray[np.float64], degrees: float) -> NDArray[np.float64]:

@@ -78,6 +78,14 @@ def test_pieces_give_the_probabilities_of_the_whole(run, tmp_path, monkeypatch):
     np.testing.assert_allclose(joined, whole.probabilities, atol=1e-5)
 
 
+def test_a_packed_run_and_its_export_label_points_too(run, folder, tmp_path, capsys):
+    succeed(capsys, "pack", run, "-o", tmp_path / "rooms.pointset")
+    file = next((folder / "room" / "test").iterdir())
+    said = succeed(capsys, "segment", file, "--model", tmp_path / "rooms.pointset")
+    assert said == succeed(capsys, "segment", file, "--model", run)
+    assert "saved in" in succeed(capsys, "export", "--model", run, "-o", tmp_path / "rooms.pt2")
+
+
 def test_a_page_shows_truth_error_and_entropy(run, folder, tmp_path, capsys):
     file = next((folder / "room" / "test").iterdir())
     succeed(capsys, "segment", file, "--model", run, "-o", tmp_path / "page.html", "--labels", "label")
