@@ -181,6 +181,8 @@ def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
     similar = tuple(name for name in names if name.lower() == feature.lower())[:1]
     groups = (*known.get(feature, ()), (feature,), several[: len({*several} & {*names})], similar)
     columns = next((group for group in groups if group and {*group} <= {*names}), None)
+    if columns is None and feature == "normals":
+        raise PointsetError("there are no normals: give points with normals, or leave features=normals out")
     if columns is None:
         there = one_line(", ".join(names), REPEATED)
         raise PointsetError(f"lacks the feature {quoted(feature)}: its columns are {there}")
@@ -204,8 +206,8 @@ def plain_names(width: int, features: Sequence[str]) -> list[str]:
     return named + numbered("columns", width - len(named))
 
 
-def usual_names(names: Sequence[str]) -> list[str]:
-    """Names of a header, with x, y and z, in the spelling that is used here, such as nx for normal_x and x for X."""
+def named_columns(names: Sequence[str], columns: Iterable[np.ndarray]) -> Columns:
+    """The columns by the names of a header, with x, y and z, in one spelling: nx for normal_x and x for X."""
     known = {*AXES, *NORMALS, *COLORS[0], *COLORS[1]}
     lower = [ALIASES.get(name.strip().lower(), name.strip().lower()) for name in names]
     usual = [short if short in known else name.strip() for short, name in zip(lower, names, strict=True)]
@@ -213,7 +215,7 @@ def usual_names(names: Sequence[str]) -> list[str]:
         raise PointsetError(f"has two columns called {quoted(twice)}: the name is ambiguous")
     if not {*AXES} <= {*usual}:
         raise PointsetError(f"expected columns x, y and z, found {quoted(', '.join(names))}")
-    return usual
+    return dict(zip(usual, columns, strict=True))
 
 
 def looks_transposed(count: int, width: int) -> bool:

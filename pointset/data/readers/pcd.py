@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pointset.data.readers.clouds import COLORS, Columns, numbered, usual_names
+from pointset.data.readers.clouds import COLORS, Columns, named_columns, numbered
 from pointset.data.readers.lines import read_header, whole_number
 from pointset.data.readers.ply import Element, Ragged, read_elements
 from pointset.errors import PointsetError, quoted
@@ -93,7 +93,7 @@ def _with_colors(columns: Columns) -> Columns:
             known |= {color: channels[:, place] for color, place in CHANNELS.items()}
         else:
             known[name] = column
-    return dict(zip(usual_names([*known]), known.values(), strict=True))
+    return named_columns([*known], known.values())
 
 
 def unpack_lzf(packed: bytes, size: int) -> bytes:

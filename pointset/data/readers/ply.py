@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from pointset.data.readers.clouds import AXES, Columns, usual_names
+from pointset.data.readers.clouds import AXES, Columns, named_columns
 from pointset.data.readers.formats import has_faces
 from pointset.data.readers.lines import Lines, lines_after, read_header, whole_number
 from pointset.data.readers.meshes import Mesh, cut_polygons
@@ -52,8 +52,8 @@ def ply_columns(path: Path) -> Columns:
     vertices = elements.get("vertex")
     if not vertices:
         raise PointsetError(f"expected points called vertex, found {quoted(', '.join(elements))}")
-    columns = dict(zip(usual_names([*vertices]), vertices.values(), strict=True))
-    return {name: column for name, column in columns.items() if not isinstance(column, Ragged)}
+    columns = {name: column for name, column in vertices.items() if not isinstance(column, Ragged)}
+    return named_columns([*columns], columns.values())
 
 
 def parse_ply(path: Path) -> Mesh:

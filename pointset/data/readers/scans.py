@@ -203,14 +203,12 @@ def read_cloud(
                [1., 0., 0.],
                [0., 1., 0.]], dtype=float32)
     """
-    scan = open_scan(path, features=("normals", *features) if normals and features else features)
-    columns = AXES + NORMALS if normals and {*NORMALS} <= {*scan.numbers} else AXES
-    further = scan.columns[len(AXES) + len(NORMALS) * normals :] if features else ()
+    scan = open_scan(path, features=[*["normals"] * normals, *features])
     with naming(scan.path, CloudError):
         last = () if labels is None else feature_columns(labels, [*scan.numbers])
-        table = scan.whole((*columns, *further, *last))
-        end = len(columns) + len(further)
-        cloud = require_cloud(table[:, : len(columns)], normals, table[:, len(columns) : end] if features else None)
+        table = scan.whole((*scan.columns, *last))
+        start, end = len(AXES) + len(NORMALS) * normals, len(scan.columns)
+        cloud = require_cloud(table[:, :start], normals, table[:, start:end] if features else None)
         return cloud if labels is None else replace(cloud, labels=_whole_numbers(table[:, end:], labels))
 
 

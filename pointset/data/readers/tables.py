@@ -4,7 +4,6 @@ A line of text is a point. The names of the columns, or the number of points, ma
 blanks, commas or semicolons; a comma is never a decimal point.
 """
 
-import io
 import re
 import zipfile
 from bisect import bisect_left
@@ -19,11 +18,12 @@ from pointset.data.readers.clouds import (
     NORMALS,
     Columns,
     looks_transposed,
+    named_columns,
     numbered,
     plain_names,
-    usual_names,
 )
 from pointset.data.readers.formats import read_whole
+from pointset.data.readers.lines import number_table
 from pointset.errors import PointsetError, quoted
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
@@ -42,7 +42,6 @@ NAMES = {
 }
 """The columns of text files whose suffix and number of columns say what they are."""
 _COMMENT = re.compile(r"[ \t]*(#|//)")
-_CHARACTERS = frozenset("0123456789+-.eE \t\n,;nNaAiIfFtTyY")
 
 
 def npy_columns(path: Path, features: Sequence[str]) -> Columns:
@@ -54,7 +53,7 @@ def npy_columns(path: Path, features: Sequence[str]) -> Columns:
     if announced != size:
         raise PointsetError(f"has {size:,} bytes, and its header says {announced:,}: it is damaged")
     if array.dtype.names and array.ndim == 1:
-        return dict(zip(usual_names(array.dtype.names), (array[name] for name in array.dtype.names), strict=True))
+        return named_columns(array.dtype.names, (array[name] for name in array.dtype.names))
     return _columns(array, features)
 
 
@@ -95,10 +94,10 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
     if names and len(names) != width:
         found = f"has {len(names)} names of columns, {quoted(', '.join(names))}, and {width} numbers in a line"
         raise PointsetError(f"{found}: it is damaged")
-    named = usual_names(names) if names else NAMES.get((path.suffix.lower(), width)) or plain_names(width, features)
-    columns = {name: table[:, index] for index, name in enumerate(named)}
+    names = names or NAMES.get((path.suffix.lower(), width)) or plain_names(width, features)
+    columns = dict(named_columns(names, table.T))
     for group in COLORS:
-        if {*group} <= {*named} and not any((columns[name] % 1).any() for name in group):
+        if {*group} <= {*columns} and not any((columns[name] % 1).any() for name in group):
             columns |= {name: columns[name].astype(np.int64) for name in group}  # 0 to 255, not fractions
     return columns
 
@@ -108,7 +107,7 @@ def _columns(array: np.ndarray, features: Sequence[str]) -> Columns:
         raise PointsetError(f"expected numbers [n, 3] or more columns, found {array.dtype} {list(array.shape)}")
     if looks_transposed(*array.shape):
         raise PointsetError(f"expected numbers [n, 3], found {list(array.shape)}: it looks transposed, save array.T")
-    return {name: array[:, index] for index, name in enumerate(plain_names(array.shape[1], features))}
+    return named_columns(plain_names(array.shape[1], features), array.T)
 
 
 def _beside(name: str, array: np.ndarray, count: int) -> dict[str, np.ndarray]:
@@ -119,7 +118,7 @@ def _beside(name: str, array: np.ndarray, count: int) -> dict[str, np.ndarray]:
     if name == "normals" and columns.shape[1] != len(NORMALS):
         raise PointsetError(f"expected normals [n, 3], found {list(array.shape)}")
     names = NORMALS if name == "normals" else numbered(name, columns.shape[1])
-    return {own: columns[:, index] for index, own in enumerate(names)}
+    return dict(zip(names, columns.T, strict=True))
 
 
 def _without_header(lines: list[str]) -> tuple[list[str], int | None, list[str]]:
@@ -168,9 +167,4 @@ def _parsed(lines: Sequence[str], mark: str | None) -> np.ndarray | None:
     text = "\n".join(lines)
     if "#" in text or "//" in text:
         text = re.sub(r"(#|//).*", "", text)
-    if not {*text} <= _CHARACTERS:  # numpy reads more than decimal numbers
-        return None
-    try:
-        return np.loadtxt(io.StringIO(text), np.float64, comments=None, delimiter=mark, ndmin=2)
-    except ValueError:
-        return None
+    return number_table(text.encode("latin-1"), mark)
