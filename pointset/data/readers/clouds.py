@@ -181,8 +181,6 @@ def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
     similar = tuple(name for name in names if name.lower() == feature.lower())[:1]
     groups = (*known.get(feature, ()), (feature,), several[: len({*several} & {*names})], similar)
     columns = next((group for group in groups if group and {*group} <= {*names}), None)
-    if columns is None and feature == "normals":
-        raise PointsetError("there are no normals: give points with normals, or leave features=normals out")
     if columns is None:
         there = one_line(", ".join(names), REPEATED)
         raise PointsetError(f"lacks the feature {quoted(feature)}: its columns are {there}")

@@ -1,6 +1,7 @@
 """Read LAS and LAZ, the formats of laser scanning, by laspy: the fields of points by name, piece by piece."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,11 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from pointset.data.readers.clouds import AXES, Columns, numbered
+from pointset.data.readers.clouds import AXES, COLORS, Columns, numbered
 from pointset.errors import PointsetError
 
 FULL_INTENSITY = 65535
+AT_ONCE = 65_536
+"""Points that are read at a time to see whether all colors have 8 bits, as many programs write them."""
 LIBRARIES = ("laspy", "lazrs")
+VERSION, POINTS, VLRS, FORMAT, EVLRS = 25, 96, 100, 104, 243
+"""Offsets in the header, of the minor version, the offset of the points, the numbers of records, and the format."""
+COMPRESSED, UNKNOWN = 0x80, 2**64 - 1
+"""The bit of LAZ in the format, and a table of chunks whose place is only known at the end of the file."""
 RAW = {"X", "Y", "Z"}
 """Fields before scale and offset of the header are applied."""
 
@@ -33,16 +40,15 @@ class LasColumn:
     def __getitem__(self, rows: slice) -> np.ndarray:
         start, stop, _ = rows.indices(self.count)
         column: np.ndarray = self.read(start, stop)[self.name]
-        return column
+        return column.astype(self.dtype, copy=False)
 
 
-def las_columns(path: Path) -> Columns:
+def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """The columns of a LAS or LAZ file, with its intensity as a fraction; a PointsetError if it is cut off."""
     if missing := [name for name in LIBRARIES if find_spec(name) is None]:
         raise PointsetError(f"LAS files need {' and '.join(missing)}: run `pip install 'pointset-learn[las]'`")
-    import laspy
-
-    with laspy.open(path) as reader:
+    _require_counts(path)
+    with _open(path) as reader:
         header, count = reader.header, reader.header.point_count
         announced, size = header.offset_to_point_data + count * header.point_format.size, path.stat().st_size
         if announced > size and not header.are_points_compressed:
@@ -50,13 +56,41 @@ def las_columns(path: Path) -> Columns:
         first = _named(reader.read_points(min(count, 1)))  # of a LAZ file, its table of chunks at the end
     read = lru_cache(maxsize=1)(partial(_read, path))
     columns: dict[str, Any] = {name: LasColumn(read, name, column.dtype, count) for name, column in first.items()}
+    colors = {*COLORS[0]} & {*columns} if "colors" in features else set()
+    starts = range(0, count, AT_ONCE)
+    if all(columns[name][start : start + AT_ONCE].max() <= 255 for start in starts for name in colors):
+        columns |= {name: replace(columns[name], dtype=np.dtype(np.uint8)) for name in colors}
     return columns
 
 
-def _read(path: Path, start: int, stop: int) -> dict[str, np.ndarray]:
+def _require_counts(path: Path) -> None:
+    """Refuse counts that the file cannot have: laspy would read records for hours, or lazrs end the process."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+
+        def number(place: int, width: int) -> int:
+            file.seek(place)
+            return int.from_bytes(file.read(width), "little")
+
+        records = number(VLRS, 4) + (number(EVLRS, 4) if number(VERSION, 1) >= 4 else 0)
+        chunks = 0
+        if number(FORMAT, 1) & COMPRESSED:
+            table = number(number(POINTS, 4), 8)
+            table = number(size - 8, 8) if table == UNKNOWN else table
+            chunks = number(table + 4, 4) if table < size else size
+    if max(54 * records, chunks) > size:
+        raise PointsetError("has a header with more records than fit into the file: it is cut off or damaged")
+
+
+def _open(path: Path) -> Any:
     import laspy
 
-    with laspy.open(path) as reader:
+    # The parallel backend makes room for a whole chunk, of a size that damage can make huge.
+    return laspy.open(path, laz_backend=laspy.LazBackend.Lazrs)
+
+
+def _read(path: Path, start: int, stop: int) -> dict[str, np.ndarray]:
+    with _open(path) as reader:
         if start:
             reader.seek(start)
         columns = _named(reader.read_points(stop - start))

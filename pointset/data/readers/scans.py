@@ -135,7 +135,7 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
     decimal point. The number of points or the names of the columns may come first, and comments after `#` or `//`.
 
     `.las` and `.laz` (laspy; `pip install 'pointset-learn[las]'`) have the fields that laspy names, such as
-    return_number and classification, and an intensity from 0 to 1.
+    return_number and classification, and an intensity from 0 to 1; colors have 16 bits, or 8 if all are below 256.
 
     Files must be complete: they have exactly the lines or bytes that the header announces (zeros may follow in
     binary ones). Binary files, LAS and LAZ too, may be larger than the memory; text, `.npz` and compressed `.pcd` files
@@ -236,6 +236,6 @@ def _columns(path: Path, features: tuple[str, ...]) -> Columns:
         case ".pcd":
             return pcd_columns(path)
         case ".las" | ".laz":
-            return las_columns(path)
+            return las_columns(path, features)
         case _:
             return text_columns(path, features)

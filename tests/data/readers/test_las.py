@@ -75,6 +75,29 @@ def test_damage_is_refused_or_shows_in_the_points(tmp_path: Path) -> None:
     assert refused > 20
 
 
+@pytest.mark.parametrize("place", [100, 243, "chunks"])
+def test_counts_that_no_file_can_have_are_refused_at_once(tmp_path: Path, place: int | str) -> None:
+    """laspy would read such records for hours, and lazrs end the process."""
+    path = las(tmp_path / "a.laz", 7, count=3000)
+    content = bytearray(path.read_bytes())
+    if place == "chunks":
+        points = int.from_bytes(content[96:100], "little")
+        place = int.from_bytes(content[points : points + 8], "little") + 4
+    content[place : place + 4] = b"\xff" * 4
+    path.write_bytes(content)
+    with pytest.raises(CloudError, match=r"a\.laz.*more records than fit"):
+        open_scan(path)
+
+
+def test_colors_of_eight_bits(tmp_path: Path) -> None:
+    data = laspy.read(las(tmp_path / "a.las", count=99))
+    for name in ("red", "green", "blue"):
+        data[name] = FIELDS[name][:99] % 256
+    data.write(tmp_path / "a.las")
+    colors = np.column_stack([FIELDS[name][:99] % 256 for name in ("red", "green", "blue")])
+    np.testing.assert_allclose(read_cloud(tmp_path / "a.las", features=["colors"]).features, colors / 255, rtol=1e-6)
+
+
 def test_a_missing_library_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
     code = f"""
 import sys; sys.modules["laspy"] = None

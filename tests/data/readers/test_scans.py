@@ -146,7 +146,7 @@ def test_every_format_gives_its_points_whole_and_in_pieces(tmp_path: Path, name:
         normals = read_cloud(path, normals=True).normals
         np.testing.assert_allclose(normals, NORMALS, atol=1e-5 if "text" in name else 1e-7)
     else:
-        with pytest.raises(CloudError, match="there are no normals"):
+        with pytest.raises(CloudError, match="lacks the feature 'normals'"):
             read_cloud(path, normals=True)
 
 
