@@ -37,10 +37,6 @@ from pointset.zoo.classifiers import SetClassifier
 LARGEST = float(np.finfo(np.float16).max)
 
 
-class PlainError(PointsetError):
-    """A module of a model has no counterpart in JavaScript; the message names it."""
-
-
 @dataclass(frozen=True)
 class PlainModel:
     """A classifier as data: a tree of its modules, and its weights as 16-bit numbers.
@@ -95,11 +91,11 @@ def describe_plainly(
     """
     name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
     if not isinstance(model, SetClassifier):
-        raise PlainError(
+        raise PointsetError(
             f"{name} has no encoder and pooling, so it cannot run in a page: use a model such as isab16-pma"
         )
     if "axes" in model.normalize:
-        raise PlainError(
+        raise PointsetError(
             f"{name} turns shapes to their axes ({model.normalize}), which a page cannot do: draw it without --live"
         )
     describer, data = Describer(model), (description or {}).get("data", {})
@@ -126,7 +122,7 @@ def rounded(tensor: Tensor) -> NDArray[np.floating[Any]]:
     """
     numbers = tensor.detach().cpu().float().numpy()
     if not np.isfinite(numbers).all():
-        raise PlainError("the model has a weight that is not finite: its training diverged, train it again")
+        raise PointsetError("the model has a weight that is not finite: its training diverged, train it again")
     return numbers.astype("<f4" if np.abs(numbers).max(initial=0) > LARGEST else "<f2")
 
 
@@ -173,7 +169,7 @@ class Describer:
         """The description of a submodule: the name of its JavaScript class as "kind", and the values to build it from.
 
         Raises:
-            PlainError: there is no JavaScript class for it.
+            PointsetError: there is no JavaScript class for it.
         """
         outer, self.path = self.path, f"{self.path}.{name}".lstrip(".")
         if not type(module).__module__.startswith(("pointset.", "torch.")):
@@ -250,9 +246,9 @@ class Describer:
         self.content += numbers.tobytes()
         return {"array": len(self.arrays) - 1}
 
-    def unsupported(self, what: str) -> PlainError:
+    def unsupported(self, what: str) -> PointsetError:
         """The error for a property of the current module that is not implemented in JavaScript."""
-        return PlainError(
+        return PointsetError(
             f"{self.path} {what}, which a live page cannot compute in JavaScript: use a model such as isab16-pma, "
             "or make a page of maps"
         )

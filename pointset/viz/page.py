@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -87,7 +86,6 @@ def make_page(
         "note": prediction,
         "classes": [[name, float(share)] for name, share in classes[:MOST_CLASSES]],
         "points": len(cloud),
-        "reach": _reach(cloud, camera),
         "positions": as_base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
         "layers": [_layer(rows, *own) for rows, own in zip(layers, chosen, strict=True)],
         "first": first,
@@ -137,14 +135,6 @@ def quantise(values: NDArray[np.float64]) -> tuple[NDArray[np.uint16], float, fl
     low = least - max(high - least, 1e-6) / (STEPS - 1)
     codes = np.where(values > 0, np.round((logs - low) / (high - low) * STEPS), 0)
     return codes.astype("<u2"), low, high
-
-
-def _reach(cloud: NDArray[np.float64], camera: Camera) -> list[float]:
-    """The extent [sideways, up] of the cloud under all turns about its upward axis, in radii of the cloud."""
-    turned = (replace(camera, azimuth=azimuth).project(cloud)[0] for azimuth in range(0, 360, 30))
-    # A single point has size 0.
-    farthest = np.max([np.abs(flat).max(axis=0) for flat in turned], axis=0)
-    return np.maximum(farthest, 1e-3).round(4).tolist()
 
 
 def _first(layers: Sequence[PointRows], layer: str | None, of_queries: bool) -> int:

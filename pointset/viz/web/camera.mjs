@@ -37,15 +37,16 @@ export class Camera {
 }
 
 /** The extent [sideways, up] of points (Int16Array, in radii times 32,767) under all turns about z, in radii. */
-export function reachOf(positions, camera) {
+export function reachOf(positions, { home, distance }) {
   let side = 0.05, up = 0.05;
-  const tilt = (camera.home.elevation * Math.PI) / 180, near = camera.distance / (camera.distance - 1);
+  const tilt = (home.elevation * Math.PI) / 180, [sin, cos] = [Math.sin(tilt), Math.cos(tilt)];
   for (let i = 0; i < positions.length; i += 3) {
-    const flat = Math.hypot(positions[i], positions[i + 1]) / 32767, high = Math.abs(positions[i + 2]) / 32767;
-    side = Math.max(side, flat);
-    up = Math.max(up, high * Math.cos(tilt) + flat * Math.sin(tilt));
+    const flat = Math.hypot(positions[i], positions[i + 1]) / 32767, high = positions[i + 2] / 32767;
+    side = Math.max(side, (flat * distance) / (distance - high * sin));
+    for (const near of [flat, -flat])
+      up = Math.max(up, Math.abs((high * cos - near * sin) * distance) / (distance - near * cos - high * sin));
   }
-  return [side * near, up * near];
+  return [side, up];
 }
 
 /** The radius in pixels at which a cloud with extent `reach` (see `reachOf`) fits a box. */

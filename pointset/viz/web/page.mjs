@@ -1,6 +1,6 @@
 /* The page of attention maps that were computed in Python. */
 import { showAnswer } from "./answers.mjs";
-import { Camera } from "./camera.mjs";
+import { Camera, reachOf } from "./camera.mjs";
 import { palettesOf } from "./controls.mjs";
 import { element } from "./elements.mjs";
 import { fromBase64, Layer } from "./maps.mjs";
@@ -10,11 +10,13 @@ const data = JSON.parse(element("data").textContent);
 element("title").textContent = data.title;
 element("note").textContent = data.note;
 showAnswer(data.classes);
+const camera = new Camera(data.camera), positions = new Int16Array(fromBase64(data.positions));
 try {
   window.pointset = new MapsView({
     ...data,
-    camera: new Camera(data.camera),
-    positions: new Int16Array(fromBase64(data.positions)),
+    camera,
+    positions,
+    reach: reachOf(positions, camera),
     palettes: palettesOf(data),
     layers: data.layers.map((content) => new Layer(content, data.points)),
   });
