@@ -27,15 +27,12 @@ def test_a_folder_of_the_hdf5_layout(tmp_path: Path) -> None:
     np.testing.assert_array_equal(data.source_pool.points, pool(6, 3, seed=6).points)
 
 
-def test_a_class_that_is_in_one_split_alone_is_said(tmp_path: Path) -> None:
+def test_a_class_that_is_in_one_split_alone_is_named(tmp_path: Path, home: Path, few: Path) -> None:
     folder = write_pools(tmp_path / "release", classes=4, train=4, test=3)  # the test set lacks class3
     for split in ("train", "test"):
         with pytest.warns(UserWarning, match=r"release has classes only in train: class3$"):
             load_dataset(folder, split, points=7)
     assert len(load_dataset(folder, points=7, classes=["class0", "class1"])) == 2
-
-
-def test_a_class_of_meshes_that_is_in_one_split_alone_is_said(home: Path, few: Path) -> None:
     (few / "class1" / "train").rename(few / "class1" / "test")
     with pytest.warns(UserWarning, match=r"few has classes only in train: class0, only in test: class1$"):
         load_dataset(few, points=5, pool_points=5)
@@ -104,17 +101,12 @@ def test_files_that_are_not_the_cards_are_refused_under_its_name(home: Path) -> 
 
 
 @pytest.mark.usefixtures("without_digests")
-def test_a_cards_data_is_found_under_the_archives_name_and_checked(home: Path) -> None:
-    write_pools(home / "datasets" / "modelnet40_ply_hdf5_2048")
+@pytest.mark.parametrize("name", ["modelnet40_ply_hdf5_2048", "modelnet40-hdf5"])
+def test_a_cards_data_is_found_and_compared_with_the_card(home: Path, name: str) -> None:
+    folder = write_pools(home / "datasets" / name, classes=40)
     with pytest.raises(PointsetError, match=r"other classes than modelnet40-hdf5 \(.*airplane.*unpack it again"):
         load_dataset("modelnet40-hdf5", points=7)
-
-
-@pytest.mark.usefixtures("without_digests")
-def test_a_copy_that_lacks_shapes_is_refused(home: Path) -> None:
-    folder = write_pools(home / "datasets" / "modelnet40-hdf5", classes=40)
-    names = load_card("modelnet40-hdf5").classes
-    (folder / "shape_names.txt").write_text("\n".join(names))
+    (folder / "shape_names.txt").write_text("\n".join(load_card("modelnet40-hdf5").classes))
     with pytest.raises(PointsetError, match="has 12 train shapes where modelnet40-hdf5 has 9840"):
         load_dataset("modelnet40-hdf5", points=7)
 
@@ -145,11 +137,7 @@ def test_the_embedded_data_set_is_built_at_first_use(home: Path, builds: list[Pa
     assert (len(data), data.classes, data.up, data.name) == (3, ["a", "b"], "y", "shapes10")
     assert len(load_dataset("shapes10", "test", points=7, pool_points=9)) == 2
     assert builds == [home / "datasets" / "shapes10"]
-
-
-def test_a_damaged_embedded_data_set_says_what_to_delete(home: Path, builds: list[Path]) -> None:
-    load_dataset("shapes10", points=7, pool_points=9)
-    (home / "datasets" / "shapes10" / "a" / "train" / "2.off").unlink()
+    (builds[0] / "a" / "train" / "2.off").unlink()
     with pytest.raises(PointsetError, match=r"has 2 train shapes where shapes10 has 3: delete that folder"):
         load_dataset("shapes10", points=7, pool_points=9)
 

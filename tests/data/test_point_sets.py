@@ -1,38 +1,95 @@
-"""Random subsets in training: uniform, the same with any number of threads, from a file shared by worker processes."""
+"""Views of a pool of points: fixed and random subsets, splits, normals, files shared by processes, wrong requests."""
 
+import dataclasses
 import itertools
+import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from toy import P, pool
 
 from pointset.data.batches import batches, collate, fixed_batches
-from pointset.data.dataset import load_dataset
+from pointset.data.dataset import PointSets, load_dataset
+from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
-from pointset.data.point_sets import PointSets, Pool
-from pointset.data.pool import random_subsets
+from pointset.data.pool import Pool, first_fault, random_subsets
 from pointset.data.pools.build import build_dataset
 from pointset.errors import PointsetError
 
-SHAPES, P = 60, 5000
+
+def sets(**options: Any) -> PointSets:
+    where = {name: options.pop(name) for name in ("name", "source") if name in options}
+    return PointSets(pool(), DataOptions(**{"points": 5, "normalize": "none", **options}), **where)
 
 
-@pytest.fixture
-def mapped(tmp_path: Path) -> PointSets:
-    """Sets from a pool of 3.6 MB on disk."""
-    rng = np.random.default_rng(0)
-    np.save(tmp_path / "points.npy", rng.standard_normal((SHAPES, P, 3)).astype(np.float32))
-    points = np.load(tmp_path / "points.npy", mmap_mode="r")
-    names = [f"shape{row}" for row in range(SHAPES)]
-    return PointSets(Pool(points, names, np.arange(SHAPES) % 4, list("abcd"), "uniform"), DataOptions(points=100))
+def labelled(*labels: int) -> Pool:
+    """A shape of 4 points for each label, of two classes."""
+    points = np.random.default_rng(0).normal(size=(len(labels), 4, 3)).astype(np.float32)
+    return Pool(points, [f"s{row}" for row in range(len(labels))], np.array(labels), ["a", "b"], "uniform")
 
 
-# Random subsets
+def rows_in_pool(points: torch.Tensor, pool_points: np.ndarray) -> list[int]:
+    """The index in the pool of each point; each must be in the pool."""
+    equal = (points.numpy()[:, None, :] == pool_points[None]).all(2)
+    assert (equal.sum(1) == 1).all()
+    return equal.argmax(1).tolist()
+
+
+def test_items_of_the_evaluation_view_are_different_points_of_the_pool_and_labels() -> None:
+    data = sets()
+    assert (len(data), data.points.shape, data.points.dtype) == (30, (30, 5, 3), torch.float32)
+    for row in range(30):
+        assert len(set(rows_in_pool(data.points[row], data.source_pool.points[row]))) == 5
+    points, label = data[7]
+    torch.testing.assert_close(points, data.points[7])
+    assert (label, type(label), data.labels.dtype) == (1, int, torch.int64)
+    torch.testing.assert_close(data[-1][0], data.points[-1])
+    with pytest.raises(IndexError):
+        data[30]
+    assert sum(1 for _ in data) == 30
+    assert len(list(torch.utils.data.DataLoader(data, batch_size=8))) == 4
+
+
+def test_the_fixed_subset_depends_on_seed_and_name_only() -> None:
+    data = sets()
+    torch.testing.assert_close(data.points, sets().points, rtol=0, atol=0)
+    assert not torch.equal(data.points, sets(data_seed=1).points)
+    torch.testing.assert_close(data.subset([20, 3]).points, data.points[[20, 3]], rtol=0, atol=0)
+    torch.testing.assert_close(sets(points=11).points[:, :5], data.points, rtol=0, atol=0)  # fewer are the first ones
+    same_cloud = pool(2)
+    same_cloud.points[1] = same_cloud.points[0]
+    twins = PointSets(same_cloud, DataOptions(points=5, normalize="none"))
+    assert not torch.equal(twins.points[0], twins.points[1])
+
+
+def test_normalisation_sees_the_subset_and_not_the_pool() -> None:
+    expected = normalize_points(sets().points, "standardize")
+    torch.testing.assert_close(sets(normalize="standardize").points, expected)
+    drawn = sets(normalize="unit-sphere").draw(range(30), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(drawn.norm(dim=2).amax(1), torch.ones(30))
+
+
+def test_draws_are_fresh_subsets_of_the_right_pools() -> None:
+    data = sets()
+    generator = torch.Generator().manual_seed(0)
+    first, second = data.draw([4, 17], generator), data.draw([4, 17], generator)
+    assert first.shape == (2, 5, 3)
+    assert not torch.equal(first, second)
+    for points in (first, second):
+        for row, cloud in zip((4, 17), points, strict=True):
+            assert len(set(rows_in_pool(cloud, data.source_pool.points[row]))) == 5
+    again = data.draw(torch.tensor([4, 17]), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(first, again, rtol=0, atol=0)
+    whole = sets(points=P).draw([2], torch.Generator().manual_seed(0))[0]
+    assert sorted(rows_in_pool(whole, data.source_pool.points[2])) == list(range(P))
 
 
 @pytest.mark.parametrize(("available", "count"), [(6, 1), (6, 2), (6, 3), (6, 4), (7, 6), (5, 2)])
@@ -42,7 +99,7 @@ def test_every_subset_is_equally_likely(available: int, count: int) -> None:
     for row in subsets.tolist():
         counts[tuple(sorted(row))] += 1
     expected = 20_000 / len(counts)
-    chi_squared = sum((found - expected) ** 2 / expected for found in counts.values())
+    chi_squared = sum((seen - expected) ** 2 / expected for seen in counts.values())
     freedom = len(counts) - 1
     assert chi_squared < freedom + 4 * np.sqrt(2 * freedom) + 8, counts  # beyond the 0.1 % level for each of these
 
@@ -55,44 +112,143 @@ def test_subsets_of_any_size_have_different_members(available: int, count: int) 
     assert random_subsets(available, count, 0, torch.Generator()).shape == (0, count)
 
 
+def test_a_subset_shares_the_pool_and_keeps_what_belongs_together() -> None:
+    data = sets(up="y", name="x", data_seed=3)
+    part = data.subset([9, 4, 29]).subset([2, 0])
+    assert part.source_pool.points is data.source_pool.points
+    assert (part.names, part.labels.tolist()) == (["shape29", "shape9"], [2, 0])
+    assert (part.up, part.name, part.options, part.size, part.classes) == ("y", "x", data.options, 5, data.classes)
+    rows_in_pool(part.draw([0], torch.Generator().manual_seed(0))[0], data.source_pool.points[29])
+
+
+@pytest.mark.parametrize(
+    ("labels", "fraction", "held_out"),
+    [
+        ([0] * 20 + [1] * 10, 0.2, [4, 2]),
+        ([0] * 7 + [1] * 20, 0.1, [1, 2]),
+        ([0] * 13 + [1] * 20, 0.2, [3, 4]),
+        ([0] * 4 + [1] * 20, 0.1, [0, 2]),
+        ([0] * 3 + [1] * 20, 0.9, [2, 18]),
+        ([0, 0] + [1] * 20, 0.99, [1, 19]),
+    ],
+)
+def test_validation_is_a_rounded_share_of_each_class_and_leaves_one_shape(
+    labels: list[int], fraction: float, held_out: list[int]
+) -> None:
+    data = PointSets(labelled(*labels), DataOptions(points=2))
+    train, validation = data.split_validation(fraction, seed=3)
+    assert torch.bincount(validation.labels, minlength=2).tolist() == held_out
+    assert sorted([*train.names, *validation.names]) == sorted(data.names)
+    assert validation.split == "validation"
+    assert data.split_validation(fraction, seed=3)[1].names == validation.names
+    assert any(data.split_validation(fraction, seed=seed)[1].names != validation.names for seed in range(9))
+
+
+def test_the_description_is_plain_data() -> None:
+    described = json.loads(json.dumps(sets(name="x", data_seed=4).describe()))
+    expected = {"name": "x", "split": "train", "shapes": 30, "skipped": 0, "points": 5, "pool": P, "seed": 4}
+    assert expected.items() <= described.items()
+    assert described["classes"] == ["class0", "class1", "class2"]
+    assert {"normalize", "sampler", "up", "split_seed"} <= described.keys()
+
+
+def changed(row: int) -> Pool:
+    points = pool().points.copy()
+    points[row, 7, 1] = np.nextafter(points[row, 7, 1], np.float32(np.inf))
+    return dataclasses.replace(pool(), points=points)
+
+
+def test_the_fingerprint_tells_any_change_of_the_data_and_nothing_else(home: Path, few: Path) -> None:
+    data, kept = sets(), torch.arange(20)
+    assert data.fingerprint == sets(name="elsewhere", source="/another/path", points=7, data_seed=9).fingerprint
+    others = [
+        data.subset(kept),
+        data.subset(kept.flip(0)),
+        PointSets(changed(29), DataOptions(points=5)),
+        PointSets(dataclasses.replace(pool(), classes=["class1", "class0", "class2"]), DataOptions(points=5)),
+        PointSets(dataclasses.replace(pool(), names=[f"part{row}" for row in range(30)]), DataOptions(points=5)),
+    ]
+    assert len({data.fingerprint, *(other.fingerprint for other in others)}) == 6
+    assert PointSets(changed(29), DataOptions(points=5)).subset(kept).fingerprint == others[0].fingerprint
+    mapped = load_dataset(few, "train", 5, pool_points=9)
+    assert mapped.source_pool.checksums
+    in_memory = dataclasses.replace(mapped.source_pool, points=np.array(mapped.source_pool.points), checksums=())
+    assert PointSets(in_memory, DataOptions(points=5)).fingerprint == mapped.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("coordinate", "normalize", "words"),
+    [
+        (np.nan, "unit-sphere", "'s1' .*not finite"),
+        (-np.inf, "none", "'s1' .*not finite"),
+        (3.3e38, "none", r"'s1' .*3.3e\+38, and they are not normalised"),
+        (3.3e38, "standardize", "^$"),
+    ],
+)
+def test_sets_that_no_model_can_use_are_named(coordinate: float, normalize: str, words: str) -> None:
+    pool = labelled(0, 1, 1)
+    pool.points[1, 2, 0] = coordinate
+    assert re.search(words, first_fault(PointSets(pool, DataOptions(points=2, normalize=normalize))))
+
+
+@pytest.mark.parametrize(
+    ("request_it", "words"),
+    [
+        (lambda: PointSets(pool(), DataOptions(points=24), name="x"), "points=24 .* 23 that x holds"),
+        (lambda: DataOptions(points=0), "points .*got 0"),
+        (lambda: PointSets(pool(), DataOptions(points=5, normalize="box")), "unit-sphere.*'box'"),
+        (lambda: sets().split_validation(1.0, 0), "fraction .*1.0"),
+        (lambda: sets().split_validation(0.0, 0), "fraction .*0.0"),
+        (lambda: sets().split_validation(0.01, 0), "fraction=0.01 of 30 shapes"),
+        (lambda: PointSets(labelled(0, 3, 1), DataOptions(points=2)), "'s1' has label 3.* 2 classes"),
+        (lambda: PointSets(labelled(0, 1, -1), DataOptions(points=2)), "'s2' has label -1"),
+    ],
+)
+def test_wrong_requests_say_what_is_possible(request_it: Any, words: str) -> None:
+    with pytest.raises(PointsetError, match=words):
+        request_it()
+
+
+@pytest.fixture
+def mapped(tmp_path: Path) -> PointSets:
+    """Sets from a pool of 60 shapes, 3.6 MB on disk."""
+    whole = pool(60, 4, points=5000)
+    np.save(tmp_path / "points.npy", whole.points)
+    points = np.load(tmp_path / "points.npy", mmap_mode="r")
+    return PointSets(dataclasses.replace(whole, points=points), DataOptions(points=100))
+
+
 def test_draws_are_the_same_with_any_number_of_threads(mapped: PointSets) -> None:
     threads = torch.get_num_threads()
     try:
-        found = []
+        drawn = []
         for count in (1, 2, 4):
             torch.set_num_threads(count)
-            found.append([batch.points for batch in batches(mapped, 7, seed=1, epoch=2)])
+            drawn.append([batch.points for batch in batches(mapped, 7, seed=1, epoch=2)])
     finally:
         torch.set_num_threads(threads)
-    for other in found[1:]:
-        assert all(torch.equal(one, same) for one, same in zip(found[0], other, strict=True))
-
-
-# Files and processes
+    for other in drawn[1:]:
+        assert all(torch.equal(one, same) for one, same in zip(drawn[0], other, strict=True))
 
 
 def test_a_mapped_pool_is_pickled_as_its_path(mapped: PointSets) -> None:
-    assert mapped.points.shape == (SHAPES, 100, 3)
+    assert mapped.points.shape == (60, 100, 3)
     pickled = pickle.dumps(mapped)
     assert len(pickled) < 20_000
     back = pickle.loads(pickled)
     assert isinstance(back.source_pool.points, np.memmap)
     assert torch.equal(back.points, mapped.points)
     assert back.fingerprint == mapped.fingerprint
-    assert torch.equal(
-        back.draw([3, 5], torch.Generator().manual_seed(0)), mapped.draw([3, 5], torch.Generator().manual_seed(0))
-    )
+    first, again = (data.draw([3, 5], torch.Generator().manual_seed(0)) for data in (back, mapped))
+    assert torch.equal(first, again)
 
 
-def test_a_pool_with_gaps_is_laid_out_once() -> None:
+def test_parts_of_arrays_and_files_are_pools_of_their_own(mapped: PointSets) -> None:
     whole = np.random.default_rng(0).standard_normal((4, 18, 3)).astype(np.float32)
-    pool = Pool(whole[:, ::2], list("abcd"), np.arange(4), list("abcd"), "uniform")
-    assert pool.points.flags.c_contiguous
-    drawn = PointSets(pool, DataOptions(points=9, normalize="none")).draw([2], torch.Generator().manual_seed(0))[0]
+    gaps = Pool(whole[:, ::2], list("abcd"), np.arange(4), list("abcd"), "uniform")
+    assert gaps.points.flags.c_contiguous
+    drawn = PointSets(gaps, DataOptions(points=9, normalize="none")).draw([2], torch.Generator().manual_seed(0))[0]
     assert sorted(drawn.tolist()) == sorted(whole[2, ::2].tolist())
-
-
-def test_a_part_of_a_mapped_file_is_not_taken_for_the_file(mapped: PointSets) -> None:
     part = Pool(mapped.source_pool.points[10:12], ["a", "b"], np.array([0, 1]), ["x", "y"], "uniform")
     data = PointSets(part, DataOptions(points=5, normalize="none"))
     assert torch.equal(pickle.loads(pickle.dumps(data)).points, data.points)
@@ -104,18 +260,12 @@ def test_worker_processes_give_the_same_sets(mapped: PointSets, context: str, wo
     loader = torch.utils.data.DataLoader(
         mapped, batch_size=16, num_workers=workers, collate_fn=collate, multiprocessing_context=context
     )
-    for found, expected in zip(loader, fixed_batches(mapped, 16), strict=True):
-        torch.testing.assert_close(found.points, expected.points)
-        assert torch.equal(found.labels, expected.labels)
+    for batch, expected in zip(loader, fixed_batches(mapped, 16), strict=True):
+        torch.testing.assert_close(batch.points, expected.points)
+        assert torch.equal(batch.labels, expected.labels)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to tell resident memory")
-def test_an_epoch_leaves_no_pool_in_memory(tmp_path: Path) -> None:
-    with (tmp_path / "points.npy").open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (1500, 10_000, 3)})
-        file.truncate(file.tell() + 1500 * 10_000 * 12)  # 180 MB that take no place on disk
-    child = """
+CHILD = """
 import sys, numpy as np
 from pathlib import Path
 from pointset.data.batches import batches
@@ -131,57 +281,41 @@ for batch in batches(data, 32, seed=0, epoch=0): pass
 data.points
 print(resident() - before)
 """
-    command = [sys.executable, "-c", child, str(tmp_path / "points.npy")]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to tell resident memory")
+def test_an_epoch_leaves_no_pool_in_memory(tmp_path: Path) -> None:
+    with (tmp_path / "points.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (1500, 10_000, 3)})
+        file.truncate(file.tell() + 1500 * 10_000 * 12)  # 180 MB that take no place on disk
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "points.npy")]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     assert float(done.stdout) < 60  # megabytes; 180 if the pages stayed
 
 
-def test_items_count_from_both_ends_and_end(mapped: PointSets) -> None:
-    torch.testing.assert_close(mapped[-1][0], mapped.points[-1])
-    with pytest.raises(IndexError):
-        mapped[SHAPES]
-    assert sum(1 for _ in mapped) == SHAPES
-
-
-# Normals and pools that were built before
-
-
-TETRAHEDRON = "OFF\n4 4 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 2 1\n3 0 1 3\n3 0 3 2\n3 1 2 3\n"
-
-
-@pytest.fixture
-def parts(home: Path, tmp_path: Path) -> Path:
-    for name in ("a/train/1", "a/test/2", "b/train/3", "b/test/4"):
-        path = (tmp_path / "parts" / name).with_suffix(".off")
-        path.parent.mkdir(parents=True)
-        path.write_text(TETRAHEDRON)
-    return tmp_path / "parts"
-
-
-def test_normals_belong_to_the_points_of_the_fixed_view(parts: Path) -> None:
-    data = load_dataset(parts, points=50, pool_points=200, normals=True, normalize="none")
-    assert data.normals.shape == (2, 50, 3)
-    torch.testing.assert_close(data.normals.norm(dim=2), torch.ones(2, 50))
+def test_normals_belong_to_the_points_of_the_fixed_view(home: Path, few: Path) -> None:
+    data = load_dataset(few, points=50, pool_points=200, normals=True, normalize="none")
+    assert data.normals.shape == (6, 50, 3)
+    torch.testing.assert_close(data.normals.norm(dim=2), torch.ones(6, 50))
     for axis in range(3):
         on_face = data.points[..., axis] == 0
         assert on_face.any()
-        assert (data.normals[on_face][:, axis] == -1).all()
+        assert (data.normals[on_face][:, axis].abs() == 1).all()
     picked = data.subset([1])
-    torch.testing.assert_close(picked.normals, data.normals[1:], rtol=0, atol=0)
-    without = load_dataset(parts, points=50, pool_points=200, normalize="none")
+    torch.testing.assert_close(picked.normals, data.normals[1:2], rtol=0, atol=0)
+    without = load_dataset(few, points=50, pool_points=200, normalize="none")
     assert torch.equal(without.points, data.points)
     assert without.fingerprint == data.fingerprint
-    with pytest.raises(PointsetError, match="parts was loaded without normals: load it with normals=True"):
+    with pytest.raises(PointsetError, match="few was loaded without normals"):
         _ = without.normals
 
 
 @pytest.mark.parametrize(("built", "normals"), [(False, False), (True, True), (True, False)])
-def test_a_pool_that_was_built_is_used(parts: Path, home: Path, built: bool, normals: bool) -> None:
-    build_dataset(parts, points=300, normals=built, progress=False, workers=1)
+def test_a_pool_that_was_built_is_used(home: Path, few: Path, built: bool, normals: bool) -> None:
+    build_dataset(few, points=300, normals=built, progress=False, workers=1)
     pools = {path: path.stat().st_mtime_ns for path in (home / "pools").iterdir()}
-    for split in ("train", "test"):
-        data = load_dataset(parts, split, points=50, pool_points=300, normals=normals)
-        assert (data.describe()["pool"], data.has_normals) == (300, normals)
+    data = load_dataset(few, points=50, pool_points=300, normals=normals)
+    assert (data.describe()["pool"], data.has_normals) == (300, normals)
     assert {path: path.stat().st_mtime_ns for path in (home / "pools").iterdir()} == pools
