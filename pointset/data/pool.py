@@ -65,6 +65,7 @@ class Pool:
     targets: NDArray[np.float64] | None = None
     """Numbers to predict, [M, targets], in the units of the user."""
     target_names: tuple[str, ...] = ()
+    """Names of the columns of `targets`."""
     point_classes: Mapping[int, str] = field(default_factory=dict)
     """The labels that points may have, in the order of the classes, and their names; others are not labelled."""
 

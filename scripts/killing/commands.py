@@ -12,7 +12,7 @@ TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{} 0 0\n0 {} 0\n0 0 {}\n3 0 1 2\n3 0 1 3\n3 0 
 SETS = ("--points", "16", "--pool-points", "32", "--dim", "8", "--batch-size", "4")
 ONE = ("--seeds", "0", "--workers", "1", "--out", "out")
 TWO = ("--seeds", "0", "1", "--workers", "2", "--out", "out")
-TIMES = ("seconds", "latency_ms", "step_memory_mb", "mtime", "mtime_ns", "time", "written")
+TIMES = ("seconds", "processor_seconds", "latency_ms", "step_memory_mb", "mtime", "mtime_ns", "time", "written")
 
 
 @dataclass(frozen=True)
