@@ -28,8 +28,6 @@ from .export.javascript import PlainModel as PlainModel
 from .export.javascript import describe_plainly as describe_plainly
 from .export.model import Agreement as Agreement
 from .export.model import export_model as export_model
-from .streaming.maps import StreamedMap as StreamedMap
-from .streaming.maps import stream_attention as stream_attention
 from .tasks.experiments import compare as compare
 from .tasks.experiments import read_experiment as read_experiment
 from .training.embedding import PointSetEmbedding as PointSetEmbedding

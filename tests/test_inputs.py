@@ -50,7 +50,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "critical points": (lambda: critical_points(MODEL, BATCH), "[n, 3]|float32 [2, 5, 3]"),
     "specialisation": (lambda: specialisation(MODEL, BATCH), "sets|PointSets"),
     "export, a name": (lambda: pointset.export_model("rff-max", "x.pt2"), "model|torch module"),
-    "stream": (lambda: pointset.stream_attention("isab4-pma", CLOUD), "model|torch module"),
     "stream logits": (lambda: stream_logits("x", CLOUD), "model|torch module"),
     "inputs": (lambda: pointset.create_model("rff-max", inputs=0), "inputs|at least 1|got 0"),
     "a pooling": (lambda: pointset.register_pooling("mine")(5), "'mine'|got 5"),

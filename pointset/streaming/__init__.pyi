@@ -1,5 +1,3 @@
-from .maps import StreamedMap as StreamedMap
-from .maps import stream_attention as stream_attention
 from .parts import StreamingError as StreamingError
 from .parts import check_streams as check_streams
 from .parts import stream_part as stream_part

@@ -28,7 +28,6 @@ from pointset.nn.pooling.pma import AttentionPool
 from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.registry import part_of
 from pointset.streaming.running import (
-    Kind,
     Rowwise,
     Running,
     RunningStatistic,
@@ -111,14 +110,14 @@ def _(module: ISAB, name: str) -> Part[Rowwise]:
     _check_reading(module.reads, f"{name}.reads")
     for norm in ("norm_query", "norm_hidden", "norm_attended", "norm_output"):
         stream_part(getattr(module.writes, norm), f"{name}.writes.{norm}")
-    H = yield from _read(module.reads, module.inducing_points, nn.Identity(), f"{name}.reads", "reads")
+    H = yield from _read(module.reads, module.inducing_points, nn.Identity(), f"{name}.reads")
     return lambda X: module.writes(X, H)
 
 
 @stream_part.register
 def _(module: InteractionLayer, name: str) -> Part[Rowwise]:
     stream_part(module.norm, f"{name}.norm")
-    S = yield from _dual_mlp(module.reads, f"{name}.reads", "reads")
+    S = yield from _dual_mlp(module.reads, f"{name}.reads")
     return lambda X: module.write(X, S)
 
 
@@ -134,12 +133,12 @@ def _(module: StatisticPool | PooledSeeds, name: str) -> Part[Tensor]:
 def _(module: PMA, name: str) -> Part[Tensor]:
     _check_reading(module.mab, f"{name}.mab")
     S = module.seeds if module.pooled_seeds is None else (yield from stream_part(module.pooled_seeds, name))
-    return (yield from _read(module.mab, S, module.feed_forward, f"{name}.mab", "pools"))
+    return (yield from _read(module.mab, S, module.feed_forward, f"{name}.mab"))
 
 
 @stream_part.register
 def _(module: DualMLP, name: str) -> Part[Tensor]:
-    return _dual_mlp(module, name, "pools")
+    return _dual_mlp(module, name)
 
 
 @stream_part.register
@@ -169,17 +168,17 @@ def _one_pass(running: Running) -> Part[Tensor]:
     return running.result()
 
 
-def _dual_mlp(module: DualMLP, name: str, kind: Kind) -> Part[Tensor]:
+def _dual_mlp(module: DualMLP, name: str) -> Part[Tensor]:
     stream_part(module.logits, f"{name}.logits")
     stream_part(module.values, f"{name}.values")
-    return (yield from _one_pass(running_maps(module, name, kind)))
+    return (yield from _one_pass(running_maps(module)))
 
 
-def _read(mab: MAB, S: Tensor | None, prepare: Rowwise, name: str, kind: Kind) -> Part[Tensor]:
+def _read(mab: MAB, S: Tensor | None, prepare: Rowwise, name: str) -> Part[Tensor]:
     """What a few queries S read, with running sums."""
     _check_reading(mab, name)
     assert S is not None
-    return (yield from _one_pass(running_attention(mab, S, prepare, name, kind)))
+    return (yield from _one_pass(running_attention(mab, S, prepare)))
 
 
 def _check_reading(mab: MAB, name: str) -> None:

@@ -6,7 +6,6 @@ million rows are as accurate as sums of ten. Products over the rows of one block
 
 import math
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -20,7 +19,6 @@ from pointset.nn.scores import DotScore
 
 Rows = Float[Tensor, "1 n d"]
 Rowwise = Callable[[Tensor], Tensor]
-Kind = Literal["reads", "pools"]
 
 
 def exact_type(device: torch.device) -> torch.dtype:
@@ -83,22 +81,9 @@ class RunningSoftmax:
     Args:
         look: returns the values of a block [n, e], and its logits [heads * queries, n], which are overwritten.
         finish: computes the result from the weighted means of the values [heads * queries, e].
-        heads: number of heads.
-        queries: number of queries of each head.
-        layer: the name of the module inside the model.
-        kind: "reads" or "pools", as in `pointset.attention_maps`.
     """
 
-    def __init__(
-        self,
-        look: Callable[[Rows], tuple[Tensor, Tensor]],
-        finish: Callable[[Tensor], Tensor],
-        heads: int,
-        queries: int,
-        layer: str,
-        kind: Kind,
-    ) -> None:
-        self.heads, self.queries, self.layer, self.kind = heads, queries, layer, kind
+    def __init__(self, look: Callable[[Rows], tuple[Tensor, Tensor]], finish: Callable[[Tensor], Tensor]) -> None:
         self._look, self._finish = look, finish
         self._greatest = torch.tensor(-math.inf)
         self._total = self._weighted = torch.tensor(0.0)
@@ -118,17 +103,12 @@ class RunningSoftmax:
         """What the queries read from all rows so far."""
         return self._finish(self._weighted / self._total)
 
-    def log_weights(self, rows: Rows) -> Float[Tensor, "hq n"]:
-        """Logarithms of the attention weights of a block, after all rows have been added; [heads * queries, n]."""
-        _, logits = self._look(rows)
-        return logits.sub_(self._greatest.to(logits.dtype)).sub_(self._total.log().to(logits.dtype))
-
 
 Running = RunningStatistic | RunningSoftmax
 """A statistic that is accumulated in one pass over the set: `add` for each block of rows, then `result`."""
 
 
-def running_maps(module: DualMLP, layer: str, kind: Kind) -> RunningSoftmax:
+def running_maps(module: DualMLP) -> RunningSoftmax:
     """A^T V [1, k, e], what the k maps of a `DualMLP` read."""
 
     def look(rows: Rows) -> tuple[Tensor, Tensor]:
@@ -137,10 +117,10 @@ def running_maps(module: DualMLP, layer: str, kind: Kind) -> RunningSoftmax:
     def finish(read: Tensor) -> Tensor:
         return read.to(module.logits.weight.dtype)[None]
 
-    return RunningSoftmax(look, finish, 1, module.k, layer, kind)
+    return RunningSoftmax(look, finish)
 
 
-def running_attention(mab: MAB, S: Tensor, prepare: Rowwise, layer: str, kind: Kind) -> RunningSoftmax:
+def running_attention(mab: MAB, S: Tensor, prepare: Rowwise) -> RunningSoftmax:
     """MAB(S, Y) [1, q, d] for a few queries S [1, q, d_query] (inducing points or seeds) and Y = prepare(rows).
 
     The rows are not projected: the projections to keys and values are applied on the side of the queries, as in
@@ -159,4 +139,4 @@ def running_attention(mab: MAB, S: Tensor, prepare: Rowwise, layer: str, kind: K
         read = read.to(queries.dtype).unflatten(0, (attention.heads, -1))
         return mab.complete(mab.residual(S, Q), absorbed_values(read[None], attention.value))
 
-    return RunningSoftmax(look, finish, attention.heads, S.shape[1], layer, kind)
+    return RunningSoftmax(look, finish)

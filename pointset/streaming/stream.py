@@ -11,7 +11,7 @@ from pointset.errors import PointsetError
 from pointset.inputs import require_model
 from pointset.nn.modes import in_evaluation_mode
 from pointset.streaming.parts import Part, chain_of, check_streams
-from pointset.streaming.running import Rowwise, Running, RunningSoftmax
+from pointset.streaming.running import Rowwise, Running
 
 Settled = TypeVar("Settled")
 
@@ -31,8 +31,6 @@ class Passes:
 
     Attributes:
         layers: the functions that each pass applies to the points.
-        attentions: what was read by softmax attention, with the index of the layer whose input rows it reads
-            (len(layers): the output of the last layer).
         count: number of points of the cloud; None before the first pass.
         inputs: numbers per point that the model expects.
     """
@@ -42,7 +40,6 @@ class Passes:
         self._like = next(model.parameters())
         self.inputs = cast(int, model.inputs)
         self.layers: list[Rowwise] = []
-        self.attentions: list[tuple[int, RunningSoftmax]] = []
         self.count: int | None = None
 
     def pooled(self, model: nn.Module) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
@@ -64,15 +61,9 @@ class Passes:
         for rows in self.encoded():
             for statistic in running:
                 statistic.add(rows)
-        self.attentions += [(len(self.layers), one) for one in running if isinstance(one, RunningSoftmax)]
 
-    def run(self, watch: Callable[[int, Tensor, Tensor], None]) -> None:
-        """Make one pass; call `watch` with each layer's index, its input rows [1, n, d] and points [n, inputs]."""
-        for _ in self.encoded(watch):
-            pass
-
-    def encoded(self, watch: Callable[[int, Tensor, Tensor], None] | None = None) -> Iterator[Tensor]:
-        """Make one pass; yield the rows [1, n, d] that the last of the layers gives for each block; see `run`.
+    def encoded(self) -> Iterator[Tensor]:
+        """Make one pass; yield the rows [1, n, d] that the last of the layers gives for each block.
 
         Raises:
             EmptyCloudError: the cloud has no points.
@@ -83,12 +74,8 @@ class Passes:
         for points in blocks(self._chunks, width=self.inputs, rows=size, dtype=like.dtype, device=like.device):
             count += len(points)
             rows = points[None]
-            for number, layer in enumerate(self.layers):
-                if watch is not None:
-                    watch(number, rows, points)
+            for layer in self.layers:
                 rows = layer(rows)
-            if watch is not None:
-                watch(len(self.layers), rows, points)
             yield rows
         if self.count is not None and count != self.count:
             raise PointsetError(

@@ -142,7 +142,7 @@ PAGES = {
     "streaming": Page(
         "Sets of any size",
         "The answers of a model for a cloud that is never in memory as a whole.",
-        ("pointset.stream_attention", "pointset.StreamedMap"),
+        (),
         ("pointset.streaming",),
         ("pointset.streaming",),
     ),

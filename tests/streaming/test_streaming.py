@@ -194,7 +194,7 @@ def test_attention_of_ten_million_rows_is_exact_in_float32() -> None:
     rows, mab = CLOUD[:2000, :1].float().repeat(1, 16)[None] * torch.linspace(-1, 1, 16), model.pool.pma.mab
     results = []
     for repeats in (1, 5000):
-        running = running_attention(mab, model.pool.pma.seeds, nn.Identity(), "pool", "pools")
+        running = running_attention(mab, model.pool.pma.seeds, nn.Identity())
         with torch.no_grad():
             for _ in range(repeats):
                 running.add(rows)
