@@ -137,7 +137,7 @@ class Embedding(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n pixels"], mask: Bool[Tensor, "B n"] | None = None) -> Tensor:
         """Return the rows; padding is embedded too, later modules mask it."""
-        return self.rowwise(X)
+        return self.rowwise(X.flatten(0, 1)).unflatten(0, X.shape[:2])
 
 
 def _convolutions(side: int, dim: int) -> nn.Sequential:
@@ -145,20 +145,7 @@ def _convolutions(side: int, dim: int) -> nn.Sequential:
     for before in (1, dim, dim):
         layers += [nn.Conv2d(before, dim, 3, stride=2, padding=1), nn.ReLU()]
         side = (side + 1) // 2
-    layers += [nn.Flatten(), nn.Linear(dim * side**2, dim)]
-    return nn.Sequential(EachElement(nn.Sequential(*layers)))
-
-
-class EachElement(nn.Module):
-    """Applies a module for batches [N, .] to the elements of sets [B, n, .]."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, X: Float[Tensor, "B n _"]) -> Float[Tensor, "B n d"]:
-        """Return one row for each element."""
-        return self.module(X.flatten(0, 1)).unflatten(0, X.shape[:2])
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(dim * side**2, dim))
 
 
 @dataclass(frozen=True)

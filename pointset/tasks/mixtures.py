@@ -13,8 +13,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from pointset.errors import PointsetError
-
 COMPONENTS = 4
 DIMENSIONS = 2
 SPREAD = 4.0
@@ -41,15 +39,7 @@ class Mixture:
 
     @classmethod
     def from_output(cls, output: Tensor) -> "Mixture":
-        """Read a model's output, [B, k, 1 + 2 d]: of each component a logit, d means, and d scales before softplus.
-
-        Raises:
-            PointsetError: the last axis is not 1 + 2 d.
-        """
-        if output.dim() != 3 or output.shape[2] < 3 or output.shape[2] % 2 == 0:
-            raise PointsetError(
-                f"a mixture is read from [B, k, 1 + 2 d], got {list(output.shape)}: give a logit, d means and d scales"
-            )
+        """Read a model's output, [B, k, 1 + 2 d]: of each component a logit, d means, and d scales before softplus."""
         d = output.shape[2] // 2
         logits, means, raw = output.split([1, d, d], dim=2)
         return cls(logits.squeeze(2).log_softmax(dim=1), means, F.softplus(raw) + LEAST_SCALE)

@@ -60,27 +60,6 @@ def test_models_are_those_of_the_papers_table(row):
     assert sum(parameter.numel() for parameter in model.parameters()) == ENCODERS[encoder] + DECODERS[pooling]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("row", TASK.rows)
-def test_models_are_functions_of_sets(row):
-    model = TASK.build(row, SMALL, seed=3)
-    assert model(torch.randn(3, 7, 2)).shape == (3, 20)
-    found = check_symmetry(model, sizes=(1, 9))
-    assert found.kind == "invariant"
-    assert found.worst < 1e-5
-    assert found.padding is not None
-
-
-@pytest.mark.parametrize("row", TASK.rows)
-def test_a_gradient_reaches_every_number(row):
-    model = TASK.build(row, SMALL, seed=0)
-    batch = TASK.draw(4, torch.Generator().manual_seed(0))
-    TASK.loss(model(batch.X, batch.mask), batch).backward()
-    without = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
-    # What all keys have in common adds the same to every logit of a row, which the softmax does not see.
-    assert [name for name in without if not name.endswith("key.bias")] == []
-
-
 def test_equivariant_layers_see_where_a_set_is():
     layer = PositionedEquivariantLayer(2, 6, "mean").double()
     X = torch.randn(3, 4, 2, dtype=torch.float64)

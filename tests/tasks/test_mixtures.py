@@ -7,7 +7,6 @@ from scipy.stats import multivariate_normal
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from pointset.errors import PointsetError
 from pointset.tasks.mixtures import LEAST_SCALE, Mixture, draw_elements, draw_mixtures
 
 SETS, SIZE, COMPONENTS, WIDTH = 2, 7, 3, 5
@@ -45,12 +44,6 @@ def test_a_mixture_is_read_from_the_output_of_a_model():
     expected = torch.tensor([[softplus_of_zero, 30.0], [0.0, softplus_of_zero]]) + LEAST_SCALE
     torch.testing.assert_close(found.scales[0], expected, check_dtype=False)
     assert found.scales.min() > 0
-
-
-@pytest.mark.parametrize("shape", [(2, 4, 4), (2, 4, 1), (4, 5), (1, 2, 4, 5)])
-def test_an_output_that_holds_no_mixture_is_refused(shape):
-    with pytest.raises(PointsetError, match=r"read from \[B, k, 1 \+ 2 d\], got \[.*\]: give a logit"):
-        Mixture.from_output(torch.zeros(shape))
 
 
 def test_densities_are_those_of_scipy():

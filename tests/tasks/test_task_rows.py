@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from pointset.errors import PointsetError
+from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import create_task, list_tasks
 from pointset.tasks.rows import fully_connected, parts_of, row_model
 from pointset.zoo.models import create_model
@@ -71,3 +72,20 @@ def test_every_encoder_and_pooling_is_a_row_of_every_task(name, row):
     assert {"dim", "dropout"} <= task.used_options(row)
     with pytest.raises(PointsetError, match="'dgcnn' does not name an encoder and a pooling"):
         task.build("dgcnn", SMALL, seed=0)
+
+
+ROWS = [(name, row) for name in list_tasks()[2:] for row in create_task(name).rows]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "row"), ROWS, ids=": ".join)
+def test_the_papers_models_are_functions_of_sets_whose_gradient_reaches_every_parameter(name, row):
+    task = create_task(name)
+    model, batch = task.build(row, SMALL, seed=0), task.draw(4, torch.Generator().manual_seed(0))
+    task.loss(model(batch.X, batch.mask), batch).backward()
+    idle = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert [name for name in idle if not name.endswith("key.bias")] == [], "a key's bias cancels where queries are few"
+    scores = name == "anomaly"  # one for each element: minus infinity for padding
+    found = check_symmetry(model, sizes=(1, 8), mask=False if scores else None)
+    assert found.kind == ("equivariant" if scores else "invariant")
+    assert found.worst < 1e-4
