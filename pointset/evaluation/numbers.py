@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy import ndarray
 from torch import nn
 
-from pointset.configuration import Count, check
 from pointset.data.dataset import PointSets
-from pointset.data.pool import first_fault
-from pointset.errors import PointsetError, quoted
-from pointset.inputs import require_model
+from pointset.errors import PointsetError
+from pointset.evaluation.predictions import check_evaluation, require_finite
 from pointset.zoo.regressors import LEVEL, Numbers, Regressor, predict_numbers
 
 DIGITS = 6
@@ -97,22 +96,14 @@ def evaluate_numbers(
     Raises:
         PointsetError: the model classifies, or the data has other targets, or a prediction is not finite.
     """
-    require_model(model)
-    check("data", data, PointSets)
-    check("batch_size", batch_size, Count)
+    check_evaluation(model, data, batch_size)
     if not isinstance(model, Regressor):
         raise PointsetError("the model classifies: use pointset.evaluate")
     if data.targets is None or data.target_names != model.targets:
         got = ", ".join(data.target_names) or "classes"
         raise PointsetError(f"the model predicts {', '.join(model.targets)}, and the data has {got}: give other data")
-    if not len(data):
-        raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
-    data.require_inputs(model)
     numbers = predict_numbers(model, data, level=level, batch_size=batch_size)
-    odd = np.flatnonzero(~np.isfinite(numbers.values).all(axis=1)).tolist()
-    if odd:
-        cause = first_fault(data) or "check whether the weights are finite"
-        raise PointsetError(f"the prediction for shape {quoted(data.names[odd[0]])} is not finite: {cause}")
+    require_finite(torch.from_numpy(numbers.values), data)
     return NumberEvaluation(numbers, data.targets.numpy(), list(data.names))
 
 

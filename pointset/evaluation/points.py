@@ -10,13 +10,11 @@ from jaxtyping import Int
 from numpy import ndarray
 from torch import nn
 
-from pointset.configuration import Count, check
 from pointset.data.dataset import PointSets
 from pointset.data.loading import with_point_classes
 from pointset.data.point_labels import UNLABELLED
-from pointset.data.pool import first_fault
-from pointset.errors import PointsetError, quoted
-from pointset.evaluation.predictions import Evaluation
+from pointset.errors import PointsetError
+from pointset.evaluation.predictions import Evaluation, check_evaluation, require_finite
 from pointset.zoo.predicting import predict_points
 
 
@@ -80,10 +78,7 @@ def evaluate_points(model: nn.Module, data: PointSets, *, batch_size: int = 64) 
         ...     print("labels" in str(error))
         True
     """
-    check("batch_size", batch_size, Count)
-    if not len(data):
-        raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
-    data.require_inputs(model)
+    check_evaluation(model, data, batch_size)
     classes = getattr(model, "classes", None) or data.point_classes
     if list(classes) != data.point_classes:
         data = with_point_classes(data, classes)
@@ -93,10 +88,7 @@ def evaluate_points(model: nn.Module, data: PointSets, *, batch_size: int = 64) 
             f"the model has {logits[0].shape[1]} classes and the points of {data.name} have "
             f"{len(data.point_classes)}: evaluate on the dataset it was trained for"
         )
-    for name, rows in zip(data.names, logits, strict=True):
-        if not rows.isfinite().all():
-            cause = first_fault(data) or "check whether the weights are finite"
-            raise PointsetError(f"the logits of shape {quoted(name)} are not finite: {cause}")
+    require_finite(logits, data)
     truth = labels.flatten() if data.mask is None else labels[data.mask]
     labelled = truth != UNLABELLED
     kept = torch.cat(logits).cpu()[labelled].numpy()

@@ -1,6 +1,6 @@
 """Metrics of predictions: every test shape counts once; means are over shapes, not over batches."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from pointset.configuration import Count, Positive, check
@@ -147,23 +147,33 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
 
 def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Prediction:
     """Predict the class of every shape of a dataset; arguments as of `predict`, errors as of `evaluate`."""
-    require_model(model)
-    check("data", data, PointSets)
-    check("batch_size", batch_size, Count)
-    if not len(data):
-        raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
-    data.require_inputs(model)
+    check_evaluation(model, data, batch_size)
     prediction = predict(model, data, batch_size=batch_size)
     if prediction.logits.shape[1] != len(data.classes):
         raise PointsetError(
             f"the model has {prediction.logits.shape[1]} classes and {data.name} has {len(data.classes)}: "
             "evaluate on the dataset it was trained for"
         )
-    odd = (~prediction.logits.isfinite().all(dim=1)).nonzero().flatten().tolist()
-    if odd:
-        cause = first_fault(data) or "check whether the weights are finite"
-        raise PointsetError(f"the logits of shape {quoted(data.names[odd[0]])} are not finite: {cause}")
+    require_finite(prediction.logits, data)
     return prediction
+
+
+def check_evaluation(model: nn.Module, data: PointSets, batch_size: int) -> None:
+    """Raise a PointsetError if a model cannot be evaluated on a dataset."""
+    require_model(model)
+    check("data", data, PointSets)
+    check("batch_size", batch_size, Count)
+    if not len(data):
+        raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
+    data.require_inputs(model)
+
+
+def require_finite(outputs: Iterable[Tensor], data: PointSets) -> None:
+    """Raise a PointsetError that names the first shape of a dataset whose output is not finite."""
+    for name, output in zip(data.names, outputs, strict=True):
+        if not output.isfinite().all():
+            cause = first_fault(data) or "check whether the weights are finite"
+            raise PointsetError(f"the model's output for shape {quoted(name)} is not finite: {cause}")
 
 
 def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> float:
