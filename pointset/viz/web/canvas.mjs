@@ -14,8 +14,6 @@ export function scheme() {
   return { name, ...COLORS[name] };
 }
 
-export function mayMove() { return !matchMedia("(prefers-reduced-motion: reduce)").matches; }
-
 const MOST_PIXELS = 12e6, LONGEST = 8192;
 
 /**

@@ -1,6 +1,6 @@
 /* The part of a page that shows attention: all maps of a layer turn together, and a click enlarges one. */
 import { panelAt, positionsIn, pointAt, turnByKey } from "./camera.mjs";
-import { CloudCanvas, mayMove, scheme } from "./canvas.mjs";
+import { CloudCanvas, scheme } from "./canvas.mjs";
 import { arranged, chosenMaps, Controls, Labels, showPalette, showTicks } from "./controls.mjs";
 import { element, say } from "./elements.mjs";
 
@@ -189,19 +189,11 @@ export class MapsView extends CloudCanvas {
     if (this.selected >= 0) { this.selected = -1; this.redraw(); }
   }
 
-  /** Return to the first view, with an animation unless the user prefers reduced motion. */
+  /** Return to the first view. */
   goHome() {
-    const { camera } = this;
-    const { azimuth, elevation, zoom } = camera, from = { azimuth, elevation, zoom }, begun = performance.now();
-    const step = () => {
-      const share = mayMove() ? Math.min((performance.now() - begun) / 250, 1) : 1;
-      const eased = 1 - (1 - share) ** 3;
-      for (const [name, value] of Object.entries(from)) camera[name] = value + (camera.home[name] - value) * eased;
-      this.redraw();
-      if (share < 1) requestAnimationFrame(step); else camera.reset();
-      this.turned();
-    };
-    step();
+    this.camera.reset();
+    this.redraw();
+    this.turned();
   }
 
   #listen() {
