@@ -175,7 +175,11 @@ def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedd
 
 
 def _print_similar(shapes: Shapes, shape: Path, count: int, output: Path | None, as_json: bool) -> None:
+    import torch
+
     from pointset.evaluation.neighbours import nearest
+    from pointset.explain.occlusion import similarity_influence
+    from pointset.viz.similar import Tile
 
     embedded = shapes.embedded
     query = _embed(shapes.trained, [shape], shapes.reading).rows
@@ -191,34 +195,22 @@ def _print_similar(shapes: Shapes, shape: Path, count: int, output: Path | None,
         for row, distance in zip(chosen, distances[0], strict=True)
     ]
     if output is not None:
-        _draw_similar(shapes, shape, query[0], chosen, output)
+        tiles = [Tile([shapes.points(shape)], escaped(shape.name), "the shape")]
+        for row, entry in zip(chosen, rows, strict=True):
+            cloud = shapes.points(embedded.files[row])
+            influence = similarity_influence(shapes.trained.network, cloud, torch.from_numpy(query[0]))
+            note = f"{entry['class']}, distance {entry['distance']:.2f}".lstrip(", ")
+            tiles.append(Tile([cloud], escaped(entry["shape"]), note, influence))
+        note = (
+            f"Embeddings of {embedded.model}. Right pictures: dark points are those that make the shape similar; "
+            "without their patch, the distance would be larger."
+        )
+        shapes.write_page(tiles, escaped(f"The shapes most similar to {shape.name}"), note, output)
     if as_json:
         print_json({"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)})
         return
     print_rows([{**row, "distance": f"{row['distance']:.2f}"} for row in rows])
     print(f"of {len(others):,} shapes, by {embedded.model}" + (f"; saved in {output}" if output else ""))
-
-
-def _draw_similar(shapes: Shapes, shape: Path, query: Any, chosen: list[int], output: Path) -> None:
-    import numpy as np
-    import torch
-
-    from pointset.explain.occlusion import similarity_influence
-    from pointset.viz.similar import Tile
-
-    embedded = shapes.embedded
-    tiles = [Tile([shapes.points(shape)], escaped(shape.name), "the shape")]
-    for row in chosen:
-        cloud = shapes.points(embedded.files[row])
-        influence = similarity_influence(shapes.trained.network, cloud, torch.from_numpy(query))
-        distance = np.linalg.norm(embedded.rows[row] - query)
-        note = f"{embedded.classes[row]}, distance {distance:.2f}".lstrip(", ")
-        tiles.append(Tile([cloud], escaped(embedded.names[row]), note, influence))
-    note = (
-        f"Embeddings of {embedded.model}. Right pictures: dark points are those that make the shape similar; without "
-        "their patch, the distance would be larger."
-    )
-    shapes.write_page(tiles, escaped(f"The shapes most similar to {shape.name}"), note, output)
 
 
 def _print_pairs(shapes: Shapes, folder: Path, output: Path | None, as_json: bool) -> None:
