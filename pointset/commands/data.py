@@ -168,30 +168,21 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> dic
     from pointset.evaluation.upright import best_turn, turn_scores
     from pointset.viz import Camera, draw_clouds, save
 
-    overview = look_at(data, split_seed=split_seed, up=up)
-    names, clouds = zip(*overview.samples, strict=True)
-    shown: str = overview.up
-    axis, guess = overview.up, None
+    overview, samples = look_at(data, split_seed=split_seed, up=up)
+    names, clouds = zip(*samples, strict=True)
+    axis = overview["up"]
     if up == "guess":
         trained = load_model(None)
         guess = best_turn(turn_scores(trained.network, trained.description["data"], clouds))
         clouds = tuple(turned_up(cloud, guess.turn, "z") for cloud in clouds)
-        shown, axis = guess.up, "z"
-    title = f"{overview.name}: drawn with {shown.upper()} up"
+        axis = "z"
+        overview |= {"up": guess.up, "up_assumed": False, "up_guess": str(guess), "up_sure": guess.is_sure}
+    title = f"{overview['name']}: drawn with {overview['up'].upper()} up"
     picture = draw_clouds(
         clouds, names=[one_line(name, 14) for name in names], camera=Camera(up=axis), title=title, columns=8
     )
-    path = save(picture, output or make_folder(pools_home()) / f"{overview.name}.png", dpi=100)
-    return {
-        "classes": overview.classes,
-        "splits": overview.splits,
-        "split_rule": overview.rule,
-        "up": shown,
-        "up_assumed": overview.assumed and guess is None,
-        **({"up_guess": str(guess), "up_sure": guess.is_sure} if guess else {}),
-        "pose": recommend_pose([*zip(names, clouds, strict=True)], axis),
-        "picture": str(path),
-    }
+    path = save(picture, output or make_folder(pools_home()) / f"{overview['name']}.png", dpi=100)
+    return overview | {"pose": recommend_pose([*zip(names, clouds, strict=True)], axis), "picture": str(path)}
 
 
 def _print_overview(overview: dict[str, Any]) -> None:

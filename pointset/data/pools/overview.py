@@ -3,14 +3,13 @@
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.data.axes import Axis, usual_up
+from pointset.data.axes import usual_up
 from pointset.data.catalogue.folders import Listing, list_folder
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
@@ -21,36 +20,20 @@ from pointset.data.pools.shapes import make_shape
 from pointset.errors import PointsetError
 
 T = TypeVar("T")
+Sample = tuple[str, NDArray[np.float32]]
+"""The class of a shape, and some of its points [n, 3]."""
 PER_CLASS = 4
 """Most sample shapes per class."""
 POINTS = 512
 """Points of a sample shape."""
 
 
-@dataclass(frozen=True, eq=False)
-class Overview:
-    """Counts and sample shapes of a dataset."""
-
-    name: str
-    rule: str
-    """How shapes are assigned to splits."""
-    classes: dict[str, int]
-    """Number of shapes of each class in all splits, largest first."""
-    splits: dict[str, int]
-    """Number of shapes of each split."""
-    up: Axis
-    assumed: bool
-    """True if the upward axis was guessed from the file format."""
-    samples: list[tuple[str, NDArray[np.float32]]]
-    """Pairs (class, points [n, 3]), class by class, with at most `PER_CLASS` shapes per class."""
-
-
 def look_at(
     name_or_folder: str | Path, *, split_seed: int = 0, up: str | None = None, progress: bool = True
-) -> Overview:
-    """Count the shapes of a dataset, and load points of a few shapes per class.
+) -> tuple[dict[str, Any], list[Sample]]:
+    """Count the shapes of a dataset, and load points of at most `PER_CLASS` shapes per class.
 
-    `up` None or "auto" means the axis of the card, or the usual one of the file format.
+    `up` None or "auto" means the axis of the card, or the usual one of the file format, which is then "up_assumed".
 
     Raises:
         PointsetError: the data is missing or in no known layout, or no file can be used.
@@ -71,11 +54,16 @@ def look_at(
     if not samples:
         raise PointsetError(f"{folder} has no shape that can be used: load it to see the fault of each")
     counts = Counter(classes[label] for values in labels.values() for label in values)
-    by_size = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-    splits = {split: len(values) for split, values in labels.items() if values}
     known = up if up in ("y", "z") else card.up if card else None
-    axis: Axis = "y" if (known or usual_up(files)) == "y" else "z"
-    return Overview(card.name if card else folder.name, rule, by_size, splits, axis, known is None, samples)
+    overview = {
+        "name": card.name if card else folder.name,
+        "classes": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+        "splits": {split: len(values) for split, values in labels.items() if values},
+        "split_rule": rule,
+        "up": "y" if (known or usual_up(files)) == "y" else "z",
+        "up_assumed": known is None,
+    }
+    return overview, samples
 
 
 def _first_split(read: Callable[[str], T]) -> T:
@@ -89,13 +77,13 @@ def _first_split(read: Callable[[str], T]) -> T:
             raise error from None
 
 
-def _of_pool(pool: Pool) -> Iterator[tuple[str, NDArray[np.float32]]]:
+def _of_pool(pool: Pool) -> Iterator[Sample]:
     for label, name in enumerate(pool.classes):
         for row in np.flatnonzero(pool.labels == label)[:PER_CLASS].tolist():
             yield name, _some(pool.take(pool.starts[row] + np.arange(pool.sizes[row])))
 
 
-def _of_files(listing: Listing) -> Iterator[tuple[str, NDArray[np.float32]]]:
+def _of_files(listing: Listing) -> Iterator[Sample]:
     sampling = Sampling.none(False) if listing.kind == "clouds" else Sampling(POINTS)
     for label, name in enumerate(listing.classes):
         results = (make_shape((0, shape), sampling) for shape in listing.shapes if shape.label == label)
