@@ -181,14 +181,6 @@ def test_options_put_normals_first_and_are_saved_where_they_are_not_usual() -> N
         DataOptions(features=("a", "a"))
 
 
-def test_pools_from_before_features_are_found(few: Path, home: Path) -> None:
-    """The folder name and the manifest of a pool without features are those from before features existed."""
-    pointset.load_dataset(few, points=9, pool_points=30, progress=False)
-    (manifest,) = home.rglob("manifest.json")
-    assert "features" not in manifest.read_text()
-    assert "width" not in manifest.read_text()
-
-
 @pytest.mark.parametrize("sizes", [(9, 9), (9, 4)], ids=["even", "ragged"])
 def test_any_array_of_a_pool_follows_its_points(sizes: tuple[int, int], tmp_path: Path) -> None:
     """The array holds the first coordinate of each point as a small integer."""

@@ -17,29 +17,29 @@ def clouds(sets: int = 5, points: int = 7, seed: int = 0) -> Tensor:
     return torch.randn(sets, points, 3, generator=generator) * 3.0 + torch.tensor([10.0, -4.0, 0.5])
 
 
-def test_unit_sphere_is_the_formula_cloud_by_cloud() -> None:
+FORMULAS = {
+    "unit-sphere": lambda cloud: (c := cloud - cloud.mean(axis=0)) / np.sqrt((c**2).sum(axis=1)).max(),
+    "standardize": lambda cloud: (cloud - np.mean(cloud)) / np.std(cloud),
+    "center-standardize": lambda cloud: (c := cloud - cloud.mean(axis=0)) / c.std(),
+    "none": lambda cloud: cloud,
+}
+
+
+@pytest.mark.parametrize("how", FORMULAS)
+def test_each_cloud_is_normalised_by_its_formula(how: str) -> None:
     points = clouds()
-    for cloud, result in zip(points.double().numpy(), normalize_points(points, "unit-sphere"), strict=True):
-        centred = cloud - cloud.mean(axis=0)
-        expected = centred / np.sqrt((centred**2).sum(axis=1)).max()
-        np.testing.assert_allclose(result.numpy(), expected, atol=1e-6)
+    for cloud, result in zip(points.double().numpy(), normalize_points(points, how), strict=True):
+        np.testing.assert_allclose(result.numpy(), FORMULAS[how](cloud), atol=1e-6)
 
 
-def test_standardize_has_one_mean_and_one_deviation_per_cloud() -> None:
-    points = clouds()
-    for cloud, result in zip(points.double().numpy(), normalize_points(points, "standardize"), strict=True):
-        np.testing.assert_allclose(result.numpy(), (cloud - np.mean(cloud)) / np.std(cloud), atol=1e-6)
-
-
-def test_centred_and_standardised_is_the_formula_and_knows_no_place() -> None:
-    points = clouds()
-    found = normalize_points(points, "center-standardize")
-    for cloud, result in zip(points.double().numpy(), found, strict=True):
-        centred = cloud - cloud.mean(axis=0)
-        np.testing.assert_allclose(result.numpy(), centred / centred.std(), atol=1e-6)
-    moved = points + torch.tensor([30.0, -7.0, 0.1])
-    torch.testing.assert_close(normalize_points(moved, "center-standardize"), found, rtol=1e-4, atol=1e-5)
-    assert (normalize_points(moved, "standardize") - normalize_points(points, "standardize")).abs().max() > 0.5
+def test_only_a_centred_cloud_is_standardised_wherever_it_is() -> None:
+    points, moved = clouds(), clouds() + torch.tensor([30.0, -7.0, 0.1])
+    centred, plain = (
+        (normalize_points(moved, how) - normalize_points(points, how)).abs().max()
+        for how in ("center-standardize", "standardize")
+    )
+    assert centred < 1e-4
+    assert plain > 0.5
 
 
 def test_standardised_clouds_are_known_by_their_numbers() -> None:
@@ -52,19 +52,15 @@ def test_standardised_clouds_are_known_by_their_numbers() -> None:
     assert is_standardized(points, mask).tolist() == [False, True, True]
 
 
-def test_none_changes_nothing() -> None:
-    points = clouds()
-    torch.testing.assert_close(normalize_points(points, "none"), points, rtol=0, atol=0)
-
-
 @pytest.mark.parametrize("how", HOWS)
 def test_padding_has_no_effect_and_stays_zero(how: str) -> None:
     points = clouds(sets=3, points=11)
     mask = torch.rand(3, 11, generator=torch.Generator().manual_seed(1)) < 0.6
-    points[~mask] = 1e9  # whatever stands there
+    mask[2] = False
+    points[~mask] = 1e9
     result = normalize_points(points, how, mask)
     assert (result[~mask] == 0).all()
-    for row in range(3):
+    for row in range(2):
         alone = normalize_points(points[row, mask[row]][None], how)[0]
         torch.testing.assert_close(result[row, mask[row]], alone, rtol=1e-5, atol=1e-6)
 
@@ -75,28 +71,8 @@ def test_a_constant_cloud_gives_zeros(how: str, value: float) -> None:
     assert (normalize_points(torch.full((2, 5, 3), value), how) == 0).all()
 
 
-@pytest.mark.parametrize("how", HOWS)
-def test_an_empty_set_gives_zeros(how: str) -> None:
-    points = clouds(sets=2)
-    mask = torch.tensor([[True] * 7, [False] * 7])
-    result = normalize_points(points, how, mask)
-    assert torch.isfinite(result).all()
-    assert (result[1] == 0).all()
-
-
 @pytest.mark.parametrize("how", MOVING)
-def test_normalisation_is_invariant_to_position_and_size(how: str) -> None:
-    points = clouds()
-    torch.testing.assert_close(
-        normalize_points(points * 37.0 - 5.0, how), normalize_points(points, how), rtol=1e-4, atol=1e-5
-    )
-
-
-EXTREMES = [1e-38, 1e-25, 1e-12, 1e11, 1e19, 1e37]
-
-
-@pytest.mark.parametrize("how", MOVING)
-@pytest.mark.parametrize("scale", EXTREMES)
+@pytest.mark.parametrize("scale", [1e-38, 1e-12, 37.0, 1e11, 1e19, 1e37])
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_shape_gives_the_same_numbers_at_any_size(how: str, scale: float, masked: bool) -> None:
     points = clouds()
@@ -150,11 +126,8 @@ def test_a_cloud_that_is_not_finite_gives_nan_and_leaves_its_neighbours_alone(ho
         (torch.zeros(2, 7, 3), torch.ones(2, 7), r"mask must be bool \[2, 7\].* float32 \[2, 7\]"),
     ],
 )
-def test_wrong_points_and_masks_are_told_with_their_shapes(points: object, mask: object, words: str) -> None:
+def test_wrong_points_masks_and_names_are_named(points: object, mask: object, words: str) -> None:
     with pytest.raises(PointsetError, match=words):
-        normalize_points(points, "unit-sphere", mask)
-
-
-def test_an_unknown_name_lists_the_known_ones() -> None:
+        normalize_points(points, "unit-sphere", mask)  # type: ignore[arg-type]
     with pytest.raises(PointsetError, match=r"unit-sphere, standardize, center-standardize.*none.*'sphere'"):
         normalize_points(clouds(), "sphere")

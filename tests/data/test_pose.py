@@ -8,7 +8,7 @@ from scipy.stats import special_ortho_group
 import pointset
 from pointset.data.augment import HalfTurns
 from pointset.data.isolated import isolated, kept_points
-from pointset.data.normalize import ABOUT, half_turns, normalize_chunks, normalize_points
+from pointset.data.normalize import ABOUT, half_turns, normalize_points
 from pointset.data.pose import recommend_pose
 
 
@@ -40,20 +40,6 @@ def test_turned_clouds_become_equal(how: str, clouds: torch.Tensor) -> None:
     torch.testing.assert_close(torch.linalg.det(rotation), torch.ones(len(clouds)))
     deviations = normalised.std(dim=1)
     assert (deviations[:, 2] > deviations[:, 0]).all() or how == "upright-axes"
-
-
-@pytest.mark.parametrize("how", ABOUT)
-def test_in_pieces_and_with_padding_as_whole(how: str, clouds: torch.Tensor) -> None:
-    whole = normalize_points(clouds, how)
-    features = torch.rand(200, 2)
-    pieces = normalize_chunks(torch.cat([clouds[0], features], dim=1), how, features=2, rows=33)
-    read = torch.cat([piece.clone() for piece in pieces()])
-    torch.testing.assert_close(read[:, :3].float(), whole[0], atol=1e-5, rtol=0)
-    torch.testing.assert_close(read[:, 3:].float(), features)
-    mask = torch.arange(230) < torch.full((6, 1), 200)
-    padded = normalize_points(torch.cat([clouds, torch.ones(6, 30, 3)], dim=1), how, mask)
-    torch.testing.assert_close(padded[:, :200], whole, atol=1e-5, rtol=0)
-    assert not padded[:, 200:].any()
 
 
 def test_half_turns_are_rotations_that_keep_the_axes() -> None:

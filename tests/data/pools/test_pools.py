@@ -13,8 +13,10 @@ import pytest
 from building import TETRAHEDRON, build, plan_of
 from damage import flipped
 
+from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.point_sets import Pool
 from pointset.data.pools import manifest
+from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import build_pool, load_pool
 from pointset.data.pools.verify import verify_dataset, verify_pool
 from pointset.errors import PointsetError
@@ -149,6 +151,19 @@ def test_a_pool_of_the_first_release_is_opened(home: Path, few: Path) -> None:
     assert pool_of(few).checksums == fresh.checksums
     assert [found.problems for found in verify_dataset(few, progress=False)] == [()]
     assert re.fullmatch("few-train-[0-9a-f]{16}", path.parent.name)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "key"),
+    [
+        (Sampling(100), "525f3ac179b67b97"),
+        (Sampling(100, "fps", 3, normals=True), "734b3416a53cb249"),
+        (Sampling.none(True, ("colors",)), "df2971bea14b1a78"),
+    ],
+)
+def test_pools_of_the_first_release_are_found_by_their_name(sampling: Sampling, key: str) -> None:
+    shape = ShapeFile(Path("/data/parts/bolt/train/1.off"), "bolt/train/1.off", 0, "train")
+    assert Plan("parts-train", (shape,), ("bolt",), sampling).folder.name == f"parts-train-{key}"
 
 
 def truncate(path: Path) -> None:
