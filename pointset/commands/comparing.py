@@ -71,6 +71,8 @@ def compare(
     """
     from pointset.tasks.experiments import read_experiment
 
+    if data_options.labels is not None:
+        raise PointsetError("--labels are for points, and compare judges whole shapes: use train --per-point")
     out = out or Path("runs") / (file.stem if file else "compare")
     flags = Options(data_options, model_options, recipe)
     if file is not None:

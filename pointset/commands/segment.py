@@ -14,6 +14,7 @@ from pointset.data.axes import UsualUp
 from pointset.data.point_labels import UNLABELLED, classes_of
 from pointset.errors import PointsetError
 from pointset.runs.atomic import check_writable, write_for_user
+from pointset.runs.progress import followed
 
 if TYPE_CHECKING:
     from pointset.evaluation.point_files import LabelledPoints
@@ -45,27 +46,32 @@ def segment(
     Example: `pointset segment room.ply --model runs/rooms -o labelled.ply`
 
     Args:
-        file: A point cloud (.npy, .npz, .ply, .pcd, .las, .xyz, .csv, .pts) or a mesh (OFF, OBJ, PLY, STL, GLB).
-        model: Folder of a run of `pointset train --per-point`.
-        output: The file to write: *.ply, *.csv or *.html.
-        labels: The column of the cloud with its true labels: prints the accuracy and the IoU.
-        up: The axis that points up in the file; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
-            shapes. A file with another axis is rotated for the model.
+        file: A point cloud (.npy, .npz, .ply, .pcd, .las, .xyz, .csv, .pts), a mesh (OFF, OBJ, PLY, STL, GLB), or a
+            folder of them.
+        model: Run of `pointset train --per-point`: its folder, or a file of `pointset pack`.
+        output: The file to write: *.ply, *.csv or *.html; for a folder, another folder, which gets a .ply for each
+            file.
+        labels: The column of the clouds with their true labels: prints the accuracy and the IoU.
+        up: The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the
+            model's shapes. Files with another axis are rotated for the model.
         as_json: Print JSON.
     """
+    from pointset.evaluation.files import in_folders
     from pointset.evaluation.point_files import label_points
     from pointset.evaluation.points import intersection_over_union
     from pointset.training.devices import find_device
 
-    write = None if output is None else _writer(output)
+    several = file.is_dir()
+    write = None if output is None else _write_ply if several else _writer(output)
+    if several and output is not None and output.suffix:
+        raise PointsetError(f"{output}: {file} is a folder, so give the name of a folder, without a suffix")
     trained = load_model(model, learned="points")
     network: Any = trained.network.to(find_device("auto"))
-    classes = list(network.classes)
-    values = trained.description["data"]["point_labels"]
-    blocks = label_points(network, trained.description["data"], file, up=up, column=labels)
+    data, classes = trained.description["data"], list(network.classes)
+    values = data["point_labels"]
     counts, confusion = np.zeros(len(classes), np.int64), np.zeros((len(classes), len(classes)), np.int64)
 
-    def counted() -> "Iterator[LabelledPoints]":
+    def counted(blocks: "Blocks") -> "Iterator[LabelledPoints]":
         for block in blocks:
             counts[:] += np.bincount(block.labels, minlength=len(classes))
             if block.truth is not None:
@@ -74,11 +80,18 @@ def segment(
                 np.add.at(confusion, (truth[known], block.labels[known]), 1)
             yield block
 
-    if output is None or write is None:
-        for _ in counted():
-            pass
-    else:
-        write(output, counted(), classes, values)
+    shapes = in_folders([file])
+    for shape in followed(shapes, "labelling", "file", len(shapes), show=len(shapes) > 1):
+        blocks = counted(label_points(network, data, shape.path, up=up, column=labels))
+        if output is None or write is None:
+            for _ in blocks:
+                pass
+            continue
+        path = output
+        if several:
+            path = output / f"{shape.name}.ply"
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, blocks, classes, values)
     iou = intersection_over_union(confusion, classes)
     known = int(confusion.sum())
     metrics: dict[str, Any] = {"labelled": known}
@@ -89,7 +102,8 @@ def segment(
         about = {"model": model, "output": output and str(output), "labels": values, "points": points}
         print_json(about | (metrics if labels is not None else {}))
         return
-    print(f"{file.name}: {counts.sum():,} points" + (f", saved in {output}" if output else ""))
+    what = f"{len(shapes):,} files" if several else file.name
+    print(f"{what}: {counts.sum():,} points" + (f", saved in {output}" if output else ""))
     if labels is not None:
         rates = f": accuracy {metrics['accuracy']:.2%}, mean IoU {metrics['mean_iou']:.2%}" if known else ""
         print(f"{known:,} of them have a label in {labels} that the model knows{rates}")

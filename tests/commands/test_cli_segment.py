@@ -102,6 +102,22 @@ def test_a_mesh_is_sampled(run, tmp_path, capsys):
     assert "mesh" in fail(capsys, "segment", mesh, "--model", run, "--labels", "label")
 
 
+def test_a_folder_is_labelled_file_by_file(run, folder, tmp_path, capsys):
+    said = succeed(
+        capsys, "segment", folder / "room" / "test", "--model", run, "-o", tmp_path / "out", "--labels", "label"
+    )
+    assert "4 files: 200 points" in said
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [f"{number}.ply.ply" for number in range(4)]
+    assert "suffix" in fail(capsys, "segment", folder / "room", "--model", run, "-o", tmp_path / "out.ply")
+
+
+def test_clouds_need_no_folders_of_classes(tmp_path, capsys):
+    write_labelled(tmp_path, sizes=(40, 60))
+    run = tmp_path / "run"
+    succeed(capsys, "train", "rff-max", "--data", tmp_path / "room", "--labels", "label", *FAST, "--run", run)
+    assert "of 4 test shapes" in succeed(capsys, "evaluate", "--model", run)
+
+
 def test_mistakes_are_said_in_a_line(run, folder, tmp_path, capsys):
     file = next((folder / "room" / "test").iterdir())
     assert "--labels COLUMN" in fail(capsys, "train", "rff-max", "--per-point", "--data", folder)
@@ -110,6 +126,7 @@ def test_mistakes_are_said_in_a_line(run, folder, tmp_path, capsys):
     assert "pointset segment" in fail(capsys, "classify", file, "--model", run)
     assert ".html" in fail(capsys, "segment", file, "--model", run, "-o", "out.docx")
     assert "--calibrate" in fail(capsys, "evaluate", "--model", run, "--calibrate")
+    assert "--per-point" in fail(capsys, "compare", "--models", "rff-max", "--data", folder, "--labels", "label")
     assert "'nothing'" in fail(capsys, "segment", file, "--model", run, "--labels", "nothing")
 
 
