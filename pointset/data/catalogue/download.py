@@ -14,7 +14,7 @@ from pointset.data.catalogue.cards import Card, Download, file_digest, load_card
 from pointset.data.catalogue.home import datasets_home, locked, make_folder
 from pointset.data.catalogue.locate import locate_data, present_folder
 from pointset.errors import QUOTED, REPEATED, PointsetError, one_line, quoted
-from pointset.runs.atomic import full_disk_reported, sync
+from pointset.runs.atomic import full_disk_reported
 from pointset.runs.progress import followed, progress_bar
 
 if TYPE_CHECKING:
@@ -68,31 +68,34 @@ def _fetch(card: Card, parent: Path, progress: bool) -> Path:
             f"{parent / card.folder}"
         )
     archive, folder = parent / PurePosixPath(urlsplit(card.urls[0]).path).name, parent / card.folder
-    saved_by_hand = archive.is_file()
-    if not saved_by_hand:
-        download(card.urls, archive, card.download, progress=progress)
-    elif fault := _fault(archive, card.download):
+    if not archive.is_file():
+        downloaded = download(card.urls, archive, card.download, progress=progress)
+        unpack(downloaded, folder, progress=progress)
+        downloaded.unlink()
+        return folder
+    if fault := _fault(archive, card.download):
         raise PointsetError(f"{archive} is not the archive of {card.name}: {fault}: delete it or get it again")
     unpack(archive, folder, progress=progress)
-    if not saved_by_hand:
-        archive.unlink()
     return folder
 
 
 def download(
     urls: Sequence[str], target: Path, expected: Download, *, progress: bool = True, pause: float = 1.0
-) -> None:
-    """Download a file.
+) -> Path:
+    """Download a file, and check it.
 
     Bytes received from a mirror are kept next to `target`; the next call resumes there, if the server supports it.
     That the file has not changed since is seen by its digest or, in an archive, by the checksums of its files.
 
     Args:
         urls: mirrors of the same file, tried in order.
-        target: path of the complete, verified file.
+        target: where the user may save the file; it is downloaded to a hidden file in the same folder.
         expected: known size and digests.
         progress: show a bar, or lines if the output is not a terminal.
         pause: seconds before the first retry after a cut connection; doubled before each further retry.
+
+    Returns:
+        Path of the complete, verified file.
 
     Raises:
         PointsetError: no mirror delivered the right file (with a reason for each), or the disk is full or read-only.
@@ -100,7 +103,7 @@ def download(
     reasons = []
     with full_disk_reported(target):
         for url in urls:
-            part = target.with_name(f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
+            part = target.with_name(f".{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
             try:
                 _receive_whole(url, part, expected, progress, pause)
                 if fault := _fault(part, expected):
@@ -109,11 +112,10 @@ def download(
             except MirrorError as error:
                 reasons.append(f"{url}: {error}")
                 continue
-            sync(part)
-            part.replace(target)
-            for left in target.parent.glob(f"{target.name}.????????.part"):
-                left.unlink()
-            return
+            for left in target.parent.glob(f".{target.name}.????????.part"):
+                if left != part:
+                    left.unlink()
+            return part
     raise PointsetError(
         f"{target.name} could not be downloaded ({'; '.join(reasons)}): run the same command again to go on, or get "
         f"the file in another way and save it as {target}"
@@ -195,7 +197,7 @@ def _append(response: "Response", part: Path, done: int, expected: Download, pro
     total = done + int(length) if length.isdecimal() and len(length) < 19 else expected.size
     if expected.size not in (None, total):
         raise MirrorError(f"it has {total:,} bytes instead of {expected.size:,}")
-    name = part.name.rsplit(".", 2)[0]
+    name = part.name[1:].rsplit(".", 2)[0]
     with part.open("ab") as file, progress_bar(name, "B", total, show=progress, done=done, scaled=True) as bar:
         # read1 returns what has arrived; waiting for a full block would lose its bytes if the connection is cut.
         while block := response.raw.read1(BLOCK):

@@ -43,7 +43,7 @@ def site() -> Iterator[Site]:
 
 
 def get(site: Site, target: Path, expected: Download = RIGHT, *mirrors: str) -> None:
-    download(mirrors or (f"{site.url}/file.zip",), target, expected, progress=False, pause=0)
+    download(mirrors or (f"{site.url}/file.zip",), target, expected, progress=False, pause=0).rename(target)
 
 
 @pytest.mark.parametrize("expected", [RIGHT, UNKNOWN])
@@ -298,7 +298,7 @@ def test_the_data_is_fetched_once(home: Path, site: Site, archive: bytes) -> Non
         folder = fetch("modelnet10", progress=False)
         assert folder == home / "datasets" / "ModelNet10"
         assert contents(folder) == FILES
-        assert [path.name for path in folder.parent.iterdir() if not path.name.startswith(".")] == ["ModelNet10"]
+        assert sorted(path.name for path in folder.parent.iterdir()) == [".modelnet10.lock", "ModelNet10"]
     assert len(site.asked) == 1
 
 
@@ -346,6 +346,7 @@ def test_killed_while_unpacking_leaves_nothing_that_looks_finished(home: Path, s
     process.communicate()
     assert not (home / "datasets" / "ModelNet10").exists()
     assert contents(fetch("modelnet10", progress=False)) == FILES
+    assert sorted(path.name for path in (home / "datasets").iterdir()) == [".modelnet10.lock", "ModelNet10"]
     assert len(site.asked) == 1, "the archive was whole: it is not downloaded again"
 
 
