@@ -28,6 +28,7 @@ from pointset.zoo.options import ModelOptions
 if TYPE_CHECKING:
     from pointset.data.point_sets import PointSets
     from pointset.training.history import Fitted
+    from pointset.training.logs import Tracker
 
 HELD_OUT = 0.2
 """Share of the training shapes from which intervals of predicted numbers are made, without --validation."""
@@ -50,7 +51,7 @@ def train(
     per_point: bool = False,
     seed: int = 0,
     run: Path | None = None,
-    log: Literal["tensorboard"] | None = None,
+    log: Literal["tensorboard", "mlflow", "wandb"] | None = None,
     data_options: Annotated[DataOptions, DataFlags] = DataOptions(),
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),
     recipe: Annotated[Recipe, RecipeFlags] = Recipe(),
@@ -84,13 +85,13 @@ def train(
             labels (whole numbers; negative ones are not labelled). shapes10 knows its parts.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
-        log: "tensorboard" also writes the history for TensorBoard into the run's folder (view it with
-            `tensorboard --logdir runs`); needs the package tensorboard.
+        log: Also write the history for a tracker, which is an extra of the package: "tensorboard" into the run's folder
+            (view it with `tensorboard --logdir runs`), "mlflow" to MLFLOW_TRACKING_URI or mlflow.db, or "wandb".
         as_json: Print JSON.
     """
     from pointset.data.dataset import load_split
     from pointset.training.distributed import is_main
-    from pointset.training.history import EventLog
+    from pointset.training.logs import HistoryLog
     from pointset.training.loop import fit
     from pointset.zoo.models import create_for
     from pointset.zoo.names import used_options
@@ -106,12 +107,16 @@ def train(
     if model is None and start is None:
         for name in [*given_fields(model_options, given), *given_fields(recipe, given)]:  # the choice sets these itself
             raise PointsetError(f"{name} needs the name of a model: write pointset train MODEL, such as isab16-pma")
+        if log is not None:
+            raise PointsetError(
+                f"--log {log} needs the name of a model: write pointset train MODEL, such as isab16-pma"
+            )
         usual = DataOptions(points=1024, normalize="center-standardize")
         sets = usual.changed(given_fields(data_options, given))
         _train_best(data, sets, _seconds(budget), seed, run or Path("runs") / "best", as_json)
         return
     if start is not None:
-        _train_from(model, start, freeze, data, seed, run, data_options, recipe, given, as_json)
+        _train_from(model, start, freeze, data, seed, run, log, data_options, recipe, given, as_json)
         return
     assert model is not None
     used = used_options(model, per_point=data_options.labels is not None)
@@ -121,7 +126,7 @@ def train(
     if options.sets.target and "validation" not in given:
         options = options._replace(recipe=dataclasses.replace(options.recipe, validation=HELD_OUT))
     run = run or Path("runs") / model
-    events = None if log is None else EventLog(run)
+    events = None if log is None else HistoryLog(run, log)
     train_sets = load_split(data, "train", options.sets, progress=is_main())
     network = create_for(train_sets, model, options.model, loss=options.recipe.loss, seed=seed)
     fitted = fit(network, train_sets, options.recipe, seed=seed, run=run, on_epoch=events)
@@ -192,6 +197,7 @@ def _train_from(
     data: str,
     seed: int,
     run: Path | None,
+    log: "Tracker | None",
     data_options: DataOptions,
     recipe: Recipe,
     given: frozenset[str],
@@ -201,6 +207,7 @@ def _train_from(
     from pointset.data.loading import normalization_elsewhere
     from pointset.training.automatic import transfer_recipe
     from pointset.training.loading import load_run
+    from pointset.training.logs import HistoryLog
     from pointset.training.loop import fit
     from pointset.zoo.transfer import start_from
 
@@ -220,7 +227,10 @@ def _train_from(
     changes |= {"steps": None} if "epochs" in changes and "steps" not in changes else {}
     chosen = dataclasses.replace(transfer_recipe(sets), **changes)
     run = run or Path("runs") / Path(start).name
-    fitted = fit(network, sets, chosen, seed=seed, run=run)
+    events = None if log is None else HistoryLog(run, log)
+    fitted = fit(network, sets, chosen, seed=seed, run=run, on_epoch=events)
+    if events is not None:
+        events.close(fitted.history)
     _print_fitted(description["model"]["name"], fitted, chosen, run, as_json)
 
 

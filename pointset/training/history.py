@@ -1,22 +1,17 @@
-"""The result of training: a model and a row for each epoch, which TensorBoard can show."""
+"""The result of training: a model and a row for each epoch."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from torch import nn
 
-from pointset.errors import PointsetError
-from pointset.training.checkpoints import Row, RunFolder
+from pointset.training.checkpoints import Row
 from pointset.training.recipe import Recipe
 
 OnEpoch = Callable[[Row], object]
 """Called with each row of the history; True stops the run."""
 VALIDATED = ("validation_accuracy", "validation_r2")
 """What early stopping follows: the first that the history has."""
-FILES = "events.out.tfevents.*"
 
 
 @dataclass(frozen=True)
@@ -74,52 +69,3 @@ def best_epoch(history: list[Row]) -> int:
     """The first epoch, counted from 1, of the highest validation accuracy or R2; 0 for an empty history."""
     scores = [next(row[name] for name in VALIDATED if name in row) for row in history]
     return scores.index(max(scores)) + 1 if scores else 0
-
-
-class EventLog:
-    """Writes a history for TensorBoard into the run's folder: `fit(..., run=run, on_epoch=EventLog(run))`.
-
-    If a run is resumed, the files are rewritten from its history, so that they contain every epoch once, including
-    epochs that were trained without a log. An open TensorBoard updates too.
-
-    Raises:
-        PointsetError: the package tensorboard is not installed.
-    """
-
-    def __init__(self, run: str | Path) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise PointsetError(
-                "a log for TensorBoard needs the package tensorboard: pip install tensorboard"
-            ) from error
-        self._make: Any = SummaryWriter
-        self._folder = Path(run)
-        self._writer: Any = None
-
-    def __call__(self, row: Row) -> None:
-        """Write the row of an epoch, which the run's history does not contain yet."""
-        if self._writer is None:
-            self._begin(RunFolder(self._folder).history() if row["epoch"] > 1 else [])
-        self._write(row, time.time())
-
-    def close(self, history: Sequence[Row]) -> None:
-        """End the log of a run; write it if the run was finished before."""
-        if self._writer is None:
-            self._begin(history)
-        self._writer.close()
-
-    def _begin(self, history: Sequence[Row]) -> None:
-        for file in self._folder.glob(FILES):
-            file.unlink()
-        self._writer = self._make(str(self._folder), purge_step=1)  # discards what a TensorBoard has read of the others
-        when = time.time() - sum(row["seconds"] for row in history)  # as if there had been no pause between the epochs
-        for row in history:
-            when += row["seconds"]
-            self._write(row, when)
-
-    def _write(self, row: Row, when: float) -> None:
-        for name, value in row.items():
-            if name != "epoch":
-                self._writer.add_scalar(name, float(value), row["epoch"], walltime=when)
-        self._writer.flush()
