@@ -11,17 +11,10 @@ from pointset.training.packed import SUFFIX, pack_run
 
 PREFIX = "hub:"
 FILE = f"model{SUFFIX}"
-CARD = """---
+README = """---
 library_name: pointset
-tags: [point-cloud, set-transformer, deep-sets]
 ---
-# {model}
-
-Trained on {data} with [{points} points]. Use it with `pip install "pointset-learn[hub]"`:
-
-    pointset classify FILES --model hub:{repository}
-
-Classes: {classes}
+A {model} of `pip install "pointset-learn[hub]"`: `pointset classify FILES --model hub:{repository}`. {kind}: {names}.
 """
 
 
@@ -42,13 +35,11 @@ def push_run(run: str | Path, repository: str, *, private: bool = False) -> str:
     with TemporaryDirectory() as folder, _named(repository):
         from huggingface_hub import HfApi
 
-        file, hub = Path(folder) / FILE, HfApi()
-        card = pack_run(run, file)
-        names = card.get("targets") or card.get("classes", ())
-        facts = {"data": card.get("name"), "points": card.get("points"), "classes": ", ".join(map(str, names))}
-        (Path(folder) / "README.md").write_text(
-            CARD.format(model=card["model"], repository=repository, **facts), encoding="utf-8"
-        )
+        card, hub = pack_run(run, Path(folder) / FILE), HfApi()
+        kind = "targets" if card.get("targets") else "classes"
+        facts = {"kind": kind.capitalize(), "names": ", ".join(map(str, card.get(kind, ())))}
+        readme = README.format(model=card["model"], repository=repository, **facts)
+        (Path(folder) / "README.md").write_text(readme, encoding="utf-8")
         address = hub.create_repo(repository, private=private, exist_ok=True)
         hub.upload_folder(repo_id=repository, folder_path=folder, commit_message="pointset push")
         return str(address)

@@ -10,9 +10,8 @@ from command_line import fail, succeed
 
 import pointset
 from pointset.data.axes import TURNS, UP_TO_Z, turned_up
-from pointset.data.catalogue.folders import LooseShape
 from pointset.errors import PointsetError
-from pointset.evaluation.upright import best_turn, guess_up, turn_scores
+from pointset.evaluation.upright import best_turn, turn_scores
 from pointset.training.loading import load_run
 from pointset.zoo.pretrained import ANY_POSE, USUAL
 
@@ -74,14 +73,12 @@ def test_commands_take_the_guess_for_all_files(tmp_path: Path, stools: np.ndarra
     ]
     assert names[0] == names[1]
     assert "up: -x, " in succeed(capsys, "data", "show", tmp_path / "lying", "--up", "guess")
-    assert fail(capsys, "evaluate", "--up", "guess")  # data of the run itself
 
 
-def test_what_cannot_be_guessed_is_refused(tmp_path: Path, stools: np.ndarray) -> None:
+def test_what_cannot_be_guessed_is_refused(tmp_path: Path, stools: np.ndarray, capsys: Any) -> None:
     model, run = load_run(ANY_POSE)
     with pytest.raises(PointsetError, match="any pose"):
         turn_scores(model, run["data"], [stools[0]])
-    path = tmp_path / "gone.npy"
-    model, run = load_run(USUAL)
-    with pytest.raises(PointsetError, match=r"gone\.npy"):
-        guess_up(model, run["data"], [LooseShape(path, path.name)])
+    (tmp_path / "a.off").write_text("OFF")
+    assert "a.off" in fail(capsys, "classify", tmp_path / "a.off", "--up", "guess")
+    assert "--data" in fail(capsys, "evaluate", "--up", "guess")

@@ -101,14 +101,6 @@ class Scan:
             message = f"{self.path}: {left_out:,} of {self.count:,} points have no position and were left out"
             warnings.warn(message, stacklevel=2)
 
-    def whole(self, columns: Sequence[str]) -> np.ndarray:
-        """These columns of all points [count, columns]; allocated first, so that lack of memory is noticed early."""
-        table, start = np.empty((self.count, len(columns)), self._table(columns, slice(0)).dtype), 0
-        for piece in self.pieces(columns):
-            table[start : start + len(piece)] = piece
-            start += len(piece)
-        return table[:start]
-
     def _table(self, columns: Sequence[str], rows: slice) -> np.ndarray:
         """Columns of some points, with integer colors as fractions; float32 if it holds all numbers, else float64."""
         full = full_colors({name: self.numbers[name] for name in columns})
@@ -206,7 +198,7 @@ def read_cloud(
     scan = open_scan(path, features=[*["normals"] * normals, *features])
     with naming(scan.path, CloudError):
         last = () if labels is None else feature_columns(labels, [*scan.numbers])
-        table = scan.whole((*scan.columns, *last))
+        table = np.concatenate([*scan.pieces((*scan.columns, *last))])
         start, end = len(AXES) + len(NORMALS) * normals, len(scan.columns)
         cloud = require_cloud(table[:, :start], normals, table[:, start:end] if features else None)
         return cloud if labels is None else replace(cloud, labels=_whole_numbers(table[:, end:], labels))
