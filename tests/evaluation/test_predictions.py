@@ -11,6 +11,7 @@ import pointset
 from pointset.data.catalogue.folders import LooseShape
 from pointset.evaluation import Evaluation
 from pointset.evaluation.shape_predictions import accuracy_of, guess
+from pointset.tasks.classification.predictions import load_predictions, save_predictions
 from pointset.zoo.predicting import Prediction
 
 
@@ -69,3 +70,12 @@ def test_classes_are_compared_by_name_and_spelling_does_not_matter_where_it_deci
     shapes = [LooseShape(Path(true), "a", true) for true in ("Night-Stand", "Bed", "bed", "cat")]
     found = guess(shapes, prediction, classes, [9] * 4)
     assert accuracy_of(found, classes) == pytest.approx(expected)
+
+
+def test_predictions_are_read_as_they_were_saved(tmp_path):
+    evaluation = Evaluation(
+        np.eye(2, dtype=np.float32), np.array([0, 1]), ["bed", "chair"], ["bed/ü.off", "chair/1.off"]
+    )
+    save_predictions(evaluation, tmp_path)
+    found = load_predictions(tmp_path)
+    assert (found.names, found.classes, found.accuracy) == (evaluation.names, evaluation.classes, 1.0)
