@@ -21,6 +21,7 @@ SHORTER = {
     "05": {"epochs=10": "epochs=2", "out=tempfile.mkdtemp()": "out=tempfile.mkdtemp(), workers=1, report=False"},
     "06": {},
     "07": {"epochs=25": "epochs=1"},
+    "08": {},
 }
 """What the tests change in a notebook that trains or measures for its figures' sake. Starting workers, and a report,
 take longer than so short a training; other tests have them."""

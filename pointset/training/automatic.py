@@ -3,7 +3,7 @@
 Candidates are judged on training shapes that they were not fitted to. For classes: support vector machines on classical
 features of shape and surface and on the embeddings of trained networks (all folds), a trained network fine-tuned (as
 many folds as the budget allows), and their product, which is usually best. For numbers: kernel ridge regression on the
-features, the network, and their mean. The chosen one is then fitted to all training shapes.
+features, for many shapes the network too, and their mean. The chosen one is then fitted to all training shapes.
 """
 
 import dataclasses
@@ -115,7 +115,7 @@ class _Choice:
             members[name], outputs[name] = self._fit_rows(name)
             seconds[name] = time.process_time() - began
         began = time.process_time()
-        steps, folds = self._plan()
+        steps, folds = self._plan() if len(self.train) >= self.kind.fewest else (0, 0)
         if steps >= FEWEST_STEPS:
             outputs["network"] = self._held_out_network(steps, folds)
             seconds["network"] = time.process_time() - began
@@ -198,7 +198,7 @@ class _Choice:
         """The best candidate, and the held-out outputs of the combination.
 
         On the same shapes, the network replaces the combination if it is at least as good, because it can be drawn and
-        exported; another candidate if it is better by a standard error. Neither may have a larger loss.
+        exported; another candidate if it is better by `kind.margin`. Neither may have a larger loss.
         """
         common = self._common(outputs)
         if not common.any():
@@ -217,7 +217,7 @@ class _Choice:
                 own_scores = self.kind.scores(outputs[name][common], common)
                 own_loss = self.kind.loss(outputs[name][common], common)
                 gain = own_scores - scores
-                error = 0.0 if name == "network" else float(gain.std()) / len(gain) ** 0.5
+                error = 0.0 if name == "network" else self.kind.margin(gain)
                 if gain.mean() >= error and own_loss <= loss:
                     best = name
         return best, (combined, time.process_time() - began)

@@ -44,6 +44,8 @@ class Classes:
     """Candidates that classify, judged by their accuracy and log loss, and multiplied."""
 
     rows = ("features-svm", "surface-svm", "embedding-svm")
+    fewest = 0
+    """Fewest training shapes for a network."""
 
     def __init__(self, train: PointSets) -> None:
         self.labels, self.outputs = train.labels, len(train.classes)
@@ -60,6 +62,10 @@ class Classes:
         """The log loss at the best temperature."""
         labels = self.labels[shapes]
         return float(nn.functional.cross_entropy(outputs / fit_temperature(outputs.numpy(), labels.numpy()), labels))
+
+    def margin(self, gain: Tensor) -> float:
+        """How much better than the combination a simple candidate must be: a standard error."""
+        return float(gain.std()) / len(gain) ** 0.5
 
     def interval(self, scores: Tensor) -> tuple[float, float]:
         """A 95 % interval of the accuracy."""
@@ -91,6 +97,8 @@ class Numbers:
     """Candidates that predict numbers, judged by R2 and the squared error, and averaged."""
 
     rows = ("features-ridge", "surface-ridge", "features+surface-ridge")
+    fewest = 1000
+    """With fewer, networks have larger errors than ridge regression; see scripts/experiments/regression.py."""
 
     def __init__(self, train: PointSets) -> None:
         units = create_model("rff-max", targets=train.target_names, inputs=train.inputs, dim=4, layers=1)
@@ -113,6 +121,10 @@ class Numbers:
     def loss(self, outputs: Tensor, shapes: Tensor) -> float:
         """Minus R2."""
         return -float(self.scores(outputs, shapes).mean())
+
+    def margin(self, gain: Tensor) -> float:
+        """A simple candidate that is as good as the combination is better: it is one fit."""
+        return 0.0
 
     def interval(self, scores: Tensor) -> tuple[float, float]:
         """A 95 % interval of R2, by Student's t over the shapes."""

@@ -75,6 +75,7 @@ PAGES = {
         "Classifiers by name, those that come trained, and parts of one's own.",
         (
             "pointset.create_model",
+            "pointset.zoo.regressors.Regressor",
             "pointset.ModelOptions",
             "pointset.list_models",
             "pointset.list_pretrained",
@@ -100,6 +101,7 @@ PAGES = {
             "pointset.load_run",
             "pointset.pack_run",
             "pointset.PointSetClassifier",
+            "pointset.PointSetRegressor",
             "pointset.PointSetEmbedding",
         ),
     ),
@@ -109,6 +111,9 @@ PAGES = {
         (
             "pointset.evaluate",
             "pointset.Evaluation",
+            "pointset.evaluate_numbers",
+            "pointset.NumberEvaluation",
+            "pointset.zoo.regressors.Numbers",
             "pointset.corrupt",
             "pointset.check_symmetry",
             "pointset.embed",
