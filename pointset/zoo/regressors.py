@@ -28,13 +28,23 @@ EXACT = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Predicted numbers, in the units of the targets."""
+    """Predicted numbers, in the units of the targets.
+
+    Example:
+        >>> model = pointset.create_model("rff-max", targets="volume", dim=8)
+        >>> numbers = model.predict_interval(X[:2])  # untrained: no shape was held out
+        >>> numbers.targets, numbers.values.shape, numbers.low[0]
+        (('volume',), (2, 1), array([-inf]))
+    """
 
     targets: tuple[str, ...]
+    """Names of the targets."""
     values: Float[ndarray, "N targets"]
+    """The predictions."""
     low: Float[ndarray, "N targets"]
-    """Lower end of the interval; -inf if too few shapes were held out in training for its level."""
+    """Lower ends of the intervals; -inf if too few shapes were held out in training for the level."""
     high: Float[ndarray, "N targets"]
+    """Upper ends of the intervals; inf likewise."""
     level: float
     """Share of shapes like those of training whose true value is in the interval."""
 
