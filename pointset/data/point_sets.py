@@ -199,12 +199,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """Unit normals at `points`, float32 [N, n, 3], padded with zeros; see `array`."""
         return self.array("normals")
 
-    def array(self, name: str, index: int | None = None) -> Tensor:
-        """Other numbers at the `points` of the evaluation view, such as "normals": [N, n, ...], padded with zeros.
-
-        Args:
-            name: name of one of the pool's arrays.
-            index: of one shape, whose numbers are [n, ...], without padding; None means all.
+    def array(self, name: str) -> Tensor:
+        """One of the pool's arrays, such as "normals", at the `points`: [N, n, ...], padded with zeros.
 
         Raises:
             PointsetError: the data was loaded without this array.
@@ -212,9 +208,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         if name not in self.source_pool.arrays:
             remedy = ": load it with normals=True" if name == "normals" else ""
             raise PointsetError(f"{self.name or 'the data'} was loaded without {name}{remedy}")
-        rows = self.rows.numpy() if index is None else self._row(index)
-        numbers = self.array_at(name, self._fixed_indices(rows))
-        return numbers if index is None else numbers[0]
+        return self.array_at(name, self._fixed_indices(self.rows.numpy()))
 
     def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None) -> Tensor:
         """The training view: a fresh random subset of each shape's pool, without replacement.

@@ -119,13 +119,17 @@ class Pool:
         _release_pages(source)
         return taken
 
+    def cloud(self, row: int, array: str = "points") -> NDArray[Any]:
+        """All points [n, 3] of one shape, or their numbers [n, ...] in one of the `arrays`."""
+        return self.take(self.starts[row] + np.arange(self.sizes[row]), array)
+
     def is_centred(self, rows: NDArray[np.int64]) -> bool:
         """True if the means of these shapes are at the origin; only some of the shapes are examined."""
         some = rows[:: -(-len(rows) // LOOKED_AT)] if len(rows) else rows
         return len(some) > 0 and all(map(self._is_centred, some.tolist()))
 
     def _is_centred(self, row: int) -> bool:
-        points = self.take(self.starts[row] + np.arange(self.sizes[row])).astype(np.float64)
+        points = self.cloud(row).astype(np.float64)
         if not len(points):
             return True
         mean = points.mean(axis=0)
@@ -140,7 +144,7 @@ class Pool:
         return self._hashed[row]
 
     def _digest(self, row: int, array: str) -> str:
-        block = self.take(self.starts[row] + np.arange(self.sizes[row]), array)
+        block = self.cloud(row, array)
         return digest_of(block.astype("<f4" if block.dtype.kind == "f" else block.dtype.newbyteorder("<"), copy=False))
 
     def fingerprint(self, rows: Sequence[int], beside: Sequence[str] = ()) -> str:
@@ -216,7 +220,7 @@ def first_fault(sets: Any) -> str:
     """
     pool = sets.source_pool
     for name, row in zip(sets.names, sets.rows.tolist(), strict=True):
-        points = pool.take(pool.starts[row] + np.arange(pool.sizes[row]))
+        points = pool.cloud(row)
         if not np.isfinite(points).all():
             return f"shape {quoted(name)} has a coordinate that is not finite: correct it, or leave the shape out"
         largest = float(np.abs(points).max(initial=0.0))

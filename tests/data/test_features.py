@@ -199,7 +199,6 @@ def test_any_array_of_a_pool_follows_its_points(sizes: tuple[int, int], tmp_path
     )
     sets = pickle.loads(pickle.dumps(pointset.data.PointSets(pool, DataOptions(points=7, normalize="none"))))
     assert torch.equal(sets.array("marks"), sets.points[..., 0].to(torch.int16))
-    assert torch.equal(sets.array("marks", 1), sets[1][0][:, 0].to(torch.int16))
     where = sets.draw_indices([1, 0], torch.Generator().manual_seed(0))
     drawn, mask = sets.points_at(where)
     assert torch.equal(drawn, sets.draw([1, 0], torch.Generator().manual_seed(0)))

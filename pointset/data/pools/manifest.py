@@ -68,11 +68,6 @@ def _files(path: Path) -> list[Path]:
     return [path, *(files_beside(path) if path.suffix.lower() in (".gltf", ".glb") else ())]
 
 
-def checksum(block: bytes) -> str:
-    """BLAKE2b digest of points, 32 hexadecimal digits."""
-    return hashlib.blake2b(block, digest_size=16).hexdigest()
-
-
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One shape of a pool."""
 

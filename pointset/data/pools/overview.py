@@ -80,7 +80,7 @@ def _first_split(read: Callable[[str], T]) -> T:
 def _of_pool(pool: Pool) -> Iterator[Sample]:
     for label, name in enumerate(pool.classes):
         for row in np.flatnonzero(pool.labels == label)[:PER_CLASS].tolist():
-            yield name, _some(pool.take(pool.starts[row] + np.arange(pool.sizes[row])))
+            yield name, _some(pool.cloud(row))
 
 
 def _of_files(listing: Listing) -> Iterator[Sample]:

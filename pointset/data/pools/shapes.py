@@ -13,7 +13,8 @@ import msgspec
 from numpy.typing import NDArray
 
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.data.pools.manifest import Entry, Source, checksum
+from pointset.data.pool import digest_of
+from pointset.data.pools.manifest import Entry, Source
 from pointset.data.pools.plan import TYPES, Sampling
 from pointset.data.readers.clouds import CloudError, arrays_of, extent_fault
 from pointset.data.readers.mesh_reader import read_mesh
@@ -53,7 +54,7 @@ def make_shape(job: Job, sampling: Sampling) -> Result:
         return row, msgspec.structs.replace(entry, skipped=_reason(error, shape.path)), {}
     entry = msgspec.structs.replace(
         entry,
-        checksums={name: checksum(array.tobytes()) for name, array in arrays.items()},
+        checksums={name: digest_of(array) for name, array in arrays.items()},
         size=len(arrays["points"]) if sampling.points is None else None,
         width=arrays["features"].shape[1] if "features" in arrays else None,
     )

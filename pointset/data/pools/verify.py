@@ -10,7 +10,8 @@ from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.home import pools_home
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
-from pointset.data.pools.manifest import FILE, Manifest, checksum, hash_source, read_manifest
+from pointset.data.pool import digest_of
+from pointset.data.pools.manifest import FILE, Manifest, hash_source, read_manifest
 from pointset.data.pools.plan import build_command
 from pointset.errors import PointsetError
 from pointset.runs import digests
@@ -83,7 +84,7 @@ def _problems(folder: Path, manifest: Manifest, progress: bool) -> Iterator[str]
     for name, array in arrays.items():
         for index, entry in enumerate(followed(kept, f"reading {name}", "shape", len(kept), show=progress)):
             block = array[index] if manifest.sampling.points else array[offsets[index] : offsets[index + 1]]
-            if checksum(block.tobytes()) != entry.checksums.get(name):
+            if digest_of(block) != entry.checksums.get(name):
                 yield f"{name}.npy is damaged in the points of {entry.name}"
     for entry in followed(manifest.entries, "reading files", "shape", len(manifest.entries), show=progress):
         try:
