@@ -81,7 +81,7 @@ def attend(
         check("points", points, Points)
     given = {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}
     require_output(output, [flag for flag, value in given.items() if value is not None], points, live)
-    from pointset.data.catalogue.folders import LooseShape
+    from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.loading import load_shape_like
     from pointset.data.readers.formats import require_shape_file
     from pointset.explain.faithfulness import check_explanations
@@ -93,7 +93,7 @@ def attend(
     plain = plain_models(trained) if live else []
     network, data = trained.network, trained.description["data"]
     points = max(data["points"], MOST_TO_ASK if live else ENOUGH_TO_SEE) if points is None else points
-    turn = settled_up(up, trained, [LooseShape(shape, str(shape))])
+    turn = settled_up(up, trained, [ShapeFile(shape, str(shape))])
     loaded = load_shape_like(data, shape, points=points, seed=seed, up=turn, keep_outliers=keep_outliers)
     best = _predict(trained, shape, loaded)
     name, confidence = best.likeliest[0]
@@ -180,13 +180,13 @@ def _layer(maps: "Sequence[AttentionMap]", layer: str | None) -> "AttentionMap":
 
 
 def _predict(trained: Trained, path: Path, shape: "Shape") -> "Guess":
-    from pointset.data.catalogue.folders import LooseShape
+    from pointset.data.catalogue.folders import ShapeFile
     from pointset.evaluation.shape_predictions import guess
     from pointset.zoo.predicting import padded_batches, predict
 
     prediction = predict(trained.network, padded_batches([shape.points]))
     (best,) = guess(
-        [LooseShape(path, path.name)], prediction, trained.description["data"]["classes"], [len(shape.points)]
+        [ShapeFile(path, path.name)], prediction, trained.description["data"]["classes"], [len(shape.points)]
     )
     return best
 

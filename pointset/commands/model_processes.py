@@ -53,14 +53,14 @@ class ServedModel:
         Raises:
             PointsetError: the file cannot be used; the message names it as the user does.
         """
-        from pointset.data.catalogue.folders import LooseShape
+        from pointset.data.catalogue.folders import ShapeFile
         from pointset.data.loading import load_shape_like
         from pointset.evaluation.files import Failure, classify_files
 
         with _calling(path, name), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             check_alone(path)
-            shapes = [LooseShape(path, name)]
+            shapes = [ShapeFile(path, name)]
             (answer,) = classify_files(self.trained.network, self.data, shapes, up=up, keep_outliers=keep_outliers)
             if isinstance(answer, Failure):
                 raise PointsetError(answer.reason)

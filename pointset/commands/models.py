@@ -12,7 +12,7 @@ from pointset.errors import PointsetError
 from pointset.zoo.pretrained import USUAL, list_pretrained
 
 if TYPE_CHECKING:
-    from pointset.data.catalogue.folders import LooseShape
+    from pointset.data.catalogue.folders import ShapeFile
     from pointset.evaluation.files import Failure
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ def require_network(trained: Trained, verb: str) -> None:
         raise PointsetError(f"{trained.name} is {model['name']}, and only networks can be {verb}: train one by name")
 
 
-def settled_up(up: str, trained: Trained, files: "Sequence[LooseShape]") -> str:
+def settled_up(up: str, trained: Trained, files: "Sequence[ShapeFile]") -> str:
     """The value of --up, or the turn that is guessed for these files, with a line on standard error."""
     from pointset.evaluation.upright import guess_up
 

@@ -285,7 +285,7 @@ def evaluate(
         level: Of numbers: the share of true values that intervals should contain.
         as_json: Print JSON.
     """
-    from pointset.data.catalogue.folders import LooseShape
+    from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.loading import load_like
     from pointset.evaluation.files import in_folders
     from pointset.evaluation.points import evaluate_points
@@ -331,7 +331,7 @@ def evaluate(
         if calibrate:
             prediction = dataclasses.replace(prediction, temperature=result["temperature"])
         true_classes = [sets.classes[label] for label in sets.labels.tolist()]
-        shapes = [LooseShape(Path(name), name, true) for name, true in zip(sets.names, true_classes, strict=True)]
+        shapes = [ShapeFile(Path(name), name, true) for name, true in zip(sets.names, true_classes, strict=True)]
         guesses = guess(shapes, prediction, sets.classes, sets.sizes)
         temperature = result.get("temperature", network.temperature)
         about = {"model": trained.name, "temperature": temperature, "classes": sets.classes}

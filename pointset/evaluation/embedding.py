@@ -16,7 +16,7 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from pointset.data.axes import UsualUp
-from pointset.data.catalogue.folders import LooseShape
+from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.loading import load_shape_like
 from pointset.data.point_sets import PointSets
 from pointset.data.readers.formats import require_shape_file
@@ -128,11 +128,11 @@ def load_embedded(path: Path) -> Embedded:
 def embed_files(
     model: nn.Module,
     data: Mapping[str, Any],
-    shapes: Sequence[LooseShape],
+    shapes: Sequence[ShapeFile],
     *,
     up: UsualUp = "auto",
     keep_outliers: bool = False,
-) -> Iterator[tuple[LooseShape, Float[ndarray, " d"]] | Failure]:
+) -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
     """Embed files of shapes, each sampled like the shapes that the model was trained on.
 
     Many files are read by several processes while this one computes.
@@ -147,9 +147,9 @@ def embed_files(
     Yields:
         For each shape, in their order, itself and its row; or why it cannot be used.
     """
-    waiting: list[tuple[LooseShape, Tensor | Failure]] = []
+    waiting: list[tuple[ShapeFile, Tensor | Failure]] = []
 
-    def ready() -> Iterator[tuple[LooseShape, Float[ndarray, " d"]] | Failure]:
+    def ready() -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
         clouds = [points for _, points in waiting if isinstance(points, Tensor)]
         rows = iter(embed_rows(model, padded_batches(clouds)).cpu().numpy() if clouds else ())
         for shape, read in waiting:
@@ -166,7 +166,7 @@ def embed_files(
 
 
 def read_points(
-    data: Mapping[str, Any], shape: LooseShape, up: UsualUp, keep_outliers: bool = False
+    data: Mapping[str, Any], shape: ShapeFile, up: UsualUp, keep_outliers: bool = False
 ) -> Tensor | Failure:
     """The points [n, d] of a file, prepared like the sets in a `PointSets.describe` description."""
     try:
@@ -176,7 +176,7 @@ def read_points(
         return Failure.of(shape, error)
 
 
-def _read_all(read: Any, shapes: Sequence[LooseShape]) -> Iterator[Tensor | Failure]:
+def _read_all(read: Any, shapes: Sequence[ShapeFile]) -> Iterator[Tensor | Failure]:
     end = time.monotonic() + GRACE_SECONDS
     for number, shape in enumerate(shapes):
         if len(shapes) - number > FEW and time.monotonic() > end:
@@ -185,7 +185,7 @@ def _read_all(read: Any, shapes: Sequence[LooseShape]) -> Iterator[Tensor | Fail
         yield read(shape)
 
 
-def _read_in_processes(read: Any, shapes: Sequence[LooseShape]) -> Iterator[Tensor | Failure]:
+def _read_in_processes(read: Any, shapes: Sequence[ShapeFile]) -> Iterator[Tensor | Failure]:
     from joblib import delayed
 
     batches = [shapes[first : first + CHUNK] for first in range(0, len(shapes), CHUNK)]
@@ -196,7 +196,7 @@ def _read_in_processes(read: Any, shapes: Sequence[LooseShape]) -> Iterator[Tens
         yield from results
 
 
-def _batch(read: Any, shapes: Sequence[LooseShape]) -> tuple[list[Any], list[str]]:
+def _batch(read: Any, shapes: Sequence[ShapeFile]) -> tuple[list[Any], list[str]]:
     """Results, and warnings for the main process, which a worker would print in its own way."""
     with warnings.catch_warnings(record=True) as caught:
         return [read(shape) for shape in shapes], sorted({str(warning.message) for warning in caught})

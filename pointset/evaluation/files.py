@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pointset.data.axes import turned_up
-from pointset.data.catalogue.folders import LooseShape, list_shapes
+from pointset.data.catalogue.folders import ShapeFile, list_shapes
 from pointset.data.isolated import kept_points
 from pointset.data.loading import file_up, load_shape_like, normalization_elsewhere
 from pointset.data.normalize import normalize_chunks
@@ -43,7 +43,7 @@ class Failure:
     reason: str
 
     @classmethod
-    def of(cls, shape: LooseShape, error: Exception) -> "Failure":
+    def of(cls, shape: ShapeFile, error: Exception) -> "Failure":
         """The failure of a shape with this error."""
         return cls(shape.name, one_line(error, 2 * REPEATED))
 
@@ -59,7 +59,7 @@ class Scan:
 def classify_files(
     model: Classifier,
     data: Mapping[str, Any],
-    shapes: Iterable[LooseShape],
+    shapes: Iterable[ShapeFile],
     *,
     up: str = "auto",
     keep_outliers: bool = False,
@@ -77,7 +77,7 @@ def classify_files(
         For each shape, in their order, its prediction, or why it cannot be used: such a file stops nothing.
     """
 
-    def answer(shapes: Sequence[LooseShape], prediction: Prediction, points: Sequence[int], how: bool) -> list[Guess]:
+    def answer(shapes: Sequence[ShapeFile], prediction: Prediction, points: Sequence[int], how: bool) -> list[Guess]:
         return guess(shapes, prediction, data["classes"], points, streamed=how)
 
     return answer_files(model, data, shapes, answer, up=up, keep_outliers=keep_outliers)
@@ -86,7 +86,7 @@ def classify_files(
 def estimate_files(
     model: Regressor,
     data: Mapping[str, Any],
-    shapes: Iterable[LooseShape],
+    shapes: Iterable[ShapeFile],
     *,
     level: float = LEVEL,
     up: str = "auto",
@@ -94,7 +94,7 @@ def estimate_files(
 ) -> Iterator[Estimate | Failure]:
     """Predict the numbers of files of shapes, in the units of the files, with intervals; see `classify_files`."""
 
-    def answer(shapes: Sequence[LooseShape], prediction: Prediction, points: Sequence[int], _: bool) -> list[Estimate]:
+    def answer(shapes: Sequence[ShapeFile], prediction: Prediction, points: Sequence[int], _: bool) -> list[Estimate]:
         return estimate([shape.name for shape in shapes], model.numbers(prediction.logits, level), points)
 
     in_own_units = {**data, "normalize": "none"}
@@ -104,8 +104,8 @@ def estimate_files(
 def answer_files(
     model: SetModel,
     data: Mapping[str, Any],
-    shapes: Iterable[LooseShape],
-    answer: Callable[[Sequence[LooseShape], Prediction, Sequence[int], bool], Sequence[T]],
+    shapes: Iterable[ShapeFile],
+    answer: Callable[[Sequence[ShapeFile], Prediction, Sequence[int], bool], Sequence[T]],
     *,
     up: str,
     keep_outliers: bool,
@@ -117,7 +117,7 @@ def answer_files(
         answer: makes the answers for some shapes from their prediction, their numbers of points, and whether they were
             read in pieces.
     """
-    waiting: list[tuple[LooseShape, Tensor | Scan | Failure]] = []
+    waiting: list[tuple[ShapeFile, Tensor | Scan | Failure]] = []
     for shape in shapes:
         cloud: Tensor | Scan | Failure
         try:
@@ -172,8 +172,8 @@ def _why_not_streamed(model: SetModel) -> str:
 
 def _answers(
     model: SetModel,
-    answer: Callable[[Sequence[LooseShape], Prediction, Sequence[int], bool], Sequence[T]],
-    waiting: Sequence[tuple[LooseShape, Tensor | Scan | Failure]],
+    answer: Callable[[Sequence[ShapeFile], Prediction, Sequence[int], bool], Sequence[T]],
+    waiting: Sequence[tuple[ShapeFile, Tensor | Scan | Failure]],
 ) -> Iterator[T | Failure]:
     """The answers for shapes, of which clouds go through the model together."""
     shapes = [shape for shape, cloud in waiting if isinstance(cloud, Tensor)]
@@ -194,13 +194,13 @@ def _answers(
             yield next(together) if isinstance(cloud, Tensor) else cloud
 
 
-def _finite(shapes: Sequence[LooseShape], prediction: Prediction, answers: Sequence[T]) -> Iterator[T | Failure]:
+def _finite(shapes: Sequence[ShapeFile], prediction: Prediction, answers: Sequence[T]) -> Iterator[T | Failure]:
     """The answers, or failures where the outputs of the model are not finite."""
     for shape, one, finite in zip(shapes, answers, prediction.logits.isfinite().all(dim=1).tolist(), strict=True):
         yield one if finite else Failure(shape.name, f"{shape.path}: the model's logits are not finite")
 
 
-def in_folders(paths: Iterable[Path]) -> list[LooseShape]:
+def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
     """The files among paths, and the shapes in the folders among them; see `list_shapes`.
 
     Of one folder alone names are paths inside it.
@@ -209,9 +209,9 @@ def in_folders(paths: Iterable[Path]) -> list[LooseShape]:
     shapes = []
     for path in listed:
         if not path.is_dir():
-            shapes.append(LooseShape(path, str(path)))
+            shapes.append(ShapeFile(path, str(path)))
             continue
         inside = list_shapes(path)
         prefix = "" if len(listed) == 1 else f"{path}/"
-        shapes += [LooseShape(shape.path, f"{prefix}{shape.name}", shape.true_class) for shape in inside]
+        shapes += [ShapeFile(shape.path, f"{prefix}{shape.name}", shape.true_class) for shape in inside]
     return shapes

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy import ndarray
 
-from pointset.data.catalogue.folders import LooseShape
+from pointset.data.catalogue.folders import ShapeFile
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.runs.spreadsheets import as_texts
 from pointset.zoo.predicting import Prediction
@@ -63,7 +63,7 @@ class Guess:
 
 
 def guess(
-    shapes: Sequence[LooseShape],
+    shapes: Sequence[ShapeFile],
     prediction: Prediction,
     classes: Sequence[str],
     points: Sequence[int] | ndarray,

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from pointset.data.axes import TURNS, UP_TO_Z, turned_up
-from pointset.data.catalogue.folders import LooseShape
+from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.loading import load_shape_like, normalization_elsewhere
 from pointset.data.normalize import normalize_points
 from pointset.data.options import POSES
@@ -61,7 +61,7 @@ class Upright:
         return f"{line} ({margin})" + ("" if self.is_sure else ": unsure, look at the shapes with `pointset data show`")
 
 
-def guess_up(model: nn.Module, data: Mapping[str, Any], shapes: Sequence[LooseShape]) -> Upright:
+def guess_up(model: nn.Module, data: Mapping[str, Any], shapes: Sequence[ShapeFile]) -> Upright:
     """Guess the turn that all files share.
 
     Args:

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 import pointset
-from pointset.data.catalogue.folders import LooseShape
+from pointset.data.catalogue.folders import ShapeFile
 from pointset.evaluation import embedding, neighbours
 from pointset.evaluation.embedding import Embedded, embed_files, load_embedded
 from pointset.evaluation.files import Failure
@@ -84,7 +84,7 @@ def test_files_in_processes_as_in_one(model, tmp_path, monkeypatch) -> None:
     for number in range(20):
         np.save(tmp_path / f"{number:02}.npy", rng.normal(size=(40, 3)))
     (tmp_path / "20.npy").write_text("nothing")
-    shapes = [LooseShape(path, path.name) for path in sorted(tmp_path.iterdir())]
+    shapes = [ShapeFile(path, path.name) for path in sorted(tmp_path.iterdir())]
     data = pointset.load_run(NAME)[1]["data"]
     alone = list(embed_files(model, data, shapes))
     monkeypatch.setattr(embedding, "FEW", 1)

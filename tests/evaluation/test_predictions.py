@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import pointset
-from pointset.data.catalogue.folders import LooseShape
+from pointset.data.catalogue.folders import ShapeFile
 from pointset.evaluation import Evaluation
 from pointset.evaluation.shape_predictions import accuracy_of, guess
 from pointset.tasks.classification.predictions import load_predictions, save_predictions
@@ -53,7 +53,7 @@ def test_a_model_for_other_classes_is_refused(clouds_folder):
 
 def test_five_classes_are_shown_with_the_entropy_of_all_classes():
     logits = np.log(np.array([[1, 2, 3, 4, 5, 6, 7]])).astype(np.float32)
-    (found,) = guess([LooseShape(Path("a"), "a")], Prediction(torch.from_numpy(logits), 0.5), list("abcdefg"), [9])
+    (found,) = guess([ShapeFile(Path("a"), "a")], Prediction(torch.from_numpy(logits), 0.5), list("abcdefg"), [9])
     shares = np.arange(1, 8) ** 2 / 140
     assert [name for name, _ in found.likeliest] == list("gfedc")
     assert [share for _, share in found.likeliest] == pytest.approx(shares[:1:-1].tolist(), rel=1e-5)
@@ -67,7 +67,7 @@ def test_five_classes_are_shown_with_the_entropy_of_all_classes():
 )
 def test_classes_are_compared_by_name_and_spelling_does_not_matter_where_it_decides_nothing(classes, expected):
     prediction = Prediction(torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
-    shapes = [LooseShape(Path(true), "a", true) for true in ("Night-Stand", "Bed", "bed", "cat")]
+    shapes = [ShapeFile(Path(true), "a", true) for true in ("Night-Stand", "Bed", "bed", "cat")]
     found = guess(shapes, prediction, classes, [9] * 4)
     assert accuracy_of(found, classes) == pytest.approx(expected)
 

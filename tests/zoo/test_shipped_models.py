@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import pointset
 from pointset.data.catalogue.cards import load_card
-from pointset.data.catalogue.folders import LooseShape
+from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.loading import load_like
 from pointset.data.options import POSES
 from pointset.evaluation.files import classify_files
@@ -66,7 +66,7 @@ def test_probabilities_are_those_of_classify(name, tmp_path):
     X = torch.randn(2, 50, 3, generator=torch.Generator().manual_seed(0))
     np.save(tmp_path / "noise.npy", X[0])
     loaded, description = pointset.load_run(name)
-    (guess,) = classify_files(loaded, description["data"], [LooseShape(tmp_path / "noise.npy", "noise")])
+    (guess,) = classify_files(loaded, description["data"], [ShapeFile(tmp_path / "noise.npy", "noise")])
     kind, tag = name.split(".")
     has_trust = pretrained_card(name).trust is not None
     for model in (loaded, pointset.create_model(kind, pretrained=tag).eval()):

@@ -26,24 +26,16 @@ LAYOUTS = f"expected class/split/file, split/class/file or class/file, with {TYP
 
 @dataclass(frozen=True)
 class ShapeFile:
-    """One file of a dataset, with a mesh or a point cloud."""
+    """One file with a mesh or a point cloud."""
 
     path: Path
     name: str
-    """Path relative to the dataset's folder, such as "chair/train/chair_0001.off"."""
-    label: int
-    split: str
-
-
-@dataclass(frozen=True)
-class LooseShape:
-    """A file with a mesh or a point cloud, which need not be part of a dataset."""
-
-    path: Path
-    name: str
-    """The given path, or the path relative to the given folder."""
+    """Path relative to the given folder, such as "chair/train/chair_0001.off"; or the given path of a file."""
     true_class: str = ""
     """Class according to its folder; empty if unknown."""
+    label: int = -1
+    """Index of the class in its dataset; -1 outside of a dataset."""
+    split: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,7 +89,7 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = Fa
     classes = sorted({class_name for class_name, _, _ in shapes})
     labels = {name: label for label, name in enumerate(classes)}
     listed = [
-        ShapeFile(tree.files[name], name, labels[class_name], shape_split)
+        ShapeFile(tree.files[name], name, class_name, labels[class_name], shape_split)
         for class_name, shape_split, name in sorted(shapes, key=lambda shape: (*shape[:2], shape[2].split("/")))
     ]
     present: dict[str, set[int]] = defaultdict(set)
@@ -136,7 +128,7 @@ def split_called(name: str) -> str:
     return ALIASES.get(folded, folded) if folded in SPLITS else name
 
 
-def list_shapes(folder: Path) -> list[LooseShape]:
+def list_shapes(folder: Path) -> list[ShapeFile]:
     """List the shape files in a folder of any of the three layouts, or in one without subfolders, by name.
 
     The class of a file is the first folder in its path that is not named like a split. Unlike in a dataset, meshes and
@@ -156,7 +148,7 @@ def list_shapes(folder: Path) -> list[LooseShape]:
     for name, path in tree.files.items():
         by_folder[name.rpartition("/")[0]][name] = path
     shapes = [
-        LooseShape(path, name, next((folder for folder in inside.split("/") if folder.casefold() not in SPLITS), ""))
+        ShapeFile(path, name, next((folder for folder in inside.split("/") if folder.casefold() not in SPLITS), ""))
         for inside, files in by_folder.items()
         for name, path in _without_notes(files).items()
     ]

@@ -162,7 +162,7 @@ def test_a_pool_of_the_first_release_is_opened(home: Path, few: Path) -> None:
     ],
 )
 def test_pools_of_the_first_release_are_found_by_their_name(sampling: Sampling, key: str) -> None:
-    shape = ShapeFile(Path("/data/parts/bolt/train/1.off"), "bolt/train/1.off", 0, "train")
+    shape = ShapeFile(Path("/data/parts/bolt/train/1.off"), "bolt/train/1.off", "bolt", 0, "train")
     assert Plan("parts-train", (shape,), ("bolt",), sampling).folder.name == f"parts-train-{key}"
 
 

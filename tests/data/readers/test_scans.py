@@ -1,9 +1,7 @@
 """Files of points: every format gives its points, whole and in pieces, and errors name the file, line and value."""
 
 import contextlib
-import gc
 import os
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -173,19 +171,6 @@ def test_colors_are_not_taken_for_normals(tmp_path: Path, name: str) -> None:
     np.testing.assert_array_equal(read_cloud(tmp_path / name, features=["columns"]).features, rows[:, 3:])
 
 
-def test_a_large_binary_file_is_never_held(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.npy", np.ones((50_000, 3)))
-    gc.collect()
-    tracemalloc.start()
-    try:
-        total = sum(piece.sum() for piece in open_scan(path, piece=1000)())
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert total == 150_000
-    assert peak < 600_000
-
-
 HEAD = b"ply\nformat binary_little_endian 1.0\nelement vertex 2\n"
 TEXT = b"ply\nformat ascii 1.0\nelement vertex 1\n"
 AXES = b"property float x\nproperty float y\nproperty float z\nend_header\n"
@@ -328,18 +313,6 @@ def test_a_truncated_file_and_an_invalid_number_are_errors_while_reading_in_piec
     broken[123, 4] = np.inf
     with pytest.raises(CloudError, match=r"a.npy: point 123 has a number that is not finite, \[.*inf.*leave it out"):
         list(open_scan(write(path, broken), features=["normals"])())
-
-
-def test_a_sphere_by_hand() -> None:
-    """Centre (1, 0, 0), radius 3; mean 1/2 and deviation of the six numbers 4, -2, 0, 0, 1/2, 1/2."""
-    sphere = normalize_chunks([np.array([[4, 0, 0]]), np.array([[-2, 0, 0]])], "unit-sphere")
-    assert next(sphere()).tolist() == [[1, 0, 0], [-1, 0, 0]]
-    numbers = np.array([[4.0, -2, 0], [0, 0.5, 0.5]])
-    standard = next(normalize_chunks(numbers, "standardize")())
-    np.testing.assert_allclose(standard, (numbers - 0.5) / numbers.std())
-    for how in ("unit-sphere", "standardize"):
-        assert next(normalize_chunks(np.full((9, 3), 0.1), how)()).tolist() == [[0.0] * 3] * 9
-        assert list(normalize_chunks(np.zeros((0, 3)), how)()) == []
 
 
 def test_a_scan_can_be_used_as_chunks(tmp_path: Path) -> None:
