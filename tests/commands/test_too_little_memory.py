@@ -8,7 +8,7 @@ import torch
 from command_line import fail
 
 from pointset.cli import of_memory
-from pointset.zoo import models
+from pointset.zoo import abilities
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_too_little_memory_is_one_line_and_code_2(error, much, capsys, monkeypat
     def too_much() -> None:
         raise error
 
-    monkeypatch.setattr(models, "list_models", too_much)
+    monkeypatch.setattr(abilities, "list_models", too_much)
     assert fail(capsys, "zoo", "--dim", "16").startswith(f"pointset: not enough memory{much}: ")
 
 
