@@ -66,8 +66,10 @@ def _named(repository: str) -> Iterator[None]:
     """Convert errors of the hub to one line."""
     if find_spec("huggingface_hub") is None:
         raise PointsetError("the hub needs huggingface_hub: run `pip install 'pointset-learn[hub]'`")
+    from huggingface_hub import logging
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
+    logging.set_verbosity_error()  # each attempt of a request is a warning
     try:
         yield
     except PointsetError:

@@ -20,6 +20,7 @@ from safetensors.torch import load as load_tensors
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.runs.atomic import as_json, check_writable, write_for_user
 from pointset.training.checkpoints import RunFolder, Weights, as_safetensors
+from pointset.zoo.pretrained import list_pretrained
 
 SUFFIX = ".pointset"
 FORMAT = 1
@@ -52,6 +53,8 @@ def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
     if output.suffix.lower() != SUFFIX:
         raise PointsetError(f"{output}: the name of a packed run must end in {SUFFIX}")
     check_writable(output)
+    if str(run) in list_pretrained():
+        raise PointsetError(f"{run} comes with the package: its name is enough")
     weights, description = folder.weights(), folder.description()
     data = description.get("data", {})
     source = Path(str(data.get("source", "")))
