@@ -13,6 +13,7 @@ from pointset.configuration import check
 from pointset.data.augment import Axis
 from pointset.data.catalogue.folders import CLASSLESS
 from pointset.data.options import NORMALS, DataOptions
+from pointset.data.point_labels import name_labels
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.readers.clouds import arrays_of, extent_fault, looks_transposed, require_cloud
@@ -30,7 +31,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 
 def from_arrays(
     X: Any,
-    y: Any,
+    y: Any = None,
     classes: Sequence[str | int] | None = None,
     features: Any = None,
     *,
@@ -42,6 +43,8 @@ def from_arrays(
     up: Axis = "z",
     on_error: OnError = "raise",
     target: str | Sequence[str] | None = None,
+    point_labels: Any = None,
+    point_classes: Sequence[str] | None = None,
 ) -> PointSets:
     """Make point sets from clouds in memory, as `load_dataset` does from files.
 
@@ -49,7 +52,8 @@ def from_arrays(
         X: points [N, n, d] as an array or a tensor of any floating or integer type, or a list of N such clouds
             [n_i, d] of different sizes. If d is more than 3, the numbers after the coordinates are the feature
             "columns".
-        y: N labels, integers or class names; or numbers to predict, floats [N] or [N, targets].
+        y: N labels, integers or class names; or numbers to predict, floats [N] or [N, targets]. With `point_labels` it
+            may be None.
         classes: class names in the order of the labels, such as `train.classes` for test data. Integers in y are then
             indices into this list, unless all classes are integers themselves, such as "-1" or 7, and the labels
             are those integers. None uses the sorted values of y.
@@ -64,6 +68,9 @@ def from_arrays(
         up: the axis that points up.
         on_error: when clouds cannot be used: "raise", or "skip" to leave them out with a warning.
         target: names of the numbers in y, which may then be integers too. None calls floats "y", or "y0", "y1", ...
+        point_labels: labels per point, integers [N, n] or a list of [n_i]; negative ones are not labelled.
+        point_classes: names of the classes of points, in the order of the labels 0, 1, ... None takes the labels that
+            occur for names.
 
     Returns:
         The sets, each normalised on its own; X may be in any unit.
@@ -81,14 +88,18 @@ def from_arrays(
     """
     clouds = _clouds(X)
     check("split", split, str)
-    targets, target_names = _targets(y, len(clouds), target, classes)
-    labels, known = ([0] * len(clouds), [CLASSLESS]) if target_names else _labels(y, len(clouds), classes)
+    targets, target_names = (None, ()) if y is None else _targets(y, len(clouds), target, classes)
+    classless = target_names or (y is None and point_labels is not None)
+    labels, known = ([0] * len(clouds), [CLASSLESS]) if classless else _labels(y, len(clouds), classes)
     chosen = _names(names, len(clouds))
     beside = _features(features, len(clouds))
+    parts = None if point_labels is None else _features({"point_labels": point_labels}, len(clouds))["point_labels"]
     made, failures = dict[int, Arrays](), dict[str, str]()
     for row, name in enumerate(chosen):
         try:
             made[row] = _cloud(clouds[row], {feature: values[row] for feature, values in beside.items()})
+            if parts is not None:
+                made[row]["labels"] = _point_labels(parts[row], len(made[row]["points"]))
         except (PointsetError, ValueError) as error:
             failures[name] = f"cloud {row} of X cannot be used: {error}"
     refuse_or_leave_out(failures, len(made), on_error, "clouds", "correct them")
@@ -106,16 +117,21 @@ def from_arrays(
         skipped=tuple(failures),
         offsets=offsets,
     )
-    if target_names:
+    if targets is not None and target_names:
         pool = dataclasses.replace(pool, targets=targets[[*made]], target_names=target_names)
+    if parts is not None:
+        named = None if point_classes is None else dict(enumerate(point_classes))
+        pool = dataclasses.replace(
+            pool, point_classes=name_labels(pool.arrays["labels"], "X" if named is None else "point_classes", named)
+        )
     most = int(pool.sizes.max()) if points is None else points
     shape = as_array(clouds[next(iter(made))]).shape
     if looks_transposed(*shape) and (pool.sizes == shape[0]).all():  # as networks of convolutions take them
         raise PointsetError(f"X must hold clouds [n, d], got {list(shape)}: they look transposed, give each as cloud.T")
     kinds = tuple(dict.fromkeys(["columns"] * (shape[1] > 3) + list(beside)))
-    options = DataOptions.from_dict(
-        {"points": most, "normalize": normalize, "data_seed": seed, "up": up, "on_error": on_error, "features": kinds}
-    )
+    chosen_options = {"points": most, "normalize": normalize, "data_seed": seed, "up": up, "on_error": on_error}
+    labelled = {} if parts is None else {"labels": "point_labels"}
+    options = DataOptions.from_dict({**chosen_options, "features": kinds, **labelled})
     return PointSets(pool, options, name=NAME, split=split)
 
 
@@ -155,6 +171,16 @@ def _cloud(given: Any, features: Mapping[str, Any]) -> Arrays:
     if fault := extent_fault([cloud.points]):
         raise PointsetError(f"the cloud {fault}")
     return arrays_of(cloud)
+
+
+def _point_labels(given: Any, count: int) -> np.ndarray:
+    """Labels of the points of a cloud [n], int32."""
+    labels = as_array(given)
+    if labels.dtype.kind not in "iub" or labels.shape != (count,):
+        raise PointsetError(
+            f"point_labels must be whole numbers [{count}], one for each point, got {described(labels)}"
+        )
+    return labels.astype(np.int32)
 
 
 def _joined(clouds: Mapping[str, Arrays]) -> tuple[Arrays, np.ndarray | None]:

@@ -20,6 +20,7 @@ def from_geometric(dataset: Any, split: str, options: DataOptions, *, normals: b
         dataset: a sequence of `Data` with `pos` [n, 3] and one label `y`. Those with `face` [3, F] are meshes and
             are sampled; the others are clouds, and may have `normal` [n, 3], `x` [n, f] (the feature "columns") and
             other features [n] or [n, f] by name. The class names are its `classes`, if it has them, else the labels.
+            With `options.labels`, clouds need that attribute in place of one `y`: integers [n], as "y" of ShapeNet.
         split: name of the split.
         options: how meshes are sampled, and which features are read.
         normals: keep the normals too.
@@ -30,11 +31,12 @@ def from_geometric(dataset: Any, split: str, options: DataOptions, *, normals: b
     """
     if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         raise PointsetError(f"{quoted(dataset)} is neither a name, a folder nor a torch-geometric dataset")
-    arrays, labels, meshes = [], [], 0
+    arrays: list[dict[str, Any]] = []
+    labels, meshes = list[int](), 0
     for index in range(len(dataset)):
         item = dataset[index]
         meshes += getattr(item, "face", None) is not None
-        labels.append(_label(item, index))
+        labels.append(0 if options.labels else _label(item, index))
         try:
             arrays.append(_arrays(item, index, options, normals))
         except PointsetError as error:
@@ -44,9 +46,20 @@ def from_geometric(dataset: Any, split: str, options: DataOptions, *, normals: b
     if not meshes and options.sampler != "uniform":
         raise PointsetError(f"the torch-geometric dataset holds clouds: leave sampler={options.sampler!r} out")
     names = getattr(dataset, "classes", None) or [str(label) for label in range(max(labels, default=-1) + 1)]
-    features = {name: [own[name] for own in arrays] for name in (arrays[0] if arrays else ()) if name != "points"}
+    features = {
+        name: [own[name] for own in arrays]
+        for name in (arrays[0] if arrays else ())
+        if name not in ("points", "point_labels")
+    }
     points = [own["points"] for own in arrays]
-    sets = from_arrays(points, labels, names, features, split=split, on_error=options.on_error)
+    how: dict[str, Any] = {"split": split, "on_error": options.on_error}
+    if options.labels:
+        if meshes:
+            raise PointsetError("labels per point are for clouds: the torch-geometric dataset holds meshes")
+        how["point_labels"] = [own["point_labels"] for own in arrays]
+        sets = from_arrays(points, None, None, features, **how)
+    else:
+        sets = from_arrays(points, labels, names, features, **how)
     pool = sets.source_pool
     pool = dataclasses.replace(pool, sampler=options.sampler if meshes else pool.sampler)
     return PointSets(pool, options, name=type(dataset).__name__, split=split)
@@ -61,6 +74,7 @@ def _arrays(item: Any, index: int, options: DataOptions, normals: bool) -> dict[
         return sample_arrays(mesh, options.pool_points, seed=seed, sampler=options.sampler, normals=normals)
     fields = {"points": "pos", **({NORMALS: "normal"} if normals else {})}
     fields |= {name: "x" if name == "columns" else name for name in options.further}
+    fields |= {"point_labels": options.labels} if options.labels else {}
     if lacking := [name for name, field in fields.items() if getattr(item, field, None) is None]:
         raise PointsetError(f"it lacks {', '.join(lacking)}")
     return {name: getattr(item, field) for name, field in fields.items()}

@@ -17,32 +17,34 @@ UNLABELLED = -1
 """The class of points without a label, and of padding."""
 
 
-def name_labels(labels: NDArray[np.int32], folder: Path, names: Mapping[int, str] | None = None) -> dict[int, str]:
-    """The classes of points: the labels [...] that occur, negative ones left out, or those that have names.
+def name_labels(
+    labels: NDArray[np.int32], source: Path | str, names: Mapping[int, str] | None = None
+) -> dict[int, str]:
+    """The classes of points: the labels that occur, negative ones left out, or all those that have names.
 
     Args:
-        labels: all labels; not read if names are given.
-        folder: the folder of the clouds; names are taken from its `labels.json`, if it has one.
+        labels: all labels, of any shape.
+        source: the folder of the clouds, from whose `labels.json` names are taken, if it has one; or a word for them.
         names: the classes, if they are known.
 
     Raises:
         PointsetError: a label has no name, no point has a label, or `labels.json` is not a table of names.
     """
-    if names is not None:
-        return dict(names)
     values = [value for value in np.unique(labels).tolist() if value > UNLABELLED]
     if not values:
-        raise PointsetError(f"no point of {folder} has a label from 0 up: negative labels mean that there is none")
+        raise PointsetError(f"no point of {source} has a label from 0 up: negative labels mean that there is none")
     if len(values) > MOST_CLASSES:
         raise PointsetError(
-            f"the points of {folder} have {len(values):,} labels: give a column with at most {MOST_CLASSES:,}"
+            f"the points of {source} have {len(values):,} labels: give a column with at most {MOST_CLASSES:,}"
         )
-    if not (folder / NAMES).exists():
+    where = str(source)
+    if names is None and isinstance(source, Path) and (source / NAMES).exists():
+        names, where = _read_names(source / NAMES), str(source / NAMES)
+    if names is None:
         return {value: str(value) for value in values}
-    known = _read_names(folder / NAMES)
-    if missing := [value for value in values if value not in known]:
-        raise PointsetError(f"{folder / NAMES} has no name for the label {missing[0]}: add it")
-    return known
+    if missing := [value for value in values if value not in names]:
+        raise PointsetError(f"{where} has no name for the label {missing[0]}: add it, or correct the label")
+    return dict(names)
 
 
 def _read_names(file: Path) -> dict[int, str]:

@@ -168,3 +168,40 @@ def test_labels_are_neither_features_nor_of_meshes(tmp_path, few, home):
         pointset.load_dataset(few, "train", 10, labels="part", progress=False)
     with pytest.raises(PointsetError, match="without labels per point"):
         _ = pointset.load_dataset(few, "train", 10, progress=False).point_labels
+
+
+def test_labels_of_points_in_memory():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(size, 3)) for size in (9, 7, 7)]
+    labels = [np.where(cloud[:, 0] > 0, 3, 1) for cloud in X]
+    labels[0][0] = -1
+    sets = pointset.from_arrays(X, point_labels=labels, normalize="none")
+    assert sets.point_classes == ["1", "3"]
+    known = sets.point_labels >= 0
+    assert int(known.sum()) == 22
+    assert torch.equal(sets.points[known][:, 0] > 0, sets.point_labels[known] == 1)
+    named = pointset.from_arrays(X, ["a", "b", "a"], point_labels=labels, point_classes=["w", "x", "y", "z"])
+    assert (named.point_classes, named.classes) == (["w", "x", "y", "z"], ["a", "b"])
+    model = pointset.create_segmenter("rff-max", 2, dim=8)
+    pointset.fit(model, sets, pointset.Recipe(epochs=1), progress=False)
+    assert model.classes == ["1", "3"]
+    for wrong in ([labels[0][:5], *labels[1:]], [label.astype(float) for label in labels]):
+        with pytest.raises(PointsetError, match="point_labels"):
+            pointset.from_arrays(X, point_labels=wrong)
+    with pytest.raises(PointsetError, match="2"):
+        pointset.from_arrays(X, point_labels=labels[:2])
+    with pytest.raises(PointsetError, match="label 3"):
+        pointset.from_arrays(X, point_labels=labels, point_classes=["w", "x"])
+
+
+def test_labels_of_a_torch_geometric_dataset():
+    from torch_geometric.data import Data
+
+    generator = torch.Generator().manual_seed(0)
+    places = [torch.randn(size, 3, generator=generator) for size in (9, 7)]
+    items = [Data(pos=pos, y=(pos[:, 0] > 0).long(), category=torch.tensor([1])) for pos in places]
+    sets = pointset.load_dataset(items, points=6, labels="y", normalize="none")
+    assert sets.point_classes == ["0", "1"]
+    assert torch.equal(sets.points[..., 0] > 0, sets.point_labels == 1)
+    with pytest.raises(PointsetError, match="point_labels"):
+        pointset.load_dataset(items, points=6, labels="part")
