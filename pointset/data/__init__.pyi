@@ -5,7 +5,6 @@ from .augment import RotateAny as RotateAny
 from .augment import RotateUp as RotateUp
 from .augment import Scale as Scale
 from .augment import Shift as Shift
-from .augment import augmentation_from_names as augmentation_from_names
 from .batches import Batch as Batch
 from .batches import collate as collate
 from .batches import fixed_batches as fixed_batches
@@ -16,6 +15,7 @@ from .dataset import load_dataset as load_dataset
 from .imperfections import Background as Background
 from .imperfections import Crop as Crop
 from .imperfections import Uneven as Uneven
+from .mixing import augmentation_from_names as augmentation_from_names
 from .normalize import normalize_chunks as normalize_chunks
 from .normalize import normalize_points as normalize_points
 from .point_sets import PointSets as PointSets

@@ -8,7 +8,6 @@ with the shape: the map x -> A x takes a normal v to A^-T v, scaled to unit leng
 """
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,10 +16,9 @@ from torch import Generator, Tensor
 
 from pointset.configuration import Checked, NonNegative, Positive, Share
 from pointset.data.axes import Axis as Axis
-from pointset.data.imperfections import Background, Crop, Uneven
 from pointset.data.ragged import zero_padding
 from pointset.data.random_numbers import normal, uniform
-from pointset.errors import PointsetError, quoted
+from pointset.errors import PointsetError
 from pointset.inputs import check_clouds
 
 
@@ -34,7 +32,7 @@ class Augmentation(Protocol):
         ...
 
 
-class _Change(Checked):
+class Change(Checked):
     """Base class of augmentations that checks the arguments and pads with zeros."""
 
     def __call__(
@@ -49,7 +47,7 @@ class _Change(Checked):
 
 
 @dataclass(frozen=True)
-class Scale(_Change):
+class Scale(Change):
     """Multiply each cloud by a factor uniform on [low, high]; defaults of PointNet++'s released code.
 
     Example:
@@ -77,7 +75,7 @@ class Scale(_Change):
 
 
 @dataclass(frozen=True)
-class Jitter(_Change):
+class Jitter(Change):
     """Add normal noise to every coordinate, clipped; defaults of PointNet's released code.
 
     The paper (arXiv 1612.00593, section 5.1) uses a standard deviation of 0.02 and does not mention clipping.
@@ -100,7 +98,7 @@ class Jitter(_Change):
 
 
 @dataclass(frozen=True)
-class Shift(_Change):
+class Shift(Change):
     """Move each cloud by a vector uniform on [-limit, limit]^3; default of PointNet++'s released code.
 
     Example:
@@ -118,7 +116,7 @@ class Shift(_Change):
 
 
 @dataclass(frozen=True)
-class RotateUp(_Change):
+class RotateUp(Change):
     """Turn each cloud about the up axis by an angle uniform on [-degrees, degrees].
 
     Example:
@@ -150,7 +148,7 @@ class RotateUp(_Change):
 
 
 @dataclass(frozen=True)
-class RotateAny(_Change):
+class RotateAny(Change):
     """Turn each cloud by a rotation uniform on SO(3): a unit quaternion of uniform direction.
 
     Example:
@@ -166,7 +164,7 @@ class RotateAny(_Change):
 
 
 @dataclass(frozen=True)
-class Drop(_Change):
+class Drop(Change):
     """Random point dropout of PointNet++: replace a random share of each cloud's points by its first point.
 
     The released code uses a `most` of 0.875, and repeats the first point so that clouds keep their size. A network
@@ -207,49 +205,6 @@ class Compose:
         for step in self.steps:
             points = step(points, generator, mask, normals=True) if normals else step(points, generator, mask)
         return points
-
-
-AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
-    "scale": lambda up: Scale(0.8, 1.25),
-    # Released code of Deep Sets and the Set Transformer: one factor per axis, and a rotation of up to pi / 10.
-    "stretch": lambda up: Scale(0.8, 1.25, anisotropic=True),
-    "turn": lambda up: RotateUp(up, 18.0),
-    "jitter": lambda up: Jitter(0.01, 0.05),
-    "shift": lambda up: Shift(0.1),
-    # DGCNN's released code (Wang et al., arXiv 1801.07829): one factor per axis and a shift, both wider.
-    "stretch-wide": lambda up: Scale(2 / 3, 3 / 2, anisotropic=True),
-    "shift-wide": lambda up: Shift(0.2),
-    "drop": lambda up: Drop(0.875),
-    "background": lambda up: Background(),
-    "crop": lambda up: Crop(),
-    "uneven": lambda up: Uneven(),
-    "rotate-up": lambda up: RotateUp(up),
-    "rotate-any": lambda up: RotateAny(),
-}
-
-
-def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
-    """Compose named augmentations with their published defaults, such as ("scale", "jitter", "rotate-up").
-
-    Args:
-        names: keys of `AUGMENTATIONS`, in the order of application.
-        up: the axis that "turn" and "rotate-up" rotate about.
-
-    Returns:
-        A function of points [B, n, d] and a generator that returns points of the same shape.
-
-    Raises:
-        PointsetError: a name is unknown.
-
-    Example:
-        >>> augment = pointset.data.augmentation_from_names(("rotate-up", "jitter"), up="y")
-        >>> augment(train.points[:2], torch.Generator().manual_seed(0)).shape
-        torch.Size([2, 32, 3])
-    """
-    for name in names:
-        if name not in AUGMENTATIONS:
-            raise PointsetError(f"augment must name any of {', '.join(AUGMENTATIONS)}, got {quoted(name)}")
-    return Compose(tuple(AUGMENTATIONS[name](up) for name in names))
 
 
 @dataclass(frozen=True)

@@ -10,27 +10,22 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from pointset.configuration import Checked, NonNegative, Part, Share, check
+from pointset.configuration import NonNegative, Part, Share
+from pointset.data.augment import Change
 from pointset.data.ragged import zero_padding
 from pointset.data.random_numbers import normal, uniform
-from pointset.inputs import check_clouds
 
 
-class _Imperfection(Checked):
-    """Base class that checks the arguments, and restores mean and standard deviation."""
+class _Imperfection(Change):
+    """Base class that restores mean and standard deviation."""
 
-    def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
-    ) -> Tensor:
-        """Change [B, n, d]."""
-        check_clouds(points, mask, features=True)
-        check("generator", generator, Generator)
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
         if not points.numel():
             return points
         real = torch.ones(points.shape[:2], dtype=torch.bool, device=points.device) if mask is None else mask
-        return _refitted(self._changed(points, real, generator), points, real)
+        return _refitted(self._imperfect(points, real, generator), points, real)
 
-    def _changed(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+    def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
         raise NotImplementedError
 
 
@@ -52,7 +47,7 @@ class Background(_Imperfection):
     probability: Part = 0.2
     """Share of the clouds that are changed."""
 
-    def _changed(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+    def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
         share = _share(points, self.most, self.probability, generator)
         replaced = uniform(points.shape[:2], 0.0, 1.0, points, generator) < share
         mean, _ = _moments(points, real)
@@ -77,7 +72,7 @@ class Crop(_Imperfection):
     probability: Part = 0.3
     """Share of the clouds that are changed."""
 
-    def _changed(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+    def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
         ranks = _heights(points, real, generator).masked_fill(~real, torch.inf).argsort(dim=1).argsort(dim=1)
         kept = (1 - _share(points, self.most, self.probability, generator)) * real.sum(dim=1, keepdim=True)
         left = ranks < kept.ceil()
@@ -102,7 +97,7 @@ class Uneven(_Imperfection):
     probability: Part = 0.2
     """Share of the clouds that are changed."""
 
-    def _changed(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+    def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
         steepness = _share(points, self.most, self.probability, generator)
         logits = (-steepness * _heights(points, real, generator)).masked_fill(~real, -torch.inf)
         drawn = _drawn(points, (logits - logits.amax(dim=1, keepdim=True)).exp().nan_to_num(), generator)

@@ -1,7 +1,8 @@
-"""PointCutMix: replace part of a shape's points by points of another shape of the batch, and mix the labels.
+"""PointCutMix, and the augmentations of a recipe by their names.
 
-After Zhang et al. (arXiv 2101.01461) and their released code: with probability 1/2, a share of a shape's points,
-Beta(1, 1) or uniform on (0, 1), is replaced. Two differences:
+PointCutMix replaces part of a shape's points by points of another shape of the batch, and mixes the labels, after
+Zhang et al. (arXiv 2101.01461) and their released code: with probability 1/2, a share of a shape's points, Beta(1, 1)
+or uniform on (0, 1), is replaced. Two differences:
 
 - Every shape draws its own share; in the released code a batch has one.
 - The released code computes an optimal assignment between the two clouds and inserts the points assigned to the removed
@@ -10,7 +11,8 @@ Beta(1, 1) or uniform on (0, 1), is replaced. Two differences:
   centre, the inserted points are those of the other shape nearest to the same centre.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
@@ -20,7 +22,18 @@ from msgspec import Meta
 from torch import Generator, Tensor
 
 from pointset.configuration import check
-from pointset.data.augment import AUGMENTATIONS, Axis, Compose, augmentation_from_names
+from pointset.data.augment import (
+    Augmentation,
+    Axis,
+    Compose,
+    Drop,
+    Jitter,
+    RotateAny,
+    RotateUp,
+    Scale,
+    Shift,
+)
+from pointset.data.imperfections import Background, Crop, Uneven
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds
 
@@ -88,6 +101,47 @@ def _in_order(points: Tensor, order: Tensor) -> Tensor:
     return points.gather(1, order[..., None].expand(-1, -1, points.shape[2]))
 
 
+AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
+    "scale": lambda up: Scale(0.8, 1.25),
+    # Released code of Deep Sets and the Set Transformer: one factor per axis, and a rotation of up to pi / 10.
+    "stretch": lambda up: Scale(0.8, 1.25, anisotropic=True),
+    "turn": lambda up: RotateUp(up, 18.0),
+    "jitter": lambda up: Jitter(0.01, 0.05),
+    "shift": lambda up: Shift(0.1),
+    # DGCNN's released code (Wang et al., arXiv 1801.07829): one factor per axis and a shift, both wider.
+    "stretch-wide": lambda up: Scale(2 / 3, 3 / 2, anisotropic=True),
+    "shift-wide": lambda up: Shift(0.2),
+    "drop": lambda up: Drop(0.875),
+    "background": lambda up: Background(),
+    "crop": lambda up: Crop(),
+    "uneven": lambda up: Uneven(),
+    "rotate-up": lambda up: RotateUp(up),
+    "rotate-any": lambda up: RotateAny(),
+}
+
+
+def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
+    """Compose named augmentations with their published defaults, such as ("scale", "jitter", "rotate-up").
+
+    Args:
+        names: keys of `AUGMENTATIONS`, in the order of application.
+        up: the axis that "turn" and "rotate-up" rotate about.
+
+    Returns:
+        A function of points [B, n, d] and a generator that returns points of the same shape.
+
+    Raises:
+        PointsetError: a name is unknown.
+
+    Example:
+        >>> augment = pointset.data.augmentation_from_names(("rotate-up", "jitter"), up="y")
+        >>> augment(train.points[:2], torch.Generator().manual_seed(0)).shape
+        torch.Size([2, 32, 3])
+    """
+    _require_known(names, AUGMENTATIONS)
+    return Compose(tuple(AUGMENTATIONS[name](up) for name in names))
+
+
 MIXINGS = {"cutmix-r": CutMix("random"), "cutmix-k": CutMix("nearest")}
 
 
@@ -101,13 +155,17 @@ def recipe_augmentations(names: Sequence[str], up: Axis = "z") -> tuple[Compose,
     Raises:
         PointsetError: a name is unknown, or a mixing is not last.
     """
-    for count, name in enumerate(names, start=1):
-        if name not in (*AUGMENTATIONS, *MIXINGS):
-            known = ", ".join((*AUGMENTATIONS, *MIXINGS))
-            raise PointsetError(f"augment must name any of {known}, got {quoted(name)}")
-        if name in MIXINGS and count < len(names):
+    _require_known(names, (*AUGMENTATIONS, *MIXINGS))
+    for name, after in itertools.pairwise(names):
+        if name in MIXINGS:
             raise PointsetError(
-                f"augment has {names[count]!r} after {name!r}, which mixes augmented shapes: put {name!r} last"
+                f"augment has {after!r} after {name!r}, which mixes augmented shapes: put {name!r} last"
             )
-    own = [name for name in names if name not in MIXINGS]
-    return augmentation_from_names(own, up), MIXINGS.get(names[-1]) if names else None
+    mix = MIXINGS.get(names[-1]) if names else None
+    return augmentation_from_names(names[:-1] if mix else names, up), mix
+
+
+def _require_known(names: Sequence[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise PointsetError(f"augment must name any of {', '.join(known)}, got {quoted(name)}")

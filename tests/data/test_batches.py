@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import batches, epoch_generator, fixed_batches
+from pointset.data.mixing import augmentation_from_names
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.data.ragged import pad_sets
