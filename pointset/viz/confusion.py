@@ -92,7 +92,7 @@ def _cells(axes: Axes, shares: Any, right: Any, numbered: Any, size: float) -> N
     colors = np.where(right[..., None], to_rgb(RIGHT), to_rgb(WRONG))
     axes.imshow(np.concatenate([colors, shades], axis=2), aspect="auto", interpolation="nearest")
     for i, j in numbered:
-        ink = "#ffffff" if shades[i, j] > 0.6 else INK
+        ink = "#fefefe" if shades[i, j] > 0.6 else INK  # #ffffff would become dark in the dark scheme of a report
         text = f"{100 * shares[i, j]:.0f}"
         axes.text(j, i, text, fontsize=size, color=ink, ha="center", va="center_baseline")
 

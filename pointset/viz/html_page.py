@@ -101,6 +101,17 @@ def page_of(
     return template.render(kind=kind, title=title, style=style, script=script, data=data, policy=policy, panels=panels)
 
 
+def page_without_scripts(title: str, style: str, body: str) -> str:
+    """The HTML of a page that shows only text and pictures; its body is HTML."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+        '<meta http-equiv="Content-Security-Policy" content="'
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{style}</style>\n{body}\n</html>\n"
+    )
+
+
 def script_of(start: str) -> str:
     """A module and all that it imports as one script, in which names at the top of modules are unique."""
     bodies: dict[str, str] = {}

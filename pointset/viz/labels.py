@@ -16,7 +16,7 @@ from pointset.errors import PointsetError
 from pointset.viz.camera import Camera, Up, to_unit
 from pointset.viz.clouds import WIDTH, Grid, Line, Panel
 from pointset.viz.color import COLORS, Scale
-from pointset.viz.html_page import Page
+from pointset.viz.html_page import Page, page_without_scripts
 from pointset.viz.rows import as_cloud
 from pointset.viz.sheet import Picture
 from pointset.viz.writing import as_svg
@@ -25,21 +25,10 @@ VIEWS = (-60.0, 120.0)
 """Azimuths from which a cloud is drawn."""
 UNKNOWN = (0.8, 0.8, 0.8)
 """The colour of points without a label."""
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<title>{title}</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1100px; margin: 1rem auto }}
-main > svg {{ width: 100%; height: auto }}
-ul {{ list-style: none; padding: 0 1rem; columns: 9rem }}
-</style>
-</head>
-<body><main>{picture}<ul>{key}</ul></main></body>
-</html>
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1100px; margin: 1rem auto }
+main > svg { width: 100%; height: auto }
+ul { list-style: none; padding: 0 1rem; columns: 9rem }
 """
 
 
@@ -154,8 +143,8 @@ def make_label_page(
         for index, color in enumerate(class_colors(len(classes)))
         if index in shown
     )
-    content = PAGE.format(title=html.escape(title), picture=as_svg(draw(), "labels"), key=key)
-    return Page(html=content, draw_still=draw)
+    body = f"<main>{as_svg(draw(), 'labels')}<ul>{key}</ul></main>"
+    return Page(html=page_without_scripts(title, STYLE, body), draw_still=draw)
 
 
 def _turned(cloud: NDArray[np.float64], degrees: float) -> NDArray[np.float64]:
