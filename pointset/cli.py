@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.runs.system import send_to_self
 
 LONGEST = 5000
 """Characters of a message: the longest path that there is, and a sentence."""
@@ -106,7 +107,7 @@ class Interruptions:
             self._hook(lost)
             return
         number, self.received = self.received, None
-        threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+        threading.Timer(0.01, send_to_self, (number,)).start()
 
 
 def _end(error: BaseException, interruptions: Interruptions) -> int:

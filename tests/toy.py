@@ -100,7 +100,7 @@ def write_ply(path: Path, points: NDArray[Any], labels: NDArray[Any], kind: str 
     columns = "".join(f"property double {axis}\n" for axis in "xyz")
     head = f"ply\nformat ascii 1.0\nelement vertex {len(points)}\n{columns}property {kind} {name}\nend_header\n"
     rows = zip(points.tolist(), labels.tolist(), strict=True)
-    path.write_text(head + "".join(f"{x} {y} {z} {label}\n" for (x, y, z), label in rows))
+    path.write_text(head + "".join(f"{x} {y} {z} {label}\n" for (x, y, z), label in rows), encoding="utf-8")
 
 
 def write_pools(folder: Path, train: int = 12, test: int = 6, classes: int = 3) -> Path:

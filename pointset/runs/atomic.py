@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.runs.system import sync
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """System errors for a full disk, an exhausted quota, and a file size limit."""
@@ -147,12 +148,3 @@ def sync_folder(folder: Path) -> None:
     """Flush a folder and its files to the disk, so that a renamed folder keeps its content after a power cut."""
     for path in (*folder.iterdir(), folder):
         sync(path)
-
-
-def sync(path: Path) -> None:
-    """Flush one file, or the directory entry of a folder, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

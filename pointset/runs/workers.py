@@ -1,19 +1,15 @@
 """Worker processes on this machine or on a cluster, through joblib."""
 
-import contextlib
 import os
-import signal
-import threading
-import time
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from typing import Any, Literal
 
 from pointset.configuration import Cores, check
 from pointset.errors import PointsetError, quoted
+from pointset.runs.system import end_with, interrupts_blocked
 
 Backend = Literal["loky", "dask"]
 BACKENDS: tuple[Backend, ...] = ("loky", "dask")
@@ -73,7 +69,7 @@ def run_in_workers(
     kind = "generator" if ordered else "generator_unordered"
     with _backend(workers, count, threads):
         parallel = Parallel(return_as=kind, batch_size=1)
-        with _interrupts_blocked(workers):
+        with interrupts_blocked() if workers.backend == "loky" else nullcontext():
             results = parallel(tasks)
         try:
             yield from results
@@ -92,7 +88,7 @@ def _backend(workers: Workers, count: int, threads: int) -> Iterator[None]:
         with _cluster(workers), parallel_config("dask", n_jobs=workers.count or -1):
             yield
         return
-    ending = {"initializer": _end_with, "initargs": (os.getpid(),)}
+    ending = {"initializer": end_with, "initargs": (os.getpid(),)}
     with (
         warnings.catch_warnings(),
         _cleaned_quietly(),
@@ -102,32 +98,6 @@ def _backend(workers: Workers, count: int, threads: int) -> Iterator[None]:
         # memory leak in the thread that starts the next worker; as an error, this would make joblib hang.
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
         yield
-
-
-@contextmanager
-def _interrupts_blocked(workers: Workers) -> Iterator[None]:
-    """Make processes that start in this block ignore Ctrl-C, which a terminal sends to all: this process ends them."""
-    if workers.backend != "loky" or not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # started inside the block, it would unblock the signal
-    # New processes inherit the mask, as does joblib's thread that starts more of them later.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent ends; otherwise the worker of a killed parent would run or wait forever."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
@@ -167,7 +137,7 @@ def _cluster(workers: Workers) -> Iterator[None]:
         if workers.scheduler:
             client = distributed.Client(workers.scheduler, timeout=DASK_SECONDS)
         else:
-            client = contextlib.nullcontext(distributed.get_client())  # that of the caller, which stays open
+            client = nullcontext(distributed.get_client())  # that of the caller, which stays open
     except (OSError, ValueError) as error:
         reason = f"no dask scheduler answers at {quoted(workers.scheduler)}: {error}"
         missing = "backend=dask needs scheduler=ADDRESS, such as tcp://localhost:8786, where `dask scheduler` listens"

@@ -30,9 +30,10 @@ from torch import Tensor, nn
 from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs import digests
-from pointset.runs.atomic import full_disk_reported, sync, sync_folder
+from pointset.runs.atomic import full_disk_reported, sync_folder
 from pointset.runs.claims import claim, owned, plain, read_description
 from pointset.runs.provenance import origin
+from pointset.runs.system import sync
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import Spec
 

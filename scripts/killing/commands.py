@@ -75,7 +75,8 @@ def write_archive(url: str, card: Path, size: int = 4_000_000) -> bytes:
     card.write_text(
         f'{words}kind = "meshes"\nurls = ["{url}/Tiny.zip"]\nfolder = "Tiny"\nup = "z"\n'
         'classes = ["class0", "class1"]\n'
-        f'[splits]\ntrain = 30\ntest = 10\n[download]\nsize = {len(data)}\nmd5 = "{hashlib.md5(data).hexdigest()}"\n'
+        f'[splits]\ntrain = 30\ntest = 10\n[download]\nsize = {len(data)}\nmd5 = "{hashlib.md5(data).hexdigest()}"\n',
+        encoding="utf-8",
     )
     return re.sub(rb'"commit": ("\w+\+?"|null)', b"", data)
 

@@ -125,8 +125,15 @@ def test_flags_alone_run_in_worker_processes(capsys, clouds_folder, tmp_path):
 
 @pytest.mark.slow
 def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_path):
-    text = Path(file).read_text().replace("points = [24, 9]", "points = 24").replace("robustness_seeds = [1]", "")
-    Path(file).write_text(text.replace('"rff-max",', '"rff-max", { name = "sab-max", temperature = 1e-60 },'))
+    text = (
+        Path(file)
+        .read_text(encoding="utf-8")
+        .replace("points = [24, 9]", "points = 24")
+        .replace("robustness_seeds = [1]", "")
+    )
+    Path(file).write_text(
+        text.replace('"rff-max",', '"rff-max", { name = "sab-max", temperature = 1e-60 },'), encoding="utf-8"
+    )
     out, error = fail_late(capsys, "compare", file, "--workers", "1", "--seeds", "0")
     assert "attention" in out
     assert "accuracy %" in out

@@ -65,7 +65,7 @@ def test_no_command_prints_what_a_terminal_obeys(parts: Path, capsys: pytest.Cap
     printed(capsys, "evaluate", "--model", f"no{NASTY}", code=2)
     printed(capsys, "train", f"rff{NASTY}", code=2)
     printed(capsys, "train", "rff-max", f"--{NASTY}", code=2)
-    Path("nasty.toml").write_text(f'models = ["{"rff-max" + os.sep}\\u001b[31m"]\n')
+    Path("nasty.toml").write_text(f'models = ["{"rff-max" + os.sep}\\u001b[31m"]\n', encoding="utf-8")
     printed(capsys, "compare", "nasty.toml", code=2)
     both = ("compare", "--models", "rff-max", "rff-mean", "--seeds", "0", "--workers", "1", "--out", "all")
     assert "rff-mean" in printed(capsys, *both, *sets)

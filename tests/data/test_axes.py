@@ -23,7 +23,7 @@ FACES = [(1, 2, 3), (1, 2, 4), (1, 3, 4), (2, 3, 4)]
 def write_obj(path: Path, corners: np.ndarray) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [*("v {} {} {}".format(*corner) for corner in corners), *("f {} {} {}".format(*face) for face in FACES)]
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 

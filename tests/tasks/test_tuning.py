@@ -75,7 +75,7 @@ def test_the_best_values_are_an_experiment_for_compare(file, tmp_path, capsys):
 
 def file_without_search(file: Path) -> Path:
     copy = file.with_name("plain.toml")
-    copy.write_text(file.read_text().partition("[search]")[0])
+    copy.write_text(file.read_text(encoding="utf-8").partition("[search]")[0])
     return copy
 
 

@@ -144,7 +144,7 @@ def test_the_page_fits_a_phone(asked: Asked) -> None:
 
 
 def test_the_page_is_one_small_file_with_a_policy(page_file: Path) -> None:
-    text = page_file.read_text()
+    text = page_file.read_text(encoding="utf-8")
     assert page_file.stat().st_size < LARGEST
     assert "default-src 'none'" in text
     assert "<title>&lt;i&gt;ask</title>" in text

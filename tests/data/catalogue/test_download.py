@@ -371,6 +371,6 @@ def test_data_that_cannot_be_fetched_says_why(home: Path, monkeypatch: pytest.Mo
     with pytest.raises(PointsetError, match=rf"scanobjectnn cannot be .*: .*https://.*{home}/datasets/h5_files"):
         fetch("scanobjectnn", progress=False)
     shutil.rmtree(home)
-    home.write_text("")
+    home.write_text("", encoding="utf-8")
     with pytest.raises(PointsetError, match=r"cannot write to .*POINTSET_HOME"):
         fetch("modelnet10", progress=False)

@@ -233,7 +233,7 @@ def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
     def meddle(path: Path) -> Any:
         mesh = read(path)
         if path.name == "shape7.off":
-            path.write_text(TETRAHEDRON.format(size=123))
+            path.write_text(TETRAHEDRON.format(size=123), encoding="utf-8")
         return mesh
 
     monkeypatch.setattr(shapes, "read_mesh", meddle)
