@@ -147,7 +147,7 @@ class Shape:
     points: Tensor
     """float32 [n, d]: normalised coordinates, and the features that the sets have."""
     raw: NDArray[np.float32]
-    """[n, 3], the same points in the file's units, rotated to the upward axis of the sets."""
+    """[n, 3], the same points in the file's units, rotated to the upward axis of the sets; see `Cloud.corner`."""
     mesh: Mesh | None
     """The mesh that the points were sampled from, rotated likewise; None for a file of points."""
 
