@@ -78,19 +78,22 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = Fa
     if classless and not any("/" in name for name in tree.files):
         tree = scan_folder(folder, loose=True)
     kind = _kind_of_files(folder, tree.files)
-    layout = _classless_layout(tree) if classless else ""
-    layout = layout or _layout(tree)
-    if layout in ("class/file", "file"):
-        rule, shapes = f"a fifth of each class is test, by a hash of its names and seed {seed}", _by_rule(tree, seed)
-    elif layout == "split/file":
-        rule, shapes = f"folders {layout}", [(CLASSLESS, split_called(name.split("/")[0]), name) for name in tree.files]
+    layout = (_classless_layout(tree) if classless else "") or _layout(tree)
+    parts = {name: dict(zip(layout.split("/"), name.split("/"), strict=True)) for name in tree.files}
+    class_of = {name: own.get("class", CLASSLESS) for name, own in parts.items()}
+    if "split" in layout:
+        rule, split_of = (
+            f"folders {layout}",
+            _splits_by_folder(tree, {name: own["split"] for name, own in parts.items()}),
+        )
     else:
-        rule, shapes = f"folders {layout}", _by_folder(tree, splits_first=layout.startswith("split"))
-    classes = sorted({class_name for class_name, _, _ in shapes})
-    labels = {name: label for label, name in enumerate(classes)}
+        rule = f"a fifth of each class is test, by a hash of its names and seed {seed}"
+        split_of = _splits_by_rule(class_of, seed)
+    classes = sorted({*class_of.values()})
+    in_order = sorted(tree.files, key=lambda name: (class_of[name], split_of[name], name.split("/")))
     listed = [
-        ShapeFile(tree.files[name], name, class_name, labels[class_name], shape_split)
-        for class_name, shape_split, name in sorted(shapes, key=lambda shape: (*shape[:2], shape[2].split("/")))
+        ShapeFile(tree.files[name], name, class_of[name], classes.index(class_of[name]), split_of[name])
+        for name in in_order
     ]
     present: dict[str, set[int]] = defaultdict(set)
     for shape in listed:
@@ -204,26 +207,23 @@ def _nothing_in(tree: FileTree, *folders: Path) -> str:
     return "holds no mesh and no point cloud"
 
 
-def _by_folder(tree: FileTree, splits_first: bool) -> list[tuple[str, str, str]]:
-    """Class, split and name of each shape; a PointsetError for two names of one split, such as train and Train."""
-    shapes, names = [], dict[str, str]()
-    for name in tree.files:
-        split, class_name, _ = name.split("/") if splits_first else (name.split("/")[i] for i in (1, 0, 2))
-        shapes.append((class_name, split_called(split), name))
-        other = names.setdefault(split_called(split), split)
-        if other != split:
-            low, high = sorted((split, other), reverse=True)
-            raise PointsetError(f"{tree.path} has the splits {quoted(low)} and {quoted(high)}: give both one name")
-    return shapes
+def _splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
+    """The split of each shape, by its folder; a PointsetError for two names of one split, such as train and Train."""
+    names: dict[str, str] = {}
+    for folder in sorted({*folders.values()}, reverse=True):
+        other = names.setdefault(split_called(folder), folder)
+        if other != folder:
+            raise PointsetError(f"{tree.path} has the splits {quoted(other)} and {quoted(folder)}: give both one name")
+    return {name: split_called(folder) for name, folder in folders.items()}
 
 
-def _by_rule(tree: FileTree, seed: int) -> list[tuple[str, str, str]]:
-    """Class, split and name of each shape of a class/file folder."""
-    shapes, by_class = list[tuple[str, str, str]](), defaultdict[str, list[str]](list)
-    for name in tree.files:
-        by_class[name.split("/")[0] if "/" in name else CLASSLESS].append(name)
-    for class_name, names in by_class.items():
+def _splits_by_rule(class_of: dict[str, str], seed: int) -> dict[str, str]:
+    """The split of each shape, by its class and the hash of its name."""
+    by_class, splits = defaultdict[str, list[str]](list), dict[str, str]()
+    for name, class_name in class_of.items():
+        by_class[class_name].append(name)
+    for names in by_class.values():
         by_hash = sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).digest())
         count = max(1, round(TEST_SHARE * len(names))) if len(names) > 1 else 0
-        shapes += ((class_name, "test" if row < count else "train", name) for row, name in enumerate(by_hash))
-    return shapes
+        splits |= {name: "test" if row < count else "train" for row, name in enumerate(by_hash)}
+    return splits

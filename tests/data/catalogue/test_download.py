@@ -59,8 +59,11 @@ def test_a_cut_connection_goes_on_at_the_right_byte_also_the_next_time(site: Sit
         get(site, tmp_path / "file.zip")
     assert [asked for _, asked in site.asked][:3] == [None, "bytes=1000000-", "bytes=1500000-"]
     site.asked.clear()
+    site.answers = [(503, {}, b"")]
+    with pytest.raises(PointsetError, match="the server answered 503"):
+        get(site, tmp_path / "file.zip")
     get(site, tmp_path / "file.zip")
-    assert [asked for _, asked in site.asked] == ["bytes=1500000-"]
+    assert [asked for _, asked in site.asked] == ["bytes=1500000-"] * 2
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
 
 
