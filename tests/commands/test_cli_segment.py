@@ -54,7 +54,7 @@ def test_every_point_of_a_file_is_written_with_its_label(run, tmp_path, capsys, 
         succeed(capsys, "segment", tmp_path / "room.ply", "--model", run, "-o", out, "--labels", "label", "--json")
     )
     scan = open_scan(out)
-    table = scan.whole(("x", "y", "z", "label", "probability"))
+    table = np.concatenate([*scan.pieces(("x", "y", "z", "label", "probability"))])
     np.testing.assert_allclose(table[:, :3], points)
     assert {*table[:, 3]} <= {2, 6}
     assert (table[:, 4] >= 0.5 - 1e-4).all()
