@@ -1,6 +1,7 @@
 """Embeddings of shapes: one row of numbers each, in which similar shapes are near each other."""
 
 import csv
+import itertools
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -147,22 +148,14 @@ def embed_files(
     Yields:
         For each shape, in their order, itself and its row; or why it cannot be used.
     """
-    waiting: list[tuple[ShapeFile, Tensor | Failure]] = []
-
-    def ready() -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
-        clouds = [points for _, points in waiting if isinstance(points, Tensor)]
-        rows = iter(embed_rows(model, padded_batches(clouds)).cpu().numpy() if clouds else ())
-        for shape, read in waiting:
-            yield read if isinstance(read, Failure) else (shape, next(rows))
-
-    for shape, read in zip(
+    answers = zip(
         shapes, _read_all(partial(read_points, data, up=up, keep_outliers=keep_outliers), shapes), strict=True
-    ):
-        waiting.append((shape, read))
-        if len(waiting) == BATCH:
-            yield from ready()
-            waiting = []
-    yield from ready()
+    )
+    while block := [*itertools.islice(answers, BATCH)]:
+        clouds = [points for _, points in block if isinstance(points, Tensor)]
+        rows = iter(embed_rows(model, padded_batches(clouds)).cpu().numpy() if clouds else ())
+        for shape, points in block:
+            yield points if isinstance(points, Failure) else (shape, next(rows))
 
 
 def read_points(
