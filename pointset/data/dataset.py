@@ -113,6 +113,8 @@ def load_split(
         pool, present = _folder_pool(folder, card, split, options, normals, progress)
         if options.target:
             file, inside = targets_file(folder, options.targets), None if is_released(folder) else folder
+            if options.targets is not None:
+                options = dataclasses.replace(options, targets=str(file.absolute()))  # a run is tested from elsewhere
             targets = join_targets(file, pool.names, options.target, inside, options.on_error)
             pool = dataclasses.replace(pool, targets=targets, target_names=options.target)
             rows = torch.from_numpy(np.flatnonzero(np.isfinite(targets).all(axis=1)))

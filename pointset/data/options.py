@@ -81,6 +81,8 @@ class DataOptions(Checked):
             names = getattr(self, name)
             if len(set(names)) < len(names) or not all(names):
                 raise PointsetError(f"{name} must be different names, got {quoted(', '.join(names))}")
+        if self.target and self.labels is not None:
+            raise PointsetError("target is a number of each shape, and labels are of its points: leave one out")
         if self.targets is not None and not self.target:
             raise PointsetError(f"targets={quoted(self.targets)} needs a column: give --target (in Python target=)")
         if self.labels is not None and (not self.labels or self.labels in self.features):

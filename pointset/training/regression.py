@@ -118,7 +118,7 @@ def learn_units(model: Regressor, train: PointSets) -> Float[Tensor, "N targets"
     model.normalize = train.options.normalize
     sizes = sizes_of(train)
     model.learn_units(train.targets, sizes)
-    return model.slope * sizes[:, None]
+    return model.slope.cpu() * sizes[:, None]
 
 
 def _keeping_size(

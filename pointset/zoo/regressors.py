@@ -115,6 +115,7 @@ class Regressor(SetModel):
             weight * forward(network, self.prepared(points, mask, network), mask)
             for weight, network in zip(self.weights, self.networks, strict=True)
         )
+        outputs = outputs.to(torch.promote_types(outputs.dtype, torch.float32))  # not in bfloat16: the line is long
         line = self.slope * log_size(points[..., :3], mask)[:, None]
         return torch.cat([outputs[:, : len(self.targets)] + line.to(outputs), outputs[:, len(self.targets) :]], dim=1)
 
@@ -128,15 +129,16 @@ class Regressor(SetModel):
 
     def learn_units(self, targets: Float[Tensor, "N targets"], sizes: Float[Tensor, " N"]) -> None:
         """Set logs, mean, scale and slope from the targets of training shapes and the logs of their sizes."""
-        self.log = torch.tensor([_is_skewed(column.numpy()) for column in targets.T], device=self.log.device)
-        units = torch.where(self.log, targets.clamp(min=torch.finfo(torch.float64).tiny).log(), targets)
+        device = self.mean.device
+        log = torch.tensor([_is_skewed(column.numpy()) for column in targets.T])
+        units = torch.where(log, targets.clamp(min=torch.finfo(torch.float64).tiny).log(), targets)
         centred, spread = units - units.mean(dim=0), sizes - sizes.mean()
         known = float(spread.square().mean()) > ONE_SIZE**2
         slope = (spread @ centred) / spread.square().sum() if known else torch.zeros_like(centred[0])
         residuals = centred - spread[:, None] * slope
-        self.scale = residuals.std(dim=0, correction=0).clamp(min=EXACT * centred.std(dim=0, correction=0))
-        self.slope = slope / self.scale
-        self.mean = units.mean(dim=0) - slope * sizes.mean()
+        scale = residuals.std(dim=0, correction=0).clamp(min=EXACT * centred.std(dim=0, correction=0))
+        self.log, self.scale, self.slope = log.to(device), scale.to(device), (slope / scale).to(device)
+        self.mean = (units.mean(dim=0) - slope * sizes.mean()).to(device)
 
     def standardised(self, targets: Float[Tensor, "N targets"]) -> Float[Tensor, "N targets"]:
         """Targets in the units of the outputs, float64."""
