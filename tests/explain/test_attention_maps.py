@@ -86,16 +86,6 @@ def test_a_cloud_of_a_padded_batch_has_the_maps_it_has_alone(name):
         torch.testing.assert_close(masked.weights, one.weights)
 
 
-def test_a_record_of_the_users_own_is_there_again_afterwards():
-    model, seen = model_of("sab-pma"), []
-    own = seen.append
-    for looker in lookers(model):
-        looker.record = own
-    pointset.attention_maps(model, clouds(N, 3))
-    assert seen == []
-    assert all(looker.record is own for looker in lookers(model))
-
-
 def test_nothing_is_kept_after_an_error_and_each_part_keeps_its_mode():
     class Broken(nn.Module):
         def __init__(self):

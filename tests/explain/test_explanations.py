@@ -10,7 +10,7 @@ import pointset
 from pointset.errors import PointsetError
 from pointset.explain.critical_points import critical_points
 from pointset.explain.faithfulness import EXPLANATIONS
-from pointset.explain.maps import AttentionMap, attention_maps
+from pointset.explain.maps import attention_maps
 from pointset.explain.occlusion import agreement, occlusion_influence
 from pointset.explain.rollout import rollout
 
@@ -123,24 +123,6 @@ def test_only_a_max_pool_has_critical_points(name):
         critical_points(model_of(name), cloud())
     with pytest.raises(PointsetError, match="must be finite"):
         critical_points(model_of("rff-max"), cloud() * math.nan)
-
-
-def a_map(layer: str, kind: str, rows: list[list[float]], side: str) -> AttentionMap:
-    return AttentionMap(layer, kind, torch.tensor([rows]), side)
-
-
-def test_rollout_by_hand():
-    """Two points, one inducing point, one seed: every product written out."""
-    reads = a_map("0.reads", "reads", [[0.25, 0.75]], "keys")
-    writes = a_map("0.writes", "writes", [[1.0], [1.0]], "queries")
-    pools = a_map("pool", "pools", [[0.6, 0.4]], "keys")
-    torch.testing.assert_close(
-        rollout([reads, writes, pools]), torch.tensor([[0.5 * 0.6 + 0.5 * 0.25, 0.5 * 0.4 + 0.5 * 0.75]])
-    )
-    block = a_map("0", "self", [[0.9, 0.1], [0.2, 0.8]], "both")
-    through = 0.5 * torch.tensor([0.6, 0.4]) + 0.5 * torch.tensor([0.6 * 0.9 + 0.4 * 0.2, 0.6 * 0.1 + 0.4 * 0.8])
-    torch.testing.assert_close(rollout([block, pools]), through[None])
-    assert torch.equal(rollout([pools]), pools.weights[0])
 
 
 @pytest.mark.parametrize("name", ["isab4-pma", "sab-pma", "rff-pma", "isab4-pma3"])

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import pointset
-from pointset.data.catalogue.released import read_released
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.viz import (
@@ -249,14 +248,6 @@ def test_a_cloud_of_a_batch_is_drawn_without_its_padding() -> None:
             draw_maps(attention, batch[1])
         with pytest.raises(PointsetError, match="without padding"):
             draw_maps(attention[1], batch[1])
-
-
-def test_a_real_chair(real_data: Path) -> None:
-    clouds = read_released(real_data / "modelnet40_ply_hdf5_1024", "test")
-    chair = torch.from_numpy(clouds.points[np.flatnonzero(clouds.labels == clouds.classes.index("chair"))[0]])
-    reads, writes = pointset.attention_maps(pointset.create_model("isab16-max", dim=16), chair)[:2]
-    assert len(clouds_of(draw_reads_and_writes(reads, writes, chair))) == 12
-    assert len(make_page([reads, writes], chair).html) < 600_000
 
 
 @pytest.mark.slow

@@ -36,23 +36,6 @@ def test_products_of_matrices(in_node: Callable[..., Any], rows: int, columns: i
     np.testing.assert_allclose(written, C.ravel(), rtol=1e-12, atol=1e-12)
 
 
-LAYER = """{ heads: [0, 1], rows: [4, 5], count: 4, spread: [0.9, 0.99, 0.2, 0.5], head: (i) => Math.floor(i / 2) }"""
-
-
-@pytest.mark.parametrize(
-    ("choice", "groups"),
-    [
-        ("{ heads: new Set([0, 1]), order: 'sharpest', hide: false }", [[None, [2, 3, 0, 1]]]),
-        ("{ heads: new Set([0, 1]), order: 'model', hide: false }", [[0, [0, 1]], [1, [2, 3]]]),
-        ("{ heads: new Set([0, 1]), order: 'model', hide: true }", [[0, [0]], [1, [2, 3]]]),
-        ("{ heads: new Set([1]), order: 'sharpest', hide: true }", [[None, [2, 3]]]),
-    ],
-)
-def test_maps_are_chosen(in_node: Callable[..., Any], choice: str, groups: list[Any]) -> None:
-    found = in_node("controls", f"chosenMaps({LAYER}, {choice})")
-    assert [[group["head"], group["indices"]] for group in found] == groups
-
-
 @pytest.mark.parametrize(
     ("width", "count", "columns"), [(1240, 4, 4), (360, 4, 2), (360, 64, 3), (1240, 64, 8), (40, 9, 1)]
 )
