@@ -103,7 +103,10 @@ def test_flags_alone_make_an_experiment_of_one_size(capsys, clouds_folder):
 
 @pytest.mark.slow
 def test_flags_alone_run_in_worker_processes(capsys, clouds_folder, tmp_path):
-    flags = "--models rff-max --seeds 0 1 --points 9 --dim 4 --epochs 1 --augment jitter".split()
+    flags = [
+        "--models", "rff-max", "--seeds", "0", "1", "--points", "9", "--dim", "4", "--epochs", "1",
+        "--augment", "jitter",
+    ]  # fmt: skip
     found = json.loads(succeed(capsys, "compare", "--data", str(clouds_folder), *flags, "--workers", "2", "--json"))
     assert [run["seed"] for run in found["runs"]] == [0, 1]
     assert found["failures"] == []

@@ -11,8 +11,10 @@ from pointset.runs import digests
 
 pytestmark = pytest.mark.slow
 
-TINY = "--models rff-max rff-mean --seeds 0 --points 8 --pool-points 16 --dim 4 --epochs 1 --batch-size 64".split()
-TINY += ["--workers", "1"]
+TINY = [
+    "--models", "rff-max", "rff-mean", "--seeds", "0", "--points", "8", "--pool-points", "16", "--dim", "4",
+    "--epochs", "1", "--batch-size", "64", "--workers", "1",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
