@@ -163,7 +163,7 @@ def _cloud(given: Any, features: Mapping[str, Any]) -> Arrays:
     """The arrays of one cloud [n, d] and its features; a PointsetError or a ValueError if it cannot be used."""
     rows = as_array(given)
     if rows.ndim != 2 or rows.shape[1] < 3 or rows.dtype.kind not in "fiu":
-        raise PointsetError(f"expected numbers [n, d], d at least 3, found {described(rows)}")
+        raise PointsetError(f"expected numbers [n, d], d at least 3, got {described(rows)}")
     further = [as_array(values) for name, values in features.items() if name != NORMALS]
     tables = [rows[:, 3:]] * (rows.shape[1] > 3) + [table[:, None] if table.ndim == 1 else table for table in further]
     normals = [as_array(features[NORMALS])] if NORMALS in features else []

@@ -134,7 +134,7 @@ def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
         Points [B, n, d], mask [B, n] or None, and labels int64 [B] or targets [B, targets].
 
     Raises:
-        PointsetError: there are no items.
+        PointsetError: `items` is empty.
 
     Example:
         >>> from torch.utils.data import DataLoader

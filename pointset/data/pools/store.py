@@ -221,7 +221,7 @@ def read_shapes(file: Path) -> dict[int, tuple[Entry, dict[str, bytes]]]:
 def _write_pool(plan: Plan, entries: Mapping[int, Entry], files: Mapping[int, Path]) -> None:
     """Write the pool of the finished shapes."""
     manifest = Manifest(str(plan.root), plan.classes, plan.sampling, tuple(entries[row] for row in sorted(entries)))
-    whole = plan.folder.with_suffix(".whole")
+    whole = plan.folder.with_name(plan.folder.name + ".whole")
     shutil.rmtree(whole, ignore_errors=True)  # left by a killed build
     read = functools.lru_cache(maxsize=2)(read_shapes)  # neighbouring shapes are mostly in one file
     try:

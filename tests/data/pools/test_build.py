@@ -292,6 +292,18 @@ def test_a_killed_worker_is_named_and_the_next_run_continues(
     assert build(meshes, workers=2).sampled == COUNT
 
 
+def test_builds_of_folders_with_dots_write_to_folders_of_their_own(
+    home: Path, few: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise parallel builds of parts.1 and parts.2 would write to one folder."""
+    written: list[str] = []
+    fill = store.digests.fill
+    monkeypatch.setattr(store.digests, "fill", lambda folder, files: (written.append(folder.name), fill(folder, files)))
+    plan = plan_of(few.rename(few.with_name("parts.1")))
+    build_pool(plan, Workers(1), progress=False)
+    assert written[0].startswith(plan.folder.name)
+
+
 @pytest.mark.slow
 def test_two_builds_at_once_make_one_pool(home: Path, meshes: Path) -> None:
     command = [sys.executable, "-c", CHILD, str(meshes), "1"]
