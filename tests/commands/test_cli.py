@@ -105,10 +105,6 @@ def test_help_is_success(arguments, capsys):
         (["train", "rff-max", "--epochs", "1" + "0" * 400], "epochs must be a whole number from 1 to"),
         (["train", "rff-max", "--seed", f"{10**400}"], "seed must be a whole number in"),
         (["train", "rff-max", "--device", "x" * 4000], "is not available on this machine"),
-        (
-            ["export", "--model", "run", "-o", "a.onnx", "--threads", "-1"],
-            "threads must be a whole number from 1 to 4,096",
-        ),
         (["evaluate", "--model", "no/such/run"], "no/such/run is not a run"),
         (["compare", "--models", "rff-max", "rff"], "did you mean rff-"),
         (["train", "rff-max", "--train-points", "0", "5"], ": train_points must be two numbers of points"),
