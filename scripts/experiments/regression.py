@@ -50,16 +50,21 @@ cent of the mean target, averaged over the five targets, and the share of true v
 {tables}
 
 "Extents and a forest" is what a user would write with scikit-learn in fifty lines: the logs of extents, of deviations
-along the principal axes and of the size, and a random forest. "Without the size" are the same features of clouds that
-were scaled to one size: what normalised points alone can say. The intervals of split conformal prediction hold on
-held-out shapes of the same kind; those of ridge regression come from five folds, those of networks from a fifth of the
-training shapes.
+along the principal axes and of the size, and a random forest. Kernel ridge regression on classical features of shape
+and surface, with the size as a further column and a line in its log, has a quarter to two fifths of its errors.
+"Without the size" are the same features of clouds that were scaled to one size: what normalised points alone can say,
+with about twice the errors. Embeddings of trained networks change little in the folds, and take longer.
+
+Networks have about three times the errors of ridge regression at this number of shapes, of which they learn from four
+fifths: the other fifth is held out for their intervals. So the automatic choice tries one from 1,000 shapes on. A
+predicted variance (gaussian) does not change their errors. 90 % intervals by split conformal prediction (of five folds
+for ridge regression) contain 88 to 93 % of the true values in the folds, and 87 to 99 % of the few test shapes.
 
 ```
 python scripts/experiments/regression.py path/to/modelnet9_obj path/to/labeled_db
 ```
 
-Every prediction: [`results.csv`](results/regression/results.csv).
+Every target: [`results.csv`](results/regression/results.csv).
 """
 app = cyclopts.App(name="regression.py", help=__doc__, result_action="return_value")
 Predict = Callable[[list[np.ndarray], np.ndarray, list[np.ndarray]], tuple[np.ndarray, np.ndarray | None]]
@@ -134,15 +139,11 @@ def regression(*folders: Path) -> None:
                 ends[:, outside] = np.nan if answer[1] is None else answer[1]
             of_test = predict(clouds, truth, test)
             last = np.full((2, *test_truth.shape), np.nan) if of_test[1] is None else of_test[1]
-            for split, shapes, true, value, low, high in (
-                ("train", names, truth, values, *ends),
-                ("test", test_names, test_truth, of_test[0], *last),
+            for split, true, value, (low, high) in (
+                ("train", truth, values, ends),
+                ("test", test_truth, of_test[0], last),
             ):
-                for shape, *lines in zip(shapes, true, value, low, high, strict=True):
-                    for target, *numbers in zip(TARGETS, *lines, strict=True):
-                        cells = dict(zip(("true", "value", "low", "high"), (f"{x:.6g}" for x in numbers), strict=True))
-                        about = {"data": folder.name, "model": name, "split": split, "shape": shape, "target": target}
-                        rows.append(about | cells)
+                rows += measured({"data": folder.name, "model": name, "split": split}, true, value, low, high)
             print(f"{name}: {time.process_time() - began:.0f} s", _cells(rows, folder.name, name), flush=True)
     out = FOLDER / "results" / "regression"
     out.mkdir(exist_ok=True)
@@ -153,6 +154,20 @@ def regression(*folders: Path) -> None:
     write(out)
 
 
+def measured(
+    about: dict[str, str], true: np.ndarray, value: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> list[dict]:
+    """Rows of R2, relative error and coverage, one for each target, from arrays [shapes, targets]."""
+    r2 = 1 - np.square(true - value).sum(axis=0) / np.square(true - true.mean(axis=0)).sum(axis=0)
+    error = np.abs(true - value).mean(axis=0) / true.mean(axis=0)
+    inside = np.where(np.isfinite(low).all(axis=0), ((low <= true) & (true <= high)).mean(axis=0), np.nan)
+    columns = zip(TARGETS, r2, error, inside, strict=True)
+    return [
+        {**about, "shapes": len(true), "target": target, "R2": f"{a:.4f}", "error": f"{b:.4f}", "inside": f"{c:.4f}"}
+        for target, a, b, c in columns
+    ]
+
+
 def write(folder: Path) -> None:
     """The study for the results page, from the saved predictions."""
     from tabulate import tabulate
@@ -161,11 +176,8 @@ def write(folder: Path) -> None:
         rows = list(csv.DictReader(file))
     tables = []
     for data in dict.fromkeys(row["data"] for row in rows):
-        counts = [
-            len({row["shape"] for row in rows if (row["data"], row["split"]) == (data, split)})
-            for split in ("train", "test")
-        ]
-        heads = [f"{data}, {counts[0]} + {counts[1]} shapes"]
+        counts = {row["split"]: row["shapes"] for row in rows if row["data"] == data}
+        heads = [f"{data}, {counts['train']} + {counts['test']} shapes"]
         heads += [f"{split} {what}" for split in ("folds:", "test:") for what in ("R2", "error %", "inside %")]
         lines = [[model, *_cells(rows, data, model)] for model in MODELS]
         tables.append(
@@ -175,21 +187,12 @@ def write(folder: Path) -> None:
     (folder / "study.md").write_text(text, encoding="utf-8")
 
 
-def _cells(rows: Sequence[dict[str, str]], data: str, model: str) -> list[str]:
+def _cells(rows: Sequence[dict], data: str, model: str) -> list[str]:
     cells = []
     for split in ("train", "test"):
-        means = []
-        for target in TARGETS:
-            wanted = (data, model, split, target)
-            own = [row for row in rows if (row["data"], row["model"], row["split"], row["target"]) == wanted]
-            true, value, low, high = (
-                np.array([float(row[key]) for row in own]) for key in ("true", "value", "low", "high")
-            )
-            r2 = 1 - np.square(true - value).sum() / np.square(true - true.mean()).sum()
-            inside = ((low <= true) & (true <= high)).mean() if np.isfinite(low).all() else np.nan
-            means.append((r2, 100 * np.abs(true - value).mean() / true.mean(), 100 * inside))
-        r2, error, inside = np.mean(means, axis=0)
-        cells += [f"{r2:.3f}", f"{error:.1f}", "" if np.isnan(inside) else f"{inside:.0f}"]
+        own = [row for row in rows if (row["data"], row["model"], row["split"]) == (data, model, split)]
+        r2, error, inside = (np.mean([float(row[key]) for row in own]) for key in ("R2", "error", "inside"))
+        cells += [f"{r2:.3f}", f"{100 * error:.1f}", "" if np.isnan(inside) else f"{100 * inside:.0f}"]
     return cells
 
 
