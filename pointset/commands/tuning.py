@@ -24,7 +24,7 @@ def tune(
     spread: Annotated[Spread, RunningFlags] = Spread(),
     as_json: Json = False,
 ) -> None:
-    """Search for the options of classifiers with Optuna, judged on a validation split of the training shapes.
+    """Search for the options of networks with Optuna, judged on a validation split of the training shapes.
 
     The test shapes are not read. The best options become an experiment, best.toml, for `pointset compare`, which trains
     on all training shapes, with several seeds, and tests. The validation accuracy of the best of many trials is too
@@ -56,14 +56,9 @@ def tune(
     if as_json:
         print_json({"experiment": str(tuned.file), "trials": tuned.trials})
         return
-    rows = [{**row, "validation_accuracy": _percent(row["validation_accuracy"])} for row in tuned.trials[:SHOWN]]
-    print_rows([{key.replace("_accuracy", " %"): _short(value) for key, value in row.items()} for row in rows])
+    print_rows([{key: _short(value) for key, value in row.items()} for row in tuned.trials[:SHOWN]])
     print(f"the best of {len(tuned.trials)} trials, judged on {search.validation:.0%} of the training shapes; next:")
     print(f"  pointset compare {tuned.file}")
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.1f}"
 
 
 def _short(value: object) -> object:

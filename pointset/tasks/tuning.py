@@ -1,4 +1,4 @@
-"""Search for options of classifiers with Optuna, on a validation split; the test split is never read.
+"""Search for options of networks with Optuna, on a validation split; the test split is never read.
 
 The file of a search is that of an experiment with a table [search] of fields of `Recipe` and `ModelOptions`:
 
@@ -8,8 +8,8 @@ The file of a search is that of an experiment with a table [search] of fields of
     dim = [32, 64, 128]                                        # a choice
 
 If the file has several models, they are a choice, too. A trial trains one model as a run of the experiment would, but
-on the training shapes without the validation split. It ends early if its validation accuracy falls below the median of
-the trials before. Everything is kept in one folder, and a search that was killed goes on from there.
+on the training shapes without the validation split. It ends early if its validation accuracy, or R2 for numbers, is
+below the median of the trials before. Everything is kept in one folder: a search that was killed goes on from there.
 """
 
 import json
@@ -29,9 +29,10 @@ from pointset.runs.atomic import write_for_user
 from pointset.runs.claims import claim, owned
 from pointset.runs.progress import followed
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
-from pointset.tasks.classification.task import Classification
 from pointset.tasks.experiments import experiment_from, read_content
+from pointset.tasks.shapes import ShapeTask
 from pointset.training.checkpoints import RunFolder
+from pointset.training.history import VALIDATED
 from pointset.training.loop import fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -57,7 +58,7 @@ class Tuned:
     """The result of a search."""
 
     trials: list[dict[str, Any]]
-    """One row each, the best first: number, state, validation accuracy, epochs, and the values that were tried."""
+    """One row each, the best first: number, state, validation accuracy or R2, epochs, and the values that it has."""
     file: Path
     """An experiment with the values of the best trial, for `pointset.read_experiment`."""
 
@@ -93,8 +94,10 @@ class Search:
             given = content.pop("search", {})
             check("search", given, dict[str, Any])
             experiment = experiment_from(content)
-            if not isinstance(experiment.task, Classification):
-                raise PointsetError("only classifiers of point sets can be tuned: leave out the task")
+            if not isinstance(experiment.task, ShapeTask):
+                raise PointsetError(
+                    "only networks for shapes can be tuned: leave out the task, or write regression"
+                )
             space = {name: _distribution(name, value, experiment) for name, value in given.items()}
             if fixed := [name for name in space if any(name in entry.changes for entry in experiment.models)]:
                 raise PointsetError(f"{fixed[0]} is given for a model and searched: leave out either")
@@ -148,7 +151,7 @@ def tune(search: Search, out: Path, trials: int, workers: Workers, progress: boo
     check("trials", trials, Count)
     experiment = experiment_from(search.content)
     task = experiment.task
-    assert isinstance(task, Classification)
+    assert isinstance(task, ShapeTask)
     load_split(task.data, "train", task.sets_of(task.points[0]), progress=progress)  # builds a pool that is missing
     with owned(out, f"another process is searching in {out}: wait for it, or choose another folder"):
         described = {**vars(search), "space": {name: repr(space) for name, space in search.space.items()}}
@@ -249,17 +252,17 @@ def _try(search: Search, out: Path) -> None:
     if history[-1].get("stopped"):
         study.tell(trial, state=TrialState.PRUNED)
     else:
-        study.tell(trial, history[best - 1]["validation_accuracy"])
+        study.tell(trial, _score(history[best - 1]))
 
 
 def _train(search: Search, trial: "Trial", folder: Path) -> tuple[Sequence[Mapping[str, Any]], int]:
     experiment = experiment_from(search.with_values(_values(trial.params)))
     task, (entry, *_) = experiment.task, experiment.models
-    assert isinstance(task, Classification)
+    assert isinstance(task, ShapeTask)
     recipe = replace(experiment.recipe, validation=search.validation)
 
     def on_epoch(row: Mapping[str, Any]) -> bool:
-        trial.report(row["validation_accuracy"], row["epoch"])
+        trial.report(_score(row), row["epoch"])
         return trial.should_prune()
 
     with torch_threads(experiment.threads), warnings.catch_warnings():
@@ -268,9 +271,13 @@ def _train(search: Search, trial: "Trial", folder: Path) -> tuple[Sequence[Mappi
         model = task.make_model(entry.name, sets, entry.options(experiment.model), search.seed)
         if (folder / "history.jsonl").exists():
             for row in RunFolder(folder).history():
-                trial.report(row["validation_accuracy"], row["epoch"])
+                trial.report(_score(row), row["epoch"])
         fitted = fit(model, sets, recipe, seed=search.seed, run=folder, progress=False, on_epoch=on_epoch)
     return fitted.history, fitted.best_epoch
+
+
+def _score(row: Mapping[str, Any]) -> float:
+    return float(next(row[name] for name in VALIDATED if name in row))
 
 
 def _write_best(search: Search, out: Path) -> Tuned:
@@ -280,9 +287,9 @@ def _write_best(search: Search, out: Path) -> Tuned:
     for trial in _ended(study):
         values = _values(trial.params)
         state = {"COMPLETE": TRAINED, "PRUNED": "ended early", "FAIL": trial.user_attrs.get("reason")}[trial.state.name]
-        row = {"trial": trial.number, "state": state, "validation_accuracy": trial.value}
+        row = {"trial": trial.number, "state": state, "validation": trial.value}
         rows.append(row | {"epochs": trial.user_attrs.get("epochs", 0), **values})
-    rows.sort(key=lambda row: (row["state"] != TRAINED, -(row["validation_accuracy"] or 0.0), row["trial"]))
+    rows.sort(key=lambda row: (row["state"] != TRAINED, -(row["validation"] or 0.0), row["trial"]))
     if not rows or rows[0]["state"] != TRAINED:
         raise PointsetError(f"no trial in {out} was trained: {rows[0]['state'] if rows else 'there is none'}")
     text = tomli_w.dumps(search.with_values({name: rows[0][name] for name in search.space}))

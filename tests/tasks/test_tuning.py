@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 from command_line import fail, succeed
@@ -54,7 +55,7 @@ def test_the_best_values_are_an_experiment_for_compare(file, tmp_path, capsys):
     command = ["tune", file, "--workers", "1", "--out", out]
     best, *others = shown(succeed(capsys, *command, "--trials", "3", "--json"))
     assert len(others) == 2
-    assert all(best["validation_accuracy"] >= other["validation_accuracy"] for other in others)
+    assert all(best["validation"] >= other["validation"] for other in others)
     assert 1e-4 <= best["learning_rate"] <= 1e-1
     assert best["batch_size"] in (8, 16, 24, 32)
 
@@ -124,6 +125,28 @@ def test_the_test_split_is_not_read_and_bad_trials_end_early(file, clouds_folder
     assert pointset.read_experiment(tmp_path / "out" / "best.toml").recipe.learning_rate > 1e-9
 
 
+@pytest.mark.slow
+def test_numbers_are_judged_by_r2(tmp_path, capsys):
+    folder = tmp_path / "rods"
+    folder.mkdir()
+    rng, rows = np.random.default_rng(0), ["file,height"]
+    for number in range(24):
+        height = rng.uniform(1, 3)
+        np.save(folder / f"{number}.npy", rng.uniform(-0.5, 0.5, (16, 3)) * [1, 1, height])
+        rows.append(f"{number}.npy,{height}")
+    (folder / "targets.csv").write_text("\n".join(rows), encoding="utf-8")
+    content = f'task = "regression"\nmodels = ["rff-max"]\npoints = [16]\ndata = "{folder}"\n'
+    content += '[sets]\ntarget = ["height"]\n'
+    content += "[model]\ndim = 8\n[recipe]\nepochs = 2\n[search]\nbatch_size = [4, 8]\n"
+    (tmp_path / "numbers.toml").write_text(content, encoding="utf-8")
+    out = tmp_path / "out"
+    best, other = shown(
+        succeed(capsys, "tune", tmp_path / "numbers.toml", "--trials", "2", "--workers", "1", "--out", out, "--json")
+    )
+    assert 1 > best["validation"] >= other["validation"]
+    assert pointset.read_experiment(out / "best.toml").recipe.batch_size == best["batch_size"]
+
+
 @pytest.mark.parametrize(
     ("search", "words"),
     [
@@ -154,7 +177,7 @@ def test_what_cannot_be_tuned_is_said(file, tmp_path, capsys, monkeypatch):
     )
     assert "features-svm" in fail(capsys, "tune", file)
     file.write_text('task = "max-regression"\n[search]\nlearning_rate = [1e-3, 1e-2]\n')
-    assert "classifiers" in fail(capsys, "tune", file)
+    assert "regression" in fail(capsys, "tune", file)
     assert "--data" in fail(capsys, "tune")
     assert "validation" in fail(capsys, "tune", shipped_experiment("tune"), "--validation", "0")
     monkeypatch.setattr("pointset.errors.find_spec", lambda name: None)

@@ -78,7 +78,8 @@ def _scan(tree: FileTree, folder: Path, inside: str, at_top: bool) -> None:
             if is_link and folder.resolve().is_relative_to(path.resolve()):
                 continue
             if inside.count("/") == DEPTH:
-                tree.skipped[TOO_DEEP] += _shapes_below(path)
+                if below := [*_shapes_below(path)]:
+                    tree.skipped[TOO_DEEP] += below
             else:
                 tree.folders.append(inside + name)
                 _scan(tree, path, f"{inside}{name}/", at_top=False)

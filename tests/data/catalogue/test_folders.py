@@ -239,6 +239,12 @@ def test_shapes_that_are_skipped_are_named_in_one_warning(files: list[str], word
         assert len(warned) == 1
 
 
+def test_deep_folders_without_shapes_are_not_named(tmp_path: Path) -> None:
+    touch(tmp_path, "bed/train/1.stl", "bed/train/log/run/history.jsonl")
+    assert list_folder(tmp_path, "train").classes == ["bed"]
+    assert [shape.name for shape in list_shapes(tmp_path)] == ["bed/train/1.stl"]
+
+
 def test_a_command_names_skipped_shapes_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     touch(tmp_path, *(f"parts/{split}/bed/{number}.txt" for split in ("train", "test") for number in range(2)))
     touch(tmp_path, "parts/train/bed/more/5.txt")
