@@ -95,9 +95,7 @@ class Search:
             check("search", given, dict[str, Any])
             experiment = experiment_from(content)
             if not isinstance(experiment.task, ShapeTask):
-                raise PointsetError(
-                    "only networks for shapes can be tuned: leave out the task, or write regression"
-                )
+                raise PointsetError("only networks for shapes can be tuned: leave out the task, or write regression")
             space = {name: _distribution(name, value, experiment) for name, value in given.items()}
             if fixed := [name for name in space if any(name in entry.changes for entry in experiment.models)]:
                 raise PointsetError(f"{fixed[0]} is given for a model and searched: leave out either")
