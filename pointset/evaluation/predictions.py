@@ -19,6 +19,7 @@ from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model
 from pointset.zoo.predicting import Prediction, predict
+from pointset.zoo.segmenters import Segmenter
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +149,8 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
 def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Prediction:
     """Predict the class of every shape of a dataset; arguments as of `predict`, errors as of `evaluate`."""
     check_evaluation(model, data, batch_size)
+    if isinstance(model, Segmenter):
+        raise PointsetError("the model labels points, not whole shapes: use pointset.evaluation.evaluate_points")
     prediction = predict(model, data, batch_size=batch_size)
     if prediction.logits.shape[1] != len(data.classes):
         raise PointsetError(

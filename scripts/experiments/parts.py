@@ -140,7 +140,11 @@ def write(folder: Path) -> None:
         for name in MODELS:
             own = [row for row in rows if (row["same"], row["model"]) == (same, name)]
             line = {"same": same, "model": name, "parameters": f"{int(own[0]['parameters']):,}"}
-            line |= {"epochs": own[0]["epochs"], "core-seconds": f"{_mean(own, 'core_seconds'):.0f}", "seeds": len(own)}
+            line |= {
+                "epochs": own[0]["epochs"],
+                "core-seconds": f"{_mean(own, 'core_seconds'):.0f}",
+                "seeds": str(len(own)),
+            }
             table.append(line | {f"{what} %": f"{100 * _mean(own, what):.1f}" for what in ("accuracy", "mean_iou")})
     by_epochs = {name: [row for row in rows if (row["same"], row["model"]) == ("epochs", name)] for name in MODELS}
     ious = {label: {name: _mean(own, label) for name, own in by_epochs.items()} for label in classes}

@@ -124,3 +124,5 @@ def test_models_and_data_that_do_not_fit_are_refused(sets, folder):
             pointset.fit(model, data, recipe, progress=False)
     with pytest.raises(PointsetError, match="without labels"):
         evaluate_points(small(), plain)
+    with pytest.raises(PointsetError, match="evaluate_points"):
+        pointset.evaluate(small(), plain)
