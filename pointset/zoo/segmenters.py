@@ -20,7 +20,7 @@ class Segmenter(Classifier):
 
     Equivariant to the order of the points, for sets of any size. The layers know a point by its coordinates and by
     what it reads from summaries of its set (inducing points, a pooled vector): there are no neighbourhoods, as in
-    PointNet++ and DGCNN, which are better at parts that only their surroundings tell apart.
+    PointNet++ and DGCNN, which learn more from each pass over the data and take far longer for it.
 
     Attributes:
         encoder: equivariant modules, called in turn as `module(X, mask)`; rows in, rows out.

@@ -48,7 +48,12 @@ python scripts/experiments/parts.py
 
 Every run: [`results.csv`](results/parts/results.csv).
 """
-WORDS = ""
+WORDS = """For the same time on one core, the networks without neighbourhoods are far ahead, and the plainest is first:
+neighbours make an epoch about ten times as long, so that their network has seen each shape only five times. For the
+same number of epochs it is the other way round: with neighbourhoods, points are labelled far better, 74 % of them
+against 63 and 58 %. So a set network is the cheap answer and not the best one: where time does not matter, take
+PointNet++, DGCNN or a later network. None of these trainings was long enough for the rare parts, recipes were not
+searched for, and one seed says little: other data may differ."""
 app = cyclopts.App(name="parts.py", help=__doc__, result_action="return_value")
 
 
