@@ -75,6 +75,7 @@ PAGES = {
         "Classifiers by name, those that come trained, and parts of one's own.",
         (
             "pointset.create_model",
+            "pointset.create_segmenter",
             "pointset.zoo.regressors.Regressor",
             "pointset.ModelOptions",
             "pointset.list_models",
