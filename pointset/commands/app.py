@@ -11,13 +11,14 @@ from pointset.commands import (
     classify,
     comparing,
     data,
+    evaluate,
     export,
     judge,
     predict,
     segment,
     serve,
     similar,
-    training,
+    train,
     tuning,
     zoo,
 )
@@ -38,8 +39,8 @@ app = App(
 app.command(data.app)
 for command in (
     zoo.zoo,
-    training.train,
-    training.evaluate,
+    train.train,
+    evaluate.evaluate,
     comparing.compare,
     comparing.task,
     tuning.tune,

@@ -1,11 +1,10 @@
-"""`pointset train` and `pointset evaluate`: train and test one model."""
+"""`pointset train`: train one model, or the best for the data within a budget."""
 
 import dataclasses
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pointset.commands.models import Model, Trained, load_model, say_usual, settled_up
 from pointset.commands.options import (
     DataFlags,
     Given,
@@ -16,29 +15,18 @@ from pointset.commands.options import (
     given_fields,
     quick_options,
 )
-from pointset.commands.segment import print_points
 from pointset.commands.terminal import print_json, print_rows
-from pointset.data.axes import GuessedUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
-from pointset.runs.atomic import check_writable, checked_suffix
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
-    from pointset.data.point_sets import PointSets
     from pointset.training.history import Fitted
     from pointset.training.logs import Tracker
 
 HELD_OUT = 0.2
 """Share of the training shapes from which intervals of predicted numbers are made, without --validation."""
-CALIBRATION = {
-    "loss": "log loss",
-    "brier": "Brier score",
-    "calibration_error": "calibration error, equal width",
-    "calibration_error_equal_mass": "calibration error, equal mass",
-}
-"""Metrics that a temperature changes, and their titles."""
 
 
 def train(
@@ -249,134 +237,3 @@ def _print_fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path, as_js
     if sizes := recipe.sizes_in_words:
         print(f"trained on sets of {sizes}")
     print(f"saved in {run}; next: pointset evaluate --model {run}")
-
-
-def evaluate(
-    *,
-    model: Model = None,
-    data: str | None = None,
-    split: str = "test",
-    points: int | None = None,
-    on_error: Literal["raise", "skip"] | None = None,
-    up: GuessedUp = "auto",
-    predictions: Path | None = None,
-    calibrate: bool = False,
-    level: float = 0.9,
-    as_json: Json = False,
-) -> None:
-    """Test a trained model, on sets that are prepared as in its run.
-
-    Predicted numbers get R2, mean absolute error, root mean squared error, and the share of true values that are inside
-    their intervals.
-
-    Example: `pointset evaluate --model runs/parts --calibrate --predictions predictions.csv`
-
-    Args:
-        data: Name of a card, or a folder; default: the dataset of the run.
-        split: "test" or "train".
-        points: Points per set; default: as in the run (not its --train-points or --points-share).
-        on_error: "skip" continues without shapes that cannot be used; default: as in training.
-        up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
-            card's, and for other files what `classify` assumes. Shapes with another axis are rotated. guess takes the
-            turn in which the model knows the shapes of a folder best.
-        predictions: File for the predictions (*.csv or *.json): name, true class, the five most likely
-            classes with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
-        calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
-        level: Of numbers: the share of true values that intervals should contain.
-        as_json: Print JSON.
-    """
-    from pointset.data.catalogue.folders import ShapeFile
-    from pointset.data.loading import load_like
-    from pointset.evaluation.files import in_folders
-    from pointset.evaluation.points import evaluate_points
-    from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
-    from pointset.evaluation.shape_predictions import SUFFIXES, guess, write_guesses
-    from pointset.training.devices import find_device
-
-    if predictions is not None:
-        check_writable(checked_suffix(predictions, SUFFIXES, "a file of predictions"))
-    trained = load_model(model, learned=None)
-    network, description = trained.network, trained.description
-    if up == "guess" and (description["model"].get("per_point") or description["model"].get("targets")):
-        raise PointsetError(f"--up guess knows shapes by their class, and {trained.name} has no classes: give y or z")
-    if up == "guess" and not (data and Path(data).is_dir()):
-        raise PointsetError("--up guess looks at the files of a folder: give it with --data")
-    turn = settled_up(up, trained, in_folders([Path(data or "")]) if up == "guess" else ())
-    sets = load_like(description["data"], split, data, on_error, points, turn)
-    if sets.targets is not None:
-        if calibrate:
-            raise PointsetError("calibrate is for classes: leave it out; --level sets the intervals of numbers")
-        _evaluate_numbers(trained, sets, level, predictions, as_json)
-        return
-    if sets.point_classes:
-        if predictions is not None or calibrate:
-            flag = "--predictions" if predictions is not None else "--calibrate"
-            raise PointsetError(f"{flag} is for models of whole shapes, and {trained.name} labels points: leave it out")
-        labelled = evaluate_points(network.to(find_device("auto")), sets)
-        print_points(trained.name, labelled, split, as_json)
-        return
-    prediction = predict_sets(network.to(find_device("auto")), sets)
-    evaluation = Evaluation.of(prediction, sets)
-    result = {"model": trained.name} | evaluation.summary()
-    if left_out := sets.describe().get("left_out"):
-        result["left_out"] = left_out
-    columns = {"as trained": dict(result)}
-    if calibrate:
-        temperature = validation_temperature(network, description)
-        scaled = evaluation.at_temperature(temperature).summary()
-        columns[f"at temperature {temperature:.3f}"] = scaled
-        kept = {name: scaled[name] for name in ("accuracy", *CALIBRATION)}
-        result |= {"temperature": temperature, "calibrated": kept}
-    if predictions is not None:
-        if calibrate:
-            prediction = dataclasses.replace(prediction, temperature=result["temperature"])
-        true_classes = [sets.classes[label] for label in sets.labels.tolist()]
-        shapes = [ShapeFile(Path(name), name, true) for name, true in zip(sets.names, true_classes, strict=True)]
-        guesses = guess(shapes, prediction, sets.classes, sets.sizes)
-        temperature = result.get("temperature", network.temperature)
-        about = {"model": trained.name, "temperature": temperature, "classes": sets.classes}
-        write_guesses(predictions, guesses, about)
-    if as_json:
-        print_json(result)
-        return
-    say_usual(model)
-    print(f"{result['shapes']} {split} shapes: accuracy {result['accuracy']:.2%}", end=", ")
-    print(f"mean-class accuracy {result['mean_class_accuracy']:.2%}, loss {result['loss']:.3f}")
-    print_rows(
-        [
-            {"": title, **{head: f"{metrics[name]:.4f}" for head, metrics in columns.items()}}
-            for name, title in CALIBRATION.items()
-        ]
-    )
-    print_rows([{"class": name, "accuracy %": f"{100 * value:.1f}"} for name, value in result["per_class"].items()])
-    if predictions is not None:
-        print(f"predictions saved in {predictions}")
-
-
-def _evaluate_numbers(
-    trained: Trained, sets: "PointSets", level: float, predictions: Path | None, as_json: bool
-) -> None:
-    from pointset.evaluation.numbers import estimate, evaluate_numbers
-    from pointset.evaluation.shape_predictions import write_guesses
-    from pointset.training.devices import find_device
-
-    evaluation = evaluate_numbers(trained.network.to(find_device("auto")), sets, level=level)
-    result = {"model": trained.name} | evaluation.summary()
-    if left_out := sets.describe().get("left_out"):
-        result["left_out"] = left_out
-    if predictions is not None:
-        estimates = estimate(evaluation.names, evaluation.numbers, sets.sizes, evaluation.truth)
-        write_guesses(predictions, estimates, {"model": trained.name, "level": level})
-    if as_json:
-        print_json(result)
-        return
-    print(f"{result['shapes']} {sets.split} shapes, in the units of the targets:")
-    titles = {"r2": "R2", "mae": "mean error", "rmse": "RMSE", "coverage": f"in {level:.0%} interval", "width": "width"}
-    rows = []
-    for name, metrics in result["targets"].items():
-        texts = {title: f"{metrics[key]:.4g}" for key, title in titles.items()}
-        texts[titles["coverage"]] = f"{metrics['coverage']:.1%}"
-        rows.append({"target": name, **texts})
-    print_rows(rows)
-    if predictions is not None:
-        print(f"predictions saved in {predictions}")

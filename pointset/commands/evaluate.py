@@ -1,0 +1,161 @@
+"""`pointset evaluate`: test a trained model of classes, of numbers, or of labels per point."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pointset.commands.models import Model, Trained, load_model, say_usual, settled_up
+from pointset.commands.options import Json
+from pointset.commands.segment import print_points
+from pointset.commands.terminal import print_json, print_rows
+from pointset.data.axes import GuessedUp
+from pointset.errors import PointsetError
+from pointset.runs.atomic import check_writable, checked_suffix
+
+if TYPE_CHECKING:
+    from pointset.data.point_sets import PointSets
+
+CALIBRATION = {
+    "loss": "log loss",
+    "brier": "Brier score",
+    "calibration_error": "calibration error, equal width",
+    "calibration_error_equal_mass": "calibration error, equal mass",
+}
+"""Metrics that a temperature changes, and their titles."""
+
+
+def evaluate(
+    *,
+    model: Model = None,
+    data: str | None = None,
+    split: str = "test",
+    points: int | None = None,
+    on_error: Literal["raise", "skip"] | None = None,
+    up: GuessedUp = "auto",
+    predictions: Path | None = None,
+    calibrate: bool = False,
+    level: float = 0.9,
+    as_json: Json = False,
+) -> None:
+    """Test a trained model, on sets that are prepared as in its run.
+
+    Predicted numbers get R2, mean absolute error, root mean squared error, and the share of true values that are inside
+    their intervals.
+
+    Example: `pointset evaluate --model runs/parts --calibrate --predictions predictions.csv`
+
+    Args:
+        data: Name of a card, or a folder; default: the dataset of the run.
+        split: "test" or "train".
+        points: Points per set; default: as in the run (not its --train-points or --points-share).
+        on_error: "skip" continues without shapes that cannot be used; default: as in training.
+        up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
+            card's, and for other files what `classify` assumes. Shapes with another axis are rotated. guess takes the
+            turn in which the model knows the shapes of a folder best.
+        predictions: File for the predictions (*.csv or *.json): name, true class, the five most likely
+            classes with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
+        calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
+        level: Of numbers: the share of true values that intervals should contain.
+        as_json: Print JSON.
+    """
+    from pointset.data.loading import load_like
+    from pointset.evaluation.files import in_folders
+    from pointset.evaluation.points import evaluate_points
+    from pointset.evaluation.shape_predictions import SUFFIXES
+    from pointset.training.devices import find_device
+
+    if predictions is not None:
+        check_writable(checked_suffix(predictions, SUFFIXES, "a file of predictions"))
+    trained = load_model(model, learned=None)
+    network, description = trained.network.to(find_device("auto")), trained.description
+    if up == "guess" and (description["model"].get("per_point") or description["model"].get("targets")):
+        raise PointsetError(f"--up guess knows shapes by their class, and {trained.name} has no classes: give y or z")
+    if up == "guess" and not (data and Path(data).is_dir()):
+        raise PointsetError("--up guess looks at the files of a folder: give it with --data")
+    turn = settled_up(up, trained, in_folders([Path(data or "")]) if up == "guess" else ())
+    sets = load_like(description["data"], split, data, on_error, points, turn)
+    if sets.targets is not None:
+        if calibrate:
+            raise PointsetError("calibrate is for classes: leave it out; --level sets the intervals of numbers")
+        _evaluate_numbers(trained, sets, level, predictions, as_json)
+    elif sets.point_classes:
+        if predictions is not None or calibrate:
+            flag = "--predictions" if predictions is not None else "--calibrate"
+            raise PointsetError(f"{flag} is for models of whole shapes, and {trained.name} labels points: leave it out")
+        print_points(trained.name, evaluate_points(network, sets), split, as_json)
+    else:
+        if not as_json:
+            say_usual(model)
+        _evaluate_classes(trained, sets, calibrate, predictions, as_json)
+
+
+def _evaluate_classes(
+    trained: Trained, sets: "PointSets", calibrate: bool, predictions: Path | None, as_json: bool
+) -> None:
+    from pointset.data.catalogue.folders import ShapeFile
+    from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
+    from pointset.evaluation.shape_predictions import guess, write_guesses
+
+    prediction = predict_sets(trained.network, sets)
+    evaluation = Evaluation.of(prediction, sets)
+    result = {"model": trained.name} | evaluation.summary()
+    if left_out := sets.describe().get("left_out"):
+        result["left_out"] = left_out
+    columns = {"as trained": dict(result)}
+    if calibrate:
+        temperature = validation_temperature(trained.network, trained.description)
+        scaled = evaluation.at_temperature(temperature).summary()
+        columns[f"at temperature {temperature:.3f}"] = scaled
+        kept = {name: scaled[name] for name in ("accuracy", *CALIBRATION)}
+        result |= {"temperature": temperature, "calibrated": kept}
+    if predictions is not None:
+        if calibrate:
+            prediction = dataclasses.replace(prediction, temperature=result["temperature"])
+        true_classes = [sets.classes[label] for label in sets.labels.tolist()]
+        shapes = [ShapeFile(Path(name), name, true) for name, true in zip(sets.names, true_classes, strict=True)]
+        guesses = guess(shapes, prediction, sets.classes, sets.sizes)
+        temperature = result.get("temperature", trained.network.temperature)
+        about = {"model": trained.name, "temperature": temperature, "classes": sets.classes}
+        write_guesses(predictions, guesses, about)
+    if as_json:
+        print_json(result)
+        return
+    print(f"{result['shapes']} {sets.split} shapes: accuracy {result['accuracy']:.2%}", end=", ")
+    print(f"mean-class accuracy {result['mean_class_accuracy']:.2%}, loss {result['loss']:.3f}")
+    print_rows(
+        [
+            {"": title, **{head: f"{metrics[name]:.4f}" for head, metrics in columns.items()}}
+            for name, title in CALIBRATION.items()
+        ]
+    )
+    print_rows([{"class": name, "accuracy %": f"{100 * value:.1f}"} for name, value in result["per_class"].items()])
+    if predictions is not None:
+        print(f"predictions saved in {predictions}")
+
+
+def _evaluate_numbers(
+    trained: Trained, sets: "PointSets", level: float, predictions: Path | None, as_json: bool
+) -> None:
+    from pointset.evaluation.numbers import estimate, evaluate_numbers
+    from pointset.evaluation.shape_predictions import write_guesses
+
+    evaluation = evaluate_numbers(trained.network, sets, level=level)
+    result = {"model": trained.name} | evaluation.summary()
+    if left_out := sets.describe().get("left_out"):
+        result["left_out"] = left_out
+    if predictions is not None:
+        estimates = estimate(evaluation.names, evaluation.numbers, sets.sizes, evaluation.truth)
+        write_guesses(predictions, estimates, {"model": trained.name, "level": level})
+    if as_json:
+        print_json(result)
+        return
+    print(f"{result['shapes']} {sets.split} shapes, in the units of the targets:")
+    titles = {"r2": "R2", "mae": "mean error", "rmse": "RMSE", "coverage": f"in {level:.0%} interval", "width": "width"}
+    rows = []
+    for name, metrics in result["targets"].items():
+        texts = {title: f"{metrics[key]:.4g}" for key, title in titles.items()}
+        texts[titles["coverage"]] = f"{metrics['coverage']:.1%}"
+        rows.append({"target": name, **texts})
+    print_rows(rows)
+    if predictions is not None:
+        print(f"predictions saved in {predictions}")
