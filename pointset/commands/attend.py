@@ -192,11 +192,7 @@ def _predict(trained: Trained, path: Path, shape: "Shape") -> "Guess":
 
 
 def plain_models(trained: Trained) -> "list[PlainModel]":
-    """A model for a live page, with those of `BESIDE` that know the same classes.
-
-    Raises:
-        PointsetError: it cannot run in a page.
-    """
+    """A model for a live page, with those of `BESIDE` that know the same classes."""
     from pointset.export.javascript import describe_plainly
     from pointset.viz.live import MOST_MODELS
 

@@ -48,11 +48,7 @@ class ServedModel:
         return {"model": self.trained.name, "classes": self.data["classes"], "points": self.data["points"]}
 
     def classify(self, path: Path, name: str, up: UsualUp, keep_outliers: bool) -> "tuple[dict[str, Any], Any]":
-        """What `pointset classify` says of a file, and the points of its live page, or None without a page.
-
-        Raises:
-            PointsetError: the file cannot be used; the message names it as the user does.
-        """
+        """What `pointset classify` says of a file, and the points of its live page, or None without a page."""
         from pointset.data.catalogue.folders import ShapeFile
         from pointset.data.loading import load_shape_like
         from pointset.evaluation.files import Failure, classify_files
@@ -78,11 +74,7 @@ class ServedModel:
 
 
 def check_alone(path: Path) -> None:
-    """Refuse a file that names other files, or unpacks to far more than its size.
-
-    Raises:
-        PointsetError: it does; the message names the file.
-    """
+    """Refuse a file that names other files, or unpacks to far more than its size."""
     suffix = suffix_of(path.name)
     if suffix in (".glb", ".gltf"):
         from pointset.data.readers.trimesh_meshes import names_of_others
@@ -145,21 +137,11 @@ class ModelProcesses:
             self._start()
 
     def describe(self) -> dict[str, Any]:
-        """What `ServedModel.describe` says of the model.
-
-        Raises:
-            PointsetError: there is no such model.
-        """
+        """What `ServedModel.describe` says of the model."""
         return self._ask("describe")
 
     async def ask(self, method: str, *arguments: Any) -> Any:
-        """The result of a method of `ServedModel`; the time until a process is free does not count.
-
-        Raises:
-            TimeoutError: it takes too long.
-            EOFError, OSError: the process died.
-            RuntimeError: another error.
-        """
+        """The result of a method of `ServedModel`; the time until a process is free does not count."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, method, *arguments)
 
     def end(self) -> None:

@@ -47,15 +47,7 @@ KINDS: dict[Learned, tuple[str, str]] = {
 
 
 def load_model(model: str | None, *, learned: Learned | Sequence[Learned] | None = "classes") -> Trained:
-    """The model that --model names, or the default one.
-
-    Args:
-        model: a folder or a name.
-        learned: what it must predict, or one of several things; None takes all kinds.
-
-    Raises:
-        PointsetError: the model does not exist, or predicts something else.
-    """
+    """The model that --model names, or the default one; `learned` is what it must predict, None takes all kinds."""
     from pointset.training.loading import load_run
 
     if model is None and USUAL not in list_pretrained():
@@ -75,11 +67,7 @@ def load_model(model: str | None, *, learned: Learned | Sequence[Learned] | None
 
 
 def require_network(trained: Trained, verb: str) -> None:
-    """Require one network: not a product of classifiers, nor a baseline.
-
-    Raises:
-        PointsetError: it is one; the message says which network to take.
-    """
+    """Require one network: not a product of classifiers, nor a baseline."""
     from pointset.baselines.models import BASELINES
 
     model = trained.description["model"]

@@ -113,15 +113,7 @@ def serve(
 def make_app(
     processes: "ModelProcesses", facts: dict[str, Any], folder: Path, most_bytes: int, seconds: float
 ) -> "FastAPI":
-    """The application of a server.
-
-    Args:
-        processes: what classifies.
-        facts: of their model; see `ServedModel.describe`.
-        folder: an empty folder for uploads.
-        most_bytes: largest upload.
-        seconds: longest time of an upload.
-    """
+    """The application of a server for `facts` of a model; `folder` is empty and for uploads."""
     from fastapi import FastAPI, HTTPException, Request, UploadFile
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import HTMLResponse, JSONResponse

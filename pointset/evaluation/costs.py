@@ -37,15 +37,7 @@ class Cost:
 def measure_costs(
     models: Sequence[nn.Module], points: int, *, batch_size: int = 32, repeats: int = 9, threads: int = 1
 ) -> list[Cost]:
-    """Measure the costs of several models.
-
-    Args:
-        models: models of the zoo, all on one device.
-        points: points per set.
-        batch_size: sets per training step, for the memory.
-        repeats: timings of each model; they are interleaved, so that a busy moment of the machine affects all models.
-        threads: number of torch threads.
-    """
+    """Measure the costs of models of the zoo; their timings are interleaved, so that a busy moment affects all."""
     with torch_threads(threads):
         rounds = [[latency_ms(model, points) for model in models] for _ in range(repeats)]
         return [

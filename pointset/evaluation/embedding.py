@@ -80,11 +80,7 @@ class Embedded:
     """Absolute paths."""
 
     def save(self, path: Path) -> None:
-        """Write names, classes, files and rows, atomically, as *.npz or *.csv.
-
-        Raises:
-            PointsetError: the path has another suffix, or cannot be written.
-        """
+        """Write names, classes, files and rows, atomically, as *.npz or *.csv."""
         checked_suffix(path, SUFFIXES, "a file of embeddings")
         about: Any = {"name": self.names, "true_class": self.classes, "path": self.files}
 
@@ -103,11 +99,7 @@ class Embedded:
 
 
 def load_embedded(path: Path) -> Embedded:
-    """Read what `Embedded.save` wrote.
-
-    Raises:
-        PointsetError: the file has other content.
-    """
+    """Read what `Embedded.save` wrote."""
     checked_suffix(path, SUFFIXES, "a file of embeddings")
     try:
         if path.suffix.lower() == ".npz":
@@ -134,20 +126,7 @@ def embed_files(
     up: UsualUp = "auto",
     keep_outliers: bool = False,
 ) -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
-    """Embed files of shapes, each sampled like the shapes that the model was trained on.
-
-    Many files are read by several processes while this one computes.
-
-    Args:
-        model: from `load_run`, on the device that is to compute.
-        data: `description["data"]`.
-        shapes: meshes and point clouds; of a large cloud, a random subset is used.
-        up: the files' upward axis; see `load_shape_like`.
-        keep_outliers: keep isolated points of clouds.
-
-    Yields:
-        For each shape, in their order, itself and its row; or why it cannot be used.
-    """
+    """Yield each shape and its row, in their order, or why a file cannot be used; arguments as of `classify_files`."""
     answers = zip(
         shapes, _read_all(partial(read_points, data, up=up, keep_outliers=keep_outliers), shapes), strict=True
     )

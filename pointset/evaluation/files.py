@@ -110,13 +110,7 @@ def answer_files(
     up: str,
     keep_outliers: bool,
 ) -> Iterator[T | Failure]:
-    """The answers for files, in their order; see `classify_files`.
-
-    Args:
-        model, data, shapes, up, keep_outliers: see there.
-        answer: makes the answers for some shapes from their prediction, their numbers of points, and whether they were
-            read in pieces.
-    """
+    """The answers that `answer(shapes, prediction, points, read in pieces)` makes for files; see `classify_files`."""
     waiting: list[tuple[ShapeFile, Tensor | Scan | Failure]] = []
     for shape in shapes:
         cloud: Tensor | Scan | Failure
@@ -201,10 +195,7 @@ def _finite(shapes: Sequence[ShapeFile], prediction: Prediction, answers: Sequen
 
 
 def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
-    """The files among paths, and the shapes in the folders among them; see `list_shapes`.
-
-    Of one folder alone names are paths inside it.
-    """
+    """The files among paths, and the shapes in folders; of one folder alone names are paths inside it."""
     listed = list(paths)
     shapes = []
     for path in listed:

@@ -44,25 +44,14 @@ def nearest(
 
 
 def same_shape_distance(first: Float[ndarray, "N d"], second: Float[ndarray, "N d"]) -> float:
-    """The distance that two samplings of one shape rarely exceed: 95 % quantile.
-
-    Args:
-        first, second: rows of the same shapes, whose points were sampled with two seeds.
-    """
+    """The distance that two samplings of one shape, row by row, rarely exceed: 95 % quantile."""
     return float(np.quantile(np.linalg.norm(first - second, axis=1), SAME_SHAPE))
 
 
 def near_duplicates(
     rows: Float[ndarray, "N d"], threshold: float, splits: Sequence[str] = (), count: int = 10
 ) -> list[Pair]:
-    """Pairs of rows at most `threshold` apart: those of training and test shapes first, then the nearest first.
-
-    Args:
-        rows: the embeddings.
-        threshold: see `same_shape_distance`.
-        splits: "train", "test" or empty, for each row.
-        count: number of neighbours of each row that are examined.
-    """
+    """Pairs of rows at most `threshold` apart: those of training and test shapes first, then the nearest first."""
     splits = splits or [""] * len(rows)
     distances, indices = nearest(rows, rows, count + 1)
     near: dict[tuple[int, int], float] = {}

@@ -150,14 +150,7 @@ class Estimate:
 def estimate(
     names: Sequence[str], numbers: Numbers, points: Sequence[int] | ndarray, truth: ndarray | None = None
 ) -> list[Estimate]:
-    """The numbers of shapes, one by one.
-
-    Args:
-        names: names of the shapes.
-        numbers: their predictions.
-        points: number of points that the model got for each shape.
-        truth: the true numbers [N, targets], if they are known.
-    """
+    """The numbers of shapes, one by one; `truth` is [N, targets]."""
     known = [{}] * len(names) if truth is None else [dict(zip(numbers.targets, row, strict=True)) for row in truth]
     ends = np.stack([numbers.values, numbers.low, numbers.high], axis=2).tolist()
     return [

@@ -180,15 +180,7 @@ def require_finite(outputs: Iterable[Tensor], data: PointSets) -> None:
 
 
 def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> float:
-    """The temperature that fits the validation split of a run best; see `fit_temperature`.
-
-    Args:
-        model: the run's, trained.
-        description: what `load_run` gives beside it.
-
-    Raises:
-        PointsetError: the run has no validation split, or its training data is missing or has changed.
-    """
+    """The temperature that fits the validation split of a run best; see `fit_temperature`."""
     share = description["recipe"]["validation"]
     if share == 0.0:
         raise PointsetError("the run has no validation split to calibrate on: train with --validation 0.1, for example")

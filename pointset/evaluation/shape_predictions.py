@@ -70,15 +70,7 @@ def guess(
     *,
     streamed: bool = False,
 ) -> list[Guess]:
-    """The most likely classes of shapes.
-
-    Args:
-        shapes: the shapes, with their names and true classes.
-        prediction: of the shapes; see `pointset.zoo.predicting.predict`.
-        classes: classes of the model, in the order of its logits.
-        points: number of points that the model got for each shape.
-        streamed: see `Guess`.
-    """
+    """The most likely classes of shapes; `points` are the numbers of points that the model got."""
     from scipy.special import entr
 
     shares, logits = prediction.probabilities, prediction.logits.cpu().numpy()
@@ -127,16 +119,7 @@ class Row(Protocol):
 
 
 def write_guesses(path: Path, guesses: Sequence[Row], about: Mapping[str, Any]) -> None:
-    """Write predictions, atomically, as the suffix says: CSV or JSON.
-
-    Args:
-        path: the file to write.
-        guesses: one row each.
-        about: common information, saved only in JSON: model, classes, temperature.
-
-    Raises:
-        PointsetError: the path has another suffix, or cannot be written.
-    """
+    """Write predictions, atomically, as the suffix says; `about` is common to them and saved only in JSON."""
     checked_suffix(path, SUFFIXES, "a file of predictions")
     rows = [guess.as_row() for guess in guesses]
 

@@ -62,16 +62,7 @@ class Upright:
 
 
 def guess_up(model: nn.Module, data: Mapping[str, Any], shapes: Sequence[ShapeFile]) -> Upright:
-    """Guess the turn that all files share.
-
-    Args:
-        model: from `load_run`.
-        data: `description["data"]` of its run.
-        shapes: the files; evenly spaced ones are tried, and those that cannot be read are passed over.
-
-    Raises:
-        PointsetError: no file can be read, or the model takes shapes in any pose.
-    """
+    """Guess the turn that all files share, from evenly spaced ones that can be read."""
     chosen = [shapes[index] for index in np.unique(np.linspace(0, len(shapes) - 1, SHAPES).astype(int))]
     clouds, reason = [], ""
     for shape in chosen:

@@ -69,11 +69,7 @@ class Clustering(SetProblem):
     most: ClassVar[int] = MOST_SIZE
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """The model of a row: [B, n, 2] -> [B, 4 * 5], the input of `mixture_of`.
-
-        Raises:
-            PointsetError: the model is unknown; the message lists the known ones.
-        """
+        """The model of a row: [B, n, 2] -> [B, 4 * 5], the input of `mixture_of`."""
         encoder, pooling = parts_of(model)
         if encoder == "rffp" and pooling in ("mean", "max"):
             return seeded(seed, lambda: equivariant_model(pooling, options))

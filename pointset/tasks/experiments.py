@@ -217,11 +217,7 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
 
 
 def read_content(path: str | Path) -> dict[str, Any]:
-    """The content of an experiment's file, unchecked.
-
-    Raises:
-        PointsetError: the file is missing, or is not TOML.
-    """
+    """The content of an experiment's file, unchecked."""
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
@@ -233,11 +229,7 @@ def read_content(path: str | Path) -> dict[str, Any]:
 
 
 def experiment_from(content: Mapping[str, Any]) -> Experiment:
-    """The experiment that the content of a file describes.
-
-    Raises:
-        PointsetError: an entry is unknown or wrong.
-    """
+    """The experiment that the content of a file describes."""
     for key, value in content.items():
         if key in KEYS:
             check(key, value, KEYS[key])

@@ -88,9 +88,6 @@ def characters(folder: Path, split: Split) -> Images:
 
     A fifth of the characters is for tests; they do not occur in training. Images must be dark on light, like
     Omniglot's, and are inverted.
-
-    Raises:
-        PointsetError: there are too few characters, or a file is not an image.
     """
     folders = sorted({path.parent for path in folder.rglob("*.png")})
     if len(folders) < 2 * TEST_SHARE:
@@ -107,11 +104,7 @@ def characters(folder: Path, split: Split) -> Images:
 
 
 def read_image(path: Path, side: int) -> Float[Tensor, " pixels"]:
-    """Read an image: its central square, scaled to side x side, grey values in [0, 1].
-
-    Raises:
-        PointsetError: the file is missing or not an image.
-    """
+    """Read an image: its central square, scaled to side x side, grey values in [0, 1]."""
     from PIL import Image, ImageOps
 
     try:

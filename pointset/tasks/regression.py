@@ -162,11 +162,7 @@ def save_numbers(evaluation: NumberEvaluation, folder: Path) -> None:
 
 
 def load_numbers(folder: Path) -> NumberEvaluation:
-    """Read what `save_numbers` wrote.
-
-    Raises:
-        PointsetError: the file is missing or damaged.
-    """
+    """Read what `save_numbers` wrote."""
     remedy = f"delete {folder / 'result.json'} and run the same command again to test the model again"
     return digests.parse(folder / FILE, _parse, "the predictions of a run", remedy)
 

@@ -24,11 +24,7 @@ HEAD, EMBEDDING, ENCODER = 0x4EAD, 0xE3BED, 0xE4C
 
 
 def parts_of(row: str) -> tuple[str, str]:
-    """The zoo's names of the encoder and the pooling of a row.
-
-    Raises:
-        PointsetError: the name is unknown, or the model does not consist of an encoder and a pooling.
-    """
+    """The zoo's names of the encoder and the pooling of a row."""
     encoder, hyphen, pooling = zoo_name(row).partition("-")
     if not hyphen:
         raise PointsetError(
@@ -44,15 +40,7 @@ def row_model(
     seed: int,
     head: Callable[[int], nn.Module],
 ) -> SetClassifier:
-    """The encoder and the pooling of a row with another head.
-
-    Args:
-        row: name of the model; see above.
-        inputs: numbers per element.
-        options: options of encoder, pooling and dropout.
-        seed: seed of the initial weights; global random state is neither used nor changed.
-        head: returns a module [B, width] -> [B, outputs], given the total width of the pooled rows.
-    """
+    """The encoder and the pooling of a row with `head(width)`, given the total width of the pooled rows."""
     model = create_model("-".join(parts_of(row)), 1, options, inputs=inputs, seed=seed)
     assert isinstance(model, SetClassifier), "a row always has an encoder and a pooling"
     width = next(module.in_features for module in model.head.modules() if isinstance(module, nn.Linear))

@@ -75,17 +75,7 @@ class Search:
 
     @classmethod
     def of(cls, path: Path, seed: int = 0, validation: float | None = None, **changes: Any) -> "Search":
-        """Read and check a search.
-
-        Args:
-            path: the file.
-            seed: of the search and of all trainings.
-            validation: share of the training shapes; default: that of the recipe, or 0.2.
-            changes: keys of the file and their values.
-
-        Raises:
-            PointsetError: a field is unknown, or a value of it is not allowed; the message names the file.
-        """
+        """Read and check a search; `validation` defaults to the recipe's, or 0.2; `changes` are keys of the file."""
         require_extra("tune", "a search", "optuna", "tomli_w")
         from optuna.distributions import CategoricalDistribution
 
@@ -130,20 +120,7 @@ class Search:
 
 
 def tune(search: Search, out: Path, trials: int, workers: Workers, progress: bool = True) -> Tuned:
-    """Run the trials of a search that its folder does not have yet.
-
-    With one worker, the same search gives the same trials, however often it was killed.
-
-    Args:
-        search: what is tried.
-        out: folder for the trials; it has `best.toml` at the end.
-        trials: number of trials, those of earlier calls included.
-        workers: processes, as in a comparison.
-        progress: show progress.
-
-    Raises:
-        PointsetError: Optuna is not installed, the folder has another search, or all trials failed.
-    """
+    """Run the trials that the folder does not have yet, reproducibly with one worker; it has `best.toml` at the end."""
     from joblib import delayed
 
     check("trials", trials, Count)

@@ -62,11 +62,7 @@ class Checkpoint:
         return len(self.history)
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Set a model and its optimizer to this state.
-
-        Raises:
-            PointsetError: the state belongs to another model or optimizer.
-        """
+        """Set a model and its optimizer to this state."""
         load_weights(model, self.weights, "the checkpoint")
         try:
             optimizer.load_state_dict(self.optimizer)
@@ -85,11 +81,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from training in this folder.
-
-        Raises:
-            PointsetError: another process trains in it.
-        """
+        """Keep other processes from training in this folder."""
         busy = f"another process is training in {self.path}: wait for it, or give another folder"
         with owned(self.path, busy):
             for left in self.path.glob(".checkpoint-*.tmp"):
@@ -97,13 +89,7 @@ class RunFolder:
             yield
 
     def claim(self, description: dict[str, Any]) -> None:
-        """Write run.json, or check that the existing one describes the same run.
-
-        It is replaced if no epoch is finished.
-
-        Raises:
-            PointsetError: the folder holds a run with other settings; the first difference is named.
-        """
+        """Write run.json unless an epoch is finished; then check that the existing one describes the same run."""
         file = self.path / "run.json"
         if not self.finished and not self._checkpoints():
             file.unlink(missing_ok=True)
@@ -115,11 +101,7 @@ class RunFolder:
         claim(file, description, DECISIVE, "run")
 
     def description(self) -> dict[str, Any]:
-        """The content of run.json.
-
-        Raises:
-            PointsetError: it is damaged.
-        """
+        """The content of run.json."""
         return read_description(self.path / "run.json", "run")
 
     @property
@@ -128,20 +110,12 @@ class RunFolder:
         return (self.path / "model.safetensors").exists()
 
     def history(self) -> list[Row]:
-        """The finished epochs.
-
-        Raises:
-            PointsetError: the file is damaged.
-        """
+        """The finished epochs."""
         return digests.parse(self.path / "history.jsonl", parse_lines, "the history of a run", self._anew)
 
     @property
     def epochs_before(self) -> int:
-        """Epochs of the run that this one extends; 0 for a run from the start.
-
-        Raises:
-            PointsetError: run.json is damaged.
-        """
+        """Epochs of the run that this one extends; 0 for a run from the start."""
         epochs = self.description().get(CONTINUED, {"epochs": 0}).get("epochs")
         if not isinstance(epochs, int):
             file = self.path / "run.json"
@@ -149,18 +123,7 @@ class RunFolder:
         return epochs
 
     def enter(self, description: dict[str, Any], optimizer: dict[str, Any]) -> tuple[Weights, list[Row]] | None:
-        """Claim the locked folder for a training.
-
-        Args:
-            description: the future content of run.json.
-            optimizer: state of an optimizer that has made no step.
-
-        Returns:
-            The weights and the history of a finished run; None if there is something to train.
-
-        Raises:
-            PointsetError: the folder holds another run, or is damaged.
-        """
+        """Claim the folder; return weights and history of a finished run. `optimizer` is the state before any step."""
         if (earlier := self._earlier(description)) is not None:
             digests.write_json(self.path / "run.json", description | {CONTINUED: earlier})
         self.claim(description)
@@ -208,11 +171,7 @@ class RunFolder:
         self._drop_checkpoints(keep=target)
 
     def load(self) -> Checkpoint | None:
-        """The newest checkpoint, or or None if there is none.
-
-        Raises:
-            PointsetError: a file of it is damaged; the message names it.
-        """
+        """The newest checkpoint, or None if there is none."""
         folders = self._checkpoints()
         if not folders:
             return None
@@ -240,11 +199,7 @@ class RunFolder:
         self._drop_checkpoints()
 
     def weights(self) -> Weights:
-        """The trained weights.
-
-        Raises:
-            PointsetError: the folder is not a run, or the run is not finished, or its weights are damaged.
-        """
+        """The trained weights."""
         if not (self.path / "run.json").exists():
             raise PointsetError(
                 f"{self.path} is not a run (it has no run.json): give a folder that `pointset train` wrote"
@@ -292,11 +247,7 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
 
 
 def load_weights(model: nn.Module, weights: Weights, source: str) -> None:
-    """Load weights into a model; `source` names them in messages.
-
-    Raises:
-        PointsetError: the weights belong to another model.
-    """
+    """Load weights into a model; `source` names them in messages."""
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:

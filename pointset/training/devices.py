@@ -18,11 +18,7 @@ WORTH = 1.1
 
 
 def find_device(name: str) -> torch.device:
-    """The device of that name; "auto" is the GPU if there is one, else the CPU.
-
-    Raises:
-        PointsetError: it is not available on this machine, or in this version of torch.
-    """
+    """The device of that name; "auto" is the GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     try:

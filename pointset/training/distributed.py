@@ -77,11 +77,7 @@ class Processes:
                 parameter.grad = gradient.view_as(parameter).to(parameter.dtype)
 
     def from_main(self, work: Callable[[], T]) -> T:
-        """The result of `work` in the main process, sent to the others; plain data, or tensors on the CPU.
-
-        Raises:
-            PointsetError: in the other processes, where the main one failed; there the error is raised as it is.
-        """
+        """The result of `work` in the main process, sent to the others; plain data, or tensors on the CPU."""
         if self.world == 1:
             return work()
         from accelerate.utils import broadcast_object_list
@@ -123,11 +119,7 @@ def _on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def world_size() -> int:
-    """The number of processes that the launcher has started for one training; 1 without a launcher.
-
-    Raises:
-        PointsetError: the launcher was asked for several processes and has started one.
-    """
+    """The number of processes that the launcher has started for one training; 1 without a launcher."""
     if "WORLD_SIZE" in os.environ:
         return int(os.environ["WORLD_SIZE"])
     if os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true" and "MASTER_ADDR" in os.environ:
@@ -144,15 +136,7 @@ def is_main() -> bool:
 
 
 def join_processes(device: torch.device) -> Processes:
-    """Join the processes that train together, each on its own device.
-
-    Args:
-        device: device of a single process.
-
-    Raises:
-        PointsetError: there are several, and accelerate is not installed, a launcher's variable is missing, or the
-            device cannot be divided among them.
-    """
+    """Join the processes that train together, each on its own device; `device` is that of a single process."""
     world = world_size()
     if world == 1:
         return Processes(device)

@@ -46,14 +46,7 @@ def push_run(run: str | Path, repository: str, *, private: bool = False) -> str:
 
 
 def pull_run(name: str) -> Path:
-    """Download a run, or find it in the cache of huggingface_hub.
-
-    Args:
-        name: "hub:user/name", or "hub:user/name@revision" for a branch, a tag or a commit.
-
-    Raises:
-        PointsetError: huggingface_hub is not installed, or the hub has no such run or cannot be reached.
-    """
+    """Download "hub:user/name" or "hub:user/name@revision", or find it in the cache of huggingface_hub."""
     repository, _, revision = name.removeprefix(PREFIX).partition("@")
     with _named(repository):
         from huggingface_hub import hf_hub_download

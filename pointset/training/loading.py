@@ -20,11 +20,7 @@ from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 
 def find_run(path: str | Path) -> Path:
-    """The folder or file of a run, given as a path, as the name of a trained model in the package, or as hub:user/name.
-
-    Raises:
-        PointsetError: neither a path nor a trained model has this name.
-    """
+    """The folder or file of a run, from its path, the name of a trained model in the package, or hub:user/name."""
     if str(path).startswith(hub.PREFIX):
         return hub.pull_run(str(path))
     if Path(path).exists() or len(Path(path).parts) > 1 or Path(path).suffix == SUFFIX:

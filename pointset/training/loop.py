@@ -147,18 +147,7 @@ def fit_objective(
     progress: bool = True,
     on_epoch: OnEpoch | None = None,
 ) -> Fitted:
-    """Train a model on any objective; see `fit`.
-
-    Args:
-        model: trained in place.
-        objective: sets and loss; its own random numbers are seeded already.
-        recipe: optimizer, schedule, length, precision and device.
-        description: function from the number of processes to the description of the run, see `describe`.
-        seed: seed of dropout.
-        run: folder for checkpoints and history.
-        progress: show progress; see `fit`.
-        on_epoch: called with each row of the history; True stops the run.
-    """
+    """Train on any objective; see `fit`. `description` makes run.json from the number of processes."""
     processes = join_processes(find_device(recipe.device))
     folder = RunFolder(Path(run)) if run is not None and processes.is_main else None
     training = Training(model.to(processes.device), objective, recipe, seed, processes, folder)  # checks the recipe

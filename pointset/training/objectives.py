@@ -181,11 +181,7 @@ def require_sizes(train: PointSets, recipe: Recipe) -> None:
 
 
 def class_weights(wanted: str | None, labels: Tensor, classes: Sequence[str]) -> Float[Tensor, " classes"] | None:
-    """The weights that `Recipe.class_weights` means for the labels of training; None for no weights.
-
-    Raises:
-        PointsetError: it is neither "balanced" nor names of classes with positive numbers.
-    """
+    """The weights that `Recipe.class_weights` means for the labels of training; None for no weights."""
     if wanted is None:
         return None
     counts = torch.bincount(labels, minlength=len(classes)).float()

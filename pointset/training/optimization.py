@@ -101,11 +101,7 @@ class MovingAverage:
         self._begun = True
 
     def load(self, weights: Weights) -> None:
-        """Continue from the averaged weights of a checkpoint.
-
-        Raises:
-            PointsetError: the weights belong to another model.
-        """
+        """Continue from the averaged weights of a checkpoint."""
         load_weights(self.module, weights, "the checkpoint")
         self._begun = True
 

@@ -89,11 +89,7 @@ class PackedRun(RunFolder):
         return self._content[0]
 
     def weights(self) -> Weights:
-        """The trained weights.
-
-        Raises:
-            PointsetError: the file is missing, is not a packed run of this version, or is damaged.
-        """
+        """The trained weights."""
         return self._content[1]
 
     @cached_property

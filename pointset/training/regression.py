@@ -79,11 +79,7 @@ class Regression(SetObjective):
 
 
 def require_regressor(model: nn.Module, train: PointSets) -> Regressor:
-    """The model, if it is a regressor of the targets of the sets.
-
-    Raises:
-        PointsetError: it is not.
-    """
+    """The model, if it is a regressor of the targets of the sets."""
     names = ", ".join(train.target_names)
     if not isinstance(model, Regressor):
         raise PointsetError(
@@ -97,14 +93,7 @@ def require_regressor(model: nn.Module, train: PointSets) -> Regressor:
 
 
 def learn_units(model: Regressor, train: PointSets) -> Float[Tensor, "N targets"]:
-    """Set the units of a regressor from its training shapes, and how clouds are normalised.
-
-    Returns:
-        The outputs that the sizes of the shapes explain.
-
-    Raises:
-        PointsetError: there are too few shapes, or a target has one value for all.
-    """
+    """Set the units and the normalisation of a regressor; return the outputs that the sizes of shapes explain."""
     require_regressor(model, train)
     assert train.targets is not None
     if len(train) < FEWEST:

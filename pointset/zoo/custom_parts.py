@@ -47,11 +47,7 @@ class CarriedName(str):
 
 
 def carried(name: str, options: ModelOptions | None = None) -> str:
-    """The name of a model with these options, with its user-defined parts attached if it has any.
-
-    Raises:
-        PointsetError: a part cannot be copied into another process.
-    """
+    """The name of a model with these options, with its user-defined parts attached if it has any."""
     parts = user_parts(name, options or ModelOptions())
     if not parts:
         return name
@@ -61,11 +57,7 @@ def carried(name: str, options: ModelOptions | None = None) -> str:
 
 
 def arrive(name: str, packed: list[bytes]) -> str:
-    """Register the parts that came with the name of a model, and return the name.
-
-    Raises:
-        PointsetError: a part needs something that this process does not have.
-    """
+    """Register the parts that came with the name of a model, and return the name."""
     for content in packed:
         try:
             registry.enter(pickle.loads(content))

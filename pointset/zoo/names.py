@@ -107,9 +107,6 @@ def zoo_name(row: str) -> str:
     """The name that a row of a table stands for: "ISAB16 + PMA" is isab16-pma; a name stands for itself.
 
     "rFFp-max + max" says that its layers subtract the maximum, which depends on the pooling alone: it is rffp-max.
-
-    Raises:
-        PointsetError: the model does not exist.
     """
     if not (match := ROW.fullmatch(row)):
         parse_name(row)
@@ -125,11 +122,7 @@ def zoo_name(row: str) -> str:
 
 
 def load_files() -> None:
-    """Import the files that POINTSET_PARTS names, once: they register user-defined encoders and poolings.
-
-    Raises:
-        PointsetError: a file cannot be imported; the reason is given.
-    """
+    """Import the files that POINTSET_PARTS names, once: they register user-defined encoders and poolings."""
     for file in filter(None, os.environ.get("POINTSET_PARTS", "").split(os.pathsep)):
         path = Path(file).resolve()
         name = f"pointset_parts_{path.stem}"

@@ -88,22 +88,14 @@ def list_pretrained() -> list[str]:
 
 
 def pretrained_folder(name: str) -> Path:
-    """The folder of a trained model's run.
-
-    Raises:
-        PointsetError: no trained model has this name; similar names are suggested.
-    """
+    """The folder of a trained model's run."""
     if name in list_pretrained():
         return FOLDER / name
     raise PointsetError(f"no trained model is called {quoted(name)}: {_there_are(name)}")
 
 
 def pretrained_card(name: str) -> PretrainedCard:
-    """The card of a trained model.
-
-    Raises:
-        PointsetError: no trained model has this name, or its card is damaged.
-    """
+    """The card of a trained model."""
     return digests.parse(pretrained_folder(name) / "card.toml", _parse_card, "a trained model's card", AGAIN)
 
 

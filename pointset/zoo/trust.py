@@ -56,10 +56,6 @@ class Trust:
 
 
 def load_trust(figures: TrustFigures, folder: Path) -> Trust:
-    """What the card of a trained model and the file beside its weights say.
-
-    Raises:
-        PointsetError: the file is missing or damaged.
-    """
+    """What the card of a trained model and the file beside its weights say."""
     arrays = digests.parse(folder / FILE, load, "means", AGAIN)
     return Trust(arrays["means"], arrays["precision"], figures.median, figures.exponent)

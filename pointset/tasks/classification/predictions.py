@@ -39,11 +39,7 @@ def save_predictions(evaluation: Evaluation, folder: Path) -> None:
 
 
 def load_predictions(folder: Path) -> Evaluation:
-    """Read what `save_predictions` wrote.
-
-    Raises:
-        PointsetError: the file is missing or damaged.
-    """
+    """Read what `save_predictions` wrote."""
     remedy = f"delete {folder / 'result.json'} and run the same command again to test the model again"
     return digests.parse(folder / PREDICTIONS, _parse_predictions, "the predictions of a run", remedy)
 
