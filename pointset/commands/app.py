@@ -8,7 +8,6 @@ import pointset
 from pointset.commands import (
     attend,
     audit,
-    classify,
     comparing,
     data,
     evaluate,
@@ -45,7 +44,7 @@ for command in (
     comparing.task,
     tuning.tune,
     attend.attend,
-    classify.classify,
+    predict.classify,
     predict.predict,
     segment.segment,
     similar.embed,

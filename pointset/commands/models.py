@@ -98,14 +98,17 @@ def say_usual(model: str | None) -> None:
         print(f"model: {USUAL} (another: --model)")
 
 
-def usable(answers: "Iterable[T | Failure]", on_error: str) -> "tuple[list[T], list[Failure]]":
-    """Separate the results for files from the failures, which are refused unless `on_error` is "skip"."""
+def usable(
+    answers: "Iterable[T | Failure]", on_error: str, what: str, count: int, *, show: bool
+) -> "tuple[list[T], list[Failure]]":
+    """Separate the results for `count` files from the failures, which are refused unless `on_error` is "skip"."""
     from pointset.data.unusable import refuse_or_leave_out
     from pointset.evaluation.files import Failure
+    from pointset.runs.progress import followed
 
     results: list[T] = []
     failures: list[Failure] = []
-    for answer in answers:
+    for answer in followed(answers, what, "shape", count, show=show):
         if isinstance(answer, Failure):
             failures.append(answer)
         else:

@@ -158,13 +158,12 @@ def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedd
 
     from pointset.evaluation.embedding import Embedded, embed_files
     from pointset.evaluation.files import in_folders
-    from pointset.runs.progress import followed
     from pointset.training.devices import find_device
 
     files = in_folders(paths)
     network, data = trained.network.to(find_device("auto")), trained.description["data"]
     answers = embed_files(network, data, files, up=reading.up, keep_outliers=reading.keep_outliers)
-    rows, _ = usable(followed(answers, "embedding", "shape", len(files), show=len(files) > SHOWN), reading.on_error)
+    rows, _ = usable(answers, reading.on_error, "embedding", len(files), show=len(files) > SHOWN)
     return Embedded(
         trained.name,
         [shape.name for shape, _ in rows],
