@@ -134,7 +134,7 @@ class Estimate:
     """The true values, if they are known."""
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data: mass, mass_low, mass_high, ...; None for an end that is not known."""
+        """As plain data, for JSON and tables: mass, mass_low, mass_high, ...; None for an end that is not known."""
         row: dict[str, Any] = {"name": self.name}
         for target, numbers in self.values.items():
             if target in self.truth:
@@ -142,9 +142,7 @@ class Estimate:
             row |= {f"{target}{end}": _short(n) for end, n in zip(("", "_low", "_high"), numbers, strict=True)}
         return row | {"points": self.points}
 
-    def as_row(self) -> dict[str, Any]:
-        """As one row of a table: the same."""
-        return self.as_dict()
+    as_row = as_dict
 
 
 def estimate(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import math
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from torch import nn
@@ -20,8 +19,7 @@ from pointset.comparison.runs import Run
 from pointset.data.mixing import recipe_augmentations
 from pointset.errors import PointsetError
 from pointset.evaluation.numbers import NumberEvaluation, evaluate_numbers
-from pointset.runs import digests
-from pointset.tasks.shapes import ShapeTask
+from pointset.tasks.shapes import ShapeTask, load_arrays, save_arrays
 from pointset.training.recipe import Recipe
 from pointset.zoo.regressors import LEVEL, Numbers
 
@@ -154,23 +152,19 @@ def _against_truth(folder: Path) -> Figure:
 
 def save_numbers(evaluation: NumberEvaluation, folder: Path) -> None:
     """Save predictions, intervals, true values and names in the folder of a run."""
-    stream, numbers = io.BytesIO(), evaluation.numbers
-    arrays: dict[str, Any] = {name: getattr(numbers, name) for name in ("values", "low", "high")}
-    arrays |= {"names": np.array(evaluation.names, np.str_), "targets": np.array(numbers.targets, np.str_)}
-    np.savez(stream, truth=evaluation.truth, **arrays)
-    digests.write(folder / FILE, stream.getvalue())
+    numbers = evaluation.numbers
+    ends = {"values": numbers.values, "low": numbers.low, "high": numbers.high}
+    save_arrays(folder / FILE, truth=evaluation.truth, **ends, names=evaluation.names, targets=list(numbers.targets))
 
 
 def load_numbers(folder: Path) -> NumberEvaluation:
     """Read what `save_numbers` wrote."""
-    remedy = f"delete {folder / 'result.json'} and run the same command again to test the model again"
-    return digests.parse(folder / FILE, _parse, "the predictions of a run", remedy)
+    return load_arrays(folder / FILE, _as_evaluation)
 
 
-def _parse(content: bytes) -> NumberEvaluation:
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        values, truth = file["values"], file["truth"]
-        if values.shape != truth.shape or values.ndim != 2 or len(file["targets"]) != values.shape[1]:
-            raise ValueError(f"values {values.shape} and truth {truth.shape}")
-        numbers = Numbers(tuple(file["targets"].tolist()), values, file["low"], file["high"], LEVEL)
-        return NumberEvaluation(numbers, truth, file["names"].tolist())
+def _as_evaluation(arrays: Mapping[str, np.ndarray]) -> NumberEvaluation:
+    values, truth = arrays["values"], arrays["truth"]
+    if values.shape != truth.shape or values.ndim != 2 or len(arrays["targets"]) != values.shape[1]:
+        raise ValueError(f"values {values.shape} and truth {truth.shape}")
+    numbers = Numbers(tuple(arrays["targets"].tolist()), values, arrays["low"], arrays["high"], LEVEL)
+    return NumberEvaluation(numbers, truth, arrays["names"].tolist())

@@ -125,7 +125,33 @@ class Classifier(SetModel):
         return as_given(torch.from_numpy(probabilities).float(), points)
 
 
-class SetClassifier(Classifier):
+class PooledClassifier(Classifier):
+    """Base class of the models with an encoder, a pooling and a head; see `SetClassifier` and `Segmenter`."""
+
+    def __init__(self, encoder: list[nn.Module], pool: nn.Module, head: nn.Module, inputs: int = 3) -> None:
+        super().__init__(inputs)
+        self.encoder = nn.ModuleList(encoder)
+        self.pool = pool
+        self.head = head
+
+    @property
+    def packs(self) -> bool:
+        """True if the encoder and the pooling take packed sets."""
+        return all(part.packed for part in filter(None, map(part_of, (*self.encoder, self.pool))))
+
+    def encode(self, points: Float[Tensor, "*rows inputs"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return the encoded rows [B, n, d], in the order of the points."""
+        for module in self.encoder:
+            points = module(points, mask)
+        return points
+
+    def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
+        """Return the pooled rows of each set side by side: what the head gets. Points are taken as they are."""
+        points, mask = checked(points, mask, self.inputs, self)
+        return self.pool(self.encode(points, mask), mask).flatten(1)
+
+
+class SetClassifier(PooledClassifier):
     """logits = head(pool(encoder(X))): invariant to the order of the rows, for sets of any size.
 
     Attributes:
@@ -134,12 +160,6 @@ class SetClassifier(Classifier):
             laid end to end, with a `Packed` in place of the mask, unless it is registered without `packed`.
         head: from the k pooled rows to logits [B, classes].
     """
-
-    def __init__(self, encoder: list[nn.Module], pool: nn.Module, head: nn.Module, inputs: int = 3) -> None:
-        super().__init__(inputs)
-        self.encoder = nn.ModuleList(encoder)
-        self.pool = pool
-        self.head = head
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes].
@@ -171,9 +191,7 @@ class SetClassifier(Classifier):
             InputError: the points are not [N, inputs], or `batch` does not number them like that.
         """
         points, packed, places = sort_sets(*checked_packed(points, batch, sets, self.inputs, self))
-        parts = filter(None, map(part_of, (*self.encoder, self.pool)))
-        pad = packed.is_better_padded or not all(part.packed for part in parts)
-        points, layout = packed.padded(points) if pad else (points, packed)
+        points, layout = (points, packed) if self.packs and not packed.is_better_padded else packed.padded(points)
         pooled = self.pool(self.encode(points, layout), layout)
         return self.head(pooled[places])
 
@@ -193,17 +211,6 @@ class SetClassifier(Classifier):
                 only once or are not points.
         """
         return stream_logits(self, chunks)
-
-    def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
-        """Return the pooled rows of each set side by side: what the head gets. Points are taken as they are."""
-        points, mask = checked(points, mask, self.inputs, self)
-        return self.pool(self.encode(points, mask), mask).flatten(1)
-
-    def encode(self, points: Float[Tensor, "*rows inputs"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
-        """Return the encoded rows [B, n, d], in the order of the points."""
-        for module in self.encoder:
-            points = module(points, mask)
-        return points
 
 
 class PackedClassifier(Classifier):

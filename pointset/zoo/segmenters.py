@@ -5,17 +5,15 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from pointset.nn.fast.packing import Layout, sort_sets
-from pointset.nn.point_head import PointHead
-from pointset.nn.registry import part_of
+from pointset.nn.fast.packing import sort_sets
 from pointset.streaming.stream import stream_rows
-from pointset.zoo.classifiers import Classifier, CloudsLike, MaskLike, PointsLike, checked, checked_packed
+from pointset.zoo.classifiers import CloudsLike, MaskLike, PointsLike, PooledClassifier, checked, checked_packed
 from pointset.zoo.predicting import BATCH, as_given, predict_points
 
 
-class Segmenter(Classifier):
+class Segmenter(PooledClassifier):
     """logits of each point = head(row of the encoder, pool(encoder(X))), as in PointNet's segmentation network.
 
     Equivariant to the order of the points, for sets of any size. The layers know a point by its coordinates and by
@@ -28,10 +26,6 @@ class Segmenter(Classifier):
         head: called as `head(Z, pooled, mask)`; logits of every row.
         classes: names of the classes of points, in the order of the logits; None before training.
     """
-
-    def __init__(self, encoder: list[nn.Module], pool: nn.Module, head: PointHead, inputs: int = 3) -> None:
-        super().__init__(inputs)
-        self.encoder, self.pool, self.head = nn.ModuleList(encoder), pool, head
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B n classes"]:
         """Return logits [B, n, classes], zeros for padded points.
@@ -58,8 +52,7 @@ class Segmenter(Classifier):
             sets: number of sets; one more than the last number when None.
         """
         points, layout = checked_packed(points, batch, sets, self.inputs, self)
-        parts = filter(None, map(part_of, (*self.encoder, self.pool)))
-        if layout.is_better_padded or not all(part.packed for part in parts):
+        if layout.is_better_padded or not self.packs:
             padded, mask = layout.padded(points)
             logits = self(padded, mask)
             return logits.flatten(0, 1) if mask is None else logits[mask]
@@ -68,12 +61,6 @@ class Segmenter(Classifier):
         logits = self.head(rows, self.pool(rows, ordered), ordered).split(ordered.lengths)
         return torch.cat([logits[place] for place in places])
 
-    def encode(self, points: Float[Tensor, "*rows inputs"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
-        """Return the encoded rows [B, n, d], in the order of the points."""
-        for module in self.encoder:
-            points = module(points, mask)
-        return points
-
     def stream(self, chunks: Any) -> Iterator[Float[Tensor, "n classes"]]:
         """Yield the logits [n_i, classes] of a cloud of any size that arrives in pieces, in constant memory.
 
@@ -81,11 +68,6 @@ class Segmenter(Classifier):
         last pass over the cloud follows those that the pooled vector needs; see `SetClassifier.stream`.
         """
         return stream_rows(self, chunks)
-
-    def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
-        """Return the pooled rows of each set side by side. Points are taken as they are."""
-        points, mask = checked(points, mask, self.inputs, self)
-        return self.pool(self.encode(points, mask), mask).flatten(1)
 
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
         """Return the class index of each point: an array or a tensor [n] for each cloud, in a list.

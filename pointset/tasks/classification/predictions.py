@@ -1,6 +1,5 @@
 """The files of a run of a classifier: predictions.npz, and robustness.json if robustness is tested."""
 
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from pointset.evaluation import Evaluation
 from pointset.evaluation.corruptions import MODELNET40_C
 from pointset.evaluation.robustness import SIZES, Robustness, accuracy_by_size, robustness
 from pointset.runs import digests
+from pointset.tasks.shapes import load_arrays, save_arrays
 
 
 @dataclass(frozen=True)
@@ -32,25 +32,20 @@ ROBUSTNESS = "robustness.json"
 
 def save_predictions(evaluation: Evaluation, folder: Path) -> None:
     """Save logits, labels, and the names of shapes and classes in the folder of a run."""
-    stream = io.BytesIO()
-    names, classes = (np.array(texts, dtype=np.str_) for texts in (evaluation.names, evaluation.classes))
-    np.savez(stream, logits=evaluation.logits, labels=evaluation.labels, names=names, classes=classes)
-    digests.write(folder / PREDICTIONS, stream.getvalue())
+    arrays = {name: getattr(evaluation, name) for name in ("logits", "labels", "names", "classes")}
+    save_arrays(folder / PREDICTIONS, **arrays)
 
 
 def load_predictions(folder: Path) -> Evaluation:
     """Read what `save_predictions` wrote."""
-    remedy = f"delete {folder / 'result.json'} and run the same command again to test the model again"
-    return digests.parse(folder / PREDICTIONS, _parse_predictions, "the predictions of a run", remedy)
+    return load_arrays(folder / PREDICTIONS, _as_evaluation)
 
 
-def _parse_predictions(content: bytes) -> Evaluation:
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        logits, labels = file["logits"], file["labels"]
-        names, classes = file["names"].tolist(), file["classes"].tolist()
+def _as_evaluation(arrays: Mapping[str, np.ndarray]) -> Evaluation:
+    logits, labels = arrays["logits"], arrays["labels"]
     if logits.ndim != 2 or labels.shape != logits.shape[:1] or logits.dtype.kind != "f" or labels.dtype.kind != "i":
         raise ValueError(f"logits {logits.dtype} {logits.shape} and labels {labels.dtype} {labels.shape}")
-    return Evaluation(logits, labels, classes, names)
+    return Evaluation(logits, labels, arrays["classes"].tolist(), arrays["names"].tolist())
 
 
 def class_rows(folder: Path, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
