@@ -77,13 +77,7 @@ class Head(StandardRows, ABC):
         """Fit to standardised rows; the labels are numbers from 0 of the classes that are present."""
 
     def fit(self, rows: Float[Tensor, "N width"], labels: Int[Tensor, " N"], blocks: list[int]) -> None:
-        """Fit to training rows.
-
-        Args:
-            rows: one row for each training shape.
-            labels: its class.
-            blocks: widths of the blocks of a row.
-        """
+        """Fit to one row and a class for each training shape; `blocks` are the widths of the blocks of a row."""
         standard = self.standardise(rows, blocks)
         self.labels, numbers = labels.unique(return_inverse=True)
         with warnings.catch_warnings():  # labels are classes, even if there are as many as shapes

@@ -70,12 +70,7 @@ class Baseline(nn.Module):
         return logits if rows.shape[1] == 1 else logits.log_softmax(dim=1).view(*rows.shape[:2], -1).mean(dim=1)
 
     def fit_rows(self, blocks: list[Float[Tensor, "N k width"]], labels: Tensor) -> None:
-        """Fit the head to the rows of the training shapes, given by extractor; every view counts as a shape.
-
-        Args:
-            blocks: the rows.
-            labels: classes [N], or numbers [N, targets].
-        """
+        """Fit the head to rows, by extractor, and classes [N] or numbers [N, targets]; every view counts as a shape."""
         rows = torch.cat(blocks, dim=2).flatten(0, 1)
         self.head.fit(rows, labels.repeat_interleave(len(self.views), dim=0), [block.shape[2] for block in blocks])
 

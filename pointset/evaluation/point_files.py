@@ -47,22 +47,7 @@ class LabelledPoints:
 def label_points(
     model: Segmenter, data: Mapping[str, Any], path: Path, *, up: str = "auto", column: str | None = None
 ) -> Iterator[LabelledPoints]:
-    """Label every point of a file that is prepared like those that a model was trained on.
-
-    Args:
-        model: from `load_run`, on the device that is to compute.
-        data: `description["data"]` of its run.
-        path: a point cloud, all of whose points are labelled (a large one is read in pieces), or a mesh, which is
-            sampled.
-        up: the file's upward axis; see `load_shape_like`.
-        column: the column of the cloud with its true labels.
-
-    Yields:
-        The points, block by block, in the order of the file.
-
-    Raises:
-        PointsetError: the file cannot be used, or a logit is not finite; the message names the file.
-    """
+    """Yield every point of a file with its label, in blocks and in order; arguments as of `classify_files`."""
     require_shape_file(path)
     if is_mesh_file(path):
         if column is not None:

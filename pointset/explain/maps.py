@@ -217,11 +217,7 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ki
 
 
 def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
-    """Check one cloud or a batch, and return tensors for `model(points, mask)`; finite, and without an empty set.
-
-    Raises:
-        InputError: points or mask do not fit the model.
-    """
+    """Check one cloud or a batch, and return tensors for `model(points, mask)`; finite, and without an empty set."""
     require_model(model)
     width = getattr(model, "inputs", getattr(points, "shape", [3])[-1])
     clouds = as_points(points, width, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")

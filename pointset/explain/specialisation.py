@@ -190,11 +190,7 @@ def _similarity(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _between(regions: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean similarities [h, m] of regions [S, h, m, cells] on different shapes.
-
-    Returns:
-        Those of the same inducing point, and those of different inducing points.
-    """
+    """Mean similarities of regions [S, h, m, cells] on different shapes: of the same and of different points."""
     first, second = torch.combinations(torch.arange(len(regions))).T
     pairs = _similarity(regions[first], regions[second])
     return pairs.diagonal(dim1=-2, dim2=-1).mean(dim=0), _off_diagonal(pairs).mean(dim=0)

@@ -94,11 +94,7 @@ FORMATS: dict[str, Pt2 | Onnx] = {form.suffix: form for form in (Pt2(), Onnx())}
 
 
 def format_of(path: Path) -> Pt2 | Onnx:
-    """The format for the suffix of a path.
-
-    Raises:
-        PointsetError: the path has another suffix, its folder does not exist, or a library for ONNX is missing.
-    """
+    """The format for the suffix of a path."""
     if path.suffix.lower() not in FORMATS:
         raise PointsetError(f"the file name of an exported model must end in {' or '.join(FORMATS)}, got {path}")
     check_writable(path)
@@ -109,16 +105,11 @@ def format_of(path: Path) -> Pt2 | Onnx:
 
 
 def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
-    """Export the program of a model, for any number of sets of any size.
+    """Export the program of a copy made by `portable`, for any number of sets of any size.
 
     The dynamic sizes are named (`Dim`) instead of inferred: if the computation of the model depends on them, torch then
     raises an error. Otherwise it would silently restrict the sizes of a .pt2 program, and ONNX would give wrong
-    results.
-
-    Args:
-        model: a copy made by `pointset.export.portable.portable`.
-        inputs: numbers per point.
-        mask: whether the program has a mask [B, n] as second input.
+    results. With `mask`, the second input is one [B, n].
     """
     points, real = torch.zeros(*EXAMPLE, inputs), torch.ones(EXAMPLE, dtype=torch.bool)
     arguments = (points, real) if mask else (points,)

@@ -115,11 +115,7 @@ def describe_plainly(
 
 
 def rounded(tensor: Tensor) -> NDArray[np.floating[Any]]:
-    """The numbers of a tensor as float16, or as float32 if one is too large for float16.
-
-    Raises:
-        PointsetError: a number is not finite.
-    """
+    """The numbers of a tensor as float16, or as float32 if one is too large for float16."""
     numbers = tensor.detach().cpu().float().numpy()
     if not np.isfinite(numbers).all():
         raise PointsetError("the model has a weight that is not finite: its training diverged, train it again")
@@ -166,11 +162,7 @@ class Describer:
         }
 
     def describe(self, module: nn.Module, name: str) -> Any:
-        """The description of a submodule: the name of its JavaScript class as "kind", and the values to build it from.
-
-        Raises:
-            PointsetError: there is no JavaScript class for it.
-        """
+        """The description of a submodule: its JavaScript class as "kind", and the values to build it from."""
         outer, self.path = self.path, f"{self.path}.{name}".lstrip(".")
         if not type(module).__module__.startswith(("pointset.", "torch.")):
             raise self.unsupported(f"is a {type(module).__name__}, which is user-defined")

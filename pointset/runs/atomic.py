@@ -23,13 +23,7 @@ ABANDONED = 3600
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file so that readers see either the old file or the complete new one.
-
-    `write` is called with a temporary file.
-
-    Raises:
-        PointsetError: the disk is full; the previous file is unchanged.
-    """
+    """Call `write` with a temporary file, so that readers see either the old file or the complete new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with full_disk_reported(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,11 +68,7 @@ def sweep(folder: Path, name: str = "*", age: float = ABANDONED) -> None:
 
 
 def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
-    """Write atomically to a path that the user chose.
-
-    Raises:
-        PointsetError: the path cannot be written.
-    """
+    """Write atomically to a path that the user chose."""
     try:
         sweep(path.parent, glob.escape(path.name))
         write_atomically(path, write)

@@ -17,12 +17,7 @@ LOCK = ".lock"
 
 @contextmanager
 def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Iterator[None]:
-    """Own a folder inside the block. Create it if needed, and remove the temporary files of killed processes.
-
-    Raises:
-        PointsetError: another process owns the folder (`busy` is the message), also after `wait` seconds; or it cannot
-            be created or written to, or the disk is full.
-    """
+    """Own a folder inside the block. Create it if needed, and remove the temporary files of killed processes."""
     held = FileLock(folder / lock, timeout=wait)
     with full_disk_reported(folder / lock):
         try:
@@ -43,14 +38,7 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
 
 
 def claim(file: Path, description: dict[str, Any], keys: Sequence[str], what: str, *, write: bool = True) -> None:
-    """Write the description of the work in a folder; if there is one, check that the two agree in the given keys.
-
-    Other keys, such as versions, do not decide the results and are only recorded. `what` names the work in messages.
-
-    Raises:
-        PointsetError: the folder contains other work (the message names the first difference), or the description is
-            damaged.
-    """
+    """Write the description of the work `what` in a folder, or check that the one there agrees in the given keys."""
     mine = plain(description)
     if not file.exists():
         if write:
@@ -64,11 +52,7 @@ def claim(file: Path, description: dict[str, Any], keys: Sequence[str], what: st
 
 
 def read_description(file: Path, what: str) -> dict[str, Any]:
-    """Read a description that `claim` wrote.
-
-    Raises:
-        PointsetError: it is damaged.
-    """
+    """Read a description that `claim` wrote."""
     remedy = f"delete {file.parent} and run the same command again"
     description = digests.read_json(file, remedy)
     if not isinstance(description, dict):

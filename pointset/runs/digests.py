@@ -37,12 +37,7 @@ class DamagedError(PointsetError):
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file and its digest atomically: if the process is killed, the old file or the new one is intact.
-
-    Raises:
-        PointsetError: the disk is full.
-        DamagedError: the list of the folder is damaged.
-    """
+    """Write a file and its digest atomically: if the process is killed, the old file or the new one is intact."""
     digest, listed = _digest(content), read_list(path.parent)
     before = listed.get(path.name, ())
     if digest not in before:
@@ -63,11 +58,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, then its line from the list; if the process is killed between the two, the line remains.
-
-    Raises:
-        DamagedError: the list of the folder is damaged.
-    """
+    """Remove a file, then its line from the list; if the process is killed between the two, the line remains."""
     path.unlink(missing_ok=True)
     listed = read_list(path.parent)
     if listed.pop(path.name, None) is not None:
@@ -75,11 +66,7 @@ def remove(path: Path) -> None:
 
 
 def fill(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files and their list into a new folder, not atomically: nothing may use the folder yet.
-
-    Raises:
-        PointsetError: the disk is full.
-    """
+    """Write files and their list into a new folder, not atomically: nothing may use the folder yet."""
     lines = _as_text({name: (_digest(content),) for name, content in contents.items()})
     for name, content in {**contents, SUMS: lines.encode()}.items():
         with full_disk_reported(folder / name):
@@ -87,13 +74,7 @@ def fill(folder: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def read(path: Path, remedy: str) -> bytes:
-    """Read the bytes of a file that `write` or `fill` wrote, and verify them.
-
-    `remedy` is what messages recommend without a backup copy: "delete ... and run the same command again".
-
-    Raises:
-        DamagedError: the file is missing, differs from its digest, or is not listed.
-    """
+    """The verified bytes of a file; `remedy` is what messages recommend without a backup copy."""
     seen = None
     while True:
         try:
@@ -126,11 +107,7 @@ def read_json(path: Path, remedy: str) -> Any:
 
 
 def parse(path: Path, parser: Callable[[bytes], T], what: str, remedy: str) -> T:
-    """Read and parse a file; an exception of the parser becomes an error that names the file and `what` it holds.
-
-    Raises:
-        DamagedError: the file is damaged, or the parser rejects it.
-    """
+    """Read and parse a file; an exception of the parser becomes an error that names the file and `what` it holds."""
     content = read(path, remedy)
     try:
         return parser(content)
@@ -142,11 +119,7 @@ def parse(path: Path, parser: Callable[[bytes], T], what: str, remedy: str) -> T
 
 
 def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
-    """The digests of the files listed in a folder: one per file, or two while a file is being replaced.
-
-    Raises:
-        DamagedError: the list is damaged.
-    """
+    """The digests of the files listed in a folder: one per file, or two while a file is being replaced."""
     path, listed, fault = folder / SUMS, dict[str, tuple[str, ...]](), ""
     try:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):

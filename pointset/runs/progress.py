@@ -40,17 +40,7 @@ def progress_bar(
     leave: bool = True,
     scaled: bool = False,
 ) -> Any:
-    """A tqdm bar that shows the progress of work on stderr; in a notebook it shows nothing.
-
-    Args:
-        what: name of the work, such as "training".
-        unit: what is counted, in the singular, such as "step".
-        total: number of units; None if unknown.
-        show: False to show nothing at all.
-        done: number of units that were done before.
-        leave: whether the full bar stays visible at the end.
-        scaled: write 12.3M for 12,345,678.
-    """
+    """A tqdm bar for work on stderr, such as "training" of `total` steps, `done` before; nothing in a notebook."""
     options: dict[str, Any] = {}
     if not on_terminal():
         show = show and not hasattr(builtins, "__IPYTHON__")

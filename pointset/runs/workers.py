@@ -50,20 +50,7 @@ class Workers:
 def run_in_workers(
     tasks: Iterable[Any], workers: Workers, count: int, threads: int = 1, *, ordered: bool = False
 ) -> Iterator[Any]:
-    """Run tasks in worker processes, and yield their results.
-
-    Workers end with this process, or when the iterator is closed.
-
-    Args:
-        tasks: calls made with joblib's `delayed`.
-        workers: the backend, and the cluster.
-        count, threads: number of processes on this machine, and of the threads of each, for loky.
-        ordered: yield results in the order of the tasks, instead of the order in which they end.
-
-    Raises:
-        PointsetError: the cluster cannot be reached or its library is missing.
-        BrokenProcessPool: a worker process died.
-    """
+    """Yield the results of `delayed` tasks from worker processes, which end with this one or with the iterator."""
     from joblib import Parallel
 
     kind = "generator" if ordered else "generator_unordered"

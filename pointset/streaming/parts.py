@@ -195,9 +195,6 @@ def chain_of(model: nn.Module) -> tuple[list[Part[Rowwise]], Part[Tensor], Calla
     """The parts of a `SetClassifier` or a PointNet: encoder, pooling and head; no point is read yet.
 
     The head computes logits from the pooled rows. The parts are generators, so they can be used once.
-
-    Raises:
-        StreamingError: a part of the model needs the whole set at once, or it has no such attributes.
     """
     model = getattr(model, "model", model)  # a `PackedClassifier` has one
     if isinstance(model, PointNet):  # its layers expect packed rows, without a batch axis

@@ -69,18 +69,9 @@ class Automatic:
 def fit_automatic(
     train: PointSets, *, budget: float = BUDGET, seed: int = 0, run: str | Path | None = None, progress: bool = True
 ) -> Automatic:
-    """Choose and fit the best classifier within a budget.
+    """Choose and fit the best model within `budget` core-seconds; the network has a run of its own in `run`/network.
 
-    Args:
-        train: the training sets. Sets at the default normalisation are centred and standardised instead.
-        budget: core-seconds for the whole choice, on this machine. It decides how long the network is trained.
-        seed: seed of the folds and of the network.
-        run: folder of the result: a run like that of `fit`. The network has its own run inside it, in `network`. If
-            interrupted, the same call goes on with the number of steps that was chosen before.
-        progress: show progress.
-
-    Raises:
-        PointsetError: the sets are of one class, or the folder holds another run.
+    If interrupted, the same call goes on with the number of steps that was chosen before.
     """
     check_seed(seed)
     if train.targets is None and len(train.labels.unique()) < 2:

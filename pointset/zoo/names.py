@@ -59,12 +59,7 @@ def list_models() -> list[str]:
 
 
 def parse_name(name: str) -> tuple[Choice, ...]:
-    """The encoder and the pooling of a model, or the whole model.
-
-    Raises:
-        PointsetError: the name is unknown (similar names are suggested), or names an aggregation that does not pool
-            sets (with the reason).
-    """
+    """The encoder and the pooling of a model, or the whole model."""
     load_files()
     if whole := registry.find("model", name) or registry.find("baseline", name):
         return (whole,)

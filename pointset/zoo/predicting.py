@@ -97,13 +97,7 @@ def _prediction(model: nn.Module, logits: Tensor, rows: list[Tensor]) -> Predict
 
 
 def predict_points(model: nn.Module, sets: Sets, *, batch_size: int = BATCH) -> list[Float[Tensor, "n classes"]]:
-    """The logits of every real point of each set, float32 on the model's device; see `predict`.
-
-    Args:
-        model: called as `model(points [B, n, d], mask) -> logits [B, n, classes]`.
-        sets: `PointSets`, or batches.
-        batch_size: of `PointSets`; does not change the result beyond rounding.
-    """
+    """The logits of every real point of each set, float32 on the model's device; see `predict`."""
     logits: list[Tensor] = []
     for rows, mask, sets_in_batch in _each_batch(model, sets, batch_size, partial(forward_points, model)):
         sizes = [len(rows) // sets_in_batch] * sets_in_batch if mask is None else mask.sum(dim=1).tolist()
@@ -149,18 +143,7 @@ def forward(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
 def cloud_batches(
     clouds: Clouds, mask: Any = None, *, inputs: int = 3, normalize: str = "none", batch_size: int = BATCH
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Batches of clouds as a user has them, for `predict`.
-
-    Args:
-        clouds: the clouds.
-        mask: bool [B, n] of a batch, True at real points.
-        inputs: d, the numbers of each point.
-        normalize: of `pointset.data.normalize`; done here to each cloud's coordinates, its first three columns.
-        batch_size: most clouds in a batch.
-
-    Raises:
-        InputError: these are not clouds of d numbers, or one of them has no point or is not finite; it is named.
-    """
+    """Batches of clouds as a user has them, at most `batch_size` each, with normalised coordinates; for `predict`."""
     change, first = normalization(normalize), 0
     clouds = _listed(clouds)
     for points, real in _converted(clouds, mask, inputs, batch_size):

@@ -25,24 +25,7 @@ def start_from(
     freeze: Literal["none", "encoder"] = "none",
     numbers: bool = False,
 ) -> nn.Module:
-    """A new model with the weights of a trained one.
-
-    Weights of the last layer are kept for classes that both have, by name; those of other classes are new. If another
-    axis points up in the new data, the first weights are turned, so that the model sees the same shapes.
-
-    Args:
-        trained: a model of the zoo.
-        classes: names of the new classes.
-        up: the axis that points up in the new data.
-        trained_up: and in the data of the trained model.
-        seed: seed of the new weights.
-        start: where the weights come from; saved with the new model's runs.
-        freeze: "encoder" trains only the pooling and the head.
-        numbers: the classes are names of numbers to predict, by a `Regressor`.
-
-    Raises:
-        PointsetError: the model is not an encoder with a pooling.
-    """
+    """A new model with the weights of a trained one; `start` says in saved runs where these come from."""
     known: list[str] = [] if numbers else list(getattr(trained, "classes", None) or [])
     if isinstance(trained, Regressor):
         trained = trained.networks[0]
@@ -53,6 +36,7 @@ def start_from(
     weights = dict(trained.state_dict())
     layer = f"head.{len(list(trained.head.children())) - 1}."
     wanted = list(classes)
+    # Classes that both have, by name, keep their weights of the last layer.
     shared = [name for name in wanted if name in known]
     for name, new in model.state_dict().items():
         if name.startswith(layer) and known != wanted:
@@ -60,6 +44,7 @@ def start_from(
             kept[[wanted.index(one) for one in shared]] = weights[name][[known.index(one) for one in shared]].to(new)
             weights[name] = kept
     model.load_state_dict(weights)
+    # The model sees the same shapes where another axis points up.
     turn_inputs(model, torch.tensor(UP_TO_Z[trained_up]).T @ torch.tensor(UP_TO_Z[up]))
     if freeze == "encoder":
         model.encoder.requires_grad_(False)
