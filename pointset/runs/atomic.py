@@ -5,21 +5,18 @@ import glob
 import json
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.runs.system import sync
+from pointset.runs.system import is_running, sync
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """System errors for a full disk, an exhausted quota, and a file size limit."""
 SPARE = 1 << 20
 """If a write fails for an unknown reason and fewer bytes than this are free, the reason is taken to be a full disk."""
-ABANDONED = 3600
-"""Seconds after which a temporary file is taken to be left by a killed process."""
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -59,12 +56,12 @@ def full_disk_reported(path: Path) -> Iterator[None]:
         ) from error
 
 
-def sweep(folder: Path, name: str = "*", age: float = ABANDONED) -> None:
-    """Remove temporary files of at least this age in seconds, all in a folder or those of the file `name`."""
+def sweep(folder: Path, name: str = "*") -> None:
+    """Remove temporary files of processes that no longer run, all in a folder or those of the file `name`."""
     for path in folder.glob(f".{name}.*.tmp"):
-        with suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime >= age:
-                path.unlink()
+        writer = path.name.split(".")[-2]
+        if writer.isdecimal() and not is_running(int(writer)):
+            path.unlink(missing_ok=True)
 
 
 def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:

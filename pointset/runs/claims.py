@@ -31,7 +31,7 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
             reason = why_not(folder / lock, error)
             raise PointsetError(f"{folder} cannot be written to ({reason}): choose another folder") from error
     try:
-        sweep(folder, age=0)  # no other process writes here
+        sweep(folder)
         yield
     finally:
         held.release()

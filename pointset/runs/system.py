@@ -23,6 +23,21 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def is_running(process: int) -> bool:
+    """Whether a process with this number runs."""
+    if IS_WINDOWS:  # where `os.kill` ends the process
+        import psutil
+
+        return psutil.pid_exists(process)
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):  # a process of another user; a number that is too large
+        pass
+    return True
+
+
 def send_to_self(number: int) -> None:
     """Send a signal to this process, so that its main thread handles it."""
     if IS_WINDOWS:  # where `os.kill` ends the process

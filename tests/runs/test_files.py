@@ -27,15 +27,14 @@ def listed(folder: Path) -> list[str]:
 
 
 def test_a_file_of_the_user_is_written_and_what_killed_processes_left_of_it_removed(tmp_path):
-    path = tmp_path / "page[1].html"
-    old, young, others = (tmp_path / f".{name}.tmp" for name in ("page[1].html.1", "page[1].html.2", "page1.html.1"))
-    for left in (old, young, others):
-        left.touch()
-    for left in (old, others):
-        os.utime(left, (1, 1))
+    path, killed = tmp_path / "page[1].html", 2**22 + 1  # above the largest number of a process
+    names = (f"page[1].html.{killed}", f"page[1].html.{os.getppid()}", f"page1.html.{killed}")
+    left, running, others = (tmp_path / f".{name}.tmp" for name in names)
+    for file in (left, running, others):
+        file.touch()
     assert write_for_user(path, lambda temporary: temporary.write_bytes(b"page")) == path
     assert path.read_bytes() == b"page"
-    assert set(tmp_path.iterdir()) == {path, young, others}
+    assert set(tmp_path.iterdir()) == {path, running, others}
 
 
 @pytest.mark.parametrize(
@@ -238,7 +237,7 @@ def test_a_full_disk_is_detected_even_if_a_library_does_not_report_it(error, tmp
 
 def test_a_folder_has_one_owner_who_removes_what_killed_processes_left(tmp_path):
     for _ in range(2):
-        (tmp_path / ".left.json.1.tmp").touch()
+        (tmp_path / f".left.json.{2**22 + 1}.tmp").touch()
         with owned(tmp_path, "in use"), pytest.raises(PointsetError, match="in use"):  # noqa: SIM117
             with owned(tmp_path, "in use"):
                 pass
