@@ -130,12 +130,10 @@ def create_model(
     if name in (*BASELINES, *NUMBER_BASELINES) and bool(names) != (name in NUMBER_BASELINES):
         others = ", ".join(NUMBER_BASELINES if names else BASELINES)
         raise PointsetError(f"{name} predicts {'classes' if names else 'numbers, give targets'}: or use {others}")
-    if names:
-        chosen = (options or ModelOptions()).changed(changes)
-        return build_model(Spec(name, len(names) * (1 + variance), inputs, seed, chosen, targets=names))
     if pretrained is None:
+        outputs = len(names) * (1 + variance) if names else 40 if classes is None else classes
         chosen = (options or ModelOptions()).changed(changes)
-        return build_model(Spec(name, 40 if classes is None else classes, inputs, seed, chosen))
+        return build_model(Spec(name, outputs, inputs, seed, chosen, targets=names))
     check("pretrained", pretrained, str)
     trained = f"{name}.{pretrained}"
     run = pretrained_run(trained)
@@ -241,7 +239,8 @@ def build_model(spec: Spec) -> nn.Module:
         if len(choices) == 1 and spec.per_point:
             raise PointsetError(f"{spec.name} has no rows to label: give an encoder and a pooling, such as isab16-pma")
         if len(choices) == 1:
-            model = _whole(choices[0], spec)
+            (whole,) = choices[0].make(_values(spec, classes=spec.classes, pretrained=create_pretrained))
+            model: nn.Module = PackedClassifier(whole, spec.inputs)
         else:
             encoder, pooling = choices
             model = _with_head(encoder, pooling, spec)
@@ -271,10 +270,8 @@ def create_for(
         return create_segmenter(name, len(sets.point_classes), options, inputs=sets.inputs, seed=seed)
     if sets.targets is None:
         return create_model(name, len(sets.classes), options, inputs=sets.inputs, seed=seed)
-    variance = loss == "gaussian"
-    return create_model(
-        name, None, options, inputs=sets.inputs, seed=seed, targets=sets.target_names, variance=variance
-    )
+    how: dict[str, Any] = {"targets": sets.target_names, "variance": loss == "gaussian"}
+    return create_model(name, None, options, inputs=sets.inputs, seed=seed, **how)
 
 
 def mix(members: list[nn.Module]) -> nn.Module:
@@ -291,11 +288,6 @@ def _seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
-
-
-def _whole(choice: Choice, spec: Spec) -> nn.Module:
-    (model,) = choice.make(_values(spec, classes=spec.classes, pretrained=create_pretrained))
-    return PackedClassifier(model, spec.inputs)
 
 
 def create_pretrained(name: str) -> nn.Module:
