@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from pointset.commands.models import load_model
 from pointset.commands.options import Json
 from pointset.commands.terminal import print_json, print_rows
-from pointset.data.axes import UsualUp
+from pointset.data.axes import UsualUp, turned_up
 from pointset.data.point_labels import UNLABELLED, classes_of
 from pointset.errors import PointsetError
 from pointset.runs.atomic import check_writable, write_for_user
@@ -41,7 +41,7 @@ def segment(
 
     The suffix of the output sets the format. .ply and .csv have each point in the units of the file with its label, its
     probability and, in a .ply, the colour of its class; a large scan is read and written in pieces. .html is a page
-    with the points coloured by label, truth and error (with --labels), and entropy.
+    on which the points turn, coloured by label, truth and error (with --labels), entropy and probability.
 
     Example: `pointset segment room.ply --model runs/rooms -o labelled.ply`
 
@@ -177,14 +177,16 @@ def _write_page(output: Path, blocks: "Blocks", classes: Sequence[str], values: 
 
     every = list(blocks)
     step = -(-sum(len(block.points) for block in every) // MOST_DRAWN) or 1
-    points, labels, entropy = (
-        np.concatenate([getattr(block, name) for block in every])[::step] for name in ("points", "labels", "entropy")
+    points, probabilities = (
+        np.concatenate([getattr(block, name) for block in every])[::step] for name in ("points", "probabilities")
     )
     truth = None
     if every and every[0].truth is not None:
         truth = classes_of(np.concatenate([block.truth for block in every]), dict(zip(values, classes, strict=True)))
         truth = truth[::step]
-    make_label_page(points, labels, classes, entropy=entropy, truth=truth, title=output.stem).save(output)
+    title = output.stem + (f", one of every {step} points" if step > 1 else "")
+    points = turned_up(points, every[0].up, "z")
+    make_label_page(points, probabilities, classes, truth=truth, title=title).save(output)
 
 
 def _confidence(block: "LabelledPoints") -> np.ndarray:

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from pointset.data.loading import load_shape_like
+from pointset.data.loading import file_up, load_shape_like
 from pointset.data.readers.clouds import AXES, feature_columns
 from pointset.data.readers.formats import is_mesh_file, require_shape_file
 from pointset.data.readers.scans import open_scan
@@ -31,17 +31,13 @@ class LabelledPoints:
     probabilities: Float[ndarray, "n classes"]
     truth: Int[ndarray, " n"] | None = None
     """The labels in the file, if a column of them was asked for."""
+    up: str = "z"
+    """The upward axis of the points."""
 
     @property
     def labels(self) -> Int[ndarray, " n"]:
         """The index of the most likely class."""
         return self.probabilities.argmax(axis=1)
-
-    @property
-    def entropy(self) -> Float[ndarray, " n"]:
-        """Of the probabilities, in nats."""
-        shares = self.probabilities.clip(min=1e-12)
-        return -(shares * np.log(shares)).sum(axis=1)
 
 
 def label_points(
@@ -49,12 +45,13 @@ def label_points(
 ) -> Iterator[LabelledPoints]:
     """Yield every point of a file with its label, in blocks and in order; arguments as of `classify_files`."""
     require_shape_file(path)
+    now, wanted = file_up(dict(data), path, up)
     if is_mesh_file(path):
         if column is not None:
             raise PointsetError(f"{path} is a mesh, whose points have no column {column}: leave it out")
         shape = load_shape_like(dict(data), path, up=up)
         (logits,) = predict_points(model, padded_batches([shape.points]))
-        yield LabelledPoints(shape.raw, _probabilities(model, logits, path))
+        yield LabelledPoints(shape.raw, _probabilities(model, logits, path), up=wanted)
         return
     cloud = open_shape(model, dict(data), path, up, keep_outliers=True)
     if isinstance(cloud, Tensor):
@@ -67,7 +64,7 @@ def label_points(
     for logits in blocks:
         table = rows.take(len(logits))
         truth = None if column is None else table[:, 3].astype(np.int64)
-        yield LabelledPoints(table[:, :3], _probabilities(model, logits, path), truth)
+        yield LabelledPoints(table[:, :3], _probabilities(model, logits, path), truth, now)
 
 
 class _Rows:

@@ -76,9 +76,14 @@ class Page:
 
 
 def page_of(
-    kind: Literal["maps", "live"], title: str, content: dict[str, Any], panels: Sequence[dict[str, Any]] = ()
+    kind: Literal["maps", "labels", "live"],
+    title: str,
+    content: dict[str, Any],
+    *,
+    panels: Sequence[dict[str, Any]] = (),
+    classes: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """The HTML of a page of maps or of a live page.
+    """The HTML of a page of maps, of labels per point, or of a live page.
 
     Its content security policy allows only this script and this style, by their digests, and no network requests.
 
@@ -87,8 +92,9 @@ def page_of(
         title: title of the window; it is escaped in the template.
         content: data that the page reads as JSON from its element `data`.
         panels: curves of explanations, if the page has them.
+        classes: names, colours and notes of classes for the legend, if the page has them.
     """
-    style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of({"maps": "page", "live": "live"}[kind])
+    style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of("live" if kind == "live" else "page")
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; "
         "base-uri 'none'; form-action 'none'"
@@ -98,7 +104,8 @@ def page_of(
     template = Template(
         (WEB / "page.html").read_text(encoding="utf-8"), trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    return template.render(kind=kind, title=title, style=style, script=script, data=data, policy=policy, panels=panels)
+    contents = {"kind": kind, "title": title, "style": style, "script": script, "data": data, "policy": policy}
+    return template.render(contents, panels=panels, classes=classes)
 
 
 def page_without_scripts(title: str, style: str, body: str) -> str:
@@ -127,9 +134,9 @@ def script_of(start: str) -> str:
     return "\n".join(bodies.values())
 
 
-def view_content(camera: Camera) -> dict[str, Any]:
+def view_content(camera: Camera, ramp: Callable[..., NDArray[np.float64]] = attention_ramp) -> dict[str, Any]:
     """The camera and the palettes for light and dark screens, for the script of a page."""
-    ramps = {"light": attention_ramp(), "dark": attention_ramp(dark=True)}
+    ramps = {"light": ramp(), "dark": ramp(dark=True)}
     palettes = {screen: as_base64(np.round(ramp * 255).astype(np.uint8)) for screen, ramp in ramps.items()}
     view = {"azimuth": camera.azimuth, "elevation": camera.elevation, "distance": camera.distance}
     return {"camera": view, "palettes": palettes}

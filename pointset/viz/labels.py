@@ -1,8 +1,7 @@
-"""Labels per point: a page of clouds coloured by label, truth, error and entropy."""
+"""Labels per point: a page of a cloud coloured by label, truth, error, entropy and probability."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,142 +12,150 @@ from matplotlib.colors import to_hex, to_rgb
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
-from pointset.viz.camera import Camera, Up, to_unit
+from pointset.viz.camera import Camera, to_unit
 from pointset.viz.clouds import WIDTH, Grid, Line, Panel
-from pointset.viz.color import COLORS, Scale
-from pointset.viz.html_page import Page, page_without_scripts
+from pointset.viz.color import COLORS, Scale, attention_ramp
+from pointset.viz.html_page import Page, as_base64, page_of, view_content
 from pointset.viz.rows import as_cloud
 from pointset.viz.sheet import Picture
-from pointset.viz.writing import as_svg
 
-VIEWS = (-60.0, 120.0)
-"""Azimuths from which a cloud is drawn."""
-UNKNOWN = (0.8, 0.8, 0.8)
+FIRST, MOST = 192, 60
+"""The index of the first class in a palette, after the colours of shares; the number of classes with an own colour."""
+UNKNOWN = (0.72, 0.72, 0.72)
 """The colour of points without a label."""
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1100px; margin: 1rem auto }
-main > svg { width: 100%; height: auto }
-ul { list-style: none; padding: 0 1rem; columns: 9rem }
-"""
 
 
 @dataclass(frozen=True)
-class ClassScale(Scale):
-    """One colour for each of some classes, at the positions of their indices; grey for -1."""
+class LabelScale(Scale):
+    """Positions on a bar with the colours of shares from 0 to 1 at its left, and of some classes at its right."""
 
     classes: int
 
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The index of each class, counted from 1, as a share of 255."""
-        return (np.asarray(values, float) + 1) / 255
+        """The values, which are positions."""
+        return values
 
-    def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The same emphasis for all points."""
-        return np.full(np.shape(values), 0.45)
-
-    def ramp(self) -> NDArray[np.float64]:
-        """Grey, then the colours of the classes, repeated up to 256."""
-        return np.vstack([UNKNOWN, np.resize(class_colors(self.classes), (255, 3))])
-
-
-@dataclass(frozen=True)
-class ErrorScale(Scale):
-    """Wrong points (1) stand out from right ones (0)."""
-
-    def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The values."""
-        return np.asarray(values, float)
-
-    def ramp(self) -> NDArray[np.float64]:
-        """Grey to the colour of mistakes."""
-        return np.linspace(UNKNOWN, to_rgb(COLORS[1]), 256)
-
-
-@dataclass(frozen=True)
-class EntropyScale(Scale):
-    """Entropy from 0 to `most`."""
-
-    most: float
-
-    def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The share of the largest possible entropy."""
-        return np.clip(np.asarray(values, float) / self.most, 0, 1)
+    def ramp(self, dark: bool = False) -> NDArray[np.float64]:
+        """256 colours [256, 3]: without label, shares, classes."""
+        shares = attention_ramp(dark)[np.linspace(0, 255, FIRST - 1).astype(int)]
+        return np.vstack([UNKNOWN, shares, np.resize(class_colors(self.classes), (256 - FIRST, 3))])
 
 
 def class_colors(count: int) -> NDArray[np.float64]:
-    """A colour for each class, [count, 3]: those of the package's charts, then those of a colour map."""
-    if count <= len(COLORS):
-        return np.array([to_rgb(color) for color in COLORS[:count]])
-    return np.array([colormaps["tab20"](index % 20)[:3] for index in range(count)])
+    """A colour for each class, [count, 3]: those of the package's charts except black, or those of a colour map."""
+    colors = [to_rgb(color) for color in COLORS if color != "#000000"]
+    if count <= len(colors):
+        return np.array(colors[:count])
+    # The map has pairs of a strong and a pale colour: the strong ones come first.
+    return np.array([colormaps["tab20"](2 * index % 20 + index // 10 % 2)[:3] for index in range(count)])
 
 
 def make_label_page(
     points: Any,
-    labels: NDArray[np.int64],
+    probabilities: Any,
     classes: Sequence[str],
     *,
-    entropy: NDArray[np.float64] | None = None,
-    truth: NDArray[np.int64] | None = None,
+    truth: Any = None,
     title: str = "Labels",
-    up: Up = "z",
+    camera: Camera | None = None,
 ) -> Page:
-    """Make a page with a cloud drawn from two sides for each of: predicted labels, truth, error and entropy.
+    """Make a page of a cloud that turns, coloured by label, truth, error, entropy and probability of the label.
 
     Args:
         points: [n, 3].
-        labels: [n], indices of the predicted classes.
+        probabilities: [n, classes], as `Segmenter.predict_proba` gives them for the cloud.
         classes: names of the classes.
-        entropy: [n], of the predicted probabilities, in nats.
-        truth: [n], indices of the true classes; -1 where it is not known.
+        truth: [n], indices of the true classes; negative where they are not known.
         title: title of the page.
-        up: the upward axis of the points.
+        camera: the first view.
 
     Returns:
-        The page, one HTML file without scripts.
+        The page, for saving or for showing in a notebook.
 
     Raises:
-        PointsetError: the arrays differ in length, or the cloud is empty.
+        PointsetError: the arrays do not fit each other, or the cloud is empty.
 
     Example:
-        >>> page = pointset.viz.make_label_page(test.points[0], np.arange(32) % 2, ["seat", "leg"])
+        >>> page = pointset.viz.make_label_page(test.points[0], np.full((32, 2), 0.5), ["seat", "leg"])
         >>> page.save("labels.html").stat().st_size > 10_000
         True
     """
-    cloud = to_unit(as_cloud(points), up)
-    for name, array in {"labels": labels, "entropy": entropy, "truth": truth}.items():
-        if array is not None and len(array) != len(cloud):
-            raise PointsetError(f"{name} must have an entry for each of the {len(cloud)} points, got {len(array)}")
-    scale = ClassScale(len(classes))
-    columns: list[tuple[str, Any, Scale]] = [("predicted", labels, scale)]
+    cloud, camera, shares = as_cloud(points), camera or Camera(), np.asarray(probabilities, float)
+    if shares.shape != (len(cloud), len(classes)):
+        raise PointsetError(
+            f"probabilities must be [{len(cloud)}, {len(classes)}] for these points and classes, "
+            f"got {list(shares.shape)}"
+        )
+    true = np.full(len(cloud), -1) if truth is None else np.asarray(truth)
+    if true.shape != (len(cloud),):
+        raise PointsetError(f"truth must have an entry for each of the {len(cloud)} points, got {list(true.shape)}")
+    labels, best = shares.argmax(axis=1), shares.max(axis=1)
+    entropy = -(shares * np.log(shares.clip(min=1e-12))).sum(axis=1)
+    views = [("label", f"{len(np.unique(labels))} classes", _of_classes(labels))]
     if truth is not None:
-        wrong = np.where(truth < 0, 0.0, labels != truth)
-        known = int((truth >= 0).sum())
-        share = f"wrong: {wrong.sum() / known:.1%} of {known:,}" if known else "no point has a label"
-        columns += [("truth", truth, scale), (share, wrong, ErrorScale())]
-    if entropy is not None:
-        columns.append((f"entropy, mean {entropy.mean():.2f} nats", entropy, EntropyScale(float(np.log(len(classes))))))
-    lines = []
-    for azimuth in VIEWS:
-        ready = _turned(cloud, azimuth - VIEWS[0])
-        lines.append(Line("", [Panel(ready, np.asarray(values, float), how, name) for name, values, how in columns]))
-    note = f"{len(cloud):,} points, from two sides"
+        known = true >= 0
+        wrong = known & (labels != true)
+        errors = f"{wrong.sum() / known.sum():.1%} of {known.sum():,}" if known.any() else "no point has a label"
+        views.append(("truth", f"{known.sum():,} known", _of_classes(true)))
+        views.append(("error", errors, np.where(known, _of_shares(wrong), 0)))
+    most = float(np.log(max(2, len(classes))))
+    views.append(("entropy", f"mean {entropy.mean():.2f} nats", _of_shares(entropy / most)))
+    views.append(("probability", f"mean {best.mean():.0%}", _of_shares(best)))
+    scale, names, percent = LabelScale(len(classes)), [*classes, "not known"], [f"{share} %" for share in range(101)]
+    tips = [("label", names, labels.tolist()), ("probability", percent, (100 * best).round().astype(int).tolist())]
+    if truth is not None:
+        tips.append(("truth", names, np.where(true < 0, len(classes), true).tolist()))
+    note = f"{len(cloud):,} points"
+    layer = {
+        "name": title,
+        "kind": "",
+        "row_name": "",
+        "meaning": f"Bar: error, probability, and entropy as a share of its largest value, {most:.2f} nats",
+        "views": [{"name": name, "note": about} for name, about, _ in views],
+        "tips": tips,
+        "keys": 1,
+        "heads": list(range(len(views))),
+        "rows": [0],
+        "marks": [-1],
+        "spread": [0.0] * len(views),
+        "differences": [],
+        # A code is a position of the palette.
+        "low": -1,
+        "high": 1,
+        "reach": 1,
+        "ticks": [[0, "0 %"], [0.5, "50 %"], [1, "100 %"]],
+        "values": as_base64(np.round(65535 * np.array([values for *_, values in views])).astype("<u2")),
+    }
+    content = {
+        **view_content(camera, scale.ramp),
+        "title": title,
+        "note": note,
+        "classes": [],
+        "points": len(cloud),
+        "positions": as_base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
+        "layers": [layer],
+        "first": 0,
+        "order": "model",
+    }
+    key = [
+        {"name": name, "color": to_hex(color), "note": f"{mine:,}" + (f", truth {own:,}" if truth is not None else "")}
+        for index, (name, color) in enumerate(zip(classes, class_colors(len(classes)), strict=True))
+        if (mine := int((labels == index).sum())) + (own := int((true == index).sum()))
+    ]
 
     def draw() -> Picture:
-        return Grid(lines, Camera(azimuth=VIEWS[0]), WIDTH, title, note, below=0.1).sheet.picture
+        panels = [Panel(cloud, values, scale, name, about) for name, about, values in views]
+        return Grid([Line("", panels)], camera, WIDTH, title, note, below=0.1).sheet.picture
 
-    shown = np.unique(labels if truth is None else np.concatenate([labels, truth[truth >= 0]]))
-    key = "".join(
-        f'<li><svg width="12" height="12"><rect width="12" height="12" rx="2" fill="{to_hex(color)}"/></svg> '
-        f"{html.escape(classes[index])}: {int((labels == index).sum()):,}</li>"
-        for index, color in enumerate(class_colors(len(classes)))
-        if index in shown
-    )
-    body = f"<main>{as_svg(draw(), 'labels')}<ul>{key}</ul></main>"
-    return Page(html=page_without_scripts(title, STYLE, body), draw_still=draw)
+    return Page(html=page_of("labels", title, content, classes=key), draw_still=draw)
 
 
-def _turned(cloud: NDArray[np.float64], degrees: float) -> NDArray[np.float64]:
-    """The cloud as a camera sees it that moved about the z axis."""
-    angle = np.radians(-degrees)
-    cosine, sine = np.cos(angle), np.sin(angle)
-    return cloud @ np.array([[cosine, sine, 0.0], [-sine, cosine, 0.0], [0.0, 0.0, 1.0]])
+def _of_classes(indices: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Positions of the colours of classes; 0 for negative indices."""
+    return np.where(indices < 0, 0, FIRST + indices % MOST) / 255
+
+
+def _of_shares(shares: Any) -> NDArray[np.float64]:
+    """Positions of the colours of shares."""
+    position: NDArray[np.float64] = (1 + (FIRST - 2) * np.clip(shares, 0, 1)) / 255
+    return position

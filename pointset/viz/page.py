@@ -93,7 +93,7 @@ def make_page(
         "order": "sharpest" if heads is None and queries is None else "model",
     }
     options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "title": title}
-    page = page_of("maps", title, content, _panels(checks or {}))
+    page = page_of("maps", title, content, panels=_panels(checks or {}))
     return Page(html=page, draw_still=partial(draw_maps, shown[first], cloud, **options))
 
 
@@ -163,7 +163,7 @@ def _panels(checks: Mapping[str, Curves]) -> list[dict[str, Any]]:
                 {
                     "name": name,
                     "color": "#888888" if name == "random" else COLORS[index % len(COLORS)],
-                    "area": f"{100 * curves.areas[title].mean():.0f} %",
+                    "note": f"{100 * curves.areas[title].mean():.0f} %",
                     "points": _polyline(getattr(curves, title).mean(axis=0)),
                 }
                 for index, (name, curves) in enumerate(checks.items())

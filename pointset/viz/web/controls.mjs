@@ -76,15 +76,15 @@ export class Labels {
   }
 
   #button(layer, { index, left, top, width, height }, label, grouped) {
-    const spread = layer.spread[index].toFixed(2);
+    const note = layer.noteOf(index);
     const [head, row] = [layer.head(index), layer.row(index)];
     const both = `${width > 140 ? "head " : ""}${head} · ${row}`;
-    const name = layer.rows.length === 1 ? `head ${head}` : grouped ? `${row}` : both;
+    const name = layer.rows.length === 1 ? layer.nameOf(index) : grouped ? `${row}` : both;
     const style = { left: `${left}px`, top: `${top - label}px`, width: `${width}px`, height: `${height + label}px` };
     const attributes = { type: "button", class: "map", value: index, style, onclick: () => this.enlarge(index) };
     return made(
-      "button", { ...attributes, "aria-label": `${layer.nameOf(index)}, spread ${spread}: enlarge` },
-      made("span", {}, name), made("span", { class: "spread" }, width > 140 ? `spread ${spread}` : spread),
+      "button", { ...attributes, "aria-label": `${layer.nameOf(index)}, ${note}: enlarge` },
+      made("span", {}, name), made("span", { class: "spread" }, width > 140 ? note : note.replace("spread ", "")),
     );
   }
 
@@ -104,7 +104,7 @@ export function palettesOf({ palettes }) {
 export function showPalette(palette) {
   const colour = (i) => palette.slice(3 * i, 3 * i + 3).join();
   const stops = Array.from({ length: 33 }, (_, i) => `rgb(${colour(Math.min(8 * i, 255))})`);
-  element("gradient").style.background = `linear-gradient(to right, ${stops})`;
+  element("gradient").style.backgroundImage = `linear-gradient(to right, ${stops})`;
 }
 
 /** `ticks`: [position from 0 to 1, text]; "1" is uniform attention. */
@@ -177,8 +177,8 @@ export class Controls {
     if (buttons().map((button) => button.value).join() !== layer.heads.join()) {
       for (const button of buttons()) button.remove();
       element("heads").append(...layer.heads.map((head) => {
-        const attributes = { type: "button", value: head, "aria-label": `head ${head}` };
-        return made("button", { ...attributes, onclick: () => this.#toggle(head) }, `${head}`);
+        const attributes = { type: "button", value: head, "aria-label": layer.nameOfHead(head) };
+        return made("button", { ...attributes, onclick: () => this.#toggle(head) }, layer.views?.[head].name ?? `${head}`);
       }));
     }
     for (const button of buttons()) button.setAttribute("aria-pressed", choice.heads.has(Number(button.value)));
@@ -189,6 +189,6 @@ export class Controls {
     const name = layer.rows.length < 2 ? "head" : both;
     say(element("uniform"), uniform ? `hide nearly uniform maps (${uniform})` : "no map is nearly uniform");
     say(element("meaning"), layer.meaning);
-    say(element("numbering"), `Above each map: ${name}, and spread (1: uniform over the points, 0: one point only).`);
+    say(element("numbering"), layer.views ? "" : `Above each map: ${name}, and spread (1: uniform over the points, 0: one point only).`);
   }
 }

@@ -29,9 +29,12 @@ export class Layer {
   mark(index) { return this.marks[index % this.rows.length]; }
 
   nameOf(index) {
-    const head = `head ${this.head(index)}`;
+    const head = this.nameOfHead(this.head(index));
     return this.rows.length > 1 ? `${head}, ${this.row_name} ${this.row(index)}` : head;
   }
+
+  nameOfHead(head) { return this.views?.[head].name ?? `head ${head}`; }
+  noteOf(index) { return this.views?.[index].note ?? `spread ${this.spread[index].toFixed(2)}`; }
 
   code(index, point) { return this.codes[index * this.points + point]; }
 
@@ -41,6 +44,7 @@ export class Layer {
   }
 
   describe(index, point) {
+    if (this.tips) return this.tips.map(([name, texts, chosen]) => `${name}: ${texts[chosen[point]]}`).join("\n");
     const own = this.code(index, point);
     if (own === 0) return `point ${point}: weight exactly 0`;
     let rank = 1;

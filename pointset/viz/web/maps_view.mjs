@@ -109,7 +109,7 @@ export class MapsView extends CloudCanvas {
   enlarge(index) {
     const layer = this.layer;
     this.tipAway();
-    const describe = (map) => [layer.nameOf(map), `${layer.name}, spread ${layer.spread[map].toFixed(2)}`];
+    const describe = (map) => [layer.nameOf(map), `${layer.name}, ${layer.noteOf(map)}`];
     this.enlarged.show(index, this.arrangement.panels.map((panel) => panel.index), describe);
   }
 
