@@ -105,12 +105,12 @@ def make_label_page(
     tips = [("label", names, labels.tolist()), ("probability", percent, (100 * best).round().astype(int).tolist())]
     if truth is not None:
         tips.append(("truth", names, np.where(true < 0, len(classes), true).tolist()))
-    note = f"{len(cloud):,} points"
+    note, on_bar = f"{len(cloud):,} points", "probability" if truth is None else "error, probability"
     layer = {
         "name": title,
         "kind": "",
         "row_name": "",
-        "meaning": f"Bar: error, probability, and entropy as a share of its largest value, {most:.2f} nats",
+        "meaning": f"Bar: {on_bar} and entropy as a share of its largest value, {most:.2f} nats",
         "views": [{"name": name, "note": about} for name, about, _ in views],
         "tips": tips,
         "keys": 1,
