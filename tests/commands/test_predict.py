@@ -6,17 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import succeed
 
 import pointset
 from pointset import cli
-
-
-def run(*arguments) -> int:
-    try:
-        cli.main([str(argument) for argument in arguments])
-    except SystemExit as left:
-        return left.code
-    return 0
 
 
 @pytest.fixture(scope="module")
@@ -37,53 +30,38 @@ def parts(tmp_path_factory) -> Path:
 def trained(parts, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "ridge"
     arguments = ("--target", "volume", "length", "--points", 64, "--run", folder)
-    assert run("train", "features+surface-ridge", "--data", parts, *arguments) == 0
+    cli.main([*map(str, ("train", "features+surface-ridge", "--data", parts, *arguments))])
     return folder
 
 
 def test_the_best_within_a_budget(parts, tmp_path, capsys) -> None:
-    command = (
-        "train",
-        "--data",
-        parts,
-        "--target",
-        "volume",
-        "--points",
-        32,
-        "--budget",
-        "1s",
-        "--run",
-        tmp_path / "run",
-    )
-    assert run(*command) == 0
-    printed = capsys.readouterr().out
+    target, size = ("--target", "volume"), ("--points", 32, "--budget", "1s", "--run", tmp_path / "run")
+    printed = succeed(capsys, "train", "--data", parts, *target, *size)
     for word in ("R2", "features-ridge", "chosen", "pointset predict"):
         assert word in printed
     model, description = pointset.load_run(tmp_path / "run")
     assert (model.targets, description["data"]["target"]) == (("volume",), ["volume"])
-    assert run(*command, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["candidates"][0]["accuracy"] > 0.5
+    again = json.loads(succeed(capsys, "train", "--data", parts, *target, *size, "--json"))
+    assert again["candidates"][0]["accuracy"] > 0.5
 
 
 def test_a_network_with_intervals(parts, tmp_path, capsys) -> None:
-    options = ("--points", 32, "--epochs", 2, "--dim", 8, "--loss", "gaussian")
-    assert run("train", "rff-max", "--data", parts, "--target", "volume", *options, "--run", tmp_path / "run") == 0
-    assert "validation R2" in capsys.readouterr().out
-    assert run("evaluate", "--model", tmp_path / "run", "--level", "0.8", "--json") == 0
-    result = json.loads(capsys.readouterr().out)
+    run, options = tmp_path / "run", ("--points", 32, "--epochs", 2, "--dim", 8, "--loss", "gaussian")
+    printed = succeed(capsys, "train", "rff-max", "--data", parts, "--target", "volume", *options, "--run", run)
+    assert "validation R2" in printed
+    result = json.loads(succeed(capsys, "evaluate", "--model", run, "--level", "0.8", "--json"))
     assert (result["shapes"], result["level"]) == (8, 0.8)
     assert set(result["targets"]["volume"]) == {"r2", "mae", "rmse", "coverage", "width"}
-    assert run("predict", parts / "box1.npy", "--model", tmp_path / "run", "--level", "0.9") == 0
-    assert "too few shapes (6) were held out" in capsys.readouterr().out
+    printed = succeed(capsys, "predict", parts / "box1.npy", "--model", run, "--level", "0.9")
+    assert "too few shapes (6) were held out" in printed
 
 
 def test_evaluate_and_predict_agree_with_the_truth(parts, trained, tmp_path, capsys) -> None:
-    assert run("evaluate", "--model", trained, "--predictions", tmp_path / "test.csv") == 0
-    assert "in 90% interval" in capsys.readouterr().out
+    assert "in 90% interval" in succeed(capsys, "evaluate", "--model", trained, "--predictions", tmp_path / "test.csv")
     with (tmp_path / "test.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {"name", "volume_true", "volume", "volume_low", "volume_high", "length", "points"} <= set(rows[0])
-    assert run("predict", parts, "--model", trained, "-o", tmp_path / "all.json") == 0
+    succeed(capsys, "predict", parts, "--model", trained, "-o", tmp_path / "all.json")
     content = json.loads((tmp_path / "all.json").read_text())
     assert content["targets"] == ["volume", "length"]
     by_name = {row["name"]: row for row in content["predictions"]}
@@ -91,8 +69,8 @@ def test_evaluate_and_predict_agree_with_the_truth(parts, trained, tmp_path, cap
         assert by_name[row["name"]]["volume"] == pytest.approx(float(row["volume"]), rel=0.1)  # other pairs of points
         assert 0.2 < float(row["volume"]) / float(row["volume_true"]) < 5
         assert float(row["volume_low"]) < float(row["volume"]) < float(row["volume_high"])
-    assert run("predict", parts / "box1.npy", parts / "box2.npy", "--model", trained) == 0
-    assert "length: 90% interval" in capsys.readouterr().out
+    printed = succeed(capsys, "predict", parts / "box1.npy", parts / "box2.npy", "--model", trained)
+    assert "length: 90% interval" in printed
 
 
 @pytest.mark.parametrize(
@@ -112,8 +90,10 @@ def test_evaluate_and_predict_agree_with_the_truth(parts, trained, tmp_path, cap
 )
 def test_what_does_not_fit_is_refused(arguments, words, parts, trained, capsys) -> None:
     places = {"parts": parts, "trained": trained}
-    assert run(*(argument.format(**places) for argument in arguments)) == 2
+    with pytest.raises(SystemExit) as left:
+        cli.main([argument.format(**places) for argument in arguments])
     message = capsys.readouterr().err
+    assert left.value.code == 2
     for word in words:
         assert word.format(**places) in message
     assert message.count("\n") == 1 + message.count("warning")

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from command_line import fail, succeed
 
 import pointset
-from pointset import cli
 from pointset.training.automatic import fit_automatic
 from pointset.training.candidates import Classes
 
@@ -21,14 +21,6 @@ def write_clouds(folder, shapes=8, points=64):
     return folder
 
 
-def run(*arguments):
-    try:
-        cli.main([str(argument) for argument in arguments])
-    except SystemExit as left:
-        return left.code
-    return 0
-
-
 def test_rows_alone_if_the_budget_is_too_small_for_a_network(tmp_path):
     train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
     best = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False)
@@ -41,23 +33,18 @@ def test_rows_alone_if_the_budget_is_too_small_for_a_network(tmp_path):
 def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path, capsys):
     data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
     command = ("train", "--data", data, "--points", "32", "--budget", "12s", "--run", folder)
-    assert run(*command) == 0
-    printed = capsys.readouterr().out
+    printed = succeed(capsys, *command)
     assert "features-svm" in printed
     assert "chosen" in printed
     model, description = pointset.load_run(folder)
     assert model.classes == ["ball", "flat"]
-    assert run("evaluate", "--model", folder, "--json") == 0
-    evaluated = json.loads(capsys.readouterr().out)
-    assert evaluated["accuracy"] > 0.8
-    assert run("classify", data / "test", "--model", folder, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["shapes"] == 16
+    assert json.loads(succeed(capsys, "evaluate", "--model", folder, "--json"))["accuracy"] > 0.8
+    assert json.loads(succeed(capsys, "classify", data / "test", "--model", folder, "--json"))["shapes"] == 16
     if description["model"].get("members"):
-        assert run("export", "--model", folder, "-o", tmp_path / "a.onnx") == 2
-        assert str(folder / "network") in capsys.readouterr().err
+        assert str(folder / "network") in fail(capsys, "export", "--model", folder, "-o", tmp_path / "a.onnx")
     (folder / "model.safetensors").unlink()  # as after a kill just before the end
     weights = model.state_dict()
-    assert run(*command) == 0
+    succeed(capsys, *command)
     again, _ = pointset.load_run(folder)
     assert all(again.state_dict()[name].equal(tensor) for name, tensor in weights.items())
     names = [candidate["name"] for candidate in json.loads((folder / "candidates.json").read_text())]
@@ -69,14 +56,13 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path
 def test_start_begins_from_trained_weights(tmp_path, capsys):
     data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
     start = ("--start", "rff-max.modelnet40-1024", "--points", "32", "--steps", "4", "--epochs", "1")
-    assert run("train", "--data", data, *start, "--freeze", "encoder", "--run", folder) == 0
+    succeed(capsys, "train", "--data", data, *start, "--freeze", "encoder", "--run", folder)
     model, description = pointset.load_run(folder)
     assert description["model"]["start"] == "rff-max.modelnet40-1024"
     trained, _ = pointset.load_run("rff-max.modelnet40-1024")
     for mine, theirs in zip(model.encoder.parameters(), trained.encoder.parameters(), strict=True):
         assert mine.equal(theirs)
-    assert run("train", "isab16-max", "--data", data, *start) == 2
-    assert "leave out the name" in capsys.readouterr().err
+    assert "leave out the name" in fail(capsys, "train", "isab16-max", "--data", data, *start)
 
 
 def test_what_cannot_be_chosen_from_is_refused(tmp_path):
@@ -88,17 +74,15 @@ def test_what_cannot_be_chosen_from_is_refused(tmp_path):
 
 @pytest.mark.parametrize("budget", ["soon", "0s", "-1m"])
 def test_a_budget_is_a_time(budget, tmp_path, capsys):
-    assert run("train", "--data", tmp_path, "--budget", budget) == 2
-    assert "budget" in capsys.readouterr().err
+    assert "budget" in fail(capsys, "train", "--data", tmp_path, "--budget", budget)
 
 
 def test_options_of_a_model_need_its_name(tmp_path, capsys):
-    assert run("train", "--data", tmp_path, "--dim", "32") == 2
-    assert "dim needs the name of a model" in capsys.readouterr().err
+    assert "dim needs the name of a model" in fail(capsys, "train", "--data", tmp_path, "--dim", "32")
 
 
 def test_a_baseline_is_not_exported_and_the_message_says_so(tmp_path, capsys):
     train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
     pointset.fit(pointset.create_model("features-svm", classes=2), train, run=tmp_path / "run", progress=False)
-    assert run("export", "--model", tmp_path / "run", "-o", tmp_path / "a.onnx") == 2
-    assert "features-svm, and only networks can be exported" in capsys.readouterr().err
+    said = fail(capsys, "export", "--model", tmp_path / "run", "-o", tmp_path / "a.onnx")
+    assert "features-svm, and only networks can be exported" in said
