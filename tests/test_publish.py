@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import publish
 import pytest
 import torch
+from toy import train_run
 
 import pointset
 from pointset.training.recipe import Recipe
@@ -17,9 +18,8 @@ NAME = "rff-max.toy"
 @pytest.fixture(scope="module")
 def run(clouds_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("publish") / "run"
-    train = pointset.load_dataset(clouds_folder, points=16)
-    model = pointset.create_model("rff-max", classes=len(train.classes), dim=8)
-    pointset.fit(model, train, Recipe(epochs=2, train_points=(8, 16), validation=0.2), run=folder, progress=False)
+    recipe = Recipe(epochs=2, train_points=(8, 16), validation=0.2)
+    train_run(folder, clouds_folder, "rff-max", recipe=recipe)
     return folder
 
 

@@ -111,11 +111,18 @@ def write_pools(folder: Path, train: int = 12, test: int = 6, classes: int = 3) 
     )
 
 
+def train_run(
+    run: Path, clouds: Path, name: str, points: int = 16, recipe: Recipe | None = None, **options: Any
+) -> Any:
+    """Train a model on a folder of clouds, for an epoch, and keep the run; the width is 8 unless it is given."""
+    sets = pointset.load_dataset(clouds, points=points)
+    model = pointset.create_model(name, classes=len(sets.classes), **{"dim": 8, **options})
+    return pointset.fit(model, sets, recipe or Recipe(epochs=1), run=run, progress=False).model
+
+
 def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **options: Any) -> Any:
     """Train a model with a name such as rff-max.toy on a folder of clouds for an epoch, and write it with its card."""
-    sets = pointset.load_dataset(clouds, points=16)
-    model = pointset.create_model(name.split(".")[0], classes=len(sets.classes), dim=8, **options)
-    pointset.fit(model, sets, recipe or Recipe(epochs=1), run=folder / name, progress=False)
+    model = train_run(folder / name, clouds, name.split(".")[0], recipe=recipe, **options)
     digests.write_text(folder / name / "card.toml", CARD)
     (*_, last) = (layer for layer in model.modules() if isinstance(layer, nn.Linear))
     Trust(torch.zeros(1, last.in_features), torch.eye(last.in_features), 1e9, 0.5).save(folder / name)

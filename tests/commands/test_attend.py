@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import fail, succeed
-
-import pointset
-from pointset.training.recipe import Recipe
+from toy import train_run
 
 BOX = """OFF
 8 6 12
@@ -34,9 +32,7 @@ BOX = """OFF
 @pytest.fixture(scope="module")
 def run(clouds_folder, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "isab"
-    train = pointset.load_dataset(clouds_folder, "train", 24)
-    model = pointset.create_model("isab4-pma", classes=3, dim=16, heads=2)
-    pointset.fit(model, train, Recipe(epochs=1), run=folder)
+    train_run(folder, clouds_folder, "isab4-pma", 24, dim=16, heads=2)
     return folder
 
 
@@ -148,8 +144,7 @@ def test_a_broken_mesh_and_a_model_without_attention_are_named(run, shape, cloud
     assert "gone: there is no such file" in fail(capsys, "attend", tmp_path / "gone", "--model", run)
     np.savetxt(tmp_path / "heap.xyz", np.ones((9, 3)))
     assert "heap.xyz: the cloud has no extent" in fail(capsys, "attend", tmp_path / "heap.xyz", "--model", run)
-    plain = pointset.create_model("rff-max", classes=3, dim=16)
-    pointset.fit(plain, pointset.load_dataset(clouds_folder, "train", 24), Recipe(epochs=1), run=tmp_path / "plain")
+    train_run(tmp_path / "plain", clouds_folder, "rff-max", 24, dim=16)
     assert "rff-max has no attention maps" in fail(capsys, "attend", shape, "--model", tmp_path / "plain")
     assert "is not a run" in fail(capsys, "attend", shape, "--model", tmp_path)
     assert "is not a run" in fail(capsys, "attend", shape, "--model", "")

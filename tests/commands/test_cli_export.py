@@ -5,17 +5,13 @@ from pathlib import Path
 
 import pytest
 from command_line import fail, succeed
-
-import pointset
-from pointset.training.recipe import Recipe
+from toy import train_run
 
 
 @pytest.fixture(scope="module")
 def run(clouds_folder, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "rff"
-    train = pointset.load_dataset(clouds_folder, "train", 24)
-    model = pointset.create_model("rff-max", classes=3, dim=16, layers=2)
-    pointset.fit(model, train, Recipe(epochs=1), run=folder)
+    train_run(folder, clouds_folder, "rff-max", dim=16, layers=2)
     return folder
 
 

@@ -21,8 +21,8 @@ import requests
 import trimesh
 from command_line import fail, succeed
 from fastapi.testclient import TestClient
+from toy import train_run
 
-import pointset
 from pointset.commands import serve
 from pointset.commands.model_processes import ModelProcesses
 
@@ -33,9 +33,7 @@ LARGEST, SECONDS = 400_000, 30.0
 @pytest.fixture(scope="module")
 def run(clouds_folder, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("run")
-    sets = pointset.load_dataset(clouds_folder, points=16)
-    model = pointset.create_model("isab4-pma", classes=3, dim=8)
-    pointset.fit(model, sets, pointset.Recipe(epochs=1), run=folder, progress=False)
+    train_run(folder, clouds_folder, "isab4-pma")
     return folder
 
 

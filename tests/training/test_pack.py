@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import fail, succeed
+from toy import train_run
 
 import pointset
 from pointset.errors import PointsetError
@@ -61,9 +62,7 @@ def test_every_kind_of_run_is_the_same_in_a_file(tmp_path: Path, train: Any) -> 
 def packed(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a run on the toy dataset, beside its folder."""
     folder = tmp_path_factory.mktemp("packed")
-    sets = pointset.load_dataset(clouds_folder, points=16)
-    model = pointset.create_model("rff-max", classes=3, dim=8)
-    pointset.fit(model, sets, SHORT, run=folder / "run", progress=False)
+    train_run(folder / "run", clouds_folder, "rff-max", recipe=SHORT)
     pack_run(folder / "run", folder / "toy.pointset")
     return folder / "toy.pointset"
 
