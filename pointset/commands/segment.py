@@ -132,7 +132,7 @@ def _write_csv(output: Path, blocks: "Blocks", classes: Sequence[str], values: S
             for block in blocks:
                 labels = np.asarray(values)[block.labels]
                 rows = zip(block.points.tolist(), labels.tolist(), _confidence(block).tolist(), strict=True)
-                file.writelines(f"{x},{y},{z},{label},{share:.4f}\n" for (x, y, z), label, share in rows)
+                file.writelines(f"{x:.12g},{y:.12g},{z:.12g},{label},{share:.4f}\n" for (x, y, z), label, share in rows)
 
     write_for_user(output, write)
 
