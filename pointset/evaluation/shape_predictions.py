@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -15,6 +15,9 @@ from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.runs.spreadsheets import as_texts
 from pointset.zoo.predicting import Prediction
 from pointset.zoo.trust import LEAST
+
+if TYPE_CHECKING:
+    from pointset.evaluation.numbers import Estimate
 
 BEST = 5
 """Number of classes listed for each shape."""
@@ -108,17 +111,7 @@ def _plain(name: str) -> str:
     return name.casefold().replace(" ", "_").replace("-", "_")
 
 
-class Row(Protocol):
-    """The prediction for one shape, which files of predictions have."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-
-    def as_row(self) -> dict[str, Any]:
-        """As one row of a table."""
-
-
-def write_guesses(path: Path, guesses: Sequence[Row], about: Mapping[str, Any]) -> None:
+def write_guesses(path: Path, guesses: "Sequence[Guess] | Sequence[Estimate]", about: Mapping[str, Any]) -> None:
     """Write predictions, atomically, as the suffix says; `about` is common to them and saved only in JSON."""
     checked_suffix(path, SUFFIXES, "a file of predictions")
     rows = [guess.as_row() for guess in guesses]
