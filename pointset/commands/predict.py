@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pointset.evaluation.shape_predictions import Guess
 
 FEW = 5
-"""Up to this number of shapes, each gets a table of classes and there is no progress bar; otherwise, a line."""
+"""Up to this number of shapes, each gets a table of classes, without a progress bar; otherwise, a line."""
 Table = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 
 

@@ -66,8 +66,8 @@ def serve(
     live page with the shape, for networks that run in a page. / is a form, /docs describes the interface (the page
     takes its scripts from the network), /openapi.json is that description, /health says whether all is well.
 
-    Files are deleted when they are answered. There is no password and no encryption: for others than yourself, put the
-    server behind one that has both. Needs the extra serve.
+    Files are deleted when they are answered. The server has neither passwords nor encryption: for other people, put it
+    behind a server that has both. Needs the extra serve.
 
     Example: `pointset serve --model runs/parts`, then `curl -F file=@chair.off http://127.0.0.1:8000/classify`
 

@@ -106,7 +106,7 @@ class PackedRun(RunFolder):
         except PointsetError:
             raise
         except FileNotFoundError as error:
-            raise PointsetError(f"{self.path}: there is no such file: check its spelling") from error
+            raise PointsetError(f"{self.path}: the file does not exist: check its spelling") from error
         except Exception as error:  # zipfile, json and safetensors raise many kinds for damage
             reason = one_line(error, QUOTED) or type(error).__name__
             raise PointsetError(f"{self.path} is damaged, or not a packed run ({reason}): {AGAIN}") from error

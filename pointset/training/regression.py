@@ -29,7 +29,7 @@ class Regression(SetObjective):
     """Numbers of point sets, whose clouds are batched in their own units.
 
     The regressor learns the units of the targets from the training shapes here, and each validation updates the
-    residuals from which its intervals are made: without a validation split there are no intervals.
+    residuals from which its intervals are made: intervals need a validation split.
     """
 
     metrics = ("mae",)

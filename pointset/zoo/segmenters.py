@@ -17,8 +17,8 @@ class Segmenter(PooledClassifier):
     """logits of each point = head(row of the encoder, pool(encoder(X))), as in PointNet's segmentation network.
 
     Equivariant to the order of the points, for sets of any size. The layers know a point by its coordinates and by
-    what it reads from summaries of its set (inducing points, a pooled vector): there are no neighbourhoods, as in
-    PointNet++ and DGCNN, which learn more from each pass over the data and take far longer for it.
+    what it reads from summaries of its set (inducing points, a pooled vector), not by its neighbours as PointNet++ and
+    DGCNN do, which learn more from each pass over the data and take far longer for it.
 
     Attributes:
         encoder: equivariant modules, called in turn as `module(X, mask)`; rows in, rows out.

@@ -141,7 +141,7 @@ def test_a_broken_mesh_and_a_model_without_attention_are_named(run, shape, cloud
     broken.write_text("OFF\n3 1 0\n0 0 0\n")
     assert "broken.off" in fail(capsys, "attend", broken, "--model", run)
     assert f"{tmp_path}: is a folder, but a file is read" in fail(capsys, "attend", tmp_path, "--model", run)
-    assert "gone: there is no such file" in fail(capsys, "attend", tmp_path / "gone", "--model", run)
+    assert "gone: the file or folder does not exist" in fail(capsys, "attend", tmp_path / "gone", "--model", run)
     np.savetxt(tmp_path / "heap.xyz", np.ones((9, 3)))
     assert "heap.xyz: the cloud has no extent" in fail(capsys, "attend", tmp_path / "heap.xyz", "--model", run)
     train_run(tmp_path / "plain", clouds_folder, "rff-max", 24, dim=16)

@@ -187,7 +187,7 @@ def test_points_without_a_position_are_left_out_in_one_line(runs, tmp_path, caps
 def test_mistakes_are_one_line(runs, tmp_path, capsys) -> None:
     assert "files" in fail(capsys, "classify", "--model", runs / "isab4-pma").lower()
     assert "is not a run" in fail(capsys, "classify", tmp_path / "scan.npy", "--model", tmp_path)
-    assert "gone.npy: there is no such file or folder" in fail(
+    assert "gone.npy: the file or folder does not exist" in fail(
         capsys, "classify", tmp_path / "gone.npy", "--model", runs / "isab4-pma"
     )
     (tmp_path / "notes.doc").touch()

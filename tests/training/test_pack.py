@@ -79,7 +79,7 @@ def test_commands_take_the_file_as_a_model(packed: Path, clouds_folder: Path, tm
     assert "--data" in fail(capsys, "evaluate", "--model", packed)
     for run, target, word in ((packed.parent, "a.pointset", "run.json"), (packed.parent / "run", "a.zip", ".pointset")):
         assert word in fail(capsys, "pack", run, "-o", tmp_path / target)
-    assert "no such file" in fail(capsys, "evaluate", "--model", "gone.pointset")
+    assert "does not exist" in fail(capsys, "evaluate", "--model", "gone.pointset")
 
 
 def rewritten(packed: Path, path: Path, compression: int = zipfile.ZIP_STORED, **changes: bytes | None) -> Path:

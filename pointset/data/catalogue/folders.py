@@ -142,7 +142,7 @@ def list_shapes(folder: Path) -> list[ShapeFile]:
             shapes, or have unsupported formats.
 
     Raises:
-        PointsetError: there are no shape files, or a name cannot be used.
+        PointsetError: shape files are missing, or a name cannot be used.
     """
     tree = scan_folder(folder)
     if not any("/" in name for name in tree.files):

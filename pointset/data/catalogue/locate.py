@@ -14,7 +14,7 @@ def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[C
     """Find the card (None for a folder) and the folder of a dataset; the embedded dataset is built on first use.
 
     Raises:
-        PointsetError: there is no such card or folder, or the card's data is missing.
+        PointsetError: the card or folder does not exist, or the card's data is missing.
     """
     name = str(name_or_folder)
     if isinstance(name_or_folder, str) and name in list_cards():

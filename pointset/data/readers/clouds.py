@@ -142,10 +142,10 @@ def unit_normals(vectors: np.ndarray) -> np.ndarray:
     """Scale normals [n, 3] to unit length, float32.
 
     Raises:
-        CloudError: there are no normals, one has length 0, or they look like colors.
+        CloudError: normals are missing, one has length 0, or they look like colors.
     """
     if not vectors.shape[1]:
-        raise CloudError("there are no normals: give points with normals, or leave features=normals out")
+        raise CloudError("normals are missing: give points with normals, or leave features=normals out")
     if _look_like_colors(vectors):
         raise CloudError(
             "has whole numbers from 0 to 255 for normals, which look like colors: leave normals out, or read them as "

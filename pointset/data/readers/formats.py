@@ -76,7 +76,7 @@ def require_shape_file(path: Path, suffixes: Set[str] = MESH_SUFFIXES | CLOUD_SU
     """Require a file with one of some suffixes: by default those of meshes and point clouds.
 
     Raises:
-        PointsetError: there is no such file, it is a folder, a pipe or a device, or its suffix is another.
+        PointsetError: the file does not exist, is a folder, a pipe or a device, or its suffix is another.
     """
     fault = ""
     try:
@@ -89,7 +89,7 @@ def require_shape_file(path: Path, suffixes: Set[str] = MESH_SUFFIXES | CLOUD_SU
             known = ", ".join(sorted(suffixes))
             fault = f"expected a file that ends in one of {known}, not in {path.suffix or 'no suffix'!r}"
     except FileNotFoundError:
-        fault = "there is no such file or folder: check its spelling"
+        fault = "the file or folder does not exist: check its spelling"
     except (OSError, ValueError) as error:  # a ValueError for a name with a zero byte
         fault = f"cannot be read: {getattr(error, 'strerror', None) or error}"
     if fault:

@@ -51,8 +51,8 @@ def test_faces_are_those_that_a_header_announces(lines: list[str] | None, expect
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("gone", "there is no such file or folder"),
-        ("gone.step", "there is no such file or folder"),
+        ("gone", "does not exist"),
+        ("gone.step", "does not exist"),
         ("folder.d", "is a folder, but a file is read"),
         ("file.step/a", "cannot be read: Not a directory"),
         ("a\0b", "cannot be read: "),

@@ -176,7 +176,7 @@ TEXT = b"ply\nformat ascii 1.0\nelement vertex 1\n"
 AXES = b"property float x\nproperty float y\nproperty float z\nend_header\n"
 BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     ("a.off", b"OFF", (".npy", ".xyz", "'.off'")),
-    ("gone.npy", None, ("no such file",)),
+    ("gone.npy", None, ("does not exist",)),
     ("a.npy", b"garbage", ("damaged",)),
     ("a.npy", np.zeros((4, 2)), ("[n, 3]", "[4, 2]")),
     ("a.npy", np.zeros((3, 40)), ("transposed",)),
