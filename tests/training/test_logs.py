@@ -4,9 +4,11 @@ import json
 import struct
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import fail
@@ -74,16 +76,23 @@ def in_mlflow(run: Path) -> dict[tuple[str, int], float]:
 
 
 def in_wandb(run: Path) -> dict[tuple[str, int], float]:
+    (file,) = run.glob("wandb/offline-run-*/*.wandb")
+    limit = time.monotonic() + 60
+    while not (records := records_of(file)) or not records[-1].HasField("exit"):  # `finish` does not wait for the file
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    values = []
+    for record in records:
+        items = {item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item}
+        names = {name for name in items if not name.startswith("_")}
+        values += [((name, items["_step"]), items[name]) for name in names]
+    return once(values)
+
+
+def records_of(file: Path) -> list[Any]:
     from wandb.proto.wandb_internal_pb2 import Record
 
-    values = []
-    for file in run.glob("wandb/offline-run-*/*.wandb"):
-        for content in leveldb_records(file.read_bytes()[7:], offset=7):
-            record = Record.FromString(content)
-            items = {item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item}
-            names = {name for name in items if not name.startswith("_")}
-            values += [((name, items["_step"]), items[name]) for name in names]
-    return once(values)
+    return [Record.FromString(content) for content in leveldb_records(file.read_bytes()[7:], offset=7)]
 
 
 def leveldb_records(content: bytes, offset: int, block: int = 2**15) -> Iterator[bytes]:
