@@ -10,10 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.baselines.heads import HEADS, Head
-from pointset.baselines.ridge import KernelRidge
-from pointset.baselines.shape_features import ShapeFeatures
-from pointset.baselines.surface_features import SurfaceFeatures
+from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
+from pointset.baselines.heads import HEADS, Head, KernelRidge
 from pointset.data.normalize import center_standardize, log_size
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.registry import register

@@ -81,7 +81,7 @@ def push(run: Path, repository: str, /, *, private: bool = False, as_json: Json 
         private: Make a new repository private.
         as_json: Print JSON.
     """
-    from pointset.training.hub import PREFIX, push_run
+    from pointset.training.packed import PREFIX, push_run
 
     address = push_run(run, repository, private=private)
     if as_json:

@@ -21,8 +21,8 @@ from pointset.data.point_sets import PointSets
 from pointset.errors import quoted
 from pointset.inputs import InputError
 from pointset.training.automatic import BUDGET, fit_automatic, transfer_recipe
-from pointset.training.clouds import CALLED, clouds_of, sized, value_errors
 from pointset.training.devices import find_device
+from pointset.training.embedding import CALLED, clouds_of, sized, value_errors
 from pointset.training.history import Fitted
 from pointset.training.loading import load_run
 from pointset.training.loop import fit

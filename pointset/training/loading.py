@@ -9,9 +9,8 @@ import msgspec
 
 from pointset.data.normalize import NORMALIZATIONS
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
-from pointset.training import hub
 from pointset.training.checkpoints import load_weights
-from pointset.training.packed import SUFFIX, open_run
+from pointset.training.packed import PREFIX, SUFFIX, open_run, pull_run
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier, SetModel
 from pointset.zoo.models import build_model, know_card, know_data, spec_of
@@ -21,8 +20,8 @@ from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 def find_run(path: str | Path) -> Path:
     """The folder or file of a run, from its path, the name of a trained model in the package, or hub:user/name."""
-    if str(path).startswith(hub.PREFIX):
-        return hub.pull_run(str(path))
+    if str(path).startswith(PREFIX):
+        return pull_run(str(path))
     if Path(path).exists() or len(Path(path).parts) > 1 or Path(path).suffix == SUFFIX:
         return Path(path)
     if str(path) in list_pretrained():

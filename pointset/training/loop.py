@@ -28,11 +28,10 @@ from pointset.training.checkpoints import Checkpoint, Row, RunFolder, Weights, d
 from pointset.training.devices import find_device, warn_of_slow_products
 from pointset.training.distributed import Processes, join_processes
 from pointset.training.history import Fitted, OnEpoch, best_epoch, make_fitted
-from pointset.training.objectives import Classification, Objective
+from pointset.training.objectives import Classification, Objective, PointClassification
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
 from pointset.training.regression import Regression
-from pointset.training.segmentation import PointClassification
 from pointset.zoo.models import know_data
 from pointset.zoo.regressors import Regressor
 from pointset.zoo.segmenters import Segmenter

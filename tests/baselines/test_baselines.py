@@ -6,12 +6,11 @@ import torch
 from sklearn.svm import SVC
 
 import pointset
+from pointset.baselines.features import BINS, ShapeFeatures, SurfaceFeatures
 from pointset.baselines.folds import assign_folds, sibling_key
 from pointset.baselines.heads import PENALTY, WIDTH, SupportVectors
 from pointset.baselines.mixture import Mixture
 from pointset.baselines.models import BASELINES
-from pointset.baselines.shape_features import ShapeFeatures
-from pointset.baselines.surface_features import BINS, SurfaceFeatures
 from pointset.zoo.transfer import start_from, turn_inputs
 
 

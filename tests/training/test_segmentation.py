@@ -103,7 +103,7 @@ def test_classes_are_matched_by_name(sets, tmp_path):
 
 
 def test_balanced_weights_count_points(sets):
-    from pointset.training.segmentation import PointClassification
+    from pointset.training.objectives import PointClassification
 
     objective = PointClassification(small(), sets["train"], Recipe(class_weights="balanced"), 0)
     counts = torch.bincount(sets["train"].point_labels[sets["train"].point_labels >= 0]).float()
