@@ -12,6 +12,7 @@ from pointset.commands.models import Trained, load_model, usable
 from pointset.commands.options import Json
 from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import UsualUp
+from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import check_writable, checked_suffix
 
@@ -111,6 +112,8 @@ def find(
         raise PointsetError(f"find needs {wanted}, got {len(paths)} path{'s' * (len(paths) != 1)}")
     if count < 1:
         raise PointsetError(f"--count must be at least 1, got {count}")
+    if not leaks:
+        require_shape_file(paths[0])
     shapes = _shapes_in(paths[-1], model, reading)
     if leaks:
         _print_pairs(shapes, paths[0], output, as_json)
@@ -182,8 +185,6 @@ def _print_similar(shapes: Shapes, shape: Path, count: int, output: Path | None,
 
     embedded = shapes.embedded
     query = _embed(shapes.trained, [shape], shapes.reading).rows
-    if len(query) != 1:
-        raise PointsetError(f"{shape} is a folder: give one shape first, then the folder to search")
     others = [row for row, file in enumerate(embedded.files) if file != str(shape.resolve())]
     if not others:
         raise PointsetError("the folder has no other shape than this one")

@@ -19,6 +19,7 @@ from jaxtyping import Bool
 from numpy import ndarray
 
 from pointset.errors import PointsetError, quoted
+from pointset.runs.files import require_file
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -92,10 +93,11 @@ def _read(path: Path) -> "DataFrame":
     readers = {".csv": pandas.read_csv, ".parquet": pandas.read_parquet, ".npz": _read_npz, ".json": _read_json}
     if (suffix := path.suffix.lower()) not in SUFFIXES:
         raise PointsetError(f"{path} is not a file of predictions: its name must end in {', '.join(SUFFIXES)}")
-    if not path.is_file():
-        raise PointsetError(f"{path} does not exist or is a folder: name a file of predictions")
     try:
+        require_file(path)
         return readers[suffix](path)
+    except FileNotFoundError as error:
+        raise PointsetError(f"{path} does not exist: name a file of predictions") from error
     except (PointsetError, OSError):
         raise
     except ImportError as error:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError, quoted
+from pointset.runs.files import MOST_SETTINGS, read_file
 
 NAMES = "labels.json"
 """File in a folder of clouds with the names of labels, {"2": "ground", "6": "building"}."""
@@ -49,7 +50,7 @@ def name_labels(
 
 def _read_names(file: Path) -> dict[int, str]:
     try:
-        table = json.loads(file.read_text(encoding="utf-8"))
+        table = json.loads(read_file(file, MOST_SETTINGS))
         names = {int(value): name for value, name in table.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise PointsetError(f'{file} must be a table of names by label, such as {{"2": "ground"}}') from error

@@ -11,6 +11,7 @@ from numpy import ndarray
 
 from pointset.data.unusable import OnError, refuse_or_leave_out
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.runs.files import read_file
 
 FILE = "targets.csv"
 """Name of the table in the folder of the shapes."""
@@ -23,7 +24,7 @@ def targets_file(folder: Path, given: str | None) -> Path:
         PointsetError: the file does not exist.
     """
     file = folder / FILE if given is None else Path(given)
-    if not file.is_file():
+    if not file.exists():
         raise PointsetError(
             f"{file} does not exist: write a table whose first column is the file of a shape, relative to {folder}, "
             "and whose other columns are numbers, or name one with --targets"
@@ -63,7 +64,7 @@ def join_targets(
 def _read(file: Path, target: Sequence[str]) -> dict[str, tuple[int, Mapping[str, str]]]:
     """Line and cells of every row, by the name of its shape."""
     try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_file(file).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise PointsetError(f"{file} is not a text in UTF-8: save it as CSV") from error
     separator = max(",;\t", key=(lines or [""])[0].count)

@@ -24,6 +24,7 @@ from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError
 from pointset.evaluation.files import Failure
 from pointset.runs.atomic import checked_suffix, write_for_user
+from pointset.runs.files import require_file
 from pointset.runs.spreadsheets import as_text, from_text
 from pointset.runs.workers import Workers, run_in_workers
 from pointset.zoo.classifiers import Classifier
@@ -102,6 +103,7 @@ def load_embedded(path: Path) -> Embedded:
     """Read what `Embedded.save` wrote."""
     checked_suffix(path, SUFFIXES, "a file of embeddings")
     try:
+        require_file(path)
         if path.suffix.lower() == ".npz":
             with np.load(path, allow_pickle=False) as file:
                 model, names, classes, files, rows = (

@@ -14,6 +14,7 @@ import torch
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.runs.atomic import write_for_user
+from pointset.runs.files import read_file
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -71,7 +72,7 @@ def load_maps(path: str | Path) -> list[AttentionMap]:
         'encoder.0.reads'
     """
     try:
-        with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
+        with np.load(io.BytesIO(read_file(Path(path))), allow_pickle=False) as file:
             arrays = dict(file)
         about = json.loads(str(arrays.pop("about")))
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.runs.files import read_file
 from pointset.runs.system import is_running, sync
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -124,7 +125,7 @@ def as_json(value: Any) -> str:
 def read_json(path: Path) -> Any:
     """Read JSON; raise a PointsetError that names the file if it is damaged."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(read_file(path))
     except ValueError as error:
         raise PointsetError(
             f"{path} is not valid JSON ({one_line(error, REPEATED)}): restore it or delete its folder"

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from pointset.errors import QUOTED, PointsetError, one_line
 from pointset.runs import atomic
 from pointset.runs.atomic import as_json, full_disk_reported, write_atomically
+from pointset.runs.files import read_file
 
 SUMS = "SHA256SUMS"
 LINE = re.compile(r"([0-9a-f]{64}) [ *]([^/\n]+)")
@@ -78,7 +79,7 @@ def read(path: Path, remedy: str) -> bytes:
     seen = None
     while True:
         try:
-            content = path.read_bytes()
+            content = read_file(path)
         except OSError as error:
             fault = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
             raise DamagedError(f"{path} {fault}", f"restore it from a copy, or {remedy}") from error
@@ -122,7 +123,7 @@ def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
     """The digests of the files listed in a folder: one per file, or two while a file is being replaced."""
     path, listed, fault = folder / SUMS, dict[str, tuple[str, ...]](), ""
     try:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(read_file(path).decode().splitlines(), start=1):
             if not (match := LINE.fullmatch(line)):
                 fault = f"is damaged, line {number} is not a digest and a name"
                 break

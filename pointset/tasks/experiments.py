@@ -31,6 +31,7 @@ from pointset.comparison.task import Task
 from pointset.configuration import Cores, check, nearest
 from pointset.data.options import DataOptions
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.runs.files import MOST_SETTINGS, read_file
 from pointset.runs.workers import Workers
 from pointset.tasks.anomaly import Anomaly
 from pointset.tasks.classification.task import Classification
@@ -219,7 +220,7 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
 def read_content(path: str | Path) -> dict[str, Any]:
     """The content of an experiment's file, unchecked."""
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        content = tomllib.loads(read_file(Path(path), MOST_SETTINGS).decode("utf-8-sig"))
     except FileNotFoundError:
         raise PointsetError(f"the experiment {path} does not exist: give a TOML file") from None
     except (OSError, ValueError, RecursionError) as error:  # ValueError: wrong UTF-8 or wrong syntax

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from pointset.configuration import check
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
+from pointset.runs.files import require_file
 from pointset.tasks.rows import EMBEDDING, fully_connected, seeded
 from pointset.tasks.set_problem import SetBatch, SetProblem
 
@@ -108,6 +109,7 @@ def read_image(path: Path, side: int) -> Float[Tensor, " pixels"]:
     from PIL import Image, ImageOps
 
     try:
+        require_file(path)
         image = Image.open(path).convert("RGBA")
     except OSError as error:
         raise PointsetError(f"{path} is not a readable image ({error}): restore it or remove it") from error

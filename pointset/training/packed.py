@@ -23,6 +23,7 @@ from safetensors.torch import load as load_tensors
 
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.runs.atomic import as_json, check_writable, write_for_user
+from pointset.runs.files import require_file
 from pointset.training.checkpoints import RunFolder, Weights, as_safetensors
 from pointset.zoo.pretrained import list_pretrained
 
@@ -123,6 +124,7 @@ class PackedRun(RunFolder):
             raise PointsetError(f"{self.path} is damaged, or not a packed run ({reason}): {AGAIN}") from error
 
     def _files(self) -> dict[str, bytes]:
+        require_file(self.path)
         with zipfile.ZipFile(self.path) as archive:
             entries = archive.infolist()
             names = sorted(entry.filename for entry in entries)

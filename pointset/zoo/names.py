@@ -24,6 +24,7 @@ from pointset.errors import PointsetError, quoted
 from pointset.nn import registry
 from pointset.nn.registry import Choice, Kind
 from pointset.nn.simplex import WEIGHTS
+from pointset.runs.files import MOST_SETTINGS, require_file
 from pointset.zoo.options import ModelOptions
 
 OPTIONS = {field.name for field in dataclasses.fields(ModelOptions)}
@@ -128,6 +129,7 @@ def load_files() -> None:
         sys.modules[name] = module = ModuleType(name)
         module.__file__ = str(path)
         try:
+            require_file(path, MOST_SETTINGS)
             SourceFileLoader(name, str(path)).exec_module(module)
         except Exception as error:  # whatever the file raises
             del sys.modules[name]

@@ -20,6 +20,7 @@ from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.readers.clouds import extent_fault, float32_fault
 from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.runs.files import MOST_SETTINGS, read_file, require_file
 
 SHAPE_NAMES = "shape_names.txt"
 # ScanObjectNN (Uy et al., arXiv 1908.04616): folder and suffix of the file names of each variant, from the authors'
@@ -144,11 +145,12 @@ def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[l
 def _lines(path: Path) -> list[str]:
     """The lines of a list of classes or of files."""
     try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+        text = read_file(path, MOST_SETTINGS).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PointsetError(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8") from error
     except OSError as error:
         raise PointsetError(f"{path} is missing or cannot be read ({error.strerror or error})") from error
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         raise PointsetError(f"{path} is empty: it must have a name on each line")
     return lines
@@ -207,8 +209,7 @@ def _read_array(path: Path, key: str) -> NDArray[Any]:
     import h5py
 
     try:
-        if not path.is_file():  # reading a pipe would never end
-            raise PointsetError(f"{path} is missing, or not a file: unpack the release again")
+        require_file(path)
         if path.suffix == ".npy":
             return np.asarray(np.load(path, allow_pickle=False))
         with h5py.File(path, "r") as file:

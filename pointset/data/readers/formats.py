@@ -1,16 +1,13 @@
-"""Tell files with meshes, with point clouds and others apart, and check them before they are opened.
-
-A pipe or a device may never end, and a huge file does not fit into memory.
-"""
+"""Tell files with meshes, with point clouds and others apart, and check them before they are opened."""
 
 import re
-import stat
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.runs.files import require_file
 
 Kind = Literal["meshes", "clouds"]
 
@@ -24,8 +21,6 @@ CLOUD_SUFFIXES = (
 )
 UNREAD_SUFFIXES = frozenset({".3ds", ".e57", ".fbx", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
 """Suffixes of unsupported shape formats."""
-MOST_BYTES = 4 << 30
-"""Most bytes of a file that is read as a whole."""
 PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
@@ -80,12 +75,8 @@ def require_shape_file(path: Path, suffixes: Set[str] = MESH_SUFFIXES | CLOUD_SU
     """
     fault = ""
     try:
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            fault = "is a folder, but a file is read: give a file in it"
-        elif not stat.S_ISREG(mode):
-            fault = "is a pipe or a device, but a regular file is read: save its content to a file first"
-        elif path.suffix.lower() not in suffixes:
+        require_file(path, None)
+        if path.suffix.lower() not in suffixes:
             known = ", ".join(sorted(suffixes))
             fault = f"expected a file that ends in one of {known}, not in {path.suffix or 'no suffix'!r}"
     except FileNotFoundError:
@@ -94,14 +85,6 @@ def require_shape_file(path: Path, suffixes: Set[str] = MESH_SUFFIXES | CLOUD_SU
         fault = f"cannot be read: {getattr(error, 'strerror', None) or error}"
     if fault:
         raise PointsetError(f"{path}: {fault}")
-
-
-def read_whole(path: Path) -> bytes:
-    """The content of a regular file, unless it is huge."""
-    size = path.stat().st_size
-    if size > MOST_BYTES:
-        raise PointsetError(f"has {size:,} bytes, more than the {MOST_BYTES:,} that are read as a whole")
-    return path.read_bytes()
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pointset.data.readers.formats import read_whole
 from pointset.data.readers.meshes import MeshError
 from pointset.errors import PointsetError, quoted
+from pointset.runs.files import read_file
 
 BLANKS = b" \t\n\v"
 _NUMBERS = BLANKS + b"0123456789+-.eEnNaAiIfFtTyY"
@@ -152,7 +152,7 @@ def read_header(path: Path, last: str) -> tuple[list[list[str]], int]:
 
 def lines_after(path: Path, offset: int) -> Lines:
     """The lines of text after a header."""
-    content = read_whole(path)
+    content = read_file(path)
     header = plain_text(content[:offset])
     return Lines(header + plain_text(content[offset:]), str(path), len(header))
 

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from pointset.data.readers.formats import MESH_SUFFIXES, naming, read_whole, require_shape_file
+from pointset.data.readers.formats import MESH_SUFFIXES, naming, require_shape_file
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.data.readers.obj import parse_obj
 from pointset.data.readers.off import parse_off
 from pointset.data.readers.ply import parse_ply
 from pointset.data.readers.stl import parse_stl
 from pointset.data.readers.trimesh_meshes import parse_with_trimesh
+from pointset.runs.files import read_file
 
 
 def read_mesh(path: str | Path) -> Mesh:
@@ -39,7 +40,7 @@ def read_mesh(path: str | Path) -> Mesh:
         require_shape_file(path, MESH_SUFFIXES)
         if suffix == ".ply":
             return parse_ply(path)
-        content = read_whole(path)
+        content = read_file(path)
         if not content.strip():
             raise MeshError("expected a mesh, found an empty file")
         match suffix:

@@ -13,6 +13,7 @@ from pointset.data.readers.clouds import COLORS, Columns, named_columns, numbere
 from pointset.data.readers.lines import read_header, whole_number
 from pointset.data.readers.ply import Element, Ragged, read_elements
 from pointset.errors import PointsetError, quoted
+from pointset.runs.files import read_file
 
 KEYWORDS = ("VERSION", "FIELDS", "SIZE", "TYPE", "WIDTH", "HEIGHT", "POINTS", "DATA")
 TYPES = {("F", "4"): "<f4", ("F", "8"): "<f8"}
@@ -43,7 +44,7 @@ def pcd_columns(path: Path) -> Columns:
         case ["binary"]:
             columns = read_elements(path, "<", [points], offset)["points"]
         case ["binary_compressed"]:
-            columns = _unpacked(path.read_bytes()[offset:], fields, count)
+            columns = _unpacked(read_file(path)[offset:], fields, count)
         case words:
             raise PointsetError(f"holds its points as {quoted(' '.join(words))}: save them as ascii or binary")
     if not count:

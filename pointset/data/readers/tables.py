@@ -22,9 +22,9 @@ from pointset.data.readers.clouds import (
     numbered,
     plain_names,
 )
-from pointset.data.readers.formats import read_whole
 from pointset.data.readers.lines import number_table
 from pointset.errors import PointsetError, quoted
+from pointset.runs.files import read_file
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
 NORMAL_KEYS = ("normals", "normal")
@@ -80,7 +80,7 @@ def npz_columns(path: Path, features: Sequence[str]) -> Columns:
 
 def text_columns(path: Path, features: Sequence[str]) -> Columns:
     """The columns of a file of text, whose lines must all be points."""
-    content = read_whole(path)
+    content = read_file(path)
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise PointsetError("expected plain text, found UTF-16: save it as UTF-8")
     text = content.removeprefix(b"\xef\xbb\xbf").decode("latin-1")

@@ -15,6 +15,7 @@ import numpy as np
 
 from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError, quoted
+from pointset.runs.files import read_file, require_file
 
 NEEDED = {".3mf": "lxml", ".dae": "pycollada"}
 GLTF_SUFFIXES = (".glb", ".gltf")
@@ -31,6 +32,8 @@ def parse_with_trimesh(content: bytes, path: Path) -> Mesh:
     suffix = path.suffix.lower()
     announced = _triangles(_document(content, suffix)) if suffix in GLTF_SUFFIXES else None
     resolver = trimesh.resolvers.FilePathResolver(str(path))
+    for file in files_beside(path) if announced is not None else ():
+        require_file(file)
     try:
         with np.errstate(all="ignore"):
             scene: Any = trimesh.load_scene(
@@ -92,7 +95,7 @@ def _triangles(document: dict[str, Any]) -> int:
 def names_of_others(path: Path) -> list[str]:
     """The URIs in a .glb or .gltf file that name other files for its numbers; empty if it cannot be read."""
     try:
-        buffers = _document(path.read_bytes(), path.suffix.lower()).get("buffers", [])
+        buffers = _document(read_file(path), path.suffix.lower()).get("buffers", [])
         uris = [str(buffer["uri"]) for buffer in buffers if isinstance(buffer, dict) and "uri" in buffer]
     except (PointsetError, ValueError, TypeError, RecursionError):
         return []
@@ -102,4 +105,4 @@ def names_of_others(path: Path) -> list[str]:
 def files_beside(path: Path) -> list[Path]:
     """The files that `names_of_others` names, as far as they are there."""
     files = [path.parent / unquote(name) for name in names_of_others(path) if "\0" not in name]
-    return [file for file in files if file.is_file()]
+    return [file for file in files if file.exists()]

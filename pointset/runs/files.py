@@ -1,0 +1,35 @@
+"""Open only regular files of a limited size: a pipe may never end, and a device or a huge file fills the memory."""
+
+import stat
+from pathlib import Path
+
+from pointset.errors import PointsetError
+
+MOST_BYTES = 4 << 30
+"""Most bytes of a file that is read as a whole."""
+MOST_SETTINGS = 16 << 20
+"""Most bytes of a file with settings or names, such as an experiment."""
+
+
+def require_file(path: Path, most: int | None = MOST_BYTES) -> None:
+    """Require a regular file of at most `most` bytes, if any.
+
+    Raises:
+        PointsetError: the path is a folder, a pipe, a device or a socket, or the file is larger.
+        OSError: the path does not exist, or cannot be reached.
+    """
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise PointsetError(f"{path}: is a folder, but a file is read: give a file in it")
+    if not stat.S_ISREG(status.st_mode):
+        raise PointsetError(
+            f"{path}: is a pipe or a device, but a regular file is read: save its content to a file first"
+        )
+    if most is not None and status.st_size > most:
+        raise PointsetError(f"{path}: has {status.st_size:,} bytes, more than the {most:,} that are read as a whole")
+
+
+def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The content of a file, which is checked by `require_file`."""
+    require_file(path, most)
+    return path.read_bytes()
