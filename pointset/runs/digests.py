@@ -80,8 +80,10 @@ def read(path: Path, remedy: str) -> bytes:
     while True:
         try:
             content = read_file(path)
-        except OSError as error:
-            fault = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        except FileNotFoundError as error:
+            raise DamagedError(f"{path} is missing", f"restore it from a copy, or {remedy}") from error
+        except (OSError, PointsetError) as error:
+            fault = f"cannot be read ({one_line(error, QUOTED)})"
             raise DamagedError(f"{path} {fault}", f"restore it from a copy, or {remedy}") from error
         digest, listed = _digest(content), read_list(path.parent).get(path.name, ())
         if digest in listed:
@@ -130,7 +132,7 @@ def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
             listed[match[2]] = (*listed.get(match[2], ()), match[1])
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, PointsetError) as error:
         fault = f"cannot be read ({one_line(error, QUOTED)})"
     if fault:
         remedy = "restore it from a copy, or delete its folder and run the same command again"

@@ -219,6 +219,8 @@ def _read_array(path: Path, key: str) -> NDArray[Any]:
             return _complete(file[key], f"{path}: {key!r}")
     except PointsetError:
         raise
+    except FileNotFoundError as error:
+        raise PointsetError(f"{path} is missing: unpack the release again") from error
     except Exception as error:  # numpy and h5py fail in a different way for each kind of damage
         reason = one_line(error, REPEATED) or type(error).__name__
         raise PointsetError(f"{path} cannot be read ({reason}): unpack the release again") from error

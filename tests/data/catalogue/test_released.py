@@ -125,7 +125,7 @@ WITH_NAN[1, 3, 2] = np.nan
         (put("test_files.txt", b"\n \n"), "test_files.txt is empty"),
         (put("test_files.txt", b"a/ply_data_test0.h5\nb/ply_data_test0.h5\n"), f"must name '{TEST}' once"),
         (put("train_files.txt", b"ply_data_test0.h5\n"), f"must name '{TEST}' once, in one split"),
-        (put("test_files.txt", b"/\n..\n"), "is missing"),
+        (put("test_files.txt", b"/\n..\n"), "is a folder"),
         (arrays(label=LABEL), "no dataset 'data': found label"),
         (arrays(data=clouds(2)), "no dataset 'label': found data"),
         (arrays(data=clouds(3), label=LABEL), r"'label' must be integers \[3, 1\]"),
