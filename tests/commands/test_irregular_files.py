@@ -122,5 +122,5 @@ def test_functions_that_open_files_refuse_them(make: Callable, tmp_path: Path, m
     make(tmp_path / "BAD")
     monkeypatch.setenv("POINTSET_PARTS", str(tmp_path / "BAD"))
     for function in (load_maps, partial(read_image, side=8), lambda _: load_files()):
-        with pytest.raises(PointsetError, match="BAD|/dev/zero"):
+        with pytest.raises(PointsetError, match=r"BAD|/dev/zero"):
             function(tmp_path / "BAD")
