@@ -11,7 +11,8 @@ import subprocess
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-from collections.abc import Callable, Generator, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,26 @@ MAY_SKIP = re.compile(r"no GPU|/proc|no real data|is here|'pyarrow'")
 """Reasons for which a test may be skipped even in CI: what a machine has, and libraries that no extra installs."""
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skip into a failure where CI is set: it has node, Chromium and the libraries of the test extra."""
-    report = yield
-    if report.skipped and os.environ.get("CI") and not MAY_SKIP.search(str(report.longrepr)):
-        report.outcome, report.longrepr = "failed", f"CI skips a test that it could run: {report.longrepr}"
-    return report
+def not_tested(config: pytest.Config) -> Counter[str]:
+    """The reasons for which tests, or whole files, were skipped, with the number of each."""
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")  # None in a process of xdist
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    return Counter(str(report.longrepr[-1]).removeprefix("Skipped: ") for report in skipped)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail where CI is set and skips what it could run: it has node, Chromium and the libraries of the test extra."""
+    missing = [reason for reason in not_tested(session.config) if not MAY_SKIP.search(reason)]
+    if os.environ.get("CI") and missing:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say in one line at the end what was not tested."""
+    reasons = [f"{reason} ({count})" for reason, count in sorted(not_tested(config).items())]
+    if left := len(terminalreporter.stats.get("deselected", [])):
+        reasons.append(f"not chosen ({left})")
+    terminalreporter.write_line(f"not tested: {'; '.join(reasons) or 'nothing'}")
 
 
 @pytest.fixture(scope="session")

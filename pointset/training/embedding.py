@@ -107,3 +107,10 @@ class PointSetEmbedding(TransformerMixin, BaseEstimator):
             model = self.model_.to(find_device(self.device))
             clouds = [turned_up(np.asarray(cloud), self.up, self.model_up_) for cloud in clouds_of(X)]
             return np.asarray(model.embed(clouds))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        tags.transformer_tags.preserves_dtype = []
+        tags.no_validation = True  # `fit` looks at no X
+        return tags

@@ -275,7 +275,7 @@ class PointSetRegressor(RegressorMixin, PointSetEstimator):
             InputError: X or y is something else, or an option is wrong; a PointsetError and a ValueError.
         """
         if y is None:
-            raise InputError("y is None, and a regressor needs numbers")
+            raise InputError("PointSetRegressor requires y to be passed, but the target y is None")
         targets = check_array(y, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name="y")
         targets = column_or_1d(targets, warn=True) if targets.ndim == 2 and targets.shape[1] == 1 else targets
         self._begin(self._sets(X, targets))
@@ -338,7 +338,7 @@ def _labels(y: Any) -> np.ndarray:
     """Labels [N] of any kind that has classes."""
     with value_errors():
         if y is None:
-            raise InputError("y is None, and a classifier needs labels")
+            raise InputError("PointSetClassifier requires y to be passed, but the target y is None")
         labels = column_or_1d(np.asarray(y), warn=True)
         check_classification_targets(labels)
         return labels

@@ -3,16 +3,12 @@
 import copy
 import dataclasses
 import inspect
-import io
-import pickle
 
-import joblib
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -74,25 +70,6 @@ def test_every_option_of_a_model_and_of_a_training_is_a_parameter():
         PointSetClassifier(widht=8)
 
 
-def test_a_clone_has_the_same_parameters_but_no_weights(fitted):
-    changed = small().set_params(dim=16, train_points=(4, 8), weights=["sparsemax"], up="y", validation=0.2)
-    assert (changed.dim, changed.train_points) == (16, (4, 8))
-    copied = clone(changed)
-    assert copied.get_params() == changed.get_params()
-    assert "train_points=(4, 8)" in repr(copied)
-    assert "heads" not in repr(copied)
-    with pytest.raises(ValueError, match="Invalid parameter 'widht'"):
-        changed.set_params(widht=8)
-    before = fitted.get_params()
-    assert not hasattr(clone(fitted), "model_")
-    assert fitted.get_params() == before
-
-
-def test_a_constructor_checks_and_changes_nothing():
-    odd = object()
-    assert PointSetClassifier(dim=odd).dim is odd
-
-
 def test_tags_and_type_of_the_estimator():
     assert is_classifier(PointSetClassifier())
     assert get_tags(PointSetClassifier()).input_tags.three_d_array
@@ -124,15 +101,6 @@ def test_a_random_state_advances_and_none_means_that_of_numpy(X, y):
     found.append(small(random_state=None).fit(X, y).predict_proba(X))
     np.random.set_state(before)  # noqa: NPY002
     assert np.array_equal(*found)
-
-
-def test_inputs_stay_as_they_are(X, y, ragged):
-    clouds, labels, listed = X.copy(), y.copy(), copy.deepcopy(ragged)
-    small(points=8).fit(clouds, labels).predict(clouds)
-    small().fit(listed, labels).predict(listed)
-    assert np.array_equal(clouds, X)
-    assert np.array_equal(labels, y)
-    assert all(map(np.array_equal, listed, ragged))
 
 
 @pytest.mark.parametrize(
@@ -177,26 +145,6 @@ def test_lists_object_arrays_and_tensors_are_accepted(model, X, y, ragged):
     assert np.array_equal(
         small().fit(torch.from_numpy(X), y).predict(torch.from_numpy(X)), small().fit(X, y).predict(X)
     )
-
-
-@pytest.mark.parametrize("how", ["pickle", "joblib", "deepcopy"])
-def test_a_copy_predicts_the_same(how, fitted, X):
-    stream = io.BytesIO()
-    if how == "joblib":
-        joblib.dump(fitted, stream)
-    copied = {
-        "pickle": lambda: pickle.loads(pickle.dumps(fitted)),
-        "joblib": lambda: joblib.load(io.BytesIO(stream.getvalue())),
-        "deepcopy": lambda: copy.deepcopy(fitted),
-    }[how]()
-    assert np.array_equal(copied.predict_proba(X), fitted.predict_proba(X))
-    assert copied.get_params() == fitted.get_params()
-
-
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "score"])
-def test_predicting_before_a_fit_is_an_error(method, X, y):
-    with pytest.raises(NotFittedError, match="PointSetClassifier"):
-        getattr(small(), method)(*(X, y)[: 2 if method == "score" else 1])
 
 
 @pytest.mark.parametrize(
