@@ -23,7 +23,6 @@ from jaxtyping import config, install_import_hook
 TYPED = (
     "pointset.nn",
     "pointset.tasks.clustering",
-    "pointset.tasks.mixtures",
     "pointset.zoo.classifiers",
     "pointset.zoo.models",
     "pointset.zoo.segmenters",
@@ -87,7 +86,7 @@ def clouds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def classifiers(clouds_folder: Path) -> Any:
     """Makes an experiment of small classifiers, one epoch each."""
     from pointset.comparison.experiment import Entry, Experiment
-    from pointset.tasks.classification.task import Classification
+    from pointset.tasks.classification import Classification
     from pointset.training.recipe import Recipe
     from pointset.zoo.options import ModelOptions
 
@@ -111,7 +110,7 @@ def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> A
     from pointset.comparison.experiment import Entry, Experiment
     from pointset.comparison.metric import Published
     from pointset.runs.workers import Workers
-    from pointset.tasks.classification.task import Classification
+    from pointset.tasks.classification import Classification
     from pointset.training.recipe import Recipe
     from pointset.zoo.options import ModelOptions
 

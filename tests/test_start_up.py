@@ -32,4 +32,4 @@ pointset.evaluate(model, sets).summary()
 @pytest.mark.slow
 def test_a_worker_of_a_comparison_imports_nothing_slow_before_it_trains():
     assert imports("import pointset.comparison.comparing, pointset.tasks.experiments, pointset.tasks") == set()
-    assert "matplotlib" in imports("import pointset.comparison.report.pages")  # it would be seen
+    assert "matplotlib" in imports("import pointset.comparison.report.sections")  # it would be seen

@@ -7,7 +7,6 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 import pointset
 from pointset.commands import (
     attend,
-    audit,
     comparing,
     data,
     evaluate,
@@ -18,7 +17,6 @@ from pointset.commands import (
     serve,
     similar,
     train,
-    tuning,
     zoo,
 )
 from pointset.commands.options import Flags, flags_in, in_words
@@ -42,7 +40,7 @@ for command in (
     evaluate.evaluate,
     comparing.compare,
     comparing.task,
-    tuning.tune,
+    train.tune,
     attend.attend,
     predict.classify,
     predict.predict,
@@ -54,7 +52,7 @@ for command in (
     export.pack,
     export.push,
     judge.judge,
-    audit.audit,
+    judge.audit,
 ):
     app.command(command, help_format="markdown")
 

@@ -1,8 +1,7 @@
 """`pointset compare` and `pointset task`: many models, one protocol, one table."""
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +28,6 @@ from pointset.zoo.options import ModelOptions
 if TYPE_CHECKING:
     from pointset.comparison.experiment import Experiment
     from pointset.comparison.results import Comparison
-    from pointset.comparison.status import Estimate, State
     from pointset.comparison.task import Task
     from pointset.runs.workers import Workers
 
@@ -162,11 +160,11 @@ def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes
 def _run_or_show(experiment: "Experiment", out: Path, running: Running, as_json: bool) -> None:
     """Run an experiment, or print its state or an estimate of its time, or report its finished runs."""
     if running.status:
-        from pointset.comparison.status import status
+        from pointset.comparison.comparing import status
 
         print_rows([_state_row(state, experiment.task, as_json) for state in status(experiment, out)], as_json)
     elif running.dry_run:
-        from pointset.comparison.status import estimate
+        from pointset.comparison.comparing import estimate
 
         _print_estimates(estimate(experiment, out), experiment.threads, running.make_workers(), as_json)
     else:
@@ -176,18 +174,18 @@ def _run_or_show(experiment: "Experiment", out: Path, running: Running, as_json:
         _print_result(finished(experiment, out), as_json)
 
 
-def _state_row(state: "State", task: "Task", as_json: bool) -> dict[str, Any]:
+def _state_row(state: dict[str, Any], task: "Task", as_json: bool) -> dict[str, Any]:
     """One row of the status table, with the names of the task."""
-    row, values = asdict(state), state.metrics or {}
+    values = state["metrics"] or {}
     if as_json:
         shown: dict[str, Any] = {metric.name: values.get(metric.name) for metric in task.measured}
     else:
         shown_metrics = [metric for metric in task.measured if metric.shown and metric.brief]
         texts = {metric.name: metric.write(values[metric.name]) for metric in shown_metrics if metric.name in values}
         shown = {metric.title: texts.get(metric.name, "") for metric in shown_metrics}
-    del row["metrics"], row["reason"]
-    before = {task.unit if name == "done" else name: value for name, value in row.items() if value is not None}
-    return before | shown | {"reason": state.reason}
+    names = {"model": "model", "points": "points", "seed": "seed", "state": "state", "done": task.unit}
+    before = {head: state[name] for name, head in names.items() if state[name] is not None}
+    return before | shown | {"reason": state["reason"]}
 
 
 def _print_result(result: "Comparison", as_json: bool) -> None:
@@ -211,22 +209,22 @@ def _print_result(result: "Comparison", as_json: bool) -> None:
         raise PointsetError(f"{count} of {total} runs failed ({reasons}): run the same command to try again")
 
 
-def _print_estimates(estimates: "Sequence[Estimate]", threads: int, workers: "Workers", as_json: bool) -> None:
+def _print_estimates(estimates: list[dict[str, Any]], threads: int, workers: "Workers", as_json: bool) -> None:
     """Print the remaining runs and an estimate of their time."""
-    seconds = sum(left.seconds for left in estimates)
-    count = workers.at_once(sum(left.runs for left in estimates), threads)
+    seconds = sum(left["seconds"] for left in estimates)
+    count = workers.at_once(sum(left["runs"] for left in estimates), threads)
     # At least as long as the longest run.
-    together = max([seconds / count, *(left.seconds / left.runs for left in estimates)])
+    together = max([seconds / count, *(left["seconds"] / left["runs"] for left in estimates)])
     if as_json:
-        print_json({"runs": [asdict(left) for left in estimates], "seconds": seconds, "workers": count})
+        print_json({"runs": estimates, "seconds": seconds, "workers": count})
         return
     rows: list[dict[str, Any]] = [
         {
-            "model": left.model,
-            "points": left.points,
-            "runs left": left.runs,
-            "ms a step": f"{1000 * left.step_seconds:.1f}" if left.step_seconds else "",
-            "time": in_hours(left.seconds) if left.seconds else "included in the other size",
+            "model": left["model"],
+            "points": left["points"],
+            "runs left": left["runs"],
+            "ms a step": f"{1000 * left['step_seconds']:.1f}" if left["step_seconds"] else "",
+            "time": in_hours(left["seconds"]) if left["seconds"] else "included in the other size",
         }
         for left in estimates
     ]

@@ -60,7 +60,7 @@ def evaluate(
     """
     from pointset.data.loading import load_like
     from pointset.evaluation.files import in_folders
-    from pointset.evaluation.points import evaluate_points
+    from pointset.evaluation.predictions import evaluate_points
     from pointset.evaluation.shape_predictions import SUFFIXES
     from pointset.training.devices import find_device
 

@@ -17,8 +17,8 @@ from pointset.runs.atomic import check_writable, write_for_user
 from pointset.runs.progress import followed
 
 if TYPE_CHECKING:
-    from pointset.evaluation.point_files import LabelledPoints
-    from pointset.evaluation.points import PointEvaluation
+    from pointset.evaluation.files import LabelledPoints
+    from pointset.evaluation.predictions import PointEvaluation
 
     Blocks = Iterable[LabelledPoints]
     Writer = Callable[[Path, Blocks, Sequence[str], Sequence[int]], None]
@@ -56,9 +56,8 @@ def segment(
             model's shapes. Files with another axis are rotated for the model.
         as_json: Print JSON.
     """
-    from pointset.evaluation.files import in_folders
-    from pointset.evaluation.point_files import label_points
-    from pointset.evaluation.points import intersection_over_union
+    from pointset.evaluation.files import in_folders, label_points
+    from pointset.evaluation.predictions import intersection_over_union
     from pointset.training.devices import find_device
 
     several = file.is_dir()

@@ -179,7 +179,7 @@ def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedd
 def _print_similar(shapes: Shapes, shape: Path, count: int, output: Path | None, as_json: bool) -> None:
     import torch
 
-    from pointset.evaluation.neighbours import nearest
+    from pointset.evaluation.embedding import nearest
     from pointset.explain.occlusion import similarity_influence
     from pointset.viz.similar import Tile
 
@@ -215,7 +215,7 @@ def _print_similar(shapes: Shapes, shape: Path, count: int, output: Path | None,
 
 def _print_pairs(shapes: Shapes, folder: Path, output: Path | None, as_json: bool) -> None:
     from pointset.evaluation.embedding import embed as embed_clouds
-    from pointset.evaluation.neighbours import near_duplicates, same_shape_distance, splits_of
+    from pointset.evaluation.embedding import near_duplicates, same_shape_distance, splits_of
     from pointset.viz.similar import Tile
 
     embedded, names = shapes.embedded, shapes.embedded.names

@@ -1,4 +1,4 @@
-"""Run an experiment: its unfinished runs, then its tables and its report.
+"""Run an experiment: its unfinished runs, then its tables and its report; show the runs' states and remaining time.
 
 Every run has its own folder, so an interrupted comparison continues where it stopped. Every run uses the same number
 of threads whatever the number of workers, so the number of workers does not affect the results. Runs are processes of
@@ -14,16 +14,17 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison, gather
 from pointset.comparison.runs import Failure, Finished, Run, check_folder, claim_folder, make_runs
-from pointset.comparison.status import watched
 from pointset.comparison.tables import save
-from pointset.errors import REPEATED, PointsetError, one_line, place_in_own_code
+from pointset.errors import REPEATED, PointsetError, escaped, one_line, place_in_own_code
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.runs import digests
 from pointset.runs.claims import owned
+from pointset.runs.progress import on_terminal, progress_bar, write_line
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
 from pointset.training.devices import find_device, warn_of_slow_products
 from pointset.training.distributed import world_size
@@ -33,6 +34,8 @@ MOST_DEVIATION = 1e-2
 """Tolerated deviation of a model under symmetries, relative to its largest logit; rounding mostly stays below 1e-4."""
 CHECKED_SIZES = (3, 7)
 """Sizes of the sets of this check; small, because it runs at every start."""
+MEASURED_STEPS = 5
+"""Training steps over which a step's time is averaged, for an estimate."""
 
 
 def run_experiment(
@@ -112,7 +115,7 @@ def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
 def _write(comparison: Comparison, report: bool) -> Comparison:
     save(comparison)
     if report:
-        from pointset.comparison.report.pages import write_report  # imports matplotlib, which delays the first run
+        from pointset.comparison.report.sections import write_report  # imports matplotlib, which delays the first run
 
         try:
             write_report(comparison)
@@ -208,3 +211,105 @@ def run_apart(run: Run) -> Finished | Failure:
         return run.failed(run.read_failure()) if run.failure.exists() else run.read()
     except PointsetError as error:  # a damaged file of this run does not stop the others
         return run.failed(str(error))
+
+
+def status(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
+    """Return the state of every run from its folder, see `Run.describe`, without starting or waiting for anything.
+
+    Raises:
+        PointsetError: the folder holds another comparison.
+    """
+    check_folder(experiment, Path(out))
+    return [run.describe() for run in make_runs(experiment, Path(out))]
+
+
+def estimate(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
+    """Estimate the remaining time from a few measured training steps of every model at every size.
+
+    The steps are measured on this machine under its current load.
+
+    Returns:
+        For each model and size with unfinished runs: model, points, the number of runs, the mean seconds of a training
+        step with data loading (0 for baselines, and for runs that reuse a training), and the seconds of all these runs
+        in sequence, without the epochs that are done.
+
+    Raises:
+        PointsetError: the folder holds another comparison, or the data cannot be used, for example for lack of a test
+            split.
+    """
+    check_folder(experiment, Path(out))
+    task = experiment.task
+    unfinished = [run for run in make_runs(experiment, Path(out)) if not run.finished]
+    rows = [(size, label) for size in task.sizes for label in experiment.labels]
+    groups = [[run for run in unfinished if (run.size, run.label) == row] for row in rows]
+    if unfinished:
+        for size in task.sizes:  # a training step would not notice a missing test split
+            task.prepare(size, experiment.recipe, progress=False)
+    with torch_threads(experiment.threads):
+        return [_estimate(runs) for runs in groups if runs]
+
+
+def _estimate(runs: Sequence[Run]) -> dict[str, Any]:
+    first, step, seconds = runs[0], 0.0, 0.0
+    if first.model in first.task.baselines:
+        seconds = len(runs) * first.task.train(first, first.recipe, None).seconds
+    elif not first.task.reuses(first):
+        step, per_epoch = step_seconds(first), first.task.steps_per_epoch(first.size, first.recipe)
+        steps = first.recipe.total_steps(per_epoch)
+        seconds = step * sum(max(0, steps - run.epochs * per_epoch) for run in runs)
+    row = {"model": first.label, "points": first.size, "runs": len(runs)}
+    return row | {"step_seconds": step, "seconds": seconds}
+
+
+def step_seconds(run: Run) -> float:
+    """Measure the seconds of a training step with a temporary model."""
+    size = run.recipe.usual_size
+    for steps in (1, MEASURED_STEPS):  # the first is a warm-up: memory allocation and choice of kernels
+        recipe = replace(run.recipe, steps=steps, validation=0.0, patience=None, train_points=size, last_points=None)
+        fitted = run.task.train(run, recipe, None)
+    return fitted.seconds / MEASURED_STEPS
+
+
+def watched(
+    experiment: Experiment, out: Path, runs: Sequence[Run], outcomes: Iterator[Finished | Failure], progress: bool
+) -> Iterator[Finished | Failure]:
+    """Yield the outcomes, and show progress: after each complete seed but the last, the table so far.
+
+    A terminal also shows a bar, and a line for each outcome.
+    """
+    ended: list[Finished | Failure] = []
+    complete: list[int] = []
+    with progress_bar("comparing", "run", len(runs), show=progress) as bar:
+        for outcome in outcomes:
+            ended.append(outcome)
+            bar.update()
+            if on_terminal() and not bar.disable:
+                write_line(escaped(f"{outcome.name}: {_outcome_text(outcome, experiment)}"))
+            if sum(other.seed == outcome.seed for other in ended) == sum(run.seed == outcome.seed for run in runs):
+                complete.append(outcome.seed)
+                if not bar.disable and len(complete) < len(experiment.seeds):
+                    write_line(table_so_far(experiment, out, ended, complete))
+            yield outcome
+
+
+def table_so_far(
+    experiment: Experiment, out: Path, outcomes: Sequence[Finished | Failure], seeds: Sequence[int]
+) -> str:
+    """The table of some seeds, marked as preliminary; without a finished run, only that mark."""
+    ordered = tuple(seed for seed in experiment.seeds if seed in seeds)
+    head = f"\n{len(seeds)} of {len(experiment.seeds)} seeds, preliminary:"
+    try:
+        of_seeds = [outcome for outcome in outcomes if outcome.seed in seeds]
+        table = gather(experiment.changed(seeds=ordered), out, of_seeds, measure=False)
+    except PointsetError:  # a damaged file, which is reported at the end
+        return head
+    return f"{head}\n{table.caption()}\n{table.table(brief=True)}\n" if table.runs else f"{head} no run is finished"
+
+
+def _outcome_text(outcome: Finished | Failure, experiment: Experiment) -> str:
+    """The outcome of a run as text: the metrics for a terminal, formatted as in the table."""
+    if isinstance(outcome, Failure):
+        return f"failed: {outcome.reason}"
+    metrics = [metric for metric in experiment.task.measured if metric.shown and metric.brief]
+    values = {metric: outcome.metrics[metric.name] for metric in metrics if metric.name in outcome.metrics}
+    return ", ".join(f"{metric.title} {metric.write(value)}" for metric, value in values.items())

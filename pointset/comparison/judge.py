@@ -1,19 +1,62 @@
-"""Judge predictions of any classifiers: statistics of models over seeds and items, as a verdict."""
+"""Judge predictions of any classifiers, from tables and files of this or another package: statistics, as a verdict.
 
+A table has one row for each item, model and seed, with the columns item, label, prediction, model and seed. In place of
+`prediction`, there may be one column of probabilities for each class. Columns of other names are found by
+`ALIASES`, or named by the caller. Without a column `model`, the name of the file is the model, and "-seed3" at its end
+the seed; without a column `seed`, all rows are of one run.
+"""
+
+import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Bool
+from numpy import ndarray
 
 from pointset.comparison.crossed import Spread, compare_crossed, estimate
-from pointset.comparison.prediction_files import Predictions, pivot, read_tables, tidy
 from pointset.comparison.statistics import Estimate, Interval, holm
 from pointset.comparison.verdict import ClassDifference, ModelRow, Verdict
+from pointset.errors import PointsetError, quoted
+from pointset.runs.files import require_file
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+ALIASES = {
+    "item": ("item", "name", "id"),
+    "label": ("label", "true_class", "target", "y_true"),
+    "prediction": ("prediction", "predicted", "class_1", "y_pred"),
+    "model": ("model",),
+    "seed": ("seed",),
+}
+"""Names under which columns are found, in this order."""
+PREFIXES = ("probability_", "prob_", "p_")
+"""A column of probabilities is named like its class, with or without one of these in front."""
+OWN = re.compile(r"class_\d+|probability_\d+|entropy|points|streamed|unlike.*")
+"""Columns of `pointset classify -o` that are not probabilities of a class."""
+SUM_ERROR = 1e-3
+"""Probabilities of an item sum to 1 within this, since files often have few digits."""
+SUFFIXES = (".csv", ".parquet", ".npz", ".json")
+IN_NAME = re.compile(r"[-_.]seed(\d+)$")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions of models on the same items."""
+
+    items: ndarray
+    labels: ndarray
+    """True classes [items]."""
+    right: Mapping[str, Bool[ndarray, "seeds items"]]
+    """By model: which items its runs predict rightly."""
+    seeds: Mapping[str, tuple[Any, ...]]
+    """By model: the seeds of its runs."""
 
 
 def judge(
@@ -25,7 +68,7 @@ def judge(
     Args:
         predictions: a table with one row for each item, model and seed, with the columns item, label, prediction, model
             and seed, or with one column of probabilities for each class in place of prediction; or files of such
-            tables, see `pointset.comparison.prediction_files`.
+            tables, see `pointset.comparison.judge`.
         columns: names of columns that are named otherwise, such as {"item": "uid", "label": "truth"}.
 
     Returns:
@@ -86,3 +129,214 @@ def _class_differences(right: Mapping[str, Any], labels: Any) -> list[ClassDiffe
     corrected = holm([row[3].p_value for row in rows])
     differences = [ClassDifference(*row[:3], row[3].value, p) for row, p in zip(rows, corrected, strict=True)]
     return sorted(differences, key=lambda row: (row.p_holm, -abs(row.difference)))
+
+
+def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
+    """Read files of predictions into one table with the columns of `ALIASES`.
+
+    Args:
+        paths: CSV, parquet, npz or JSON files (of `pointset classify` and `evaluate`).
+        columns: the names of columns that are named otherwise, such as {"item": "uid"}.
+
+    Raises:
+        PointsetError: a file cannot be read, lacks a column or has no rows.
+    """
+    import pandas
+
+    if not paths:
+        raise PointsetError("no files of predictions were given: name at least one CSV, parquet, npz or JSON file")
+    model, seed = zip(*(_named(path) for path in paths), strict=True)
+    twice = next((path for path in paths if paths.count(path) > 1), None)
+    if twice is not None:
+        raise PointsetError(f"{twice} is given twice: leave one out")
+    tables = [
+        tidy(_read(path), columns, what=str(path), model=name, seed=number)
+        for path, name, number in zip(paths, model, seed, strict=True)
+    ]
+    return pandas.concat(tables, ignore_index=True)
+
+
+def _named(path: Path) -> tuple[str, int]:
+    """The model and the seed that a path names; the predictions.npz of a run are named by its folder."""
+    name = path.parent.name if path.name == "predictions.npz" and path.parent.name else path.stem
+    match = IN_NAME.search(name)
+    return (name[: match.start()], int(match[1])) if match and match.start() else (name, 0)
+
+
+def _read(path: Path) -> "DataFrame":
+    import pandas
+
+    readers = {".csv": pandas.read_csv, ".parquet": pandas.read_parquet, ".npz": _read_npz, ".json": _read_json}
+    if (suffix := path.suffix.lower()) not in SUFFIXES:
+        raise PointsetError(f"{path} is not a file of predictions: its name must end in {', '.join(SUFFIXES)}")
+    try:
+        require_file(path)
+        return readers[suffix](path)
+    except FileNotFoundError as error:
+        raise PointsetError(f"{path} does not exist: name a file of predictions") from error
+    except (PointsetError, OSError):
+        raise
+    except ImportError as error:
+        raise PointsetError(f"reading {path} needs pyarrow: pip install pyarrow") from error
+    except Exception as error:  # parsers of other libraries raise errors of many kinds
+        raise PointsetError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
+
+
+def _read_npz(path: Path) -> "DataFrame":
+    """Arrays with one entry for each row; predictions may be given as `logits` or `probabilities` [rows, classes]."""
+    import pandas
+
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file}
+    scores = arrays.pop("logits", arrays.pop("probabilities", None))
+    classes = arrays.pop("classes", None)
+    renamed = {"names": "item", "labels": "label", "predictions": "prediction", "items": "item"}
+    table = {renamed.get(name, name): array for name, array in arrays.items() if array.ndim < 2}
+    if scores is not None:
+        table["prediction"] = scores.argmax(axis=1)
+    if classes is not None and len(classes):
+        table |= {key: classes[table[key]] for key in ("label", "prediction") if table[key].dtype.kind in "iu"}
+    return pandas.DataFrame(table)
+
+
+def _read_json(path: Path) -> "DataFrame":
+    import pandas
+
+    rows = json.loads(path.read_text(encoding="utf-8"))["predictions"]
+    best = [{"item": row["name"], "label": row["true_class"], "prediction": row["classes"][0]["class"]} for row in rows]
+    return pandas.DataFrame(best)
+
+
+def tidy(
+    table: "DataFrame | Mapping[str, Any]",
+    columns: Mapping[str, str] | None = None,
+    *,
+    what: str = "the table",
+    model: str = "model",
+    seed: int = 0,
+) -> "DataFrame":
+    """The columns item, label, prediction, model and seed of a table of predictions.
+
+    Args:
+        table: a DataFrame, or arrays by column.
+        columns: names of columns that are named otherwise.
+        what: what messages call the table.
+        model: the model, if no column names it.
+        seed: the seed, if no column has it.
+
+    Raises:
+        PointsetError: a column is missing or has gaps, the table is empty, or probabilities do not sum to one.
+    """
+    import pandas
+
+    table = pandas.DataFrame(table)
+    names = _columns_of(table, dict(columns or {}), what)
+    if not len(table):
+        raise PointsetError(f"{what} has no rows: give at least one prediction")
+    tidied = pandas.DataFrame({key: table[name] for key, name in names.items()})
+    if "prediction" not in names:
+        tidied["prediction"] = _most_likely(table, [*names.values()], tidied["label"], what)
+    tidied = tidied.assign(**{key: value for key, value in (("model", model), ("seed", seed)) if key not in tidied})
+    for key in ("item", "label", "prediction", "model", "seed"):
+        if (gaps := tidied[key].isna()).any():
+            raise PointsetError(
+                f"row {int(gaps.argmax()) + 1} of {what} has no {key}: fill it in, or leave the row out"
+            )
+    numbers = all(pandas.api.types.is_numeric_dtype(tidied[key]) for key in ("label", "prediction"))
+    words = ("item", "model") if numbers else ("item", "model", "label", "prediction")
+    return tidied.astype(dict.fromkeys(words, str))
+
+
+def _columns_of(table: "DataFrame", columns: dict[str, str], what: str) -> dict[str, str]:
+    """The column of each meaning; those that a table may lack are left out."""
+    for key, name in columns.items():
+        if key not in ALIASES:
+            raise PointsetError(f"{quoted(key)} is not a column of predictions: use {', '.join(ALIASES)}")
+        if name not in table:
+            raise PointsetError(f"{what} has no column {quoted(name)}: it has {_listed(table)}")
+    given = {key: next((name for name in names if name in table), None) for key, names in ALIASES.items()}
+    names = {key: name for key, name in (given | columns).items() if name is not None}
+    for key in ("item", "label"):
+        if key not in names:
+            raise PointsetError(
+                f"{what} has no column {' or '.join(ALIASES[key])}: name it with {key}=COLUMN; it has {_listed(table)}"
+            )
+    return names
+
+
+def _listed(table: "DataFrame") -> str:
+    names = [str(name) for name in table.columns]
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+
+
+def _most_likely(table: "DataFrame", taken: Sequence[str], labels: Any, what: str) -> ndarray:
+    """The class with the largest probability in each row."""
+    rest = [name for name in table if name not in taken and not OWN.fullmatch(str(name))]
+    wide = [name for name in rest if table[name].dtype.kind in "fiu"]
+    if len(wide) < 2:
+        raise PointsetError(
+            f"{what} has no column {' or '.join(ALIASES['prediction'])}, and no columns of probabilities: "
+            f"name it with prediction=COLUMN; it has {_listed(table)}"
+        )
+    classes = [reduce(str.removeprefix, PREFIXES, str(name)) for name in wide]
+    if strange := sorted(set(map(str, labels.unique())) - set(classes)):
+        raise PointsetError(f"{what} has no column of probabilities for the class {quoted(strange[0])}")
+    values = table[wide].to_numpy(np.float64)
+    sums = values.sum(axis=1)
+    wrong = ~(np.abs(sums - 1) <= SUM_ERROR) | (values < 0).any(axis=1)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise PointsetError(
+            f"the probabilities in row {row + 1} of {what} sum to {sums[row]:.4g} and must be at least 0 and sum to 1: "
+            "apply softmax to logits"
+        )
+    return np.array(classes)[values.argmax(axis=1)]
+
+
+def pivot(table: "DataFrame") -> Predictions:
+    """Arrange a table of `tidy` by model, seed and item.
+
+    Raises:
+        PointsetError: an item is missing or stands twice for a run, or has several labels.
+    """
+    import pandas
+
+    item, items = pandas.factorize(table["item"], sort=True)
+    model, models = pandas.factorize(table["model"])
+    runs, run_of = np.unique(
+        np.stack([model, pandas.factorize(table["seed"], sort=True)[0]]), axis=1, return_inverse=True
+    )
+    seeds_known = np.sort(table["seed"].unique())
+    count = np.bincount(run_of * len(items) + item, minlength=runs.shape[1] * len(items)).reshape(-1, len(items))
+
+    def name(run: int) -> str:
+        return f"model {models[runs[0, run]]}, seed {seeds_known[runs[1, run]]}"
+
+    if count.max() > 1:
+        run, place = np.argwhere(count > 1)[0]
+        raise PointsetError(f"item {quoted(items[place])} stands {count[run, place]} times for {name(run)}: keep one")
+    if count.min() < 1:
+        run, place = np.argwhere(count < 1)[0]
+        missing = int((count[run] < 1).sum())
+        raise PointsetError(
+            f"{name(run)} lacks {missing:,} of {len(items):,} items, such as {quoted(items[place])}: "
+            "all runs must have the same items"
+        )
+    label, labels = pandas.factorize(table["label"])
+    first = np.full(len(items), -1)
+    first[item[::-1]] = label[::-1]
+    if (differ := label != first[item]).any():
+        row = int(differ.argmax())
+        raise PointsetError(
+            f"item {quoted(items[item[row]])} has the label {quoted(labels[first[item[row]]])} and, for "
+            f"{name(run_of[row])}, {quoted(labels[label[row]])}: an item must have one label"
+        )
+    right = np.zeros(count.shape, bool)
+    right[run_of, item] = (table["label"].to_numpy() == table["prediction"].to_numpy()).astype(bool)
+    by_model = {str(model): runs[0] == number for number, model in enumerate(models)}
+    return Predictions(
+        np.asarray(items),
+        np.asarray(labels)[first],
+        {model: right[rows] for model, rows in by_model.items()},
+        {model: tuple(seeds_known[runs[1, rows]].tolist()) for model, rows in by_model.items()},
+    )

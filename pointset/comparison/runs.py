@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 from filelock import FileLock, Timeout
@@ -147,6 +147,19 @@ class Run:
         if self.failure.exists():
             return "failed"
         return "stopped" if self.epochs else "waiting"
+
+    def describe(self) -> dict[str, Any]:
+        """The state as plain data: model, points, seed, state, length done in the task's unit, metrics, failure."""
+        state = self.state
+        return {
+            "model": self.label,
+            "points": self.size,
+            "seed": self.seed,
+            "state": state,
+            "done": self.task.done(self.epochs, self.recipe),
+            "metrics": self.read().metrics if self.result.exists() else None,  # robustness tests may still be missing
+            "reason": self.read_failure() if state == "failed" else "",
+        }
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -1,8 +1,7 @@
 """Metrics: accuracy, calibration, robustness, costs, symmetry."""
 
 from pointset.evaluation.corruptions import list_corruptions
-from pointset.evaluation.points import PointEvaluation, evaluate_points
-from pointset.evaluation.predictions import Evaluation, evaluate
+from pointset.evaluation.predictions import Evaluation, PointEvaluation, evaluate, evaluate_points
 from pointset.evaluation.robustness import (
     Robustness,
     accuracy_by_size,

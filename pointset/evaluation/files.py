@@ -1,4 +1,4 @@
-"""Predictions for files: sampled meshes and small clouds in batches, large scans piece by piece."""
+"""Predictions for files and for all their points: meshes and small clouds in batches, large scans in pieces."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
+from numpy import ndarray
 from torch import Tensor
 
 from pointset.data.axes import turned_up
@@ -15,16 +17,17 @@ from pointset.data.catalogue.folders import ShapeFile, list_shapes
 from pointset.data.isolated import kept_points
 from pointset.data.loading import file_up, load_shape_like, normalization_elsewhere
 from pointset.data.normalize import normalize_chunks
-from pointset.data.readers.clouds import extent_fault
+from pointset.data.readers.clouds import AXES, extent_fault, feature_columns
 from pointset.data.readers.formats import is_mesh_file, require_shape_file
 from pointset.data.readers.scans import open_scan
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.numbers import Estimate, estimate
 from pointset.evaluation.shape_predictions import Guess, guess
-from pointset.streaming import StreamingError, check_streams
+from pointset.streaming import StreamingError, check_streams, stream_rows
 from pointset.zoo.classifiers import Classifier, SetModel
-from pointset.zoo.predicting import BATCH, Prediction, padded_batches, predict, predict_in_pieces
+from pointset.zoo.predicting import BATCH, Prediction, padded_batches, predict, predict_in_pieces, predict_points
 from pointset.zoo.regressors import LEVEL, Regressor
+from pointset.zoo.segmenters import Segmenter
 
 T = TypeVar("T")
 SMALL = 16_384
@@ -206,3 +209,71 @@ def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
         prefix = "" if len(listed) == 1 else f"{path}/"
         shapes += [ShapeFile(shape.path, f"{prefix}{shape.name}", shape.true_class) for shape in inside]
     return shapes
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledPoints:
+    """Some points of a file, in its order, and what a model says of each."""
+
+    points: Float[ndarray, "n 3"]
+    """In the units and axes of the file; those sampled of a mesh have the upward axis of the model's shapes."""
+    probabilities: Float[ndarray, "n classes"]
+    truth: Int[ndarray, " n"] | None = None
+    """The labels in the file, if a column of them was asked for."""
+    up: str = "z"
+    """The upward axis of the points."""
+
+    @property
+    def labels(self) -> Int[ndarray, " n"]:
+        """The index of the most likely class."""
+        return self.probabilities.argmax(axis=1)
+
+
+def label_points(
+    model: Segmenter, data: Mapping[str, Any], path: Path, *, up: str = "auto", column: str | None = None
+) -> Iterator[LabelledPoints]:
+    """Yield every point of a file with its label, in blocks and in order; arguments as of `classify_files`."""
+    require_shape_file(path)
+    now, wanted = file_up(dict(data), path, up)
+    if is_mesh_file(path):
+        if column is not None:
+            raise PointsetError(f"{path} is a mesh, whose points have no column {column}: leave it out")
+        shape = load_shape_like(dict(data), path, up=up)
+        (logits,) = predict_points(model, padded_batches([shape.points]))
+        yield LabelledPoints(shape.raw, _probabilities(model, logits, path), up=wanted)
+        return
+    cloud = open_shape(model, dict(data), path, up, keep_outliers=True)
+    if isinstance(cloud, Tensor):
+        blocks: Iterable[Tensor] = predict_points(model, padded_batches([cloud]))
+    else:
+        blocks = stream_rows(model, cloud.chunks)
+    scan = open_scan(path)
+    columns = (*AXES, *(() if column is None else feature_columns(column, [*scan.numbers])))
+    rows = _Rows(scan.pieces(columns), len(columns))
+    for logits in blocks:
+        table = rows.take(len(logits))
+        truth = None if column is None else table[:, 3].astype(np.int64)
+        yield LabelledPoints(table[:, :3], _probabilities(model, logits, path), truth, now)
+
+
+class _Rows:
+    """Rows of pieces, taken in other numbers."""
+
+    def __init__(self, pieces: Iterator[ndarray], width: int) -> None:
+        self.pieces, self.waiting = pieces, np.empty((0, width))
+
+    def take(self, count: int) -> ndarray:
+        """The next rows [count, width]."""
+        parts = [self.waiting]
+        while sum(map(len, parts)) < count:
+            parts.append(next(self.pieces))
+        rows = np.concatenate(parts)
+        self.waiting = rows[count:]
+        return rows[:count]
+
+
+def _probabilities(model: Segmenter, logits: Tensor, path: Path) -> ndarray:
+    if not logits.isfinite().all():
+        raise PointsetError(f"{path}: the model's logits are not finite: check whether the weights are")
+    shares: ndarray = torch.softmax(logits.float() / model.temperature, dim=1).cpu().numpy()
+    return shares

@@ -1,7 +1,8 @@
 """Metrics of predicted numbers, and the numbers of single shapes: values with their intervals."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from torch import nn
 
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
-from pointset.evaluation.predictions import check_evaluation, require_finite
+from pointset.evaluation.predictions import check_evaluation, load_arrays, require_finite, save_arrays
 from pointset.zoo.regressors import LEVEL, Numbers, Regressor, predict_numbers
 
 DIGITS = 6
+NUMBERS = "numbers.npz"
+"""The predictions of a run of a comparison, in its folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,3 +162,23 @@ def estimate(
 
 def _short(number: float) -> float | None:
     return float(f"{number:.{DIGITS}g}") if np.isfinite(number) else None
+
+
+def save_numbers(evaluation: NumberEvaluation, folder: Path) -> None:
+    """Save predictions, intervals, true values and names in the folder of a run."""
+    numbers = evaluation.numbers
+    ends = {"values": numbers.values, "low": numbers.low, "high": numbers.high}
+    save_arrays(folder / NUMBERS, truth=evaluation.truth, **ends, names=evaluation.names, targets=list(numbers.targets))
+
+
+def load_numbers(folder: Path) -> NumberEvaluation:
+    """Read what `save_numbers` wrote."""
+    return load_arrays(folder / NUMBERS, _as_evaluation)
+
+
+def _as_evaluation(arrays: Mapping[str, np.ndarray]) -> NumberEvaluation:
+    values, truth = arrays["values"], arrays["truth"]
+    if values.shape != truth.shape or values.ndim != 2 or len(arrays["targets"]) != values.shape[1]:
+        raise ValueError(f"values {values.shape} and truth {truth.shape}")
+    numbers = Numbers(tuple(arrays["targets"].tolist()), values, arrays["low"], arrays["high"], LEVEL)
+    return NumberEvaluation(numbers, truth, arrays["names"].tolist())

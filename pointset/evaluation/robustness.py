@@ -8,9 +8,12 @@ were given the corrupted cloud.
 
 import copy
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
+import msgspec
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -21,8 +24,11 @@ from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError
 from pointset.evaluation.corruptions import MODELNET40_C, SEVERITIES, corrupt_clouds, find_corruption
 from pointset.evaluation.predictions import evaluate
+from pointset.runs import digests
 from pointset.runs.workers import torch_threads
 
+ROBUSTNESS = "robustness.json"
+"""The robustness of a run of a comparison, in its folder."""
 SIZES = (16, 32, 64, 128, 256, 512, 1000)
 
 
@@ -233,3 +239,32 @@ def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) ->
     )
     options = dataclasses.replace(data.options, points=size, data_seed=seed)
     return PointSets(pool, options, name=data.name, source=data.source, split=data.split)
+
+
+@dataclass(frozen=True)
+class Tested(Robustness):
+    """The content of robustness.json."""
+
+    by_size: dict[int, float]
+    """Accuracy by size of the test sets."""
+
+
+def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: int) -> None:
+    """Test a model on corrupted and on smaller sets, and save the results."""
+    sizes = sorted({*(size for size in SIZES if size < points), points})
+    tested = asdict(robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"]))
+    digests.write_json(folder / ROBUSTNESS, {"by_size": accuracy_by_size(model, test, sizes), **tested})
+
+
+def robustness_of(folders: Mapping[int, Path]) -> dict[int, Tested]:
+    """Results on corrupted and on smaller test sets, for each seed that was tested on them."""
+    files = {seed: folder / ROBUSTNESS for seed, folder in folders.items() if (folder / ROBUSTNESS).exists()}
+    remedy = "delete {} and run the same command again to test the model again"
+    return {
+        seed: digests.parse(file, _parse_robustness, "the robustness of a model", remedy.format(file))
+        for seed, file in files.items()
+    }
+
+
+def _parse_robustness(content: bytes) -> Tested:
+    return msgspec.convert(json.loads(content), Tested, strict=False)  # keys of JSON are texts

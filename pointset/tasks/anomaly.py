@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
 from pointset.tasks.images import ImageProblem, Images
-from pointset.tasks.rows import fully_connected, row_model
-from pointset.tasks.set_problem import SetBatch
+from pointset.tasks.set_problem import SetBatch, fully_connected, row_model
 from pointset.zoo.options import ModelOptions
 
 MEMBERS = 7

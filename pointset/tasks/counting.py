@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
 from pointset.tasks.images import ImageProblem, Images
-from pointset.tasks.rows import fully_connected, parts_of, row_model
-from pointset.tasks.set_problem import SetBatch
+from pointset.tasks.set_problem import SetBatch, fully_connected, parts_of, row_model
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
 

@@ -16,8 +16,7 @@ from pointset.configuration import check
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
 from pointset.runs.files import require_file
-from pointset.tasks.rows import EMBEDDING, fully_connected, seeded
-from pointset.tasks.set_problem import SetBatch, SetProblem
+from pointset.tasks.set_problem import EMBEDDING, SetBatch, SetProblem, fully_connected, seeded
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = ("train", "test")

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
 from pointset.data.batches import epoch_generator
-from pointset.tasks.rows import fully_connected, parts_of, row_model
-from pointset.tasks.set_problem import SetBatch, SetProblem
+from pointset.tasks.set_problem import SetBatch, SetProblem, fully_connected, parts_of, row_model
 from pointset.zoo.options import ModelOptions
 
 MOST = 10

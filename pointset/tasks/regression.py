@@ -18,18 +18,15 @@ from pointset.comparison.results import Results
 from pointset.comparison.runs import Run
 from pointset.data.mixing import recipe_augmentations
 from pointset.errors import PointsetError
-from pointset.evaluation.numbers import NumberEvaluation, evaluate_numbers
-from pointset.tasks.shapes import ShapeTask, load_arrays, save_arrays
+from pointset.evaluation.numbers import NUMBERS, evaluate_numbers, load_numbers, save_numbers
+from pointset.tasks.shapes import ShapeTask
 from pointset.training.recipe import Recipe
-from pointset.zoo.regressors import LEVEL, Numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from pointset.comparison.report.sections import Section
 
-FILE = "numbers.npz"
-"""The predictions of a run, in its folder."""
 DIGITS = 3
 """Digits of errors in tables."""
 R2 = Metric("R2", higher_is_better=True, digits=3)
@@ -64,7 +61,7 @@ class ShapeRegression(ShapeTask):
 
     def shown_metrics(self, folder: Path) -> Sequence[Metric]:
         """The metrics with as many decimals as their errors need."""
-        if not (folder / FILE).exists():
+        if not (folder / NUMBERS).exists():
             return self.measured
         mae = load_numbers(folder).mae
         errors = {f"MAE {name}": error for name, error in mae.items()} | {"MAE": next(iter(mae.values()))}
@@ -148,23 +145,3 @@ def _against_truth(folder: Path) -> Figure:
         axes.plot(true, value, ".", color=INK, ms=3)
         label_axes(axes, f"true {name}", "predicted")
     return figure
-
-
-def save_numbers(evaluation: NumberEvaluation, folder: Path) -> None:
-    """Save predictions, intervals, true values and names in the folder of a run."""
-    numbers = evaluation.numbers
-    ends = {"values": numbers.values, "low": numbers.low, "high": numbers.high}
-    save_arrays(folder / FILE, truth=evaluation.truth, **ends, names=evaluation.names, targets=list(numbers.targets))
-
-
-def load_numbers(folder: Path) -> NumberEvaluation:
-    """Read what `save_numbers` wrote."""
-    return load_arrays(folder / FILE, _as_evaluation)
-
-
-def _as_evaluation(arrays: Mapping[str, np.ndarray]) -> NumberEvaluation:
-    values, truth = arrays["values"], arrays["truth"]
-    if values.shape != truth.shape or values.ndim != 2 or len(arrays["targets"]) != values.shape[1]:
-        raise ValueError(f"values {values.shape} and truth {truth.shape}")
-    numbers = Numbers(tuple(arrays["targets"].tolist()), values, arrays["low"], arrays["high"], LEVEL)
-    return NumberEvaluation(numbers, truth, arrays["names"].tolist())

@@ -1,14 +1,20 @@
-"""Base class of the papers' set problems: new random training sets for each step, and fixed test sets."""
+"""The papers' set problems: new random training sets for each step, fixed test sets, and the models of their rows.
+
+A row is the name of a model, as in the papers' tables, "ISAB16 + PMA", or as in the zoo, "isab16-pma": any encoder and
+pooling of the zoo, with the head of the problem.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -18,20 +24,25 @@ from pointset.comparison.results import Results
 from pointset.comparison.runs import Run
 from pointset.comparison.task import Task
 from pointset.data.batches import epoch_generator
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
+from pointset.nn.dropout import Dropout
 from pointset.nn.modes import in_evaluation_mode
 from pointset.runs.provenance import origin
-from pointset.tasks.rows import parts_of
 from pointset.training.loop import Fitted, fit_objective
 from pointset.training.objectives import Loss
 from pointset.training.recipe import Recipe
+from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.custom_parts import source_digests
-from pointset.zoo.names import CLASSIFIER
+from pointset.zoo.models import create_model
+from pointset.zoo.names import CLASSIFIER, zoo_name
 from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
     from pointset.comparison.report.sections import Section
 
+T = TypeVar("T", bound=nn.Module)
+HEAD, EMBEDDING, ENCODER = 0x4EAD, 0xE3BED, 0xE4C
+"""Numbers of the parts of a model that are not built by the zoo; see `seeded`."""
 PER_EPOCH = {"epochs", "least_steps", "validation", "patience"}
 OF_SHAPES = {"train_points", "last_points", "points_share", "label_smoothing", "class_weights", "augment"}
 UNUSED = PER_EPOCH | OF_SHAPES
@@ -99,7 +110,7 @@ def task_recipe(**changes: Any) -> Recipe:
 class SetProblem(Task):
     """Base class of set problems, as tasks of the comparison engine.
 
-    Rows are names of models, such as "ISAB16 + PMA" or "isab16-pma"; see `pointset.tasks.rows`.
+    Rows are names of models, such as "ISAB16 + PMA" or "isab16-pma"; see `row_model`.
 
     Example:
         >>> task = pointset.tasks.create_task("max-regression")
@@ -279,3 +290,44 @@ def measure(problem: SetProblem, model: nn.Module, batches: Sequence[SetBatch]) 
         outputs = [model(batch.X, batch.mask).float().cpu() for batch in there]
     values = problem.score(outputs, batches)
     return {metric.name: float(values[metric.name]) for metric in problem.measured}
+
+
+def parts_of(row: str) -> tuple[str, str]:
+    """The zoo's names of the encoder and the pooling of a row."""
+    encoder, hyphen, pooling = zoo_name(row).partition("-")
+    if not hyphen:
+        raise PointsetError(
+            f"{quoted(row)} does not name an encoder and a pooling: write for example 'SAB + PMA' or 'sab-pma'"
+        )
+    return encoder, pooling
+
+
+def row_model(
+    row: str,
+    inputs: int,
+    options: ModelOptions,
+    seed: int,
+    head: Callable[[int], nn.Module],
+) -> SetClassifier:
+    """The encoder and the pooling of a row with `head(width)`, given the total width of the pooled rows."""
+    model = create_model("-".join(parts_of(row)), 1, options, inputs=inputs, seed=seed)
+    assert isinstance(model, SetClassifier), "a row always has an encoder and a pooling"
+    width = next(module.in_features for module in model.head.modules() if isinstance(module, nn.Linear))
+    rest = seeded(seed, lambda: nn.Sequential(nn.Flatten(), Dropout(options.dropout), head(width)))
+    return SetClassifier(list(model.encoder), model.pool, rest, inputs)
+
+
+def seeded(seed: int, build: Callable[[], T], part: int = HEAD) -> T:
+    """Build a part of a model whose initial weights depend only on (seed, part), not on the other parts."""
+    stream = int(np.random.SeedSequence((seed, part)).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(stream)
+        return build()
+
+
+def fully_connected(*widths: int) -> nn.Sequential:
+    """Linear layers with ReLUs between them, rows [..., widths[0]] -> [..., widths[-1]]."""
+    layers: list[nn.Module] = [nn.Linear(widths[0], widths[1])]
+    for before, after in itertools.pairwise(widths[1:]):
+        layers += [nn.ReLU(), nn.Linear(before, after)]
+    return nn.Sequential(*layers)

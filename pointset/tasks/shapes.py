@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
-import numpy as np
 from torch import nn
 
 from pointset.comparison.experiment import Table, as_tuple
@@ -33,8 +31,6 @@ from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import list_pretrained
 from pointset.zoo.transfer import start_from
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,21 +194,3 @@ def _at_any_size(description: dict[str, Any]) -> dict[str, Any]:
         raise PointsetError("a run.json does not describe a run: restore it from a copy, or train again")
     decisive = {name: description.get(name) for name in ("model", "recipe", "seed", "processes", CONTINUED)}
     return {**decisive, "data": {name: value for name, value in data.items() if name != "points"}}
-
-
-def save_arrays(file: Path, **arrays: Any) -> None:
-    """Save the predictions of a run, arrays or lists of names, in a file of its folder."""
-    stream = io.BytesIO()
-    np.savez(stream, **arrays)
-    digests.write(file, stream.getvalue())
-
-
-def load_arrays(file: Path, make: Callable[[Mapping[str, np.ndarray]], T]) -> T:
-    """What `make` makes of the arrays of `save_arrays`; it raises a ValueError for arrays that do not fit."""
-
-    def parse(content: bytes) -> T:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return make(arrays)
-
-    remedy = f"delete {file.parent / 'result.json'} and run the same command again to test the model again"
-    return digests.parse(file, parse, "the predictions of a run", remedy)

@@ -119,7 +119,7 @@ class Search:
         return content
 
 
-def tune(search: Search, out: Path, trials: int, workers: Workers, progress: bool = True) -> Tuned:
+def run_search(search: Search, out: Path, trials: int, workers: Workers, progress: bool = True) -> Tuned:
     """Run the trials that the folder does not have yet, reproducibly with one worker; it has `best.toml` at the end."""
     from joblib import delayed
 

@@ -21,8 +21,7 @@ from pointset.data.normalize import half_turns
 from pointset.data.point_labels import UNLABELLED
 from pointset.data.pool import first_fault, require_points
 from pointset.errors import PointsetError, described, quoted
-from pointset.evaluation import evaluate
-from pointset.evaluation.points import evaluate_points
+from pointset.evaluation import evaluate, evaluate_points
 from pointset.training.recipe import Recipe
 from pointset.zoo.predicting import forward, forward_points
 from pointset.zoo.segmenters import Segmenter

@@ -21,7 +21,7 @@ from pointset.viz.rows import as_numbers
 from pointset.viz.sheet import LETTER, MARGIN, Picture, Sheet, shorten
 
 if TYPE_CHECKING:
-    from pointset.tasks.mixtures import Mixture
+    from pointset.tasks.clustering import Mixture
 
 WIDTH, TOP = 8.6, 0.68
 NEGLIGIBLE = 0.005
@@ -84,7 +84,7 @@ def draw_clusters(X: Any, mixtures: Mapping[str, Mixture], *, title: str = "Sets
 
     Args:
         X: [B, n, 2], the sets.
-        mixtures: for each label, a `pointset.tasks.mixtures.Mixture` of these sets, such as {"truth": ...,
+        mixtures: for each label, a `pointset.tasks.clustering.Mixture` of these sets, such as {"truth": ...,
             "model": ..., "after one EM step": ...}.
         title: title of the picture.
 
@@ -93,7 +93,7 @@ def draw_clusters(X: Any, mixtures: Mapping[str, Mixture], *, title: str = "Sets
             components than colours exist.
 
     Example:
-        >>> from pointset.tasks.mixtures import draw_elements, draw_mixtures
+        >>> from pointset.tasks.clustering import draw_elements, draw_mixtures
         >>> generator = torch.Generator().manual_seed(0)
         >>> truth = draw_mixtures(2, generator)
         >>> elements, _ = draw_elements(truth, 100, generator)

@@ -25,8 +25,8 @@ from pointset.comparison.statistics import compare_pairs
 from pointset.comparison.tables import as_csv, rows_and_pairs, table_file
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import Cost
+from pointset.evaluation.predictions import load_predictions
 from pointset.runs.atomic import write_atomically
-from pointset.tasks.classification.predictions import load_predictions
 from pointset.training.recipe import Precision
 
 PREDICTIONS = "predictions.npz"

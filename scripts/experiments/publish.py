@@ -27,8 +27,8 @@ from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, evaluate
 from pointset.evaluation.costs import multiply_adds
 from pointset.evaluation.predictions import validation_temperature
+from pointset.evaluation.robustness import robustness_of
 from pointset.runs import digests
-from pointset.tasks.classification.predictions import robustness_of
 from pointset.training.checkpoints import Weights, as_safetensors
 from pointset.training.loading import load_run
 from pointset.zoo.pretrained import FOLDER

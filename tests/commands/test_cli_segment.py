@@ -11,7 +11,7 @@ from toy import write_labelled, write_ply
 
 import pointset
 from pointset.data.readers.scans import open_scan, read_cloud
-from pointset.evaluation import point_files
+from pointset.evaluation import files
 
 FAST = ("--points", 24, "--dim", 16, "--epochs", 6, "--batch-size", 2, "--learning-rate", 0.01)
 
@@ -69,10 +69,10 @@ def test_pieces_give_the_probabilities_of_the_whole(run, tmp_path, monkeypatch):
     model, description = pointset.load_run(run)
     points = np.random.default_rng(6).uniform(-1, 1, (500, 3))
     np.save(tmp_path / "room.npy", points)
-    whole, *_ = point_files.label_points(model, description["data"], tmp_path / "room.npy")
+    whole, *_ = files.label_points(model, description["data"], tmp_path / "room.npy")
     monkeypatch.setattr("pointset.evaluation.files.SMALL", 0)
     monkeypatch.setattr("pointset.streaming.stream.ROWS_OF_A_CORE", 70)
-    blocks = list(point_files.label_points(model, description["data"], tmp_path / "room.npy"))
+    blocks = list(files.label_points(model, description["data"], tmp_path / "room.npy"))
     assert len(blocks) > 3
     np.testing.assert_allclose(np.concatenate([block.points for block in blocks]), points)
     joined = np.concatenate([block.probabilities for block in blocks])

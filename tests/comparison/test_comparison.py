@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import pointset
+from pointset.comparison.comparing import estimate
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Finished
-from pointset.comparison.status import estimate
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
+from pointset.evaluation.predictions import load_predictions
 from pointset.runs.claims import claim
-from pointset.tasks.classification.predictions import load_predictions
-from pointset.tasks.classification.task import Classification
+from pointset.tasks.classification import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -178,5 +178,5 @@ def test_a_baseline_runs_beside_networks(clouds_folder, tmp_path):
     assert "network is distinguishably better than features-svm." in (out / "report.html").read_text()
     waiting = found.experiment.changed(seeds=(7,), models=(Entry("features-svm"),))
     (left,) = estimate(waiting, out)
-    assert (left.step_seconds, left.runs) == (0.0, 1)
-    assert left.seconds > 0
+    assert (left["step_seconds"], left["runs"]) == (0.0, 1)
+    assert left["seconds"] > 0

@@ -10,7 +10,7 @@ from pointset.comparison.metric import Published
 from pointset.comparison.runs import make_run, make_runs
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
-from pointset.tasks.classification.task import Classification
+from pointset.tasks.classification import Classification
 from pointset.tasks.experiments import read_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions

@@ -14,19 +14,19 @@ from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
 from pointset.comparison.metric import Metric, Summary
 from pointset.comparison.report import charts
-from pointset.comparison.report.pages import describe
-from pointset.comparison.report.sections import pair_table, sections, verdicts
+from pointset.comparison.report.sections import describe, pair_table, sections, verdicts
 from pointset.comparison.runs import make_run
 from pointset.comparison.tables import origins
 from pointset.data.dataset import load_split
 from pointset.errors import PointsetError
 from pointset.evaluation import calibration
+from pointset.evaluation.predictions import load_predictions
+from pointset.evaluation.robustness import robustness_of
 from pointset.runs import digests
 from pointset.runs.atomic import read_json
-from pointset.tasks.classification import report as classifiers
-from pointset.tasks.classification.predictions import load_predictions, robustness_of
-from pointset.tasks.classification.report import calibration_table, class_table, robustness_table
-from pointset.tasks.classification.task import METRICS, Classification
+from pointset.tasks import classification_report as classifiers
+from pointset.tasks.classification import METRICS, Classification
+from pointset.tasks.classification_report import calibration_table, class_table, robustness_table
 
 pytestmark = pytest.mark.slow
 
@@ -107,7 +107,7 @@ def test_a_report_that_cannot_be_drawn_costs_no_table(reported, tmp_path, monkey
     def fails(*_, **__):
         raise ValueError("Width and height specified must be non-negative")
 
-    monkeypatch.setattr("pointset.tasks.classification.report.reliability", fails)
+    monkeypatch.setattr("pointset.tasks.classification_report.reliability", fails)
     with pytest.warns(UserWarning, match="report .*was not written: ValueError: Width and height"):
         assert report_finished(reported.experiment, folder).table()
     assert (folder / "table.md").read_text() == before
@@ -119,7 +119,7 @@ def test_a_folder_of_an_earlier_version_opens_without_the_newer_metric(reported,
     assert protocol.pop("metrics")[0] == "accuracy"
     digests.write_json(folder / "protocol.json", protocol)
     newer = Metric("newer", True, head="newer metric", measure=lambda predictions: 1.0)
-    monkeypatch.setattr("pointset.tasks.classification.task.METRICS", (*METRICS, newer))
+    monkeypatch.setattr("pointset.tasks.classification.METRICS", (*METRICS, newer))
     found = report_finished(reported.experiment, folder)
     assert "newer metric" not in found.table()
     assert [run.metrics for run in found.runs] == [run.metrics for run in reported.runs]
@@ -130,7 +130,7 @@ def test_the_mean_class_accuracy_is_shown_where_classes_are_unbalanced(reported,
     kept = load_predictions(folder)
     for counts, shown in (((20, 20, 20), False), ((10, 15, 15), False), ((10, 16, 16), True)):
         unbalanced = replace(kept, labels=np.repeat(np.arange(3), counts))
-        monkeypatch.setattr("pointset.tasks.classification.task.load_predictions", {folder: unbalanced}.get)
+        monkeypatch.setattr("pointset.tasks.classification.load_predictions", {folder: unbalanced}.get)
         assert ("mean-class %" in replace(reported).table()) == shown
         assert ("mean-class %" in replace(reported).table(brief=True)) == shown
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-import pointset.comparison.status
+import pointset.comparison.comparing
+from pointset.comparison.comparing import estimate, status, watched
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.runs import Finished, Run, make_runs
-from pointset.comparison.status import Estimate, State, estimate, status, watched
 from pointset.data.dataset import load_dataset
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.tasks import create_task, task_recipe
-from pointset.tasks.classification.task import Classification
+from pointset.tasks.classification import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -65,10 +65,10 @@ def test_robustness_is_asked_for_at_some_sizes_or_at_all(experiment, tmp_path, a
 
 def test_before_the_start_all_is_waiting_and_nothing_is_written(experiment, tmp_path):
     found = status(experiment, tmp_path / "out")
-    assert [(one.model, one.points, one.seed) for one in found] == [
+    assert [(one["model"], one["points"], one["seed"]) for one in found] == [
         (label, points, seed) for seed in (0, 4) for points in (24, 7) for label in ("rff-max", "isab4-pma form=paper")
     ]
-    assert {(one.state, one.done, one.metrics, one.reason) for one in found} == {("waiting", 0, None, "")}
+    assert {(one["state"], one["done"], one["metrics"], one["reason"]) for one in found} == {("waiting", 0, None, "")}
     assert not (tmp_path / "out").exists()
 
 
@@ -83,18 +83,18 @@ def test_every_state(experiment, tmp_path):
     (runs["rff-max", 24, 4].folder / "robustness.json").touch()
     has_result(runs["isab4-pma", 24, 4], 0.25)  # its robustness is asked for and not there
     with runs["isab4-pma", 24, 0].locked():
-        found = {(one.model.split()[0], one.points, one.seed): one for one in status(experiment, tmp_path)}
+        found = [tuple(row.values()) for row in status(experiment, tmp_path)]
     label = "isab4-pma form=paper"
-    assert found == {
-        ("rff-max", 24, 0): State("rff-max", 24, 0, "finished", EPOCHS, {"accuracy": 0.75}),
-        ("isab4-pma", 24, 0): State(label, 24, 0, "running", 2),
-        ("rff-max", 7, 0): State("rff-max", 7, 0, "stopped", 1),
-        ("isab4-pma", 7, 0): State(label, 7, 0, "failed", 1, reason="the loss became nan"),
-        ("rff-max", 24, 4): State("rff-max", 24, 4, "finished", EPOCHS, {"accuracy": 0.5}),
-        ("isab4-pma", 24, 4): State(label, 24, 4, "stopped", EPOCHS, {"accuracy": 0.25}),
-        ("rff-max", 7, 4): State("rff-max", 7, 4, "waiting", 0),
-        ("isab4-pma", 7, 4): State(label, 7, 4, "waiting", 0),
-    }
+    assert found == [
+        ("rff-max", 24, 0, "finished", EPOCHS, {"accuracy": 0.75}, ""),
+        (label, 24, 0, "running", 2, None, ""),
+        ("rff-max", 7, 0, "stopped", 1, None, ""),
+        (label, 7, 0, "failed", 1, None, "the loss became nan"),
+        ("rff-max", 24, 4, "finished", EPOCHS, {"accuracy": 0.5}, ""),
+        (label, 24, 4, "stopped", EPOCHS, {"accuracy": 0.25}, ""),
+        ("rff-max", 7, 4, "waiting", 0, None, ""),
+        (label, 7, 4, "waiting", 0, None, ""),
+    ]
 
 
 @pytest.mark.parametrize("look", [status, estimate])
@@ -122,7 +122,7 @@ def steady(monkeypatch) -> None:
     def step_seconds(run: Run) -> float:
         return {"rff-max": 2.0, "isab4-pma": 3.0}[run.model] * {24: 1.0, 7: 0.1}[run.size]
 
-    monkeypatch.setattr(pointset.comparison.status, "step_seconds", step_seconds)
+    monkeypatch.setattr(pointset.comparison.comparing, "step_seconds", step_seconds)
 
 
 def test_an_estimate_counts_the_steps_that_are_left(experiment, tmp_path, steady):
@@ -133,11 +133,11 @@ def test_an_estimate_counts_the_steps_that_are_left(experiment, tmp_path, steady
     has_result(runs["rff-max", 7, 4], 0.75)  # all but its robustness, which is not a training
     before = everything(tmp_path)
     paper = "isab4-pma form=paper"
-    assert estimate(experiment, tmp_path) == [
-        Estimate("rff-max", 24, 1, 2.0, pytest.approx(2.0 * 8 * 3)),
-        Estimate(paper, 24, 2, 3.0, pytest.approx(3.0 * 8 * (1 + 3))),
-        Estimate("rff-max", 7, 2, pytest.approx(0.2), pytest.approx(0.2 * 8 * 3)),
-        Estimate(paper, 7, 2, pytest.approx(0.3), pytest.approx(0.3 * 8 * 2 * 3)),
+    assert [tuple(row.values()) for row in estimate(experiment, tmp_path)] == [
+        ("rff-max", 24, 1, 2.0, pytest.approx(2.0 * 8 * 3)),
+        (paper, 24, 2, 3.0, pytest.approx(3.0 * 8 * (1 + 3))),
+        ("rff-max", 7, 2, pytest.approx(0.2), pytest.approx(0.2 * 8 * 3)),
+        (paper, 7, 2, pytest.approx(0.3), pytest.approx(0.3 * 8 * 2 * 3)),
     ]
     assert everything(tmp_path) == before
 
@@ -149,8 +149,8 @@ def test_a_step_is_measured_on_this_machine_and_leaves_it_as_it_was(experiment, 
     start = time.perf_counter()
     (found,) = estimate(one, tmp_path / "out")
     taken = time.perf_counter() - start
-    assert 0 < found.step_seconds < taken
-    assert found.seconds == pytest.approx(found.step_seconds * 2 * EPOCHS * math.ceil(120 / 16))
+    assert 0 < found["step_seconds"] < taken
+    assert found["seconds"] == pytest.approx(found["step_seconds"] * 2 * EPOCHS * math.ceil(120 / 16))
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
     assert not (tmp_path / "out").exists()

@@ -13,7 +13,7 @@ from pointset.comparison.runs import Finished
 from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, Pair
 from pointset.comparison.tables import in_table, make_table
 from pointset.evaluation.costs import Cost
-from pointset.tasks.classification.task import Classification
+from pointset.tasks.classification import Classification
 from pointset.tasks.max_regression import MaxRegression
 
 METRICS = Classification().measured

@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 
 import pointset
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.evaluation import embedding, neighbours
+from pointset.evaluation import embedding
 from pointset.evaluation.embedding import Embedded, embed_files, load_embedded
 from pointset.evaluation.files import Failure
 from pointset.explain.occlusion import similarity_influence
@@ -99,7 +99,7 @@ def test_files_in_processes_as_in_one(model, tmp_path, monkeypatch) -> None:
 
 def test_near_duplicates_across_splits_come_first() -> None:
     rows = np.array([[0, 0], [0, 1.0], [5, 5], [5, 5.5], [50, 0]])
-    pairs = neighbours.near_duplicates(rows, 2.0, ["train", "test", "train", "train", "test"])
+    pairs = embedding.near_duplicates(rows, 2.0, ["train", "test", "train", "train", "test"])
     assert [(pair.first, pair.second, pair.leak) for pair in pairs] == [(0, 1, True), (2, 3, False)]
 
 

@@ -10,8 +10,8 @@ from torch import nn
 import pointset
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.evaluation import Evaluation
+from pointset.evaluation.predictions import load_predictions, save_predictions
 from pointset.evaluation.shape_predictions import accuracy_of, guess
-from pointset.tasks.classification.predictions import load_predictions, save_predictions
 from pointset.zoo.predicting import Prediction
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pointset.comparison.comparing import run_experiment
+from pointset.comparison.comparing import run_experiment, status
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison
-from pointset.comparison.status import status
 from pointset.runs.workers import Workers
-from pointset.tasks.classification.task import Classification
+from pointset.tasks.classification import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -91,7 +90,7 @@ def whole(clouds_folder, tmp_path_factory) -> Comparison:
         ),
         # The third run is trained, its predictions are not written yet.
         (
-            {"module": "tasks.classification.task", "owner": "", "name": "save_predictions", "call": 3},
+            {"module": "tasks.classification", "owner": "", "name": "save_predictions", "call": 3},
             [("finished", 2), ("finished", 2), ("stopped", 2), ("waiting", 0)],
         ),
     ],
@@ -100,7 +99,7 @@ def whole(clouds_folder, tmp_path_factory) -> Comparison:
 def test_killed_and_started_again_it_ends_with_identical_results(killed, states, whole, clouds_folder, tmp_path):
     done = script(clouds_folder, tmp_path, KILLED.format(**killed) + COMPARE)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert [(one.state, one.done) for one in status(experiment(clouds_folder), tmp_path)] == states
+    assert [(one["state"], one["done"]) for one in status(experiment(clouds_folder), tmp_path)] == states
     again = run(clouds_folder, tmp_path)
     assert results(again) == results(whole)
     assert again.pairs == whole.pairs

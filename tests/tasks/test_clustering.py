@@ -8,15 +8,17 @@ import torch
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import shipped_experiment
 from pointset.tasks.clustering import (
+    LEAST_SCALE,
     Clustering,
+    Mixture,
     PositionedEquivariantLayer,
+    em_step,
     mean_log_likelihood,
     mixture_of,
     oracle_metrics,
     truth_of,
 )
 from pointset.tasks.experiments import read_experiment
-from pointset.tasks.mixtures import LEAST_SCALE, Mixture, em_step
 from pointset.zoo.options import ModelOptions
 
 TASK = Clustering()

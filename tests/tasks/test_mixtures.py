@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from pointset.tasks.mixtures import LEAST_SCALE, Mixture, draw_elements, draw_mixtures, em_step, fit_by_em
+from pointset.tasks.clustering import LEAST_SCALE, Mixture, draw_elements, draw_mixtures, em_step, fit_by_em
 
 SETS, SIZE, COMPONENTS, WIDTH = 2, 7, 3, 5
 

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from pointset.comparison.comparing import run_experiment
+from pointset.comparison.comparing import run_experiment, status
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Published
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import make_runs
-from pointset.comparison.status import status
 from pointset.comparison.tables import FILES
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
@@ -104,7 +103,7 @@ def test_a_run_killed_within_a_block_of_steps_resumes_to_the_same_bits(done, tmp
             run(experiment, tmp_path)
     folder = Path("runs") / "isab4-pma-seed0"
     assert len(RunFolder(tmp_path / folder).history()) == 1
-    assert [(one.state, one.done) for one in status(experiment, tmp_path)] == [("stopped", 4)]
+    assert [(one["state"], one["done"]) for one in status(experiment, tmp_path)] == [("stopped", 4)]
     drawn.clear()
     with monkeypatch.context() as patch:
         patch.setattr(Short, "draw", lambda *given: (drawn.append(1), draw(*given))[1])

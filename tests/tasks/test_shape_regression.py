@@ -11,7 +11,7 @@ import pointset
 from pointset import cli
 from pointset.comparison.statistics import compare_pairs
 from pointset.errors import PointsetError
-from pointset.tasks.regression import load_numbers
+from pointset.evaluation.numbers import load_numbers
 from pointset.tasks.shipped import shipped_experiment
 
 PROTOCOL = {

@@ -8,7 +8,7 @@ import torch
 from pointset.errors import PointsetError
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import create_task, list_tasks
-from pointset.tasks.rows import fully_connected, parts_of, row_model
+from pointset.tasks.set_problem import fully_connected, parts_of, row_model
 from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions
 

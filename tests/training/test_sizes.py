@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 import pointset
+from pointset.comparison.comparing import step_seconds
 from pointset.comparison.runs import make_runs
-from pointset.comparison.status import step_seconds
 from pointset.data.dataset import PointSets
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import Pool

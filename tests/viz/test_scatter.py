@@ -7,7 +7,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Ellipse
 
 from pointset.errors import PointsetError
-from pointset.tasks.mixtures import Mixture, draw_elements
+from pointset.tasks.clustering import Mixture, draw_elements
 from pointset.viz import draw_clusters, draw_predictions, draw_specialisation
 from pointset.viz.color import COLORS
 

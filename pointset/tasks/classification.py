@@ -20,16 +20,8 @@ from pointset.comparison.runs import Run
 from pointset.configuration import Points, Seed, check
 from pointset.data.mixing import recipe_augmentations
 from pointset.errors import PointsetError
-from pointset.evaluation import evaluate
-from pointset.tasks.classification.predictions import (
-    PREDICTIONS,
-    ROBUSTNESS,
-    class_rows,
-    load_predictions,
-    robustness_rows,
-    save_predictions,
-    write_robustness,
-)
+from pointset.evaluation.predictions import PREDICTIONS, evaluate, load_predictions, save_predictions
+from pointset.evaluation.robustness import ROBUSTNESS, robustness_of, write_robustness
 from pointset.tasks.shapes import ShapeTask
 from pointset.training.recipe import Recipe
 from pointset.zoo.names import parse_name
@@ -143,7 +135,7 @@ class Classification(ShapeTask):
 
     def sections(self, results: Results) -> Mapping[str, Callable[[], Iterable[Section]]]:
         """Learning curves, smaller and corrupted sets, calibration, classes, mistakes."""
-        from pointset.tasks.classification.report import sections  # matplotlib and scipy, which training does not need
+        from pointset.tasks.classification_report import sections  # matplotlib and scipy, which training does not need
 
         return sections(results, partial(self.load, "test", results.points))
 
@@ -157,3 +149,30 @@ class Classification(ShapeTask):
         """The rows of classes.csv, and of robustness.csv if robustness was tested."""
         rows = {"classes.csv": class_rows(folder, columns), "robustness.csv": robustness_rows(folder, columns)}
         return {name: table for name, table in rows.items() if table}
+
+
+def class_rows(folder: Path, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The accuracy of a run on each class, and the number of test shapes of the class, as rows of a table."""
+    run = load_predictions(folder)
+    counts = dict(zip(run.classes, np.bincount(run.labels, minlength=len(run.classes)).tolist(), strict=True))
+    return [
+        {**columns, "class": name, "shapes": counts[name], "accuracy": accuracy}
+        for name, accuracy in run.per_class.items()
+    ]
+
+
+def robustness_rows(folder: Path, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The errors of a run on corrupted and smaller test sets, as rows of a table; empty if it was not tested on them.
+
+    Column `test` is a corruption and `level` its severity (0 for clean sets); or `test` is "points" and `level` the
+    number of points.
+    """
+    rows = []
+    for tested in robustness_of({0: folder}).values():
+        errors = [("clean", 0, tested.clean_error)]
+        errors += [
+            (name, level, error) for name, by_level in tested.errors.items() for level, error in by_level.items()
+        ]
+        errors += [("points", size, 1.0 - accuracy) for size, accuracy in tested.by_size.items()]
+        rows += [{**columns, "test": test, "level": level, "error": error} for test, level, error in errors]
+    return rows

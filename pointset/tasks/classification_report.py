@@ -20,7 +20,8 @@ from pointset.comparison.tables import Table
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, calibration
-from pointset.tasks.classification.predictions import load_predictions, robustness_of
+from pointset.evaluation.predictions import load_predictions
+from pointset.evaluation.robustness import robustness_of
 from pointset.viz.charts import label_axes, make_panels, plain
 from pointset.viz.clouds import draw_tile
 from pointset.viz.color import FAINT, INK

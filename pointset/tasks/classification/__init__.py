@@ -1,1 +1,0 @@
-"""Classification of point sets: the task, saved predictions, robustness, and sections of the report."""
