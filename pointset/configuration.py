@@ -9,6 +9,7 @@ import difflib
 import numbers
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
@@ -146,7 +147,7 @@ def nearest(key: object, known: Sequence[str]) -> str:
 
 def check_once(what: str, values: Sequence[object]) -> None:
     """Raise a PointsetError that names the first repeated value, if any."""
-    if twice := [value for number, value in enumerate(values) if value in values[:number]]:
+    if twice := [value for value, count in Counter(values).items() if count > 1]:
         raise PointsetError(f"{what} {quoted(twice[0])} is given twice: leave one out")
 
 

@@ -11,7 +11,7 @@ from pointset.commands.models import load_model
 from pointset.commands.options import Json
 from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import UsualUp, turned_up
-from pointset.data.point_labels import UNLABELLED, classes_of
+from pointset.data.targets import UNLABELLED, classes_of
 from pointset.errors import PointsetError
 from pointset.runs.atomic import check_writable, write_for_user
 from pointset.runs.progress import followed

@@ -12,9 +12,9 @@ from .catalogue.cards import Card as Card
 from .catalogue.cards import list_cards as list_cards
 from .catalogue.cards import load_card as load_card
 from .dataset import load_dataset as load_dataset
-from .imperfections import Background as Background
-from .imperfections import Crop as Crop
-from .imperfections import Uneven as Uneven
+from .mixing import Background as Background
+from .mixing import Crop as Crop
+from .mixing import Uneven as Uneven
 from .mixing import augmentation_from_names as augmentation_from_names
 from .normalize import normalize_chunks as normalize_chunks
 from .normalize import normalize_points as normalize_points

@@ -1,22 +1,24 @@
-"""Make point sets from arrays of points and labels."""
+"""Make point sets from arrays of points and labels, and from datasets of torch-geometric."""
 
 import dataclasses
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
 import torch
 
-from pointset.configuration import check
-from pointset.data.augment import Axis
+from pointset.configuration import check, check_once
+from pointset.data.axes import Axis
 from pointset.data.catalogue.folders import CLASSLESS
 from pointset.data.options import NORMALS, DataOptions
-from pointset.data.point_labels import name_labels
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.readers.clouds import arrays_of, extent_fault, looks_transposed, require_cloud
+from pointset.data.readers.meshes import Mesh
+from pointset.data.sampling import sample_arrays, seed_for
+from pointset.data.targets import name_labels
 from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
 from pointset.errors import PointsetError, described, one_line, quoted
 from pointset.inputs import InputError, require_unmasked
@@ -87,26 +89,28 @@ def from_arrays(
         (torch.Size([24, 20, 3]), ['flat', 'round'])
     """
     clouds = _clouds(X)
+    count = len(clouds)
     check("split", split, str)
-    targets, target_names = (None, ()) if y is None else _targets(y, len(clouds), target, classes)
+    targets, target_names = (None, ()) if y is None else _targets(y, count, target, classes)
     classless = target_names or (y is None and point_labels is not None)
-    labels, known = ([0] * len(clouds), [CLASSLESS]) if classless else _labels(y, len(clouds), classes)
-    chosen = _names(names, len(clouds))
-    beside = _features(features, len(clouds))
-    parts = None if point_labels is None else _features({"point_labels": point_labels}, len(clouds))["point_labels"]
+    labels, known = ([0] * count, [CLASSLESS]) if classless else _labels(y, count, classes)
+    chosen = _names(names, count)
+    beside = _features(features, count)
+    labelled = {} if point_labels is None else _features({"point_labels": point_labels}, count)
     made, failures = dict[int, Arrays](), dict[str, str]()
     for row, name in enumerate(chosen):
         try:
             made[row] = _cloud(clouds[row], {feature: values[row] for feature, values in beside.items()})
-            if parts is not None:
-                made[row]["labels"] = _point_labels(parts[row], len(made[row]["points"]))
+            for values in labelled.values():
+                made[row]["labels"] = _point_labels(values[row], len(made[row]["points"]))
         except (PointsetError, ValueError) as error:
             failures[name] = f"cloud {row} of X cannot be used: {error}"
     refuse_or_leave_out(failures, len(made), on_error, "clouds", "correct them")
     if failures:
         reasons = one_line("; ".join(failures.values()), MOST_SAID)
-        warnings.warn(f"{len(failures)} of {len(clouds)} clouds of X are left out: {reasons}", stacklevel=2)
+        warnings.warn(f"{len(failures)} of {count} clouds of X are left out: {reasons}", stacklevel=2)
     arrays, offsets = _joined({chosen[row]: cloud for row, cloud in made.items()})
+    named = ("X", None) if point_classes is None else ("point_classes", dict(enumerate(point_classes)))
     pool = Pool(
         arrays.pop("points"),
         [chosen[row] for row in made],
@@ -116,23 +120,91 @@ def from_arrays(
         arrays=arrays,
         skipped=tuple(failures),
         offsets=offsets,
+        targets=targets[[*made]] if targets is not None and target_names else None,
+        target_names=target_names,
+        point_classes=name_labels(arrays["labels"], *named) if labelled else {},
     )
-    if targets is not None and target_names:
-        pool = dataclasses.replace(pool, targets=targets[[*made]], target_names=target_names)
-    if parts is not None:
-        named = None if point_classes is None else dict(enumerate(point_classes))
-        pool = dataclasses.replace(
-            pool, point_classes=name_labels(pool.arrays["labels"], "X" if named is None else "point_classes", named)
-        )
-    most = int(pool.sizes.max()) if points is None else points
     shape = as_array(clouds[next(iter(made))]).shape
     if looks_transposed(*shape) and (pool.sizes == shape[0]).all():  # as networks of convolutions take them
         raise PointsetError(f"X must hold clouds [n, d], got {list(shape)}: they look transposed, give each as cloud.T")
-    kinds = tuple(dict.fromkeys(["columns"] * (shape[1] > 3) + list(beside)))
-    chosen_options = {"points": most, "normalize": normalize, "data_seed": seed, "up": up, "on_error": on_error}
-    labelled = {} if parts is None else {"labels": "point_labels"}
-    options = DataOptions.from_dict({**chosen_options, "features": kinds, **labelled})
-    return PointSets(pool, options, name=NAME, split=split)
+    options = {
+        "points": int(pool.sizes.max()) if points is None else points,
+        "normalize": normalize,
+        "data_seed": seed,
+        "up": up,
+        "on_error": on_error,
+        "features": tuple(dict.fromkeys(["columns"] * (shape[1] > 3) + list(beside))),
+        "labels": next(iter(labelled), None),
+    }
+    return PointSets(pool, DataOptions.from_dict(options), name=NAME, split=split)
+
+
+def from_geometric(dataset: Any, split: str, options: DataOptions, *, normals: bool) -> PointSets:
+    """Make point sets from a torch-geometric dataset.
+
+    Args:
+        dataset: a sequence of `Data` with `pos` [n, 3] and one label `y`. Those with `face` [3, F] are meshes and
+            are sampled; the others are clouds, and may have `normal` [n, 3], `x` [n, f] (the feature "columns") and
+            other features [n] or [n, f] by name. The class names are its `classes`, if it has them, else the labels.
+            With `options.labels`, clouds need that attribute in place of one `y`: integers [n], as "y" of ShapeNet.
+        split: name of the split.
+        options: how meshes are sampled, and which features are read.
+        normals: keep the normals too.
+
+    Raises:
+        UnreadableShapesError: clouds cannot be used; see `from_arrays`.
+        PointsetError: an item has no `pos`, no single label, or lacks a feature, or a mesh cannot be sampled.
+    """
+    if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+        raise PointsetError(f"{quoted(dataset)} is neither a name, a folder nor a torch-geometric dataset")
+    arrays, labels, meshes = list[dict[str, Any]](), list[int](), 0
+    for index in range(len(dataset)):
+        item = dataset[index]
+        meshes += getattr(item, "face", None) is not None
+        try:
+            labels.append(0 if options.labels else _label(item))
+            arrays.append(_geometric_arrays(item, index, options, normals))
+        except PointsetError as error:
+            raise PointsetError(f"item {index} of the torch-geometric dataset cannot be used: {error}") from error
+    if 0 < meshes < len(arrays):
+        raise PointsetError(f"the torch-geometric dataset mixes {meshes} meshes and {len(arrays) - meshes} clouds")
+    if not meshes and options.sampler != "uniform":
+        raise PointsetError(f"the torch-geometric dataset holds clouds: leave sampler={options.sampler!r} out")
+    if meshes and options.labels:
+        raise PointsetError("labels per point are for clouds: the torch-geometric dataset holds meshes")
+    names = getattr(dataset, "classes", None) or [str(label) for label in range(max(labels, default=-1) + 1)]
+    columns: dict[str, Any] = {name: [own[name] for own in arrays] for name in (arrays[0] if arrays else ())}
+    points, point_labels = columns.pop("points", []), columns.pop("point_labels", None)
+    how: dict[str, Any] = {"split": split, "on_error": options.on_error}
+    how |= {"y": labels, "classes": names} if point_labels is None else {"point_labels": point_labels}
+    sets = from_arrays(points, features=columns, **how)
+    pool = dataclasses.replace(sets.source_pool, sampler=options.sampler if meshes else AS_RELEASED)
+    return PointSets(pool, options, name=type(dataset).__name__, split=split)
+
+
+def _geometric_arrays(item: Any, index: int, options: DataOptions, normals: bool) -> dict[str, Any]:
+    if getattr(item, "face", None) is not None:
+        if options.further:
+            raise PointsetError(f"its points have only normals: leave {', '.join(options.further)} out")
+        seed = seed_for(options.data_seed, f"{index:06}")
+        mesh = Mesh(as_array(item.pos), as_array(item.face).T)
+        return sample_arrays(mesh, options.pool_points, seed=seed, sampler=options.sampler, normals=normals)
+    fields = {"points": "pos", **({NORMALS: "normal"} if normals else {})}
+    fields |= {name: "x" if name == "columns" else name for name in options.further}
+    fields |= {"point_labels": options.labels} if options.labels else {}
+    if lacking := [name for name, field in fields.items() if getattr(item, field, None) is None]:
+        raise PointsetError(f"it lacks {', '.join(lacking)}")
+    return {name: getattr(item, field) for name, field in fields.items()}
+
+
+def _label(item: Any) -> int:
+    label: Any = getattr(item, "y", None)
+    whole = isinstance(label, int) or (
+        isinstance(label, torch.Tensor) and label.numel() == 1 and not label.dtype.is_floating_point
+    )
+    if getattr(item, "pos", None) is None or not whole or int(label) < 0:
+        raise PointsetError(f"it must have positions pos and one class y from 0, got {quoted(item)}")
+    return int(label)
 
 
 def _clouds(given: Any) -> list[Any]:
@@ -152,10 +224,7 @@ def _features(given: Any, count: int) -> dict[str, Sequence[Any]]:
         check("the name of a feature", name, str)
         if not isinstance(values, Sequence | np.ndarray | torch.Tensor) or not getattr(values, "ndim", 1):
             raise PointsetError(f"features must be an array [N, n, f], or a list of them, got {described(values)}")
-        if len(values) != count:
-            raise PointsetError(
-                f"features {quoted(name)} must have an entry for each of the {count:,} clouds of X, got {len(values):,}"
-            )
+        _require_each(f"features {quoted(name)}", values, count)
     return named
 
 
@@ -208,8 +277,7 @@ def _targets(
         return values, ()
     if values.dtype.kind not in "iuf" or values.ndim not in (1, 2):
         raise PointsetError(f"y must be numbers [N] or [N, targets], got {described(values)}")
-    if len(values) != count:
-        raise PointsetError(f"y must have an entry for each of the {count:,} clouds of X, got {len(values):,}")
+    _require_each("y", values, count)
     columns = values[:, None] if values.ndim == 1 else values
     width = columns.shape[1]
     usual = ["y"] if values.ndim == 1 else [f"y{column}" for column in range(width)]
@@ -227,8 +295,7 @@ def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tupl
     values = as_array(given)
     if values.ndim != 1 or values.dtype.kind not in "iubUO":
         raise PointsetError(f"y must be a list of whole numbers or of names, got {described(values)}")
-    if len(values) != count:
-        raise PointsetError(f"y must have a label for each of the {count:,} clouds of X, got {len(values):,}")
+    _require_each("y", values, count)
     labels: list[Any] = values.tolist()
     numbers = values.dtype.kind in "iub"
     if not numbers:
@@ -238,11 +305,11 @@ def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tupl
         return [distinct.index(value) for value in labels], [str(value) for value in distinct]
     check("classes", classes, Sequence[str | int])
     known = [str(name) for name in classes]
-    _require_once("classes", known)
+    check_once("classes:", known)
     by_value = numbers and all(map(_WHOLE.fullmatch, known))
     by_index = numbers and not by_value
     keys: Sequence[Any] = range(len(known)) if by_index else [int(name) for name in known] if by_value else known
-    _require_once("classes", [str(key) for key in keys])
+    check_once("classes:", keys)
     index_of = {key: index for index, key in enumerate(keys)}
     odd = next((index for index, value in enumerate(labels) if value not in index_of), None)
     if odd is not None:
@@ -256,17 +323,14 @@ def _names(given: Sequence[str] | None, count: int) -> list[str]:
         return [f"{index:06}" for index in range(count)]
     check("names", given, Sequence[str])
     names = [str(name) for name in given]
-    if len(names) != count:
-        raise PointsetError(f"names must have an entry for each of the {count:,} clouds of X, got {len(names):,}")
-    _require_once("names", names)
+    _require_each("names", names, count)
+    check_once("names:", names)
     return names
 
 
-def _require_once(what: str, names: Sequence[str]) -> None:
-    first: dict[str, int] = {}
-    for index, name in enumerate(names):
-        if first.setdefault(name, index) != index:
-            raise PointsetError(f"{what} has {quoted(name)} twice, at {first[name]} and {index}: give each its own")
+def _require_each(what: str, values: Sized, count: int) -> None:
+    if len(values) != count:
+        raise PointsetError(f"{what} must have an entry for each of the {count:,} clouds of X, got {len(values):,}")
 
 
 def as_array(values: Any) -> np.ndarray:

@@ -8,6 +8,7 @@ with the shape: the map x -> A x takes a normal v to A^-T v, scaled to unit leng
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,7 +18,6 @@ from torch import Generator, Tensor
 from pointset.configuration import Checked, NonNegative, Positive, Share
 from pointset.data.axes import Axis as Axis
 from pointset.data.ragged import zero_padding
-from pointset.data.random_numbers import normal, uniform
 from pointset.errors import PointsetError
 from pointset.inputs import check_clouds
 
@@ -239,3 +239,14 @@ def rotation_matrices(quaternions: Tensor) -> Tensor:
         (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
     )
     return torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
+
+
+def uniform(shape: Sequence[int], low: float, high: float, like: Tensor, generator: Generator) -> Tensor:
+    """Numbers uniform on [low, high), in the type of given points and on their device."""
+    numbers = torch.rand(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype)
+    return (low + (high - low) * numbers).to(like.device)
+
+
+def normal(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:
+    """Standard normal numbers, in the type of given points and on their device."""
+    return torch.randn(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype).to(like.device)

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from pointset.data.augment import Augmentation
 from pointset.data.mixing import CutMix
-from pointset.data.point_labels import UNLABELLED
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
+from pointset.data.targets import UNLABELLED
 from pointset.inputs import InputError
 from pointset.runs.workers import torch_threads
 

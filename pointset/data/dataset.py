@@ -11,21 +11,20 @@ import torch
 from torch import Tensor
 
 from pointset.configuration import check
+from pointset.data.arrays import from_geometric
 from pointset.data.axes import Axis, usual_up
 from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
-from pointset.data.geometric import from_geometric
 from pointset.data.options import MORE_POINTS, DataOptions
-from pointset.data.point_labels import name_labels
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.pools.build import SPLITS
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import load_pool
 from pointset.data.shapes10 import PARTS, is_current
-from pointset.data.targets import join_targets, targets_file
+from pointset.data.targets import join_targets, name_labels, targets_file
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -17,7 +19,6 @@ from pointset.configuration import Points, check
 from pointset.data.axes import TURNS, Axis, check_up, turned_up, usual_up
 from pointset.data.catalogue.cards import list_cards, load_card
 from pointset.data.dataset import PointSets, load_split
-from pointset.data.isolated import kept_points
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool
@@ -29,6 +30,12 @@ from pointset.data.readers.scans import read_cloud
 from pointset.data.sampling import downsample, sample_points
 from pointset.data.unusable import OnError, UnreadableShapesError
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
+
+NEIGHBOURS = 4
+NEAR, FAR, STRAY, MANY = 1.8, 3.0, 10.0, 0.01
+"""Distances relative to the median, and a share of the points."""
+FEWEST = 100
+"""Clouds with fewer points keep all."""
 
 
 def load_like(
@@ -64,16 +71,14 @@ def load_like(
             "with it: give files with --data, or use pointset.evaluate in Python"
         )
     check_up(up)
-    options = DataOptions.of(description)
-    if on_error is not None:
-        options = dataclasses.replace(options, on_error=on_error)
-    if points is not None:
-        options = dataclasses.replace(options, points=points)
+    changes = {"on_error": on_error, "points": points}
+    given = {name: value for name, value in changes.items() if value is not None}
+    options = DataOptions.of(description).changed(given)
     try:
         sets = load_split(data or description["source"], split, options)
     except PointsetError as error:
         if data is None and points is None and not isinstance(error, UnreadableShapesError):
-            raise PointsetError(f"{error}; if the data of the run has moved, give its place with --data") from error
+            raise PointsetError(f"{error}; if the data of the run has moved, give its folder with --data") from error
         raise
     if sets.targets is None and sets.classes != description["classes"]:
         differing = sorted(set(sets.classes) ^ set(description["classes"])) or ["their order"]
@@ -84,23 +89,19 @@ def load_like(
         )
     if names := description.get("point_classes"):
         sets = with_point_classes(sets, names)
-    return _turned_and_normalised_like(description, sets, None if up == "auto" else up)
-
-
-def _turned_and_normalised_like(description: dict[str, Any], sets: PointSets, given: str | None) -> PointSets:
-    """The sets, each shape turned to the description's axis; another dataset is centred if the run's was centred."""
-    own, pool, options = sets.source == description["source"], sets.source_pool, sets.options
+    own, pool = sets.source == description["source"], sets.source_pool
     # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
     if not (own or pool.is_centred(sets.rows.numpy())):
-        options = options.changed({"normalize": normalization_elsewhere(description)})
+        sets = sets.normalized(normalization_elsewhere(description))
+    turn = None if up == "auto" else up
     of_card = load_card(sets.source).up if sets.source in list_cards() else None
     usual = [sets.up if own else of_card or _usual_like(description, name) for name in pool.names]
-    turned = np.array([(given or axis) != sets.up for axis in usual])
-    if turned.any():
-        first = pool.names[int(turned.argmax())]
-        _warn_of_turning(given, f"{sets.source} has" if of_card else f"{suffix_of(first)} files usually have", sets.up)
-        pool = _turned_pool(pool, turned, given or ("y" if sets.up == "z" else "z"), sets.up)
-    return PointSets(pool, options, name=sets.name, source=sets.source, split=sets.split, rows=sets.rows)
+    turned = np.array([(turn or axis) != sets.up for axis in usual])
+    if not turned.any():
+        return sets
+    first = pool.names[int(turned.argmax())]
+    _warn_of_turning(turn, f"{sets.source} has" if of_card else f"{suffix_of(first)} files usually have", sets.up)
+    return sets.of_pool(_turned_pool(pool, turned, turn or ("y" if sets.up == "z" else "z"), sets.up))
 
 
 def _turned_pool(pool: Pool, chosen: NDArray[np.bool_], now: str, wanted: Axis) -> Pool:
@@ -131,8 +132,7 @@ def with_point_classes(sets: PointSets, names: Sequence[str]) -> PointSets:
     values = {name: value for value, name in pool.point_classes.items()}
     absent = itertools.count(max(values.values(), default=0) + 1)
     named = {values[name] if name in values else next(absent): name for name in names}
-    pool = dataclasses.replace(pool, point_classes=named)
-    return PointSets(pool, sets.options, name=sets.name, source=sets.source, split=sets.split, rows=sets.rows)
+    return sets.of_pool(dataclasses.replace(pool, point_classes=named))
 
 
 def is_in_memory(description: dict[str, Any]) -> bool:
@@ -171,7 +171,7 @@ def load_shape_like(
         up: the file's upward axis. "auto" or None means: that of the sets, if they came from files of the same format;
             else the usual one of the format (y for OBJ, GLB and glTF); else that of the sets. If it differs from the
             axis of the sets, the shape is rotated.
-        keep_outliers: keep isolated points of a cloud; see `pointset.data.isolated`.
+        keep_outliers: keep isolated points of a cloud; see `pointset.data.loading`.
 
     Warns:
         UserWarning: the shape is rotated, or points are left out.
@@ -223,8 +223,7 @@ def normalization_elsewhere(description: Mapping[str, Any]) -> str:
 def file_up(description: dict[str, Any], path: str | Path, up: str | None = None) -> tuple[str, Axis]:
     """The upward axes of a file and of the sets, with a UserWarning if they differ; see `load_shape_like`."""
     check_up(up)
-    wanted = _axis(description)
-    given = None if up == "auto" else up
+    given, wanted = None if up == "auto" else up, _axis(description)
     now = given or _usual_like(description, str(path))
     if now != wanted:
         # The message does not name the file: Python then shows it once for any number of files.
@@ -234,7 +233,7 @@ def file_up(description: dict[str, Any], path: str | Path, up: str | None = None
 
 def _axis(description: dict[str, Any]) -> Axis:
     """The upward axis of the sets."""
-    return "y" if DataOptions.of(description).up == "y" else "z"
+    return "y" if description["up"] == "y" else "z"
 
 
 def _usual_like(description: dict[str, Any], name: str) -> Axis:
@@ -254,3 +253,46 @@ def _warn_of_turning(given: str | None, usually: str, wanted: Axis) -> None:
         UserWarning,
         stacklevel=5,
     )
+
+
+def isolated(points: Float[ndarray, "n 3"]) -> Bool[ndarray, " n"]:
+    """True for points far from all others: a few of the background change the normalisation, and every prediction.
+
+    Statistical outlier removal (Rusu et al., "Towards 3D point cloud based object maps for household environments",
+    2008, section 3.1), with medians, because outliers enlarge mean and standard deviation:
+
+    d is the mean distance of a point to its 4 nearest neighbours, m the median of d. Points with d > 10 m are isolated.
+    If more than 1 % of the points have d > 3 m, and not much more have d between 1.8 m and 3 m, the cloud is a surface
+    with a background: points with d > 3 m are isolated, too, and if fewer are between, those with d > 1.8 m. Clouds
+    without a clear surface keep their points, because many are between.
+
+    Of ModelNet40's test clouds of 1,024 points with the background of ModelNet40-C (severity 3), dumlp16-max+dumlp16 is
+    right on 89 % without their isolated points and on 4 % with them; of clean clouds no point is isolated.
+    """
+    if len(points) < FEWEST:
+        return np.zeros(len(points), bool)
+    from scipy.spatial import cKDTree
+
+    distances = cKDTree(points).query(points, NEIGHBOURS + 1)[0][:, 1:].mean(axis=1)
+    relative = distances / max(float(np.median(distances)), np.finfo(np.float64).tiny)
+    far, between = (relative > FAR).mean(), ((relative > NEAR) & (relative <= FAR)).mean()
+    if far <= MANY or between > 3 * far:
+        return relative > STRAY
+    return relative > (NEAR if between <= far else FAR)
+
+
+def kept_points(points: Float[ndarray, "n 3"], name: str) -> Bool[ndarray, " n"]:
+    """True for points that are not isolated, with a warning if there are others.
+
+    Args:
+        points: one cloud.
+        name: of the file, for the warning.
+    """
+    left_out = isolated(points)
+    if left_out.any():
+        warnings.warn(
+            f"{name}: {left_out.sum():,} of {len(points):,} points left out as isolated (--keep-outliers, in Python "
+            "keep_outliers=True, keeps them)",
+            stacklevel=3,
+        )
+    return ~left_out

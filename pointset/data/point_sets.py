@@ -14,11 +14,11 @@ from torch.utils.data import Dataset
 from pointset.configuration import Points, check
 from pointset.data.augment import Axis
 from pointset.data.normalize import normalization
-from pointset.data.options import DataOptions
-from pointset.data.point_labels import UNLABELLED, classes_of
-from pointset.data.pool import Indices, Pool, digest_of, fixed_indices, random_indices, require_points, validation_rows
+from pointset.data.options import MORE_POINTS, DataOptions
+from pointset.data.pool import AS_RELEASED, Indices, Pool, digest_of, fixed_indices, random_indices, validation_rows
 from pointset.data.ragged import pad_rows
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
+from pointset.data.targets import UNLABELLED, classes_of
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import as_places
 
@@ -92,7 +92,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         if options.labels is not None and "labels" not in pool.arrays:
             raise PointsetError(f"labels={options.labels} are not in the pool of points: load the data with labels=")
         self.name, self.source, self.split = name, source or name, split
-        require_points(self, options.points, f"points={options.points}", "--points")
+        self.require_size(options.points, f"points={options.points}", "--points")
         self.classes, self.point_classes = pool.classes, list(pool.point_classes.values())
         self._choose(torch.arange(len(pool)) if rows is None else as_places("rows", rows, len(pool)))
 
@@ -132,6 +132,24 @@ class PointSets(Dataset[tuple[Tensor, int]]):
                 "features"
             )
 
+    def require_size(self, size: int, request: str, flag: str = "") -> None:
+        """Raise a PointsetError if no shape of the pool has `size` points.
+
+        The message starts with the `request`, such as "points=128", and names the `flag` of a command. A ragged pool
+        is checked only for the training split, because all clouds of a test split may be smaller.
+        """
+        pool, sizes = self.source_pool, self.source_pool.sizes
+        largest = int(sizes.max(initial=0))
+        if not len(pool) or size <= largest or (pool.offsets is not None and self.split != "train"):
+            return
+        row = int(sizes.argmin())
+        ragged = f" at most: the smallest, {quoted(pool.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
+        larger = "" if pool.sampler == AS_RELEASED else f", or {MORE_POINTS}"
+        raise PointsetError(
+            f"{request} is more than the {largest} that {self.name or 'the data'} holds per shape{ragged}: ask for at "
+            f"most {largest}{flag and f' ({flag} {largest})'}{larger}"
+        )
+
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Points of each set, [N]."""
@@ -152,7 +170,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     def __getitem__(self, index: int) -> tuple[Tensor, Any]:
         """Shape `index` of the evaluation view: points [n, d], without padding, and its label or targets."""
-        points, _ = self._fixed(self._row(index))
+        row = range(len(self))[index]  # IndexError ends an iteration
+        points, _ = self.points_at(self._fixed(self.rows.numpy()[[row]]))
         return points[0], int(self.labels[index]) if self.targets is None else self.targets[index]
 
     @functools.cached_property
@@ -161,7 +180,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         sizes = self.sizes
         whole = torch.zeros(len(self), int(sizes.max(initial=0)), self.inputs)
         for first in range(0, len(self), _AT_ONCE):
-            some, _ = self._fixed(self.rows.numpy()[first : first + _AT_ONCE])
+            some, _ = self.points_at(self._fixed(self.rows.numpy()[first : first + _AT_ONCE]))
             whole[first : first + len(some), : some.shape[1]] = some
         return whole
 
@@ -185,7 +204,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Raises:
             PointsetError: the data was loaded without labels per point.
         """
-        return self.labels_at(self._fixed_indices(self.rows.numpy()))
+        return self.labels_at(self._fixed(self.rows.numpy()))
 
     def labels_at(self, where: Indices) -> Tensor:
         """The classes of the points of subsets, [B, n]; see `draw_indices` and `point_labels`."""
@@ -208,7 +227,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         if name not in self.source_pool.arrays:
             remedy = ": load it with normals=True" if name == "normals" else ""
             raise PointsetError(f"{self.name or 'the data'} was loaded without {name}{remedy}")
-        return self.array_at(name, self._fixed_indices(self.rows.numpy()))
+        return self.array_at(name, self._fixed(self.rows.numpy()))
 
     def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None) -> Tensor:
         """The training view: a fresh random subset of each shape's pool, without replacement.
@@ -221,13 +240,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Returns:
             float32 [B, n, d], normalised; padded with zeros if the sets have different sizes.
         """
-        return self.draw_masked(indices, generator, size)[0]
-
-    def draw_masked(
-        self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
-    ) -> tuple[Tensor, Tensor | None]:
-        """As `draw`, with the mask bool [B, n] of the real points; None when all sets have one size."""
-        return self.points_at(self.draw_indices(indices, generator, size))
+        return self.points_at(self.draw_indices(indices, generator, size))[0]
 
     def draw_indices(
         self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
@@ -235,12 +248,15 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """Draw subsets as `draw` does, for `points_at` and `array_at`."""
         if size is not None:
             check("size", size, Points)
-            require_points(self, size, f"size={size}")
+            self.require_size(size, f"size={size}")
         rows = self.rows[as_places("indices", indices, len(self))].numpy()
         return random_indices(self.source_pool, rows, self.size if size is None else size, generator)
 
     def points_at(self, where: Indices) -> tuple[Tensor, Tensor | None]:
-        """The points of subsets, normalised, [B, n, d], and their mask, bool [B, n], as `draw_masked` returns them."""
+        """The points of subsets, normalised, [B, n, d], and their mask, bool [B, n].
+
+        Padded with zeros; the mask is None when all sets have one size.
+        """
         points, mask = pad_rows(self.source_pool.take(where[0]), where[1])
         normalised = normalization(self.options.normalize)(points, mask)
         beside = [self.array_at(name, where) for name in self._beside]
@@ -256,6 +272,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         view.split = split or self.split
         view._choose(self.rows[as_places("indices", indices, len(self))])
         return view
+
+    def of_pool(self, pool: Pool) -> "PointSets":
+        """The same shapes of another pool, with other points, labels or classes."""
+        return PointSets(pool, self.options, name=self.name, source=self.source, split=self.split, rows=self.rows)
 
     def normalized(self, how: str) -> "PointSets":
         """The same sets with another normalisation, see `DataOptions.normalize`; "none" keeps the files' units."""
@@ -275,8 +295,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             PointsetError: the fraction is not in (0, 1), or is so small that validation would be empty.
         """
         held_out = validation_rows(self.labels.numpy(), fraction, seed)
-        train, validation = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-        return self.subset(torch.from_numpy(train)), self.subset(torch.from_numpy(validation), "validation")
+        train, validation = (torch.from_numpy(np.flatnonzero(chosen)) for chosen in (~held_out, held_out))
+        return self.subset(train), self.subset(validation, "validation")
 
     def describe(self) -> dict[str, Any]:
         """The name, classes, options and fingerprint of the data as plain values, to be saved with results."""
@@ -320,16 +340,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
                 f"{len(self.classes)} classes, counted from 0: correct the labels"
             )
 
-    def _row(self, index: int) -> NDArray[np.int64]:
-        """The pool row of one shape, [1]; an index out of range raises IndexError, which ends iteration."""
-        row = range(len(self))[index]
-        return self.rows.numpy()[row : row + 1]
-
-    def _fixed(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
-        """Fixed subsets [B, n, d] of some rows of the pool, and their mask."""
-        return self.points_at(self._fixed_indices(rows))
-
-    def _fixed_indices(self, rows: NDArray[np.int64]) -> Indices:
+    def _fixed(self, rows: NDArray[np.int64]) -> Indices:
+        """Fixed subsets of some rows of the pool."""
         return fixed_indices(self.source_pool, rows, self.size, self.options.data_seed)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 
 from pointset.configuration import check, check_seed
-from pointset.data.options import MORE_POINTS
 from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError, described, quoted
 from pointset.inputs import InputError
@@ -99,18 +98,16 @@ class Pool:
         return len(self.names)
 
     @functools.cached_property
-    def starts(self) -> NDArray[np.int64]:
-        """Index of each shape's first point among all points, [M]."""
-        if self.offsets is not None:
-            return self.offsets[:-1]
-        return np.arange(len(self.names), dtype=np.int64) * self.points.shape[1]
-
-    @functools.cached_property
     def sizes(self) -> NDArray[np.int64]:
         """Points of each shape, [M]."""
-        if self.offsets is not None:
-            return np.diff(self.offsets)
-        return np.full(len(self.names), self.points.shape[1], np.int64)
+        if self.offsets is None:
+            return np.full(len(self.names), self.points.shape[1], np.int64)
+        return np.diff(self.offsets)
+
+    @functools.cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Index of each shape's first point among all points, [M]."""
+        return self.sizes.cumsum() - self.sizes
 
     def take(self, where: NDArray[np.int64], array: str = "points") -> NDArray[Any]:
         """Rows [S, ...] of the points, or of one of the `arrays`, at the indices `where` [S] into all points."""
@@ -126,24 +123,33 @@ class Pool:
     def is_centred(self, rows: NDArray[np.int64]) -> bool:
         """True if the means of these shapes are at the origin; only some of the shapes are examined."""
         some = rows[:: -(-len(rows) // LOOKED_AT)] if len(rows) else rows
-        return len(some) > 0 and all(map(self._is_centred, some.tolist()))
+        for row in some.tolist():
+            points = self.cloud(row).astype(np.float64)
+            mean = points.mean(axis=0) if len(points) else np.zeros(3)
+            if not np.abs(mean).max() <= CENTRED * (points - mean).std():
+                return False
+        return len(some) > 0
 
-    def _is_centred(self, row: int) -> bool:
-        points = self.cloud(row).astype(np.float64)
-        if not len(points):
-            return True
-        mean = points.mean(axis=0)
-        return bool(np.abs(mean).max() <= CENTRED * (points - mean).std())
+    def fault(self, rows: Sequence[int], how: str) -> str:
+        """The message for the first of these shapes that would spoil a training, "" if there is none.
 
-    def checksum(self, row: int) -> str:
-        """BLAKE2b hash of the points of one shape."""
-        if self.checksums:
+        Reads every point; `how` is the normalisation.
+        """
+        for row in rows:
+            largest, name = float(np.abs(self.cloud(row)).max(initial=0.0)), quoted(self.names[row])
+            if not np.isfinite(largest):
+                return f"shape {name} has a coordinate that is not finite: correct it, or leave the shape out"
+            if how == "none" and largest > LARGEST:
+                return (
+                    f"shape {name} has coordinates of {largest:.3g}, and they are not normalised: choose normalize "
+                    "'unit-sphere' or 'standardize'"
+                )
+        return ""
+
+    def digest(self, row: int, array: str = "points") -> str:
+        """BLAKE2b hash of the points of one shape, or of their numbers in one of the `arrays`."""
+        if array == "points" and self.checksums:
             return self.checksums[row]
-        if row not in self._hashed:
-            self._hashed[row] = self._digest(row, "points")
-        return self._hashed[row]
-
-    def _digest(self, row: int, array: str) -> str:
         block = self.cloud(row, array)
         return digest_of(block.astype("<f4" if block.dtype.kind == "f" else block.dtype.newbyteorder("<"), copy=False))
 
@@ -151,13 +157,9 @@ class Pool:
         """A hash of the classes, and of names, labels, points and the arrays `beside` of some shapes, in order."""
         digest = hashlib.sha256("\0".join(self.classes).encode())
         for row in rows:
-            digest.update(f"\n{self.names[row]}\0{self.labels[row]}\0{self.checksum(row)}".encode())
-            digest.update("".join(f"\0{array}\0{self._digest(row, array)}" for array in beside).encode())
+            digest.update(f"\n{self.names[row]}\0{self.labels[row]}\0{self.digest(row)}".encode())
+            digest.update("".join(f"\0{array}\0{self.digest(row, array)}" for array in beside).encode())
         return digest.hexdigest()[:16]
-
-    @functools.cached_property
-    def _hashed(self) -> dict[int, str]:
-        return {}
 
     def __getstate__(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -211,49 +213,6 @@ def _release_pages(array: NDArray[Any]) -> None:
     """Release pages that were read: they stay in the system's page cache, but not in this process's memory."""
     if _is_mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
         array.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]
-
-
-def first_fault(sets: Any) -> str:
-    """The message for the first of the `PointSets` that would spoil a training, "" if there is none.
-
-    Reads every point.
-    """
-    pool = sets.source_pool
-    for name, row in zip(sets.names, sets.rows.tolist(), strict=True):
-        points = pool.cloud(row)
-        if not np.isfinite(points).all():
-            return f"shape {quoted(name)} has a coordinate that is not finite: correct it, or leave the shape out"
-        largest = float(np.abs(points).max(initial=0.0))
-        if sets.options.normalize == "none" and largest > LARGEST:
-            return (
-                f"shape {quoted(name)} has coordinates of {largest:.3g}, and they are not normalised: choose normalize "
-                "'unit-sphere' or 'standardize'"
-            )
-    return ""
-
-
-def require_points(sets: Any, size: int, request: str, flag: str = "") -> None:
-    """Raise a PointsetError if no shape of the pool of `PointSets` has `size` points.
-
-    A ragged pool is checked only for the training split, because all clouds of a test split may be smaller.
-
-    Args:
-        sets: the sets.
-        size: points per set.
-        request: the start of the message, such as "points=128".
-        flag: command-line option to name in the message.
-    """
-    pool, sizes = sets.source_pool, sets.source_pool.sizes
-    largest = int(sizes.max(initial=0))
-    if not len(pool) or size <= largest or (pool.offsets is not None and sets.split != "train"):
-        return
-    row = int(sizes.argmin())
-    ragged = f" at most: the smallest, {quoted(pool.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
-    larger = "" if pool.sampler == AS_RELEASED else f", or {MORE_POINTS}"
-    raise PointsetError(
-        f"{request} is more than the {largest} that {sets.name or 'the data'} holds per shape{ragged}: ask for at "
-        f"most {largest}{flag and f' ({flag} {largest})'}{larger}"
-    )
 
 
 Indices = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -1,20 +1,28 @@
-"""Numbers to predict for the shapes of a folder, from a table: the first column is the file, the others are numbers."""
+"""What is learned beside classes: numbers for the shapes of a folder, from a table, and labels per point."""
 
 import csv
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
+from numpy.typing import NDArray
 
 from pointset.data.unusable import OnError, refuse_or_leave_out
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
-from pointset.runs.files import read_file
+from pointset.runs.files import MOST_SETTINGS, read_file
 
 FILE = "targets.csv"
 """Name of the table in the folder of the shapes."""
+NAMES = "labels.json"
+"""File in a folder of clouds with the names of labels, {"2": "ground", "6": "building"}."""
+MOST_CLASSES = 1000
+"""More labels are a column of something else, such as numbers of points."""
+UNLABELLED = -1
+"""The class of points without a label, and of padding."""
 
 
 def targets_file(folder: Path, given: str | None) -> Path:
@@ -38,7 +46,7 @@ def join_targets(
     """The targets of shapes, from the rows of a table.
 
     Args:
-        file: comma, semicolon or tab separated, with a line of column names.
+        file: comma, semicolon or tab separated, with a line of column names; the first column is the file of a shape.
         names: names of the shapes: their paths relative to the folder.
         target: names of the columns to read.
         folder: folder in which every row must have its file; None does not check that.
@@ -47,60 +55,99 @@ def join_targets(
     Raises:
         PointsetError: a column or a row is missing, a row has no file or occurs twice, or a value is not a number.
     """
-    rows = _read(file, target)
-    values = {name: _numbers(file, line, name, row, target) for name, (line, row) in rows.items()}
+    rows: dict[str, list[float]] = {}
     wanted = set(names)
-    for name, (line, _) in rows.items():
+    for line, name, cells in _read(file, target):
+        where = f"{file}, line {line}"
+        if name in rows:
+            raise PointsetError(f"{where} is the second row for {quoted(name)}: delete one")
+        rows[name] = [_number(cells.get(column, ""), f"{where}: {column} of {quoted(name)}") for column in target]
         if folder is not None and name not in wanted and not (folder / name).exists():
             raise PointsetError(
-                f"{file}, line {line}: {quoted(name)} is not a file of {folder}: correct the name, or delete the row"
+                f"{where}: {quoted(name)} is not a file of {folder}: correct the name, or delete the row"
             )
-    lacking = {name: f"{quoted(name)} has no row in {file}" for name in names if name not in values}
+    lacking = {name: f"{quoted(name)} has no row in {file}" for name in names if name not in rows}
     refuse_or_leave_out(lacking, len(names) - len(lacking), on_error, "shapes", "add rows, or move the files away")
     nothing = [math.nan] * len(target)
-    return np.array([values.get(name, nothing) for name in names], np.float64).reshape(len(names), len(target))
+    return np.array([rows.get(name, nothing) for name in names], np.float64).reshape(len(names), len(target))
 
 
-def _read(file: Path, target: Sequence[str]) -> dict[str, tuple[int, Mapping[str, str]]]:
-    """Line and cells of every row, by the name of its shape."""
+def _read(file: Path, target: Sequence[str]) -> Iterator[tuple[int, str, Mapping[str, str]]]:
+    """Line, shape and cells of every row."""
     try:
         lines = read_file(file).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise PointsetError(f"{file} is not a text in UTF-8: save it as CSV") from error
-    separator = max(",;\t", key=(lines or [""])[0].count)
-    reader = csv.reader(lines, delimiter=separator)
+    reader = csv.reader(lines, delimiter=max(",;\t", key=(lines or [""])[0].count))
     columns = [column.strip() for column in next(reader, [])]
     for name in target:
-        if name not in columns[1:]:
+        if columns[1:].count(name) != 1:
             known = one_line(", ".join(columns[1:]), REPEATED) or "none beside the first"
-            raise PointsetError(f"{file} has no column {quoted(name)}: its columns are {known}")
-        if columns.count(name) > 1:
-            raise PointsetError(f"{file} has {columns.count(name)} columns {quoted(name)}: rename or delete one")
-    rows: dict[str, tuple[int, Mapping[str, str]]] = {}
+            raise PointsetError(f"{file} must have one column {quoted(name)}: its columns are {known}")
     for cells in reader:
-        if not any(map(str.strip, cells)):
-            continue
-        name = cells[0].strip().replace("\\", "/").removeprefix("./")
-        if name in rows:
-            raise PointsetError(
-                f"{file} has two rows for {quoted(name)}, lines {rows[name][0]} and {reader.line_num}: delete one"
-            )
-        rows[name] = reader.line_num, dict(zip(columns, cells, strict=False))
-    return rows
+        if any(map(str.strip, cells)):
+            name = cells[0].strip().replace("\\", "/").removeprefix("./")
+            yield reader.line_num, name, dict(zip(columns, cells, strict=False))
 
 
-def _numbers(file: Path, line: int, name: str, row: Mapping[str, str], target: Sequence[str]) -> list[float]:
-    numbers = []
-    for column in target:
-        cell = row.get(column, "").strip()
-        try:
-            number = float(cell)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise PointsetError(
-                f"{file}, line {line}: {column} of {quoted(name)} is {quoted(cell)} and must be a finite number: "
-                "correct it, or delete the row and move the file away"
-            )
-        numbers.append(number)
-    return numbers
+def _number(cell: str, what: str) -> float:
+    try:
+        number = float(cell)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise PointsetError(
+            f"{what} is {quoted(cell.strip())} and must be a finite number: correct it, or delete the row and move the "
+            "file away"
+        )
+    return number
+
+
+def name_labels(
+    labels: NDArray[np.int32], source: Path | str, names: Mapping[int, str] | None = None
+) -> dict[int, str]:
+    """The classes of points: the labels that occur, negative ones left out, or all those that have names.
+
+    Args:
+        labels: all labels, of any shape.
+        source: the folder of the clouds, from whose `labels.json` names are taken, if it has one; or a word for them.
+        names: the classes, if they are known.
+
+    Raises:
+        PointsetError: a label has no name, no point has a label, or `labels.json` is not a table of names.
+    """
+    values = [value for value in np.unique(labels).tolist() if value > UNLABELLED]
+    if not values:
+        raise PointsetError(f"no point of {source} has a label from 0 up: negative labels mean that there is none")
+    if len(values) > MOST_CLASSES:
+        raise PointsetError(
+            f"the points of {source} have {len(values):,} labels: give a column with at most {MOST_CLASSES:,}"
+        )
+    where = str(source)
+    if names is None and isinstance(source, Path) and (source / NAMES).exists():
+        names, where = _read_names(source / NAMES), str(source / NAMES)
+    if names is None:
+        return {value: str(value) for value in values}
+    if missing := [value for value in values if value not in names]:
+        raise PointsetError(f"{where} has no name for the label {missing[0]}: add it, or correct the label")
+    return dict(names)
+
+
+def _read_names(file: Path) -> dict[int, str]:
+    try:
+        table = json.loads(read_file(file, MOST_SETTINGS))
+        names = {int(value): name for value, name in table.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise PointsetError(f'{file} must be a table of names by label, such as {{"2": "ground"}}') from error
+    if not all(isinstance(name, str) and name for name in names.values()) or len({*names.values()}) < len(names):
+        got = quoted(", ".join(map(str, names.values())))
+        raise PointsetError(f"{file} must have a name of its own for each label, got {got}")
+    return dict(sorted(names.items()))
+
+
+def classes_of(labels: NDArray[np.int32], point_classes: Mapping[int, str]) -> NDArray[np.int64]:
+    """The index of the class of each label, in the order of `point_classes`; `UNLABELLED` for all others."""
+    values = np.fromiter(point_classes, np.int64, len(point_classes))
+    order = values.argsort()
+    places = order[values.searchsorted(labels, sorter=order).clip(max=len(values) - 1)]
+    return np.where(values[places] == labels, places, UNLABELLED)

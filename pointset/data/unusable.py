@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from pointset.errors import PointsetError, quoted
+from pointset.configuration import check
+from pointset.errors import PointsetError
 
 OnError = Literal["raise", "skip"]
 NAMED = 3
@@ -44,12 +45,6 @@ class UnreadableShapesError(PointsetError, ValueError):
         return type(self), (self.failures, self.finished, self.reports, self.remedy, self.what)
 
 
-def check_on_error(on_error: str) -> None:
-    """Raise a PointsetError unless `on_error` is "raise" or "skip"."""
-    if on_error not in get_args(OnError):
-        raise PointsetError(f"on_error must be raise or skip, got {quoted(on_error)}")
-
-
 def refuse_or_leave_out(
     failures: Mapping[str, str],
     finished: int,
@@ -74,7 +69,7 @@ def refuse_or_leave_out(
     Raises:
         UnreadableShapesError: there are failures, and `on_error` is "raise" or no shape is usable.
     """
-    check_on_error(on_error)
+    check("on_error", on_error, OnError)
     if failures and (on_error == "raise" or not finished):
         advice = f"{remedy}, or {leave_out}" if finished else remedy
         raise UnreadableShapesError(failures, finished, reports, advice, what)

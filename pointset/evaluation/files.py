@@ -14,8 +14,7 @@ from torch import Tensor
 
 from pointset.data.axes import turned_up
 from pointset.data.catalogue.folders import ShapeFile, list_shapes
-from pointset.data.isolated import kept_points
-from pointset.data.loading import file_up, load_shape_like, normalization_elsewhere
+from pointset.data.loading import file_up, kept_points, load_shape_like, normalization_elsewhere
 from pointset.data.normalize import normalize_chunks
 from pointset.data.readers.clouds import AXES, extent_fault, feature_columns
 from pointset.data.readers.formats import is_mesh_file, require_shape_file
@@ -74,7 +73,7 @@ def classify_files(
         data: `description["data"]` of its run.
         shapes: meshes and point clouds; small clouds are classified in batches, large scans are read in pieces.
         up: the files' upward axis; see `load_shape_like`.
-        keep_outliers: keep isolated points of clouds that fit into memory; see `pointset.data.isolated`.
+        keep_outliers: keep isolated points of clouds that fit into memory; see `pointset.data.loading`.
 
     Yields:
         For each shape, in their order, its prediction, or why it cannot be used: such a file stops nothing.

@@ -16,8 +16,7 @@ from torch.nn.functional import cross_entropy
 from pointset.configuration import Count, Positive, check
 from pointset.data.dataset import PointSets
 from pointset.data.loading import is_in_memory, load_like, with_point_classes
-from pointset.data.point_labels import UNLABELLED
-from pointset.data.pool import first_fault
+from pointset.data.targets import UNLABELLED
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model
@@ -183,7 +182,8 @@ def require_finite(outputs: Iterable[Tensor], data: PointSets) -> None:
     """Raise a PointsetError that names the first shape of a dataset whose output is not finite."""
     for name, output in zip(data.names, outputs, strict=True):
         if not output.isfinite().all():
-            cause = first_fault(data) or "check whether the weights are finite"
+            fault = data.source_pool.fault(data.rows.tolist(), data.options.normalize)
+            cause = fault or "check whether the weights are finite"
             raise PointsetError(f"the model's output for shape {quoted(name)} is not finite: {cause}")
 
 

@@ -18,8 +18,7 @@ from pointset.data.batches import Batch, MixedBatch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.mixing import recipe_augmentations
 from pointset.data.normalize import half_turns
-from pointset.data.point_labels import UNLABELLED
-from pointset.data.pool import first_fault, require_points
+from pointset.data.targets import UNLABELLED
 from pointset.errors import PointsetError, described, quoted
 from pointset.evaluation import evaluate, evaluate_points
 from pointset.training.recipe import Recipe
@@ -109,7 +108,7 @@ class SetObjective:
 
     def fault(self) -> str:
         """The first shape that is not finite or far too large, in words; empty if there is none."""
-        return first_fault(self.train)
+        return self.train.source_pool.fault(self.train.rows.tolist(), self.train.options.normalize)
 
 
 class Classification(SetObjective):
@@ -177,9 +176,8 @@ def require_sizes(train: PointSets, recipe: Recipe) -> None:
     """Raise a PointsetError if the recipe has more points than any shape."""
     for name in ("train_points", "last_points"):
         if (between := getattr(recipe, name)) is not None:
-            require_points(
-                train, between[1], f"{name}={list(between)} of the recipe", f"--{name.replace('_', '-')} ..."
-            )
+            flag = f"--{name.replace('_', '-')} ..."
+            train.require_size(between[1], f"{name}={list(between)} of the recipe", flag)
 
 
 def class_weights(wanted: str | None, labels: Tensor, classes: Sequence[str]) -> Float[Tensor, " classes"] | None:

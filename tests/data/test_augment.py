@@ -20,8 +20,7 @@ from pointset.data.augment import (
     Shift,
     rotation_matrices,
 )
-from pointset.data.imperfections import Background, Crop, Uneven
-from pointset.data.mixing import augmentation_from_names
+from pointset.data.mixing import Background, Crop, Uneven, augmentation_from_names
 from pointset.errors import PointsetError
 
 IMPERFECT: list[Any] = [Background(probability=1.0), Crop(probability=1.0), Uneven(probability=1.0)]

@@ -20,7 +20,7 @@ from pointset.data.batches import batches, collate, fixed_batches
 from pointset.data.dataset import PointSets, load_dataset
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
-from pointset.data.pool import Pool, first_fault, random_subsets
+from pointset.data.pool import Pool, random_subsets
 from pointset.data.pools.build import build_dataset
 from pointset.errors import PointsetError
 
@@ -188,7 +188,7 @@ def test_the_fingerprint_tells_any_change_of_the_data_and_nothing_else(home: Pat
 def test_sets_that_no_model_can_use_are_named(coordinate: float, normalize: str, words: str) -> None:
     pool = labelled(0, 1, 1)
     pool.points[1, 2, 0] = coordinate
-    assert re.search(words, first_fault(PointSets(pool, DataOptions(points=2, normalize=normalize))))
+    assert re.search(words, pool.fault(range(len(pool)), normalize))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from scipy.stats import special_ortho_group
 
 import pointset
 from pointset.data.augment import HalfTurns
-from pointset.data.isolated import isolated, kept_points
+from pointset.data.axes import recommend_pose
+from pointset.data.loading import isolated, kept_points
 from pointset.data.normalize import ABOUT, half_turns, normalize_points
-from pointset.data.pose import recommend_pose
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def folder(home: Path, tmp_path: Path) -> Path:
 
 
 def drawn(data: PointSets, rows: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor | None]:
-    return data.draw_masked(rows, torch.Generator().manual_seed(seed))
+    return data.points_at(data.draw_indices(rows, torch.Generator().manual_seed(seed)))
 
 
 def test_a_set_has_at_most_n_points_and_keeps_all_if_it_has_fewer(folder: Path) -> None:

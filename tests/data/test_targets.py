@@ -61,11 +61,11 @@ def test_folders_of_splits_need_no_classes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "head", "words"),
     [
-        (ROWS, "file,weight,area", ["no column 'mass'", "weight, area"]),
-        (ROWS, "file,mass,mass", ["2 columns 'mass'"]),
+        (ROWS, "file,weight,area", ["one column 'mass'", "weight, area"]),
+        (ROWS, "file,mass,mass", ["one column 'mass'", "mass, mass"]),
         (ROWS[:-1], None, ["part_5.npy", "has no row", "targets.csv"]),
         ([*ROWS, "part_9.npy,1,1"], None, ["line 8", "'part_9.npy'", "is not a file"]),
-        ([*ROWS, ROWS[2]], None, ["two rows", "'part_2.npy'", "lines 4 and 8"]),
+        ([*ROWS, ROWS[2]], None, ["second row", "'part_2.npy'", "line 8"]),
         ([ROWS[0].replace("0.5", "heavy"), *ROWS[1:]], None, ["line 2", "mass", "'part_0.npy'", "'heavy'"]),
         ([ROWS[0].replace("0.5", "nan"), *ROWS[1:]], None, ["line 2", "'nan'"]),
         ([ROWS[0].replace("0.5", ""), *ROWS[1:]], None, ["line 2", "''"]),

@@ -7,7 +7,6 @@ authors' machine, whose folders are ignored.
 
 import math
 import warnings
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointset.configuration import check_once
 from pointset.data.catalogue.cards import Card, load_card
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.readers.clouds import extent_fault, float32_fault
@@ -136,9 +136,9 @@ def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[l
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(variant)} out")
     lists = sorted({*folder.glob("*_files.txt"), folder / f"{split}_files.txt"})
     files = {path: [PurePosixPath(line.replace("\\", "/")).name for line in _lines(path)] for path in lists}
-    _require_once("lists", [name for names in files.values() for name in names], folder)
+    check_once(f"{folder}: in its lists,", [name for names in files.values() for name in names])
     classes = _lines(folder / SHAPE_NAMES)
-    _require_once(SHAPE_NAMES, classes, folder)
+    check_once(f"{folder}: in its {SHAPE_NAMES},", classes)
     return classes, {folder / name: Path(name).stem for name in files[folder / f"{split}_files.txt"]}
 
 
@@ -154,11 +154,6 @@ def _lines(path: Path) -> list[str]:
     if not lines:
         raise PointsetError(f"{path} is empty: it must have a name on each line")
     return lines
-
-
-def _require_once(where: str, names: list[str], folder: Path) -> None:
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise PointsetError(f"{folder}: its {where} must name {quoted(twice[0])} once, in one split")
 
 
 def _scanobjectnn_file(folder: Path, split: str, variant: str) -> Path:

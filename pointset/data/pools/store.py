@@ -21,12 +21,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pointset.configuration import check
 from pointset.data.catalogue.home import locked, make_folder
 from pointset.data.pool import Pool
 from pointset.data.pools.manifest import FILE, Entry, Manifest, read_manifest
 from pointset.data.pools.plan import TYPES, Plan, build_command
 from pointset.data.pools.shapes import Arrays, make_shapes
-from pointset.data.unusable import LEAVE_OUT, check_on_error, refuse_or_leave_out
+from pointset.data.unusable import LEAVE_OUT, OnError, refuse_or_leave_out
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.atomic import full_disk_reported, sync_folder, write_text
@@ -146,7 +147,7 @@ def build_pool(
         UnreadableShapesError: files cannot be used, and `on_error` is "raise" or no file is usable.
         PointsetError: as for `load_pool`.
     """
-    check_on_error(on_error)
+    check("on_error", on_error, OnError)
     folder, unfinished = plan.folder, unfinished_folder(plan.folder)
     if rebuild or not folder.is_dir() or unfinished.exists():
         make_folder(folder.parent)

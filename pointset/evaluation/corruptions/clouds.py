@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from pointset.data.random_numbers import uniform
+from pointset.data.augment import uniform
 from pointset.evaluation.corruptions.points import signs
 
 Points = Float[Tensor, "B n 3"]

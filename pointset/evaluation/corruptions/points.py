@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
-from pointset.data.random_numbers import normal, uniform
+from pointset.data.augment import normal, uniform
 
 _MOST_PATCHES = 7
 
