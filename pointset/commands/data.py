@@ -163,7 +163,7 @@ def _check_picture(output: Path | None) -> None:
 def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> dict[str, Any]:
     """Count the shapes and draw a few of them; returns the overview as plain data."""
     from pointset.data.axes import recommend_pose
-    from pointset.data.catalogue.home import make_folder, pools_home
+    from pointset.data.catalogue.locate import make_folder, pools_home
     from pointset.data.pools.overview import look_at
     from pointset.evaluation.upright import best_turn, turn_scores
     from pointset.viz import Camera, draw_clouds, save

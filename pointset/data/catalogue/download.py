@@ -11,8 +11,7 @@ from typing import IO, TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from pointset.data.catalogue.cards import Card, Download, file_digest, load_card
-from pointset.data.catalogue.home import datasets_home, locked, make_folder
-from pointset.data.catalogue.locate import locate_data, present_folder
+from pointset.data.catalogue.locate import datasets_home, locate_data, locked, make_folder, present_folder
 from pointset.errors import QUOTED, REPEATED, PointsetError, one_line, quoted
 from pointset.runs.atomic import full_disk_reported
 from pointset.runs.progress import followed, progress_bar

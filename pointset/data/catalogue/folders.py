@@ -1,19 +1,44 @@
-"""List the shapes in a folder laid out as class/split/file (as ModelNet), split/class/file or class/file."""
+"""List the shapes in a folder laid out as class/split/file (as ModelNet), split/class/file or class/file.
+
+Files are scanned by name; those that are skipped are named in a warning.
+"""
 
 import hashlib
+import os
+import unicodedata
+import warnings
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pointset.data.catalogue.file_tree import TOO_DEEP, FileTree, scan_folder
-from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, NOTE_SUFFIXES, Kind, is_mesh_file, suffix_of
+from pointset.data.readers.clouds import CloudError
+from pointset.data.readers.formats import (
+    CLOUD_SUFFIXES,
+    MESH_SUFFIXES,
+    NOTE_SUFFIXES,
+    Kind,
+    is_mesh_file,
+    is_shape_file,
+    is_unread_shape,
+    suffix_of,
+)
+from pointset.data.readers.scans import open_scan
+from pointset.data.targets import FILE as TARGETS
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
+DEPTH = 2
+"""Levels of subfolders that are scanned."""
+HIDDEN = (".", "__MACOSX")
+"""First characters of the names of files that are ignored."""
+TOO_DEEP = "more than two folders deep"
+BESIDE = "beside folders of shapes"
+UNREAD = "of formats that are not read"
+REMEDIES = {TOO_DEEP: "move them up", BESIDE: "move them into a folder", UNREAD: "unpack or convert them"}
 TEST_SHARE = 0.2
 """Share of test shapes in a folder without splits."""
 
-SPLITS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation"})
+SPLIT_FOLDERS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation"})
 """Case-insensitive folder names that distinguish split/class/file from class/split/file."""
 ALIASES = {"training": "train", "testing": "test"}
 """Alternative names of splits."""
@@ -53,6 +78,34 @@ class Listing:
     """How shapes are assigned to splits, as text."""
 
 
+@dataclass
+class FileTree:
+    """The shape files in a folder, by paths relative to it, such as "chair/train/1.off", in Unicode's composed form."""
+
+    path: Path
+    files: dict[str, Path] = field(default_factory=dict)
+    """Sorted by folder and name."""
+    folders: list[str] = field(default_factory=list)
+    """Subfolders, also those without shape files."""
+    skipped: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
+    """Shape files that are not used, by reason: a key of `REMEDIES`."""
+
+    def warn_of_skipped(self) -> None:
+        """Warn once of shape files that are skipped, with their number, the first of them and what to do."""
+        reasons = [
+            f"{len(paths):,} file{'s' * (len(paths) > 1)} {reason}, the first "
+            f"{quoted(paths[0].relative_to(self.path))} ({REMEDIES[reason]})"
+            for reason, paths in self.skipped.items()
+            if paths
+        ]
+        if reasons:
+            warnings.warn(
+                f"{self.path} has files of shapes that are skipped: {' and '.join(reasons)}",
+                UserWarning,
+                stacklevel=6,  # the caller of load_dataset
+            )
+
+
 def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = False) -> Listing:
     """List the shapes of one split, by class and then by name.
 
@@ -74,20 +127,15 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = Fa
         PointsetError: the layout is none of the three, or layouts or kinds of files are mixed, names collide, or the
             split has no shape; the message says what was found.
     """
-    tree = scan_folder(folder)
-    if classless and not any("/" in name for name in tree.files):
-        tree = scan_folder(folder, loose=True)
+    tree = _scan_folder(folder, loose=classless)
     kind = _kind_of_files(folder, tree.files)
     layout = (_classless_layout(tree) if classless else "") or _layout(tree)
     parts = {name: dict(zip(layout.split("/"), name.split("/"), strict=True)) for name in tree.files}
     class_of = {name: own.get("class", CLASSLESS) for name, own in parts.items()}
+    rule = f"a fifth of each class is test, by a hash of its names and seed {seed}"
     if "split" in layout:
-        rule, split_of = (
-            f"folders {layout}",
-            _splits_by_folder(tree, {name: own["split"] for name, own in parts.items()}),
-        )
+        rule, split_of = f"folders {layout}", _splits_by_folder(tree, {name: parts[name]["split"] for name in parts})
     else:
-        rule = f"a fifth of each class is test, by a hash of its names and seed {seed}"
         split_of = _splits_by_rule(class_of, seed)
     classes = sorted({*class_of.values()})
     in_order = sorted(tree.files, key=lambda name: (class_of[name], split_of[name], name.split("/")))
@@ -95,17 +143,14 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = Fa
         ShapeFile(tree.files[name], name, class_of[name], classes.index(class_of[name]), split_of[name])
         for name in in_order
     ]
-    present: dict[str, set[int]] = defaultdict(set)
-    for shape in listed:
-        present[shape.split].add(shape.label)
+    present = {name: frozenset(shape.label for shape in listed if shape.split == name) for name in {*split_of.values()}}
     split = split_called(split)
     if split not in present:
         raise PointsetError(
             f"{folder} has no shape in split {quoted(split)}: found {one_line(', '.join(sorted(present)), REPEATED)}"
         )
     tree.warn_of_skipped()
-    by_split = {name: frozenset(labels) for name, labels in present.items()}
-    return Listing([shape for shape in listed if shape.split == split], classes, kind, by_split, rule)
+    return Listing([shape for shape in listed if shape.split == split], classes, kind, present, rule)
 
 
 def _kind_of_files(folder: Path, files: dict[str, Path]) -> Kind:
@@ -128,7 +173,7 @@ def _kind_of_files(folder: Path, files: dict[str, Path]) -> Kind:
 def split_called(name: str) -> str:
     """The split of a folder's name: train for Train, TRAIN and Training; other names are returned unchanged."""
     folded = name.casefold()
-    return ALIASES.get(folded, folded) if folded in SPLITS else name
+    return ALIASES.get(folded, folded) if folded in SPLIT_FOLDERS else name
 
 
 def list_shapes(folder: Path) -> list[ShapeFile]:
@@ -144,17 +189,14 @@ def list_shapes(folder: Path) -> list[ShapeFile]:
     Raises:
         PointsetError: shape files are missing, or a name cannot be used.
     """
-    tree = scan_folder(folder)
-    if not any("/" in name for name in tree.files):
-        tree = scan_folder(folder, loose=True)
+    tree = _scan_folder(folder, loose=True)
     by_folder: dict[str, dict[str, Path]] = defaultdict(dict)
     for name, path in tree.files.items():
         by_folder[name.rpartition("/")[0]][name] = path
-    shapes = [
-        ShapeFile(path, name, next((folder for folder in inside.split("/") if folder.casefold() not in SPLITS), ""))
-        for inside, files in by_folder.items()
-        for name, path in _without_notes(files).items()
-    ]
+    shapes = []
+    for inside, files in by_folder.items():
+        true_class = next((name for name in inside.split("/") if not _are_splits([name])), "")
+        shapes += [ShapeFile(path, name, true_class) for name, path in _without_notes(files).items()]
     if not shapes:
         raise PointsetError(f"{folder} {_nothing_in(tree, folder)}; expected {TYPES}")
     tree.warn_of_skipped()
@@ -196,7 +238,7 @@ def _layout(tree: FileTree) -> str:
 
 
 def _are_splits(names: Iterable[str]) -> bool:
-    return {name.casefold() for name in names} <= SPLITS
+    return {name.casefold() for name in names} <= SPLIT_FOLDERS
 
 
 def _nothing_in(tree: FileTree, *folders: Path) -> str:
@@ -227,3 +269,82 @@ def _splits_by_rule(class_of: dict[str, str], seed: int) -> dict[str, str]:
         count = max(1, round(TEST_SHARE * len(names))) if len(names) > 1 else 0
         splits |= {name: "test" if row < count else "train" for row, name in enumerate(by_hash)}
     return splits
+
+
+def _scan_folder(folder: Path, *, loose: bool = False) -> FileTree:
+    """Scan a folder; with `loose`, text files and arrays at the top are shapes, too, unless files lie in folders."""
+    tree = FileTree(folder)
+    try:
+        _scan(tree, folder, "", at_top=True)
+        if loose and not any("/" in name for name in tree.files):
+            tree = FileTree(folder)
+            _scan(tree, folder, "", at_top=False)
+    except PermissionError as error:
+        raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
+    tree.files.pop(TARGETS, None)
+    tree.files = dict(sorted(tree.files.items(), key=lambda item: item[0].split("/")))
+    return tree
+
+
+def _scan(tree: FileTree, folder: Path, inside: str, at_top: bool) -> None:
+    unread, stems = list[Path](), set[str]()
+    for name, entry in _entries(folder):
+        path = Path(entry.path)
+        if entry.is_dir():
+            if entry.is_symlink() and folder.resolve().is_relative_to(path.resolve()):
+                continue
+            if inside.count("/") == DEPTH:
+                tree.skipped[TOO_DEEP] += _shapes_below(path)
+            else:
+                tree.folders.append(inside + name)
+                _scan(tree, path, f"{inside}{name}/", at_top=False)
+        elif not entry.is_file() and path.exists():  # reading a dangling link reports an error
+            continue
+        elif is_shape_file(name, at_top=at_top):
+            tree.files[inside + name] = path
+            stems.add(Path(name).stem)
+        elif at_top and is_shape_file(name, at_top=False):
+            if _may_hold_cloud(path):
+                tree.skipped[BESIDE].append(path)
+        elif not at_top and is_unread_shape(name):
+            unread.append(path)
+    # Copies of read files do not count: next to chair.off, neither chair.fbx nor chair.off.gz.
+    tree.skipped[UNREAD] += [path for path in unread if stems.isdisjoint((path.stem, Path(path.stem).stem))]
+
+
+def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
+    """The visible entries with their NFC names, sorted; a PointsetError for a name that cannot be saved in results."""
+    with os.scandir(folder) as entries:
+        visible = [entry for entry in entries if not entry.name.startswith(HIDDEN)]
+    named: dict[str, os.DirEntry[str]] = {}
+    for entry in visible:
+        name = entry.name if entry.name.isascii() else unicodedata.normalize("NFC", entry.name)
+        if any("\ud800" <= character <= "\udfff" for character in name):
+            raise PointsetError(f"{folder} holds {quoted(os.fsencode(name))}, a name that is not UTF-8: rename it")
+        if name in named:
+            raise PointsetError(
+                f"{folder} holds two entries called {quoted(name)}, in two forms of Unicode: rename or delete one"
+            )
+        named[name] = entry
+    return sorted(named.items())
+
+
+def _shapes_below(folder: Path) -> Iterator[Path]:
+    """Files that may hold shapes in a folder and its subfolders, sorted within each folder."""
+    for root, subfolders, files in os.walk(folder):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith(HIDDEN))
+        for name in sorted(files):
+            path = Path(root, name)
+            if name.startswith(HIDDEN) or not is_shape_file(name, at_top=False):
+                continue
+            if is_shape_file(name, at_top=True) or _may_hold_cloud(path):
+                yield path
+
+
+def _may_hold_cloud(path: Path) -> bool:
+    """True if a text file or an array can be read as a cloud: others are lists of names and arrays of labels."""
+    try:
+        open_scan(path)
+    except CloudError:
+        return False
+    return True

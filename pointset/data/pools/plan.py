@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from pointset.configuration import Points, check, check_seed
 from pointset.data.catalogue.folders import Listing, ShapeFile
-from pointset.data.catalogue.home import pools_home
+from pointset.data.catalogue.locate import pools_home
 from pointset.data.options import SAMPLERS
 from pointset.data.pool import AS_RELEASED
 from pointset.errors import PointsetError, quoted

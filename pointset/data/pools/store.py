@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.configuration import check
-from pointset.data.catalogue.home import locked, make_folder
+from pointset.data.catalogue.locate import locked, make_folder
 from pointset.data.pool import Pool
 from pointset.data.pools.manifest import FILE, Entry, Manifest, read_manifest
 from pointset.data.pools.plan import TYPES, Plan, build_command

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pointset.data.catalogue.cards import Card
-from pointset.data.catalogue.home import pools_home
-from pointset.data.catalogue.locate import locate_data
+from pointset.data.catalogue.locate import locate_data, pools_home
 from pointset.data.catalogue.released import is_released
 from pointset.data.pool import digest_of
 from pointset.data.pools.manifest import FILE, Manifest, hash_source, read_manifest
