@@ -290,7 +290,7 @@ def _scan(tree: FileTree, folder: Path, inside: str, at_top: bool) -> None:
     unread, stems = list[Path](), set[str]()
     for name, entry in _entries(folder):
         path = Path(entry.path)
-        if entry.is_dir():
+        if path.is_dir():
             if entry.is_symlink() and folder.resolve().is_relative_to(path.resolve()):
                 continue
             if inside.count("/") == DEPTH:
@@ -298,7 +298,7 @@ def _scan(tree: FileTree, folder: Path, inside: str, at_top: bool) -> None:
             else:
                 tree.folders.append(inside + name)
                 _scan(tree, path, f"{inside}{name}/", at_top=False)
-        elif not entry.is_file() and path.exists():  # reading a dangling link reports an error
+        elif path.exists() and not path.is_file():  # reading a dangling link reports an error
             continue
         elif is_shape_file(name, at_top=at_top):
             tree.files[inside + name] = path
