@@ -74,6 +74,7 @@ def run_experiment(
     if world_size() > 1:
         raise PointsetError("a comparison distributes its runs itself: run it without torchrun or accelerate launch")
     out, workers = Path(out), workers or Workers()
+    workers.check()
     if workers.backend == "loky":  # the machines of a cluster may have other devices than this one
         find_device(experiment.recipe.device)
         warn_of_slow_products(experiment.recipe.precision, experiment.recipe.device)

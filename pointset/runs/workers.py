@@ -1,20 +1,21 @@
 """Worker processes on this machine or on a cluster, through joblib."""
 
 import os
+import socket
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pointset.configuration import Cores, check
-from pointset.errors import PointsetError, quoted
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.system import end_with, interrupts_blocked
 
 Backend = Literal["loky", "dask"]
 BACKENDS: tuple[Backend, ...] = ("loky", "dask")
-DASK_SECONDS = 5
-"""Time in which a dask scheduler must answer."""
+MACHINE_SECONDS, DASK_SECONDS = 1.5, 5
+"""Times in which the machine of a dask scheduler, and then the scheduler, must answer."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class Workers:
         check("workers", self.count, Cores | None)
         if self.scheduler and self.backend == "loky":
             raise PointsetError(f"scheduler={quoted(self.scheduler)} is the address of a cluster: set backend to dask")
+
+    def check(self) -> None:
+        """Raise a PointsetError unless the scheduler of a cluster answers; called before other work starts."""
+        with _cluster(self) if self.backend == "dask" else nullcontext():
+            pass
 
     @property
     def cores(self) -> int:
@@ -72,7 +78,7 @@ def _backend(workers: Workers, count: int, threads: int) -> Iterator[None]:
     from joblib import parallel_config
 
     if workers.backend != "loky":
-        with _cluster(workers), parallel_config("dask", n_jobs=workers.count or -1):
+        with _cluster(workers) as client, parallel_config("dask", n_jobs=workers.count or -1, client=client):
             yield
         return
     ending = {"initializer": end_with, "initargs": (os.getpid(),)}
@@ -114,7 +120,8 @@ def torch_threads(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def _cluster(workers: Workers) -> Iterator[None]:
+def _cluster(workers: Workers) -> Iterator[Any]:
+    """A client of the cluster."""
     try:
         import distributed
     except ModuleNotFoundError as error:
@@ -122,12 +129,15 @@ def _cluster(workers: Workers) -> Iterator[None]:
     client: Any
     try:
         if workers.scheduler:
-            client = distributed.Client(workers.scheduler, timeout=DASK_SECONDS)
+            with suppress(ValueError):  # not an address of a socket; distributed tries a closed one again and again
+                address = distributed.comm.get_address_host_port(workers.scheduler)
+                socket.create_connection(address, MACHINE_SECONDS).close()
+            client = distributed.Client(workers.scheduler, timeout=DASK_SECONDS, set_as_default=False)
         else:
             client = nullcontext(distributed.get_client())  # that of the caller, which stays open
-    except (OSError, ValueError) as error:
-        reason = f"no dask scheduler answers at {quoted(workers.scheduler)}: {error}"
+    except Exception as error:  # of many types, if a server answers that is not a scheduler
+        reason = f"no dask scheduler answers at {quoted(workers.scheduler)}: {one_line(error, REPEATED)}"
         missing = "backend=dask needs scheduler=ADDRESS, such as tcp://localhost:8786, where `dask scheduler` listens"
         raise PointsetError(reason if workers.scheduler else missing) from error
-    with client:
-        yield
+    with client as connected:
+        yield connected

@@ -124,6 +124,7 @@ def run_search(search: Search, out: Path, trials: int, workers: Workers, progres
     from joblib import delayed
 
     check("trials", trials, Count)
+    workers.check()
     experiment = experiment_from(search.content)
     task = experiment.task
     assert isinstance(task, ShapeTask)

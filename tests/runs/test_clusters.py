@@ -1,12 +1,14 @@
-"""A comparison on a dask cluster: the same results as in one process; the death of a worker affects only its run."""
+"""Work on a dask cluster: the same results as in one process; the death of a worker affects only its run."""
 
 import importlib
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import fail
 from fatal import FatalRun
 
 from pointset.comparison.comparing import run_all, run_experiment
@@ -54,3 +56,20 @@ def test_a_killed_worker_of_a_cluster_is_named_and_the_others_finish(
     assert isinstance(killed, Failure)
     assert "killed" in killed.reason
     assert isinstance(other, Finished)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "tls://127.0.0.1:9", "nonsense", None])
+@pytest.mark.parametrize("command", ["compare", "tune", "data build"])
+def test_a_scheduler_that_does_not_answer_is_named_before_any_work(
+    command: str, address: str | None, clouds_folder: Path, tmp_path: Path, capsys: Any
+) -> None:
+    pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
+    experiment = f'data = "{clouds_folder}"\nmodels = ["rff-max"]\n'
+    (tmp_path / "compare.toml").write_text(experiment)
+    (tmp_path / "tune.toml").write_text(experiment + "[search]\ndim = [8, 16]\n")
+    work = "shapes10" if command == "data build" else tmp_path / f"{command}.toml"
+    started = time.monotonic()
+    scheduler = () if address is None else ("--scheduler", address)
+    message = fail(capsys, *command.split(), work, "--backend", "dask", *scheduler)
+    assert (address or "scheduler=ADDRESS") in message
+    assert time.monotonic() - started < 5

@@ -43,6 +43,7 @@ def build_dataset(
             damaged and `rebuild` is False.
     """
     sampling, spread = Sampling(points, sampler, seed, normals), Workers(workers, backend, scheduler)
+    spread.check()
     _, folder = locate_data(name_or_folder, progress=progress)
     if is_released(folder):
         raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import errno
-import importlib
 import json
 import os
 import random
@@ -63,17 +62,6 @@ def test_a_dask_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: d
         with distributed.Client(cluster):
             assert build(meshes, backend="dask", rebuild=True).sampled == COUNT
     assert contents(home) == undisturbed
-
-
-def test_an_absent_dask_cluster_is_named(home: Path, meshes: Path) -> None:
-    pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
-    with (
-        importlib.import_module("dask").config.set({"distributed.comm.timeouts.connect": "0.3s"}),
-        pytest.raises(PointsetError, match=r"tcp://127\.0\.0\.1:9"),
-    ):
-        build(meshes, backend="dask", scheduler="tcp://127.0.0.1:9")
-    with pytest.raises(PointsetError, match="needs scheduler=ADDRESS"):
-        build(meshes, backend="dask")
 
 
 def finished(folder: Path) -> set[int]:
