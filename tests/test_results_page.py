@@ -7,12 +7,12 @@ from pathlib import Path
 import page
 import pytest
 from frontiers import FIGURES, TIMED, written_digest
-from joining import PREDICTIONS, read_csv
+from joining import PREDICTIONS
 from saved import FOLDER, TABLES, read_all
 from sections import SECTIONS, grid
 
-from pointset.comparison.tables import as_csv
 from pointset.runs.atomic import write_json, write_text
+from pointset.runs.spreadsheets import as_csv, read_csv
 from pointset.training import devices
 
 

@@ -12,7 +12,7 @@ from pointset.commands.options import Json
 from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import UsualUp, turned_up
 from pointset.data.targets import UNLABELLED, classes_of
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import check_writable, write_for_user
 from pointset.runs.progress import followed
 
@@ -146,7 +146,7 @@ def _write_ply(output: Path, blocks: "Blocks", classes: Sequence[str], values: S
 
     def head(count: int) -> bytes:
         """The header, of one length for all counts, as it is written again when the count is known."""
-        names = [f"comment label {value} {name}" for value, name in zip(values, classes, strict=True)]
+        names = [f"comment label {value} {escaped(name)}" for value, name in zip(values, classes, strict=True)]
         columns = [f"property {types[kind]} {name}" for name, kind in kinds.items()]
         start = ["ply", "format binary_little_endian 1.0", *names, f"comment {'.' * (20 - len(str(count)))}"]
         lines = [*start, f"element vertex {count}", *columns, "end_header"]

@@ -24,6 +24,7 @@ from pointset.comparison.statistics import Estimate, Interval, holm
 from pointset.comparison.verdict import ClassDifference, ModelRow, Verdict
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import require_file
+from pointset.runs.spreadsheets import from_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -166,7 +167,7 @@ def _named(path: Path) -> tuple[str, int]:
 def _read(path: Path) -> "DataFrame":
     import pandas
 
-    readers = {".csv": pandas.read_csv, ".parquet": pandas.read_parquet, ".npz": _read_npz, ".json": _read_json}
+    readers = {".csv": _read_csv, ".parquet": pandas.read_parquet, ".npz": _read_npz, ".json": _read_json}
     if (suffix := path.suffix.lower()) not in SUFFIXES:
         raise PointsetError(f"{path} is not a file of predictions: its name must end in {', '.join(SUFFIXES)}")
     try:
@@ -180,6 +181,15 @@ def _read(path: Path) -> "DataFrame":
         raise PointsetError(f"reading {path} needs pyarrow: pip install pyarrow") from error
     except Exception as error:  # parsers of other libraries raise errors of many kinds
         raise PointsetError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
+
+
+def _read_csv(path: Path) -> "DataFrame":
+    import pandas
+
+    # pandas would take classes such as None and NA for gaps.
+    table = pandas.read_csv(path, keep_default_na=False, na_values=["", "nan", "NaN"]).rename(columns=from_text)
+    words = table.select_dtypes(exclude="number").columns
+    return table.assign(**{name: table[name].map(from_text) for name in words})
 
 
 def _read_npz(path: Path) -> "DataFrame":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,7 +13,7 @@ from pointset.errors import escaped
 from pointset.runs import digests
 from pointset.runs.claims import read_description
 from pointset.runs.provenance import command, origin
-from pointset.runs.spreadsheets import as_texts
+from pointset.runs.spreadsheets import as_csv
 
 if TYPE_CHECKING:
     from pointset.comparison.results import Comparison
@@ -210,12 +208,3 @@ def machine_of(origin: Mapping[str, Any]) -> str:
 def _grid_columns(run: Finished) -> dict[str, Any]:
     points = {} if run.points is None else {"points": run.points}
     return {"model": run.model, **points, "seed": run.seed}
-
-
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows with equal columns as CSV with a header."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(as_texts(rows[0])))
-    writer.writeheader()
-    writer.writerows(map(as_texts, rows))
-    return text.getvalue()

@@ -1,6 +1,7 @@
 """What is learned beside classes: numbers for the shapes of a folder, from a table, and labels per point."""
 
 import csv
+import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from pointset.data.unusable import OnError, refuse_or_leave_out
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.files import MOST_SETTINGS, read_file
+from pointset.runs.spreadsheets import from_text
 
 FILE = "targets.csv"
 """Name of the table in the folder of the shapes."""
@@ -75,18 +77,21 @@ def join_targets(
 def _read(file: Path, target: Sequence[str]) -> Iterator[tuple[int, str, Mapping[str, str]]]:
     """Line, shape and cells of every row."""
     try:
-        lines = read_file(file).decode("utf-8-sig").splitlines()
+        text = read_file(file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PointsetError(f"{file} is not a text in UTF-8: save it as CSV") from error
-    reader = csv.reader(lines, delimiter=max(",;\t", key=(lines or [""])[0].count))
-    columns = [column.strip() for column in next(reader, [])]
+    lines = io.StringIO(text, newline="")
+    separator = max(",;\t", key=lines.readline().count)
+    lines.seek(0)
+    reader = csv.reader(lines, delimiter=separator)
+    columns = [from_text(column.strip()) for column in next(reader, [])]
     for name in target:
         if columns[1:].count(name) != 1:
             known = one_line(", ".join(columns[1:]), REPEATED) or "none beside the first"
             raise PointsetError(f"{file} must have one column {quoted(name)}: its columns are {known}")
     for cells in reader:
         if any(map(str.strip, cells)):
-            name = cells[0].strip().replace("\\", "/").removeprefix("./")
+            name = from_text(cells[0].strip()).replace("\\", "/").removeprefix("./")
             yield reader.line_num, name, dict(zip(columns, cells, strict=False))
 
 

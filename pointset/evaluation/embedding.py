@@ -6,7 +6,6 @@ grows with the square.
 """
 
 import contextlib
-import csv
 import itertools
 import time
 import warnings
@@ -31,7 +30,7 @@ from pointset.errors import PointsetError
 from pointset.evaluation.files import Failure
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.runs.files import require_file
-from pointset.runs.spreadsheets import as_text, from_text
+from pointset.runs.spreadsheets import as_csv, read_csv
 from pointset.runs.workers import Workers, run_in_workers
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import BATCH, cloud_batches, embed_rows, padded_batches
@@ -98,11 +97,14 @@ class Embedded:
                 with temporary.open("wb") as file:
                     np.savez_compressed(file, embedding=self.rows, model=self.model, **about)
                 return
-            with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow([*about, "model", *(f"embedding_{number}" for number in range(self.rows.shape[1]))])
-                for *words, row in zip(*about.values(), self.rows, strict=True):
-                    writer.writerow([*map(as_text, words), self.model, *row])
+            shapes = zip(*about.values(), strict=True)
+            rows = [
+                dict(zip(about, shape, strict=True))
+                | {"model": self.model}
+                | {f"embedding_{number}": value for number, value in enumerate(row)}
+                for shape, row in zip(shapes, self.rows, strict=True)
+            ]
+            temporary.write_text(as_csv(rows), encoding="utf-8")
 
         write_for_user(path, write)
 
@@ -118,11 +120,10 @@ def load_embedded(path: Path) -> Embedded:
                     file[key] for key in ("model", "name", "true_class", "path", "embedding")
                 )
             return Embedded(str(model), names.tolist(), classes.tolist(), rows.astype(np.float32), files.tolist())
-        with path.open(encoding="utf-8", newline="") as file:
-            table = [*csv.DictReader(file)]
+        table = read_csv(path)
         columns = [name for name in table[0] if name.startswith("embedding_")]
         rows = np.array([[row[name] for name in columns] for row in table], np.float32)
-        names, classes, paths = ([from_text(row[key]) for row in table] for key in ("name", "true_class", "path"))
+        names, classes, paths = ([row[key] for row in table] for key in ("name", "true_class", "path"))
         return Embedded(table[0]["model"], names, classes, rows, paths)
     except (ValueError, LookupError, OSError, BadZipFile) as error:
         raise PointsetError(f"{path} is not a file of embeddings: write one with `pointset embed`") from error

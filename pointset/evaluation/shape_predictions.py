@@ -1,6 +1,5 @@
 """Predictions for single shapes: the most likely classes of each, and files of predictions."""
 
-import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from numpy import ndarray
 
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.runs.atomic import checked_suffix, write_for_user
-from pointset.runs.spreadsheets import as_texts
+from pointset.runs.spreadsheets import as_csv
 from pointset.zoo.predicting import Prediction
 from pointset.zoo.trust import LEAST
 
@@ -114,19 +113,12 @@ def _plain(name: str) -> str:
 def write_guesses(path: Path, guesses: "Sequence[Guess] | Sequence[Estimate]", about: Mapping[str, Any]) -> None:
     """Write predictions, atomically, as the suffix says; `about` is common to them and saved only in JSON."""
     checked_suffix(path, SUFFIXES, "a file of predictions")
-    rows = [guess.as_row() for guess in guesses]
-
-    def write(temporary: Path) -> None:
-        with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            if path.suffix.lower() == ".json":
-                content = {**about, "predictions": [guess.as_dict() for guess in guesses]}
-                file.write(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-                return
-            writer = csv.DictWriter(file, rows[0] if rows else (), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(map(as_texts, rows))
-
-    write_for_user(path, write)
+    if path.suffix.lower() == ".csv":
+        text = as_csv([guess.as_row() for guess in guesses])
+    else:
+        as_dicts = [guess.as_dict() for guess in guesses]
+        text = json.dumps({**about, "predictions": as_dicts}, indent=1, ensure_ascii=False) + "\n"
+    write_for_user(path, lambda file: file.write_text(text, encoding="utf-8", errors="backslashreplace"))
 
 
 def _short(number: float) -> float:

@@ -1,28 +1,45 @@
-"""Texts in CSV files that a spreadsheet would take for formulas."""
+"""CSV files in which a text that a spreadsheet would take for a formula begins with an apostrophe."""
 
-from collections.abc import Mapping
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """First characters of what spreadsheets compute (OWASP, "CSV Injection")."""
 
 
-def as_text(value: Any) -> Any:
-    """A value for a cell: a text that would be a formula begins with an apostrophe; numbers stay as they are."""
-    if not isinstance(value, str) or not value.startswith(FORMULA):
-        return value
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV with the columns of the first row; numbers stay as they are, what UTF-8 lacks is escaped."""
+    lines, columns = list[str](), list(rows[0]) if rows else []
+    writer = csv.writer(SimpleNamespace(write=lines.append))  # with \r\n behind a row, cells with either are quoted
+    writer.writerow(map(_as_text, columns))
+    writer.writerows([_as_text(row.get(name)) for name in columns] for row in rows)
+    text = "".join(line.removesuffix("\r\n") + "\n" for line in lines)
+    return text.encode(errors="backslashreplace").decode()
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a file that `as_csv` wrote."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [{from_text(name): from_text(cell) for name, cell in row.items()} for row in csv.DictReader(file)]
+
+
+def from_text(cell: Any) -> Any:
+    """The value of a cell without the apostrophe of `as_csv`."""
+    return cell[1:] if isinstance(cell, str) and cell.startswith("'") and _is_formula(cell[1:]) else cell
+
+
+def _as_text(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and _is_formula(value) else value
+
+
+def _is_formula(text: str) -> bool:
+    if not text.lstrip("'").startswith(FORMULA):  # apostrophes of the text itself are read back
+        return False
     try:
-        float(value)
+        float(text)
     except ValueError:
-        return f"'{value}"
-    return value
-
-
-def from_text(value: str) -> str:
-    """The text of a cell that `as_text` wrote."""
-    return value[1:] if value.startswith("'") and value[1:].startswith(FORMULA) else value
-
-
-def as_texts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of cells."""
-    return {as_text(name): as_text(value) for name, value in row.items()}
+        return True
+    return False

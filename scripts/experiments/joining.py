@@ -4,7 +4,6 @@ results/NAME/predictions.npz has what joining takes beside results.csv: `predict
 run gave to each test shape, in the order of the lines of results.csv, and `labels` [shapes].
 """
 
-import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -22,11 +21,12 @@ from pointset.comparison.metric import Size
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Finished, of_run
 from pointset.comparison.statistics import compare_pairs
-from pointset.comparison.tables import as_csv, rows_and_pairs, table_file
+from pointset.comparison.tables import rows_and_pairs, table_file
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import Cost
 from pointset.evaluation.predictions import load_predictions
 from pointset.runs.atomic import write_atomically
+from pointset.runs.spreadsheets import as_csv, read_csv
 from pointset.training.recipe import Precision
 
 PREDICTIONS = "predictions.npz"
@@ -136,7 +136,8 @@ def join(file: Path, kept: Path, comparison: Path, content: Mapping[str, Any]) -
     joined = _comparison(experiment, predicted_runs, [*about["rows"], *map(_with_cost, content["rows"])], comparison)
     tables = {"table.md": table_file(joined), "results.csv": as_csv(predicted_runs.lines)}
     if (comparison / "robustness.csv").exists() or (kept / "robustness.csv").exists():
-        lines = [line for folder in (kept, comparison) for line in read_csv(folder / "robustness.csv")]
+        files = [folder / "robustness.csv" for folder in (kept, comparison)]
+        lines = [line for path in files if path.exists() for line in read_csv(path)]
         tables["robustness.csv"] = as_csv(sorted(lines, key=lambda line: _place(line, experiment)))
     return Joined(
         {**content, "configuration": {**configuration, "models": models}, **rows_and_pairs(joined)},
@@ -193,11 +194,3 @@ def _place(line: Mapping[str, str], experiment: Experiment) -> tuple[int, int, i
     """What lines are sorted by: size, row, seed."""
     size, row = experiment.task.sizes.index(int(line["points"])), experiment.labels.index(line["model"])
     return size, row, int(line["seed"])
-
-
-def read_csv(file: Path) -> list[dict[str, str]]:
-    """Its lines, by the names in its first one; none of a file that is not there."""
-    if not file.exists():
-        return []
-    with file.open(encoding="utf-8", newline="") as opened:
-        return list(csv.DictReader(opened))

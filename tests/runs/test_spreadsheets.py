@@ -1,26 +1,75 @@
-"""Cells that a spreadsheet would compute are text, and are read back unchanged."""
+"""Cells that a spreadsheet would compute are text in every CSV file, and are read back unchanged."""
 
 import csv
-import io
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from pointset.comparison.tables import as_csv
-from pointset.runs.spreadsheets import as_text, from_text
+from pointset.comparison.judge import judge, read_tables
+from pointset.data.targets import join_targets
+from pointset.evaluation.embedding import Embedded, load_embedded
+from pointset.evaluation.numbers import Estimate
+from pointset.evaluation.shape_predictions import Guess, write_guesses
+from pointset.runs.spreadsheets import as_csv, read_csv
+
+TEXTS = (
+    *("=cmd|' /C calc'!A0", "+1+1", "@SUM(A1)", "-2+3", "\tx", "\rx", "\nx"),
+    *("chair", "'quoted", "'=1", "''-x", "None", "NA", "ü ♥", 'a "b", c'),
+)
 
 
-@pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1+1", "@SUM(A1)", "-2+3", "\tx", "chair", "'quoted", ""])
-def test_texts_are_read_back_and_are_no_formulas(text: str) -> None:
-    cell = as_text(text)
-    assert not cell.startswith(("=", "+", "-", "@", "\t"))
-    assert from_text(cell) == text
+def written(path: Path) -> list[str]:
+    """All cells of a file, as a spreadsheet sees them."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [cell for row in csv.reader(file) for cell in row]
+
+
+def no_formula(path: Path) -> bool:
+    return not any(cell.startswith(tuple("=+@\t\r\n-")) and not is_number(cell) for cell in written(path))
+
+
+def is_number(cell: str) -> bool:
+    return cell.lstrip("+-").replace(".", "").isdecimal()
 
 
 @pytest.mark.parametrize("number", [-4.6, "-4.6", "+1e3", 7, None])
 def test_numbers_stay_numbers(number: object) -> None:
-    assert as_text(number) == number
+    assert as_csv([{"n": number}]).splitlines()[1].strip('"') == ("" if number is None else str(number))
 
 
-def test_tables_of_a_comparison() -> None:
-    rows = list(csv.reader(io.StringIO(as_csv([{"model": "=1+1", "accuracy": "-0.5", "@SUM": 1}]))))
-    assert rows == [["model", "accuracy", "'@SUM"], ["'=1+1", "-0.5", "1"]]
+def test_tables_of_a_comparison(tmp_path: Path) -> None:
+    rows = [{"model": text, "@SUM": text, "accuracy": "-0.5"} for text in TEXTS]
+    (tmp_path / "results.csv").write_bytes(as_csv(rows).encode())
+    assert no_formula(tmp_path / "results.csv")
+    assert read_csv(tmp_path / "results.csv") == rows
+    assert as_csv([{"class": "\udcff"}]) == "class\n\\udcff\n"
+
+
+def test_predictions_of_classes_are_judged_by_their_names(tmp_path: Path) -> None:
+    """The table of one model is a CSV file, that of the other a JSON file, which has no apostrophes."""
+    guesses = [Guess(f"{text}/a.off", ((text, 0.9), ("x", 0.1)), 0.3, 16, text) for text in TEXTS]
+    files = [tmp_path / "first.csv", tmp_path / "second.json"]
+    for file in files:
+        write_guesses(file, guesses, {})
+    assert no_formula(files[0])
+    table = read_tables(files)
+    for column in ("label", "prediction"):
+        assert table[column].tolist() == [*TEXTS, *TEXTS]
+    assert [row.accuracy for row in judge(files).rows] == [1, 1]
+
+
+def test_predictions_of_numbers_are_targets(tmp_path: Path) -> None:
+    path, names = tmp_path / "targets.csv", [f"{text}.off" for text in TEXTS]
+    write_guesses(path, [Estimate(name, {"=mass": (1.5, 1.0, 2.0)}, 16, {}) for name in names], {})
+    assert no_formula(path)
+    assert join_targets(path, names, ["=mass"], None).tolist() == [[1.5]] * len(names)
+
+
+def test_embeddings(tmp_path: Path) -> None:
+    names = list(TEXTS)
+    embedded = Embedded("=model", names, names, np.ones((len(names), 2), np.float32), names)
+    embedded.save(tmp_path / "rows.csv")
+    assert no_formula(tmp_path / "rows.csv")
+    loaded = load_embedded(tmp_path / "rows.csv")
+    assert (loaded.model, loaded.names, loaded.classes, loaded.files) == ("=model", names, names, names)
