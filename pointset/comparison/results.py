@@ -118,19 +118,10 @@ class Comparison:
 
     @cached_property
     def metrics(self) -> list[Metric]:
-        """The task's metrics that all runs have: those of an earlier version lack newer ones.
-
-        Raises:
-            PointsetError: a run lacks the first metric, which ranks the rows.
-        """
+        """The task's metrics that all runs have: those of an earlier version lack newer ones."""
         task, runs = self.experiment.task, self.runs
         measured = task.shown_metrics(self.run_of(runs[0]).folder) if runs else task.measured
-        metrics = [metric for metric in measured if all(metric.name in run.metrics for run in runs)]
-        if measured[0] not in metrics:
-            raise PointsetError(
-                f"the runs in {self.folder} have no {measured[0].name}: choose another folder to run them again"
-            )
-        return metrics
+        return [metric for metric in measured if all(metric.name in run.metrics for run in runs)]
 
     @cached_property
     def rows(self) -> list[Row]:

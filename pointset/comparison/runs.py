@@ -202,7 +202,7 @@ class Run:
         """Read the saved result.
 
         Raises:
-            PointsetError: it is damaged, was edited, or belongs to another run.
+            PointsetError: it is damaged, belongs to another run, or lacks the metric that ranks the rows.
         """
         remedy = f"delete {self.result} and run the same command again to test the model again"
         return digests.parse(self.result, self._parse_result, "the result of this run", remedy)
@@ -211,6 +211,8 @@ class Run:
         result = msgspec.convert(json.loads(content), Finished)
         if result.name != self.name:
             raise ValueError(f"it is that of {result.name}")
+        if (first := self.task.measured[0].name) not in result.metrics:  # of a version with other metrics
+            raise ValueError(f"it has no {first}")
         return result
 
     def failed(self, reason: str) -> Failure:

@@ -113,16 +113,21 @@ def test_a_report_that_cannot_be_drawn_costs_no_table(reported, tmp_path, monkey
     assert (folder / "table.md").read_text() == before
 
 
-def test_a_folder_of_an_earlier_version_opens_without_the_newer_metric(reported, tmp_path, monkeypatch):
+def test_a_folder_of_a_version_with_other_metrics_shows_those_that_it_has(reported, tmp_path, monkeypatch):
     folder = shutil.copytree(reported.folder, tmp_path / "copy")
-    protocol = read_json(folder / "protocol.json")
-    assert protocol.pop("metrics")[0] == "accuracy"
-    digests.write_json(folder / "protocol.json", protocol)
+    assert read_json(folder / "protocol.json")["metrics"] == [metric.name for metric in METRICS]
+    accuracy, *others = METRICS
     newer = Metric("newer", True, head="newer metric", measure=lambda predictions: 1.0)
-    monkeypatch.setattr("pointset.tasks.classification.METRICS", (*METRICS, newer))
+    fewer = [metric for metric in others if metric.name != "loss"]
+    monkeypatch.setattr("pointset.tasks.classification.METRICS", (accuracy, *fewer, newer))
     found = report_finished(reported.experiment, folder)
+    assert [metric.name for metric in found.metrics] == [metric.name for metric in (accuracy, *fewer)]
     assert "newer metric" not in found.table()
     assert [run.metrics for run in found.runs] == [run.metrics for run in reported.runs]
+
+    monkeypatch.setattr("pointset.tasks.classification.METRICS", (newer, *METRICS))
+    with pytest.raises(PointsetError, match=r"result\.json .*no newer.*: .*delete .*result\.json and run"):
+        report_finished(reported.experiment, folder)
 
 
 def test_the_mean_class_accuracy_is_shown_where_classes_are_unbalanced(reported, monkeypatch):
