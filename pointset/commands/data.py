@@ -14,7 +14,7 @@ from pointset.commands.options import Flags, Json, RunningFlags, Spread
 from pointset.commands.terminal import print_facts, print_json, print_rows
 from pointset.data.axes import GuessedUp, turned_up
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError, escaped, one_line
+from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import check_writable, checked_suffix
 
 POSES_SEEN = {
@@ -178,9 +178,7 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> dic
         axis = "z"
         overview |= {"up": guess.up, "up_assumed": False, "up_guess": str(guess), "up_sure": guess.is_sure}
     title = f"{overview['name']}: drawn with {overview['up'].upper()} up"
-    picture = draw_clouds(
-        clouds, names=[one_line(name, 14) for name in names], camera=Camera(up=axis), title=title, columns=8
-    )
+    picture = draw_clouds(clouds, names=names, camera=Camera(up=axis), title=title, columns=8)
     path = save(picture, output or make_folder(pools_home()) / f"{overview['name']}.png", dpi=100)
     return overview | {"pose": recommend_pose([*zip(names, clouds, strict=True)], axis), "picture": str(path)}
 

@@ -26,6 +26,7 @@ from pointset.viz.charts import label_axes, make_panels, plain
 from pointset.viz.clouds import draw_tile
 from pointset.viz.color import FAINT, INK
 from pointset.viz.confusion import draw_confusions, stand_together
+from pointset.viz.sheet import shorten
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -219,7 +220,7 @@ def reliability(results: Results) -> Figure | None:
         axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
         axes.plot(curve.confidence, curve.accuracy, color=color, lw=0.8)
         axes.scatter(curve.confidence, curve.accuracy, 4 + 120 * curve.share, color=color, lw=0, clip_on=False)
-        title = f"{textwrap.fill(plain(label), 25)}\nECE {100 * curve.error:.1f} %"
+        title = f"{textwrap.fill(plain(shorten(label, 5.0, 7.5)), 25)}\nECE {100 * curve.error:.1f} %"
         axes.set_title(title, fontsize=7.5, color=INK, pad=3)
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         label_axes(axes, "", "")

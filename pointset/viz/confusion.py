@@ -50,7 +50,7 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
     left = 0.25 + max((text_width(row, size) for row in rows), default=0)
     below = 0.2 + max((text_width(name, size) for name in shown), default=0)
     side = (WIDTH - left - 0.1 - (across - 1) * 0.25) / across
-    titles = [textwrap.wrap(label, max(20, int(side / (LETTER * 9.5)))) for label in counts]
+    titles = [textwrap.wrap(shorten(label, 3 * side, 9.5), max(20, int(side / (LETTER * 9.5)))) for label in counts]
     title = 0.14 + 0.17 * max(map(len, titles))
     down = -(-len(counts) // across)
     sheet = Sheet(WIDTH, down * (title + side + below + 0.1) + 0.4)

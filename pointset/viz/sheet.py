@@ -73,7 +73,10 @@ class Sheet:
         """Add a title and a line with a note under it, in a smaller font if they are too wide for the sheet."""
         # Hinting rounds letters to whole pixels, so the width of a line may shrink less than its font size.
         room = 0.96 * (self.width - 2 * MARGIN) * DPI
-        lines = (self.text(MARGIN, 0.13, title, 11, weight="bold"), self.text(MARGIN, 0.38, note, 8, color=FAINT))
+        lines = (
+            self.text(MARGIN, 0.13, title, 11, 1.5 * self.width, weight="bold"),
+            self.text(MARGIN, 0.38, note, 8, color=FAINT),
+        )
         for line in lines:
             size = float(line.get_fontsize())
             line.set_fontsize(size * min(1.0, room / max(line.get_window_extent().width, 1.0)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,8 @@ def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
     from matplotlib import rc_context
 
     stream = io.StringIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)  # text, for fonts of the reader
         figure.savefig(stream, format="svg", dpi=dpi, metadata={"Date": None, "Creator": None})
     text = stream.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg ") :], flags=re.DOTALL)

@@ -117,8 +117,9 @@ def test_names_of_many_classes_are_apart_and_inside(many):
 @pytest.mark.parametrize("models", [1, 2])
 def test_names_of_120_characters_are_shortened(models):
     classes = ["bowl", "x" * 120, f"{'y' * 119}$"]
-    picture = draw_confusions({f"model {i}": COUNTS for i in range(models)}, classes)
+    picture = draw_confusions({f"model {i} {'x' * 250}": COUNTS for i in range(models)}, classes)
     picture.draw_without_rendering()
+    assert all(text.get_text().count("\n") < 4 for text in picture.texts)
     matrix = picture.axes[0]
     rows = [text.get_text() for text in matrix.get_yticklabels()]
     assert rows[0] == "bowl  10"
