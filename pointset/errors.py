@@ -15,6 +15,9 @@ QUOTED = 80
 REPEATED = 200
 """Limit for the characters of a file's content, or of another library's message, in a message."""
 
+MARKUP = re.compile(r"[\\`*_\[\]<>|#&~$]")
+INSIDE = re.compile(r"(?<=\w)\\_(?=\w)")
+
 
 class PointsetError(Exception):
     """An error that the user can correct.
@@ -63,6 +66,11 @@ def one_line(text: object, most: int | None = None) -> str:
 def escaped(text: str) -> str:
     r"""Escape control characters and others that are not printable, as repr does: ESC becomes \x1b."""
     return text if text.isprintable() else re.sub(r"[^ -~]", _escape, text)
+
+
+def in_markdown(text: str) -> str:
+    """Escape text so that Markdown shows it literally, on one line."""
+    return INSIDE.sub("_", MARKUP.sub(r"\\\g<0>", escaped(text)))  # an underscore inside a word needs no escape
 
 
 def require_extra(extra: str, purpose: str, *modules: str) -> None:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from pointset.comparison.metric import Metric, Published, Row
-from pointset.comparison.statistics import Interval
-from pointset.errors import escaped
+from pointset.errors import escaped, in_markdown
 from pointset.runs import digests
 from pointset.runs.claims import read_description
 from pointset.runs.provenance import command, origin
 from pointset.runs.spreadsheets import as_csv
 
 if TYPE_CHECKING:
+    from pointset.comparison.metric import Metric, Published, Row
     from pointset.comparison.results import Comparison
     from pointset.comparison.runs import Finished
+    from pointset.comparison.statistics import Interval
 
 FILES = ("report.html", "table.md", "results.csv", "results.json")
-MARKUP = re.compile(r"[\\`*_\[\]<>|#&~$]")
-INSIDE = re.compile(r"(?<=\w)\\_(?=\w)")
 COSTS = ("parameters", "M mult-adds", "ms a set", "step MB", "train s")
 NOT_BRIEF = ("M mult-adds", "ms a set", "step MB")
 """Columns that are left out on a terminal, for lack of room."""
@@ -48,13 +45,16 @@ def make_table(
         style: one of tabulate's formats.
         brief: leave out columns that do not fit a terminal.
     """
+    table = make_cells(rows, metrics, brief)
+    return format_table(table, style, ["left" if is_words(name) else "right" for name in table[0]])
+
+
+def format_table(table: Table, style: str = "simple", align: Sequence[str] | None = None) -> str:
+    """Format a table of texts in one of tabulate's formats, its header and cells as by `in_table`."""
     from tabulate import tabulate
 
-    table = make_cells(rows, metrics, brief)
-    lines = [[in_table(cell, style) for cell in row.values()] for row in table]
-    align = ["left" if is_words(name) else "right" for name in table[0]]
-    heads = [in_table(name, style) for name in table[0]]
-    return tabulate(lines, heads, tablefmt=style, colalign=align, disable_numparse=True)
+    lines = [[in_table(text, style) for text in texts] for texts in (table[0], *(row.values() for row in table))]
+    return tabulate(lines[1:], lines[0], tablefmt=style, colalign=align, disable_numparse=True)
 
 
 def is_words(column: str) -> bool:
@@ -122,9 +122,7 @@ def write_interval(interval: Interval | None, metric: Metric) -> str:
 
 def in_table(text: str, style: str) -> str:
     """Escape text for a table cell in one of tabulate's formats, so that Markdown shows it literally, on one line."""
-    if style != "github":
-        return escaped(text)
-    return INSIDE.sub("_", MARKUP.sub(r"\\\g<0>", escaped(text)))  # an underscore inside a word needs no escape
+    return in_markdown(text) if style == "github" else escaped(text)
 
 
 def save(comparison: Comparison) -> None:

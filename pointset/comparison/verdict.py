@@ -8,7 +8,8 @@ from typing import Any
 
 from pointset.comparison.crossed import CrossedPair
 from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, write_p
-from pointset.errors import PointsetError, quoted
+from pointset.comparison.tables import Table, format_table, in_table
+from pointset.errors import PointsetError, escaped, quoted
 
 METHOD = (
     "Two-sided t-tests of a crossed analysis of variance over seeds and items together, a variance over seeds for each "
@@ -16,7 +17,6 @@ METHOD = (
     "number of pairs, level 0.05."
 )
 SHOWN_CLASSES = 12
-Table = list[dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -195,13 +195,11 @@ class Verdict:
         return {"items": self.items, "rows": rows, "pairs": pairs, "classes": classes, **words}
 
     def __str__(self) -> str:
-        from tabulate import tabulate
-
         tables = [self.table(), self.pair_table(12) if len(self.rows) > 2 else self.pair_table()]
-        drawn = [tabulate(table, "keys", disable_numparse=True) for table in tables if table]
+        drawn = [format_table(table) for table in tables if table]
         left = len(self.pairs) - 12
         more = [f"and {left:,} more pairs; -o verdict.html has all"] if len(self.rows) > 2 and left > 0 else []
-        return "\n".join([*"\n\n".join(drawn).splitlines(), *more, "", *self.sentences()])
+        return "\n".join([*"\n\n".join(drawn).splitlines(), *more, "", *map(escaped, self.sentences())])
 
     def as_markdown(self) -> str:
         """As Markdown: sentences, and the tables of models, pairs and classes."""
@@ -209,15 +207,13 @@ class Verdict:
 
     def as_latex(self) -> str:
         """As LaTeX (booktabs): the sentences as comments, and the tables of models, pairs and classes."""
-        comments = "".join(f"% {text}\n" for text in [*self.sentences(), METHOD])
+        comments = "".join(f"% {escaped(text)}\n" for text in [*self.sentences(), METHOD])
         return comments + self._document("latex_booktabs", "% {}".format, words=False)
 
     def _document(self, style: str, heading: Any, words: bool = True) -> str:
-        from tabulate import tabulate
-
-        blocks = [*self.sentences(), METHOD] if words else []
+        blocks = [*(in_table(text, style) for text in self.sentences()), METHOD] if words else []
         for title, table in self._tables().items():
-            blocks += [heading(title), tabulate(table, "keys", tablefmt=style, disable_numparse=True)]
+            blocks += [heading(title), format_table(table, style)]
         return "\n\n".join(blocks) + "\n"
 
     def _tables(self) -> dict[str, Table]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from safetensors.torch import load as load_tensors
 
-from pointset.errors import QUOTED, PointsetError, one_line, quoted
+from pointset.errors import QUOTED, PointsetError, in_markdown, one_line, quoted
 from pointset.runs.atomic import as_json, check_writable, write_for_user
 from pointset.runs.files import require_file
 from pointset.training.checkpoints import RunFolder, Weights, as_safetensors
@@ -166,7 +166,7 @@ def push_run(run: str | Path, repository: str, *, private: bool = False) -> str:
 
         card, hub = pack_run(run, Path(folder) / FILE), HfApi()
         kind = "targets" if card.get("targets") else "classes"
-        facts = {"kind": kind.capitalize(), "names": ", ".join(map(str, card.get(kind, ())))}
+        facts = {"kind": kind.capitalize(), "names": in_markdown(", ".join(map(str, card.get(kind, ()))))}
         readme = README.format(model=card["model"], repository=repository, **facts)
         (Path(folder) / "README.md").write_text(readme, encoding="utf-8")
         address = hub.create_repo(repository, private=private, exist_ok=True)

@@ -155,6 +155,17 @@ def test_the_command_prints_writes_and_fails_if_a_model_is_worse(frame, tmp_path
     assert latex.count(r"\toprule") == 3
 
 
+def test_names_of_models_and_classes_are_text(frame, tmp_path, capsys):
+    odd = "a|<b>x</b>\n`\x1b[31m"
+    frame = frame.replace({"model": {"svm": odd}}).replace({"label": {"cup": odd}, "prediction": {"cup": odd}})
+    verdict = judge(frame)
+    for text in (str(verdict), verdict.as_latex(), verdict.as_markdown()):
+        assert "\x1b" not in text
+        assert "<b>x</b>\n" not in text
+    assert r"a\|\<b\>x\</b\>\\n\`" in verdict.as_markdown()
+    assert "<b>x" not in verdict.as_html()
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
