@@ -122,7 +122,7 @@ def build(
         split_seed: Seed of the train/test split of a class/file folder.
         as_json: Print JSON.
     """
-    from pointset.data.pools.build import build_dataset
+    from pointset.data.pools.store import build_dataset
 
     started = time.perf_counter()
     pools = build_dataset(
@@ -164,7 +164,7 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> dic
     """Count the shapes and draw a few of them; returns the overview as plain data."""
     from pointset.data.axes import recommend_pose
     from pointset.data.catalogue.locate import make_folder, pools_home
-    from pointset.data.pools.overview import look_at
+    from pointset.data.pools.inspection import look_at
     from pointset.evaluation.upright import best_turn, turn_scores
     from pointset.viz import Camera, draw_clouds, save
 
@@ -217,7 +217,7 @@ def verify(data: str = "shapes10", *, as_json: Json = False) -> None:
         data: Name of a card, or a folder.
         as_json: Print JSON.
     """
-    from pointset.data.pools.verify import verify_dataset
+    from pointset.data.pools.inspection import verify_dataset
 
     pools = verify_dataset(data)
     if as_json:

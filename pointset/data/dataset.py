@@ -17,10 +17,9 @@ from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
-from pointset.data.options import MORE_POINTS, DataOptions
+from pointset.data.options import MORE_POINTS, SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
-from pointset.data.pools.build import SPLITS
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import load_pool
 from pointset.data.shapes10 import PARTS, is_current

@@ -12,6 +12,7 @@ Normalize = Literal[
     "unit-sphere", "standardize", "center-standardize", "principal-axes", "upright-axes", "upright-axes-y", "none"
 ]
 POSES: dict[str, Normalize] = {"aligned": "center-standardize", "upright": "upright-axes", "any": "principal-axes"}
+SPLITS = ("train", "test")
 Sampler = Literal["uniform", "fps", "poisson"]
 SAMPLERS: tuple[str, ...] = get_args(Sampler)
 NORMALS = "normals"

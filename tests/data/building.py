@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from pointset.data.catalogue.folders import list_folder
-from pointset.data.pools.build import build_dataset
 from pointset.data.pools.plan import Plan, Sampling
-from pointset.data.pools.store import Made
+from pointset.data.pools.store import Made, build_dataset
 
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 COUNT = 60

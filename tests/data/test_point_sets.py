@@ -21,7 +21,7 @@ from pointset.data.dataset import PointSets, load_dataset
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool, random_subsets
-from pointset.data.pools.build import build_dataset
+from pointset.data.pools.store import build_dataset
 from pointset.errors import PointsetError
 
 

@@ -14,10 +14,9 @@ from pointset.data.dataset import load_dataset
 from pointset.data.loading import load_like
 from pointset.data.normalize import NORMALIZATIONS, normalize_points
 from pointset.data.point_sets import PointSets
-from pointset.data.pools.build import build_dataset
+from pointset.data.pools.inspection import verify_dataset
 from pointset.data.pools.plan import Plan, Sampling
-from pointset.data.pools.store import build_pool
-from pointset.data.pools.verify import verify_dataset
+from pointset.data.pools.store import build_dataset, build_pool
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers

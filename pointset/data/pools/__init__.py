@@ -1,5 +1,5 @@
-"""Build, open and verify pools: sampled points of shapes, kept on disk and memory-mapped.
+"""Build, open and inspect pools: sampled points of shapes, kept on disk and memory-mapped.
 
-`plan` describes a pool, `shapes` samples it in any number of processes, `manifest` describes a finished pool, `store`
-opens or makes a pool, and `build` makes all pools of a dataset.
+`plan` describes a pool before and after it is built, `shapes` samples it in any number of processes, `store` opens or
+builds pools, and `inspection` verifies them.
 """

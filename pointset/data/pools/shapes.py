@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.pool import digest_of
-from pointset.data.pools.manifest import Entry, Source
-from pointset.data.pools.plan import TYPES, Sampling
+from pointset.data.pools.plan import TYPES, Entry, Sampling, Source
 from pointset.data.readers.clouds import CloudError, arrays_of, extent_fault
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.scans import read_cloud

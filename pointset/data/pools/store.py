@@ -1,9 +1,9 @@
-"""Open pools on disk, and build them if needed.
+"""Open pools on disk, and build them if needed, or in advance for all splits of a dataset.
 
 A pool is built under a lock in a folder beside it, from which an interrupted build is continued: a file for every few
 finished shapes, with a digest, so that a torn file counts as absent. When all are there, the arrays and the manifest
 are written in shape order to another folder, which is renamed. Opening a pool checks the manifest, the shapes of the
-arrays, and size and time of every shape's file; `pointset.data.pools.verify` reads every byte.
+arrays, and size and time of every shape's file; `pointset.data.pools.inspection` reads every byte.
 """
 
 import contextlib
@@ -22,12 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.configuration import check
-from pointset.data.catalogue.locate import locked, make_folder
+from pointset.data.catalogue.folders import list_folder
+from pointset.data.catalogue.locate import locate_data, locked, make_folder
+from pointset.data.catalogue.released import is_released
+from pointset.data.options import SPLITS, DataOptions
 from pointset.data.pool import Pool
-from pointset.data.pools.manifest import FILE, Entry, Manifest, read_manifest
-from pointset.data.pools.plan import TYPES, Plan, build_command
+from pointset.data.pools.plan import FILE, TYPES, Entry, Manifest, Plan, Sampling, build_command, read_manifest
 from pointset.data.pools.shapes import Arrays, make_shapes
-from pointset.data.unusable import LEAVE_OUT, OnError, refuse_or_leave_out
+from pointset.data.unusable import LEAVE_OUT, OnError, UnreadableShapesError, refuse_or_leave_out
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.atomic import full_disk_reported, sync_folder, write_text
@@ -242,3 +244,68 @@ def _write_pool(plan: Plan, entries: Mapping[int, Entry], files: Mapping[int, Pa
         whole.replace(plan.folder)
     finally:  # frees space if the disk is full
         shutil.rmtree(whole, ignore_errors=True)
+
+
+def build_dataset(
+    name_or_folder: str | Path,
+    *,
+    points: int = DataOptions.pool_points,
+    sampler: str = "uniform",
+    seed: int = 0,
+    normals: bool = False,
+    workers: int | None = None,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    on_error: str = "raise",
+    rebuild: bool = False,
+    split_seed: int = 0,
+    progress: bool = True,
+) -> dict[str, Made]:
+    """Sample every mesh of a dataset into pools of points on disk.
+
+    Shapes finished by an earlier build, even an interrupted one, are not sampled again. The result does not depend on
+    the workers. On a cluster, they need the mesh files under the same paths; only this process writes.
+
+    The arguments are those of `Sampling`, `Workers`, `build_pool` and `load_dataset`. Returns the pools by split.
+
+    Raises:
+        UnreadableShapesError: meshes cannot be used, and `on_error` is "raise" or no mesh of a split is usable.
+        PointsetError: the dataset has no meshes, an option is wrong, the disk is full or read-only, or a pool is
+            damaged and `rebuild` is False.
+    """
+    sampling, spread = Sampling(points, sampler, seed, normals), Workers(workers, backend, scheduler)
+    spread.check()
+    _, folder = locate_data(name_or_folder, progress=progress)
+    if is_released(folder):
+        raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")
+    pools: dict[str, Made] = {}
+    errors: list[UnreadableShapesError] = []
+    for split, plan in _plans(folder, split_seed, sampling).items():
+        try:
+            pools[split] = build_pool(plan, spread, on_error=on_error, rebuild=rebuild, progress=progress)
+        except UnreadableShapesError as error:  # raised below, after the other splits
+            errors.append(error)
+    if errors:
+        failures = {name: reason for error in errors for name, reason in error.failures.items()}
+        finished = sum(error.finished for error in errors) + sum(made.shapes for made in pools.values())
+        reports = [report for error in errors for report in error.reports]
+        raise UnreadableShapesError(failures, finished, reports, errors[0].remedy)
+    return pools
+
+
+def _plans(folder: Path, split_seed: int, sampling: Sampling) -> dict[str, Plan]:
+    """Plans of the pools, for the splits that the folder has."""
+    plans: dict[str, Plan] = {}
+    absent: list[PointsetError] = []
+    for split in SPLITS:
+        try:
+            listing = list_folder(folder, split, seed=split_seed)
+        except PointsetError as error:
+            absent.append(error)
+        else:
+            if listing.kind == "clouds":
+                raise PointsetError(f"{folder} holds point clouds, which need no sampling: load them with load_dataset")
+            plans[split] = Plan.of(f"{folder.name}-{split}", listing, sampling)
+    if not plans:
+        raise absent[0]
+    return plans

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from pointset.data.options import SPLITS
 from pointset.data.readers.meshes import Mesh
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.kinds import bench, bookshelf, chair, desk, dresser, lamp, mug, stool, table, vase
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 KINDS: dict[str, Callable[[Generator], list[Trimesh]]] = {
     function.__name__: function for function in (bench, bookshelf, chair, desk, dresser, lamp, mug, stool, table, vase)
 }
-SPLITS = ("train", "test")
 FORMAT = 2
 """Version of the generator; increased whenever a seed gives other meshes."""
 MARKER = "shapes10.json"

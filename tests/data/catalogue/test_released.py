@@ -12,7 +12,7 @@ import pytest
 from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.released import SCANS, is_released, read_released
 from pointset.data.dataset import load_dataset
-from pointset.data.pools import verify
+from pointset.data.pools import inspection
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 
@@ -186,21 +186,21 @@ def test_the_files_of_a_card_are_those_of_its_digests(release: Path, monkeypatch
     train, test = ((release / name).read_bytes() for name in ("ply_data_train0.h5", TEST))
     digests = {"ply_data_train0.h5": hashlib.sha256(train).hexdigest(), TEST: hashlib.md5(test).hexdigest()}
     card = msgspec.structs.replace(load_card("modelnet40-hdf5"), files=digests)
-    monkeypatch.setattr(verify, "locate_data", lambda *_, **__: (card, release))
+    monkeypatch.setattr(inspection, "locate_data", lambda *_, **__: (card, release))
     assert len(read_released(release, "train", card=card)) == 5
-    (verified,) = verify.verify_dataset("modelnet40-hdf5")
+    (verified,) = inspection.verify_dataset("modelnet40-hdf5")
     assert (verified.shapes, verified.what, verified.problems) == (2, "files", ())
     (release / TEST).write_bytes(test[:-1] + b"?")
     (release / "ply_data_train0.h5").unlink()
     with pytest.raises(PointsetError, match=f"{TEST} is not the file of modelnet40-hdf5 .another MD5"):
         read_released(release, "test", card=card)
-    (verified,) = verify.verify_dataset("modelnet40-hdf5")
+    (verified,) = inspection.verify_dataset("modelnet40-hdf5")
     absent, changed = verified.problems
     assert "train0.h5 cannot be read" in absent
     assert f"{TEST} is not the file" in changed
     monkeypatch.undo()
     with pytest.raises(PointsetError, match="cannot be verified: the digests of its files are not known"):
-        verify.verify_dataset(release)
+        inspection.verify_dataset(release)
 
 
 def test_the_real_release_has_the_official_counts(real_data: Path) -> None:

@@ -15,10 +15,9 @@ from damage import flipped
 
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.point_sets import Pool
-from pointset.data.pools import manifest
-from pointset.data.pools.plan import Plan, Sampling
+from pointset.data.pools.inspection import verify_dataset, verify_pool
+from pointset.data.pools.plan import FORMAT, Plan, Sampling, Source
 from pointset.data.pools.store import build_pool, load_pool
-from pointset.data.pools.verify import verify_dataset, verify_pool
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.workers import Workers
@@ -97,7 +96,7 @@ def test_a_buffer_beside_a_gltf_file_is_part_of_it(tmp_path: Path, uri: str, suf
     path = tmp_path / f"part{suffix}"
     path.write_bytes(head + text)
     (tmp_path / "my part.bin").write_bytes(b"1234")
-    source = manifest.Source.of(path)
+    source = Source.of(path)
     assert source.is_current(path)
     (tmp_path / "my part.bin").write_bytes(b"12345")
     assert not source.is_current(path)
@@ -113,15 +112,13 @@ def test_other_parameters_and_other_shapes_make_another_pool(home: Path, few: Pa
     assert len(pools(home)) == 7
 
 
-def test_another_format_is_refused_and_another_version_is_not(
-    home: Path, few: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_format_is_refused_and_another_version_is_not(home: Path, few: Path) -> None:
     pool_of(few)
     path = pools(home)[0] / "manifest.json"
     digests.write_text(path, path.read_text().replace('"version": "', '"version": "99.'))
     pool_of(few)
-    monkeypatch.setattr(manifest, "FORMAT", manifest.FORMAT + 1)
-    with pytest.raises(PointsetError, match=rf"format {manifest.FORMAT - 1}.*reads {manifest.FORMAT}.*--rebuild"):
+    digests.write_text(path, path.read_text().replace(f'"format": {FORMAT}', '"format": 99'))
+    with pytest.raises(PointsetError, match=rf"format 99.*reads {FORMAT}.*--rebuild"):
         pool_of(few)
 
 
