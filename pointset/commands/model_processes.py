@@ -77,7 +77,7 @@ def check_alone(path: Path) -> None:
     """Refuse a file that names other files, or unpacks to far more than its size."""
     suffix = suffix_of(path.name)
     if suffix in (".glb", ".gltf"):
-        from pointset.data.readers.trimesh_meshes import names_of_others
+        from pointset.data.readers.mesh_reader import names_of_others
 
         if names := names_of_others(path):
             raise PointsetError(f"{path}: its numbers are in another file, {quoted(names[0])}: send one .glb file")

@@ -21,6 +21,9 @@ CLOUD_SUFFIXES = (
 )
 UNREAD_SUFFIXES = frozenset({".3ds", ".e57", ".fbx", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
 """Suffixes of unsupported shape formats."""
+MOST_HEADER = 1 << 20
+"""Most bytes of the header of a PLY or PCD file."""
+_WHOLE = re.compile(r"\+?[0-9]{1,18}")
 PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
@@ -52,13 +55,11 @@ def suffix_of(name: str) -> str:
 def has_faces(path: Path) -> bool:
     """True if a PLY file's header announces faces or triangle strips; False if it cannot be read."""
     try:
-        with path.open("rb") as file:
-            head = file.read(1 << 16).partition(b"end_header")[0]
-    except OSError:
+        lines, _ = read_header(path, "end_header")
+    except (PointsetError, OSError):
         return False
-    words = [line.split() for line in head.splitlines()]
-    announced = [line[1:] for line in words if line[:1] == [b"element"]]
-    return any(line[:1] in ([b"face"], [b"tristrips"]) and line[1:2] != [b"0"] for line in announced)
+    announced = [words[1:] for words in lines if words[0] == "element"]
+    return any(words[:1] in (["face"], ["tristrips"]) and words[1:2] != ["0"] for words in announced)
 
 
 def is_mesh_file(path: Path) -> bool:
@@ -85,6 +86,25 @@ def require_shape_file(path: Path, suffixes: Set[str] = MESH_SUFFIXES | CLOUD_SU
         fault = f"cannot be read: {getattr(error, 'strerror', None) or error}"
     if fault:
         raise PointsetError(f"{path}: {fault}")
+
+
+def read_header(path: Path, last: str) -> tuple[list[list[str]], int]:
+    """The words of each line up to the one that begins with `last`, and the offset of what follows."""
+    require_file(path, None)
+    with path.open("rb") as file:
+        content = file.read(MOST_HEADER)
+    first = re.search(rb"\r?\n|\r", content)
+    line_end = rb"\r" if first and first[0] == b"\r" else rb"\r?\n"  # a \r may stand in a comment, or begin numbers
+    end = re.search(rb"(?:\A|[\r\n])[ \t]*" + last.encode() + rb"(?:[ \t][^\r\n]*)?" + line_end, content)
+    if end is None:
+        raise PointsetError(f"expected a header that ends with {last}: it is another kind of file, or cut off")
+    lines = re.split(line_end, content[: end.end()])
+    return [words for line in lines if (words := line.decode("latin-1").split())], end.end()
+
+
+def whole_number(word: str) -> int:
+    """A count in a header; -1 if the word is not a whole number from 0 on."""
+    return int(word) if _WHOLE.fullmatch(word) else -1
 
 
 @contextmanager

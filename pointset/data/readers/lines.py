@@ -1,24 +1,19 @@
-"""Lines of text with numbers, parsed by numpy, which name the first line that is wrong; and headers of PLY and PCD."""
+"""Lines of text with numbers, parsed by numpy, which name the first line that is wrong."""
 
 import io
 import re
 from bisect import bisect_left
 from copy import copy
-from pathlib import Path
 
 import numpy as np
 
 from pointset.data.readers.meshes import MeshError
-from pointset.errors import PointsetError, quoted
-from pointset.runs.files import read_file
+from pointset.errors import quoted
 
 BLANKS = b" \t\n\v"
 _NUMBERS = BLANKS + b"0123456789+-.eEnNaAiIfFtTyY"
 _COMMENT = re.compile(rb"#[^\n]*")
 _EXCERPT = 40
-_WHOLE = re.compile(r"\+?[0-9]{1,18}")
-MOST_BYTES = 1 << 20
-"""Most bytes of the header of a PLY or PCD file."""
 
 
 def plain_text(content: bytes) -> bytes:
@@ -42,7 +37,8 @@ def number_table(block: bytes, mark: str | None = None) -> np.ndarray | None:
         return None
 
 
-def _flat_numbers(block: bytes) -> np.ndarray | None:
+def flat_numbers(block: bytes) -> np.ndarray | None:
+    """Parse words to float64; None if one is not a decimal number."""
     try:
         return None if block.translate(None, _NUMBERS) else np.array(block.split(), np.float64)
     except ValueError:
@@ -108,9 +104,9 @@ class Lines:
 
     def numbers(self) -> np.ndarray:
         """All numbers float64 [sum of widths], line after line."""
-        numbers = _flat_numbers(self.block)
+        numbers = flat_numbers(self.block)
         if numbers is None:
-            wrong = bisect_left(range(len(self)), True, key=lambda line: _flat_numbers(self[: line + 1].block) is None)
+            wrong = bisect_left(range(len(self)), True, key=lambda line: flat_numbers(self[: line + 1].block) is None)
             raise self.error(wrong, "expected only numbers")
         return numbers
 
@@ -135,28 +131,3 @@ def error_at(text: bytes, offset: int, name: str, expected: str) -> MeshError:
     number = 1 + sum(text.count(end, 0, offset) for end in (b"\n", b"\v"))
     found = quoted(line.decode("latin-1"), _EXCERPT) if line else "the end of the file"
     return MeshError(f"{name}, line {number}: {expected}, found {found}")
-
-
-def read_header(path: Path, last: str) -> tuple[list[list[str]], int]:
-    """The words of each line up to the one that begins with `last`, and the offset of what follows."""
-    with path.open("rb") as file:
-        content = file.read(MOST_BYTES)
-    first = re.search(rb"\r?\n|\r", content)
-    line_end = rb"\r" if first and first[0] == b"\r" else rb"\r?\n"  # a \r may stand in a comment, or begin numbers
-    end = re.search(rb"(?:\A|[\r\n])[ \t]*" + last.encode() + rb"(?:[ \t][^\r\n]*)?" + line_end, content)
-    if end is None:
-        raise PointsetError(f"expected a header that ends with {last}: it is another kind of file, or cut off")
-    lines = re.split(line_end, content[: end.end()])
-    return [words for line in lines if (words := line.decode("latin-1").split())], end.end()
-
-
-def lines_after(path: Path, offset: int) -> Lines:
-    """The lines of text after a header."""
-    content = read_file(path)
-    header = plain_text(content[:offset])
-    return Lines(header + plain_text(content[offset:]), str(path), len(header))
-
-
-def whole_number(word: str) -> int:
-    """A count in a header; -1 if the word is not a whole number from 0 on."""
-    return int(word) if _WHOLE.fullmatch(word) else -1

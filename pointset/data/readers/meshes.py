@@ -4,15 +4,18 @@ A polygon becomes a fan or, where that would leave the polygon, ears clipped by 
 by Ear Clipping", 2002).
 """
 
+import warnings
 from dataclasses import dataclass
 
 import mapbox_earcut
 import numpy as np
 
-from pointset.errors import PointsetError
+from pointset.errors import QUOTED, PointsetError, one_line
 
 TOLERANCE = 1e-6
 """Tolerated displacement of a corner, relative to the polygon's size: the rounding of files with six digits."""
+ROUNDING = 1e-3
+"""Tolerated difference of areas, relative to the squared size: the rounding of thin polygons far from the origin."""
 
 
 class MeshError(PointsetError, ValueError):
@@ -67,12 +70,29 @@ class Mesh:
         object.__setattr__(self, "faces", faces)
 
 
-def cut_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Triangulate polygons, in the order of the polygons.
+def mesh_of_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray, name: str) -> Mesh:
+    """The mesh of the polygons of an OBJ or PLY file.
 
-    (a, b, c, d) becomes (a, b, c) and (c, d, a); longer polygons are cut as by `cut_fans`. If all polygons have four
-    corners, all first halves come before all second halves. This order must not change: the points drawn from a seed
-    depend on it, and pools of earlier versions have it.
+    Polygons of one or two corners are left out, with a warning. The others are cut as by `cut_fans`, but
+    (a, b, c, d) becomes (a, b, c) and (c, d, a), and if all have four corners, all first halves come before all second
+    halves. This order must not change: the points drawn from a seed depend on it, and pools have it.
+    """
+    has_area = sizes >= 3
+    if not has_area.all():
+        left_out = f"{(~has_area).sum():,} of {len(sizes):,} faces have less than 3 corners and were left out"
+        warnings.warn(f"{name}: {left_out}", stacklevel=2)
+        corners, sizes = corners[np.repeat(has_area, sizes)], sizes[has_area]
+    triangles = cut_fans(vertices, corners, sizes)
+    ends = np.cumsum(sizes - 2)[sizes == 4]
+    triangles[ends - 1] = np.roll(triangles[ends - 1], -1, axis=1)
+    return Mesh(vertices, np.concatenate([triangles[::2], triangles[1::2]]) if (sizes == 4).all() else triangles)
+
+
+def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Cut polygons into fans of triangles from their first corner, in the order of the polygons.
+
+    Concave polygons for which a fan is wrong are cut by ear clipping. If that fails for a polygon that is not flat, the
+    fan is kept, which uses every corner.
 
     Args:
         vertices: floats [V, 3], in any unit.
@@ -81,18 +101,9 @@ def cut_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -
 
     Returns:
         int64 [sum of (sizes - 2), 3].
-    """
-    triangles = cut_fans(vertices, corners, sizes)
-    ends = np.cumsum(sizes - 2)[sizes == 4]
-    triangles[ends - 1] = np.roll(triangles[ends - 1], -1, axis=1)
-    return np.concatenate([triangles[::2], triangles[1::2]]) if (sizes == 4).all() else triangles
 
-
-def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Cut polygons into fans of triangles from their first corner, in the order of the polygons.
-
-    Concave polygons for which a fan is wrong are cut by ear clipping. If that fails, as for polygons that cross
-    themselves, the fan is kept. Arguments and result are as for `cut_polygons`.
+    Raises:
+        MeshError: a flat polygon crosses itself, so that no triangles have its area.
     """
     if (sizes == 3).all():
         return corners.reshape(-1, 3)
@@ -106,6 +117,11 @@ def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np
     for index in _find_folded(vertices[triangles], counts).tolist():
         own = corners[firsts[index] : firsts[index] + sizes[index]]
         cut = _cut_concave(vertices[own])
+        if cut is None and _is_flat(vertices[own]):
+            cut = _other_fan(vertices[own])
+            if cut is None:
+                which = one_line(", ".join(map(str, own.tolist())), QUOTED)
+                raise MeshError(f"the face of the vertices {which} (from 0) crosses itself: split it into triangles")
         if cut is not None:
             triangles[starts[index] : starts[index] + counts[index]] = own[cut]
     return triangles
@@ -115,11 +131,12 @@ def _find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """The polygons whose fan [counts, 3, 3] has a triangle turned against Newell's normal, which lies outside of it."""
     starts = np.cumsum(counts) - counts
     own = np.repeat(np.arange(len(counts)), counts)
-    with np.errstate(all="ignore"):  # non-finite coordinates are refused later; a polygon of size 0 divides by 0
+    with np.errstate(all="ignore"):  # non-finite coordinates are refused later; sizes and normals may be 0
         sides = fans[:, 1:] - fans[:, :1]
         sides = sides / np.maximum.reduceat(np.abs(sides).max(axis=(1, 2)), starts)[own, None, None]
         normals = np.cross(sides[:, 0], sides[:, 1])
         turns = (normals * _unit(np.add.reduceat(normals, starts))[own]).sum(axis=1)
+        turns = np.where(np.isnan(turns), -np.linalg.norm(normals, axis=1), turns)
         folded = turns < -TOLERANCE * np.linalg.norm(sides, axis=2).sum(axis=1)
     return np.flatnonzero(np.logical_or.reduceat(folded, starts))
 
@@ -139,10 +156,27 @@ def _cut_concave(points: np.ndarray) -> np.ndarray | None:
     cut[areas < 0] = cut[areas < 0, ::-1]
     if not len(cut) or len(cut) > len(points) - 2 or abs(np.abs(areas).sum() - area) > TOLERANCE * area:
         return None
-    length, _, height = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-    if len(np.unique(cut)) < len(points) and height > TOLERANCE * length:
+    if len(np.unique(cut)) < len(points) and not _is_flat(points):
         return None  # a corner above the plane is used by the fan
     return np.concatenate([cut, np.repeat(cut[-1:, :1], 3, axis=1).repeat(len(points) - 2 - len(cut), axis=0)])
+
+
+def _is_flat(points: np.ndarray) -> bool:
+    length, _, height = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    return bool(height <= TOLERANCE * length)
+
+
+def _other_fan(points: np.ndarray) -> np.ndarray | None:
+    """The first fan [n - 2, 3] from a corner of a flat polygon [n, 3] that has its area, up to rounding, if any."""
+    steps = np.arange(1, len(points) - 1)
+    for first in range(len(points)):
+        fan = (np.stack([0 * steps, steps, steps + 1], axis=1) + first) % len(points)
+        a, b, c = points[fan].transpose(1, 0, 2)
+        normals = np.cross(b - a, c - a)
+        surplus = np.linalg.norm(normals, axis=1).sum() - np.linalg.norm(normals.sum(axis=0))
+        if surplus <= ROUNDING * np.abs(points - points[0]).max() ** 2:
+            return fan
+    return None
 
 
 def _flattened(points: np.ndarray) -> np.ndarray:

@@ -16,13 +16,12 @@ silently give a wrong mesh: indices without a vertex, unknown keywords, surfaces
 """
 
 import re
-import warnings
 from copy import copy
 
 import numpy as np
 
 from pointset.data.readers.lines import BLANKS, Lines, number_table, plain_text
-from pointset.data.readers.meshes import Mesh, MeshError, cut_polygons
+from pointset.data.readers.meshes import Mesh, MeshError, mesh_of_polygons
 
 _NAMES = b"g o usemtl mtllib usemap maplib shadow_obj trace_obj".split()
 _CURVES = b"cstype deg bmat step parm curv curv2 sp end con ctech res".split()
@@ -59,13 +58,9 @@ def parse_obj(content: bytes, name: str) -> Mesh:
     has_area = sizes >= 3
     if not has_area.any():
         raise MeshError(f"{name}: expected a mesh, found no triangles (a point cloud alone has none)")
-    if not has_area.all():
-        if not has_area[-1] and is_face[-1] and not text.endswith(b"\n"):
-            raise lines.error(-1, "expected a line end after a face of one or two corners: the file may be cut off")
-        left_out = f"{(~has_area).sum():,} of {len(sizes):,} faces have less than 3 corners and were left out"
-        warnings.warn(f"{name}: {left_out}", stacklevel=2)
-        corners, sizes = corners[np.repeat(has_area, sizes)], sizes[has_area]
-    return Mesh(vertices, cut_polygons(vertices, corners, sizes))
+    if not has_area[-1] and is_face[-1] and not text.endswith(b"\n"):
+        raise lines.error(-1, "expected a line end after a face of one or two corners: the file may be cut off")
+    return mesh_of_polygons(vertices, corners, sizes, name)
 
 
 def _read_vertices(lines: Lines) -> np.ndarray:

@@ -23,10 +23,9 @@ from pointset.data.readers.clouds import (
     require_finite,
     unit_normals,
 )
+from pointset.data.readers.elements import pcd_columns, ply_columns
 from pointset.data.readers.formats import CLOUD_SUFFIXES, naming, require_shape_file
 from pointset.data.readers.las import las_columns
-from pointset.data.readers.pcd import pcd_columns
-from pointset.data.readers.ply import ply_columns
 from pointset.data.readers.tables import npy_columns, npz_columns, text_columns
 from pointset.errors import quoted
 

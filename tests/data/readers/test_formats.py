@@ -5,8 +5,14 @@ from pathlib import Path, PurePath
 import pytest
 
 from pointset.data.readers.clouds import CloudError
-from pointset.data.readers.formats import has_faces, is_shape_file, require_shape_file, suffix_of
-from pointset.data.readers.lines import read_header, whole_number
+from pointset.data.readers.formats import (
+    has_faces,
+    is_shape_file,
+    read_header,
+    require_shape_file,
+    suffix_of,
+    whole_number,
+)
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.meshes import MeshError
 from pointset.data.readers.scans import open_scan

@@ -71,7 +71,7 @@ BAD_FILES = {
     "text.gltf": (b"hello\n", "damaged"),
     "points.obj": (TRIANGLE.encode(), "no triangles"),
     "points.ply": (trimesh.PointCloud(BOX.vertices).export(file_type="ply"), "no faces"),
-    "cut_text.ply": (cut("ply", encoding="ascii"), "13 lines"),
+    "cut_text.ply": (cut("ply", encoding="ascii"), "cut off"),
 }
 
 

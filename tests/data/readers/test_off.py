@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trimesh
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pointset.data.readers.mesh_reader import read_mesh
@@ -56,7 +56,10 @@ def off_files(draw: st.DrawFn) -> tuple[bytes, np.ndarray, np.ndarray]:
     line_end = draw(st.sampled_from(["\n", "\r\n", "\r"]))
     text = line_end.join(spelt) + draw(st.sampled_from(["", line_end]))
     mark = draw(st.sampled_from([b"", b"\xef\xbb\xbf"]))
-    faces = cut_fans(np.array(vertices), np.concatenate(polygons), np.array([len(polygon) for polygon in polygons]))
+    try:
+        faces = cut_fans(np.array(vertices), np.concatenate(polygons), np.array([len(polygon) for polygon in polygons]))
+    except MeshError:  # one crosses itself
+        assume(False)
     return mark + text.encode(), np.array(vertices), faces
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pointset.data.readers.pcd import unpack_lzf
+from pointset.data.readers.elements import unpack_lzf
 from pointset.errors import PointsetError
 
 DAMAGED = [

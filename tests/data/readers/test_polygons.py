@@ -4,19 +4,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pointset.data.readers.mesh_reader import read_mesh
-from pointset.data.readers.meshes import cut_fans, cut_polygons
+from pointset.data.readers.meshes import MeshError, cut_fans, mesh_of_polygons
 
 ARROW = [[2, -1], [0.5, 0], [2, 1], [0, 0]]
 ARROW_AREA = 0.5
 U = [[0, 0], [3, 0], [3, 3], [2, 3], [2, 1], [1, 1], [1, 3], [0, 3]]
 COMB = [[9, 2], [0, 2], *([x, x % 2] for x in range(10))]
+SQUARE, HOLE = [[0, 0], [4, 0], [4, 4], [0, 4]], [[1, 1], [1, 3], [3, 3], [3, 1]]
 OUTLINES = {
     "arrow": (ARROW, ARROW_AREA),
     "U": (U, 7),
     "U with a corner on an edge": ([*U, [0, 1]], 7),
     "comb": (COMB, 13.5),
+    "square with a hole, joined by an edge": ([*SQUARE, SQUARE[0], *HOLE, HOLE[0]], 12),
 }
 PLY = (
     "ply\nformat ascii 1.0\nelement vertex 4\nproperty double x\nproperty double y\nproperty double z\n"
@@ -52,13 +56,12 @@ def test_every_reader_keeps_to_the_face(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize("cut", [cut_fans, cut_polygons])
 @pytest.mark.parametrize(("outline", "area"), OUTLINES.values(), ids=OUTLINES)
-def test_a_polygon_is_covered_from_each_of_its_corners(outline: list, area: float, cut, backwards: bool) -> None:
+def test_a_polygon_is_covered_from_each_of_its_corners(outline: list, area: float, backwards: bool) -> None:
     vertices, count = tilted(outline), len(outline)
     for first in range(count):
         corners = np.roll(np.arange(count)[:: -1 if backwards else 1], first)
-        faces = cut(vertices, corners, np.array([count]))
+        faces = cut_fans(vertices, corners, np.array([count]))
         assert faces.shape == (count - 2, 3)
         found = crosses(vertices, faces)
         assert np.linalg.norm(found, axis=1).sum() / 2 == pytest.approx(area * 1e6)
@@ -68,7 +71,7 @@ def test_a_polygon_is_covered_from_each_of_its_corners(outline: list, area: floa
 def test_triangulation_keeps_the_order_of_the_polygons() -> None:
     vertices = np.concatenate([tilted(ARROW), tilted([[0, 0], [1, 0], [1, 1], [0, 1], [-1, 0.5]])])
     corners = np.array([4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 7, 8, 5, 6, 7, 8])
-    faces = cut_polygons(vertices, corners, np.array([3, 4, 5, 4]))
+    faces = mesh_of_polygons(vertices, corners, np.array([3, 4, 5, 4]), "a.obj").faces
     np.testing.assert_array_equal(
         faces[[0, 3, 4, 5, 6, 7]], [*[[4, 5, 6], [4, 5, 6], [4, 6, 7], [4, 7, 8]], [5, 6, 7], [7, 8, 5]]
     )
@@ -87,16 +90,50 @@ def test_rounding_leaves_a_convex_polygon_a_fan() -> None:
     np.testing.assert_array_equal(cut_fans(vertices, np.arange(count), np.array([count])), expected)
 
 
-@pytest.mark.parametrize(
-    "outline",
-    [
-        [[0, 0], [1, 1], [1, 0], [0, 1]],
-        [[0, 0], [2, 0], [0, 1], [2, 3]],
-        [[0, 0], [1, 0], [2, 0], [1, 0]],
-        [[1, 1]] * 4,
-    ],
-    ids=["crossing", "crossing unevenly", "on a line", "at a point"],
-)
-def test_what_cannot_be_cut_into_ears_stays_a_fan(outline: list) -> None:
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(4, 12), st.sampled_from(["corners", "straight", "repeated", "folding"]))
+def test_triangles_use_every_corner_and_have_the_area_of_the_polygon(seed: int, count: int, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    angles = (np.arange(count) + 0.9 * rng.random(count)) * 2 * np.pi / count
+    angles = rng.permutation(angles) if kind == "folding" else angles
+    outline = rng.uniform(0.1, 1, (count, 1)) * np.column_stack([np.cos(angles), np.sin(angles)])
+    if kind in ("straight", "repeated"):
+        for place in rng.integers(1, count, 3):
+            share = rng.choice([0.25, 0.5]) if kind == "straight" else 0
+            outline = np.insert(outline, place, outline[place - 1] * (1 - share) + outline[place] * share, axis=0)
+    corners = np.roll(np.arange(len(outline)), rng.integers(count))[:: rng.choice([1, -1])]
+    vertices = tilted(outline.tolist())
+    if kind == "folding":  # up to its size out of the plane: no triangulation has a right area
+        vertices += rng.normal(size=vertices.shape) * 10 ** rng.uniform(-1, 3)
+    faces = cut_fans(vertices, corners, np.array([len(corners)]))
+    if kind != "folding":
+        area = np.linalg.norm(np.cross(vertices[corners], vertices[np.roll(corners, -1)]).sum(axis=0))
+        assert np.linalg.norm(crosses(vertices, faces), axis=1).sum() == pytest.approx(area, rel=1e-6)
+    used = vertices[np.unique(faces)]
+    for place in set(corners.tolist()) - set(faces.ravel().tolist()):
+        before, after = (vertices[corners[(corners.tolist().index(place) + step) % len(corners)]] for step in (-1, 1))
+        ear = np.linalg.norm(np.cross(before - vertices[place], after - vertices[place]))
+        assert ear < 1e-3 or np.abs(used - vertices[place]).max(axis=1).min() < 1e-6
+
+
+@pytest.mark.parametrize("outline", [[[0, 0], [1, 0], [2, 0], [1, 0]], [[1, 1]] * 4, [[0, 0], [1, 0], [0, 0], [0, 1]]])
+def test_a_polygon_without_area_stays_a_fan(outline: list) -> None:
     faces = cut_fans(tilted(outline), np.arange(4), np.array([4]))
     np.testing.assert_array_equal(faces, [[0, 1, 2], [0, 2, 3]])
+
+
+@pytest.mark.parametrize("outline", [[[0, 0], [1, 1], [1, 0], [0, 1]], [[0, 0], [2, 0], [0, 1], [2, 3]]])
+def test_a_flat_polygon_that_crosses_itself_is_refused_and_one_that_folds_uses_every_corner(
+    outline: list, tmp_path: Path
+) -> None:
+    for height, suffix in ((0, "off"), (0.1, "off"), (0, "obj")):
+        rows = [f"{x} {y} {height * index}" for index, (x, y) in enumerate(outline)]
+        off = "\n".join(["OFF 4 1 0", *rows, "4 0 1 2 3"])
+        obj = "\n".join([*(f"v {row}" for row in rows), "f 1 2 3 4", ""])
+        path = tmp_path / f"a.{suffix}"
+        path.write_text(off if suffix == "off" else obj)
+        if height:
+            assert {*read_mesh(path).faces.ravel().tolist()} == {0, 1, 2, 3}
+        else:
+            with pytest.raises(MeshError, match=rf"{path.name}: .*vertices 0, 1, 2, 3 .*crosses itself"):
+                read_mesh(path)
