@@ -194,7 +194,7 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     ("a.ply", HEAD + b"property float x\nproperty float y\nend_header\n" + bytes(16), ("x, y and z", "'x, y'")),
     ("a.ply", HEAD + b"property quad x\nend_header\n", ("'property quad x'",)),
     ("a.ply", TEXT.replace(b"vertex", b"point") + AXES + b"0 0 0\n", ("vertex", "'point'")),
-    ("a.ply", ply_text().replace(b"3 1 2 3\n0\n", b"0\n0\n1 2 3\n"), ("damaged",)),
+    ("a.ply", ply_text().replace(b"3 1 2 3\n0\n", b"0\n0\n1 2 3\n"), ("whole numbers",)),
     ("a.pcd", b"garbage", ("DATA",)),
     ("a.pcd", pcd("binary", sizes="4 4"), ("a SIZE, a TYPE and a COUNT",)),
     ("a.pcd", pcd("hex"), ("'hex'",)),
