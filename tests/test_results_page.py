@@ -7,13 +7,10 @@ from pathlib import Path
 import page
 import pytest
 from frontiers import FIGURES, TIMED, written_digest
-from joining import PREDICTIONS
-from saved import FOLDER, TABLES, read_all
+from saved import FOLDER, PREDICTIONS, TABLES, read_all
 from sections import SECTIONS, grid
 
-from pointset.runs.atomic import write_json, write_text
-from pointset.runs.spreadsheets import as_csv, read_csv
-from pointset.training import devices
+from pointset.runs.atomic import write_json
 
 
 def test_the_page_and_its_figures_stand_as_the_saved_results_make_them():
@@ -89,80 +86,6 @@ def test_a_finished_comparison_is_kept_by_one_command(reported, copy, tmp_path, 
     (tmp_path / "timed.json").write_text(json.dumps({"runs": estimates[1:]}))
     assert page.app(["--save", str(finished), *options, *timed]) == 2
     assert f"{kept.rows[0].label} at {kept.rows[0].points} points was not timed in" in capsys.readouterr().err
-
-
-EXPERIMENT = """
-title = "Two <b>models</b>"
-data = "{data}"
-points = [24, 12]
-models = ["rff-max", {{ name = "isab4-pma", label = "ISAB & PMA <4>" }}]
-[model]
-dim = 16
-[recipe]
-epochs = 3
-batch_size = 16
-validation = 0.2
-precision = "auto"
-[published.rff-max]
-24 = [0.5, 0.02, 5]
-"""
-
-
-@pytest.mark.slow
-def test_adding_seeds_and_rows_later_gives_the_same_tables_as_all_at_once(
-    reported, copy, tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setattr(devices, "bfloat16_speed", lambda device: 4.0)  # "auto", here, would now be bfloat16
-    whole = shutil.copytree(reported.folder, tmp_path / "whole", ignore=shutil.ignore_patterns("figures"))
-    found = json.loads((whole / "results.json").read_text())
-    found["failures"] = []
-    found["configuration"]["models"] = [m for m in found["configuration"]["models"] if m["label"] != "too cold"]
-    write_json(whole / "results.json", found)
-    (copy / "mine.toml").write_text(EXPERIMENT.format(data=reported.experiment.task.data), encoding="utf-8")
-    options = ["--name", "mine", "--folder", str(copy)]
-
-    def keep(folder: Path, *further: str) -> int:
-        return page.app(["--save", str(folder), *options, *further])
-
-    def part(column: str, value: str) -> Path:
-        folder = shutil.copytree(whole, tmp_path / value)
-        for name in ("results.csv", "robustness.csv"):
-            own = [line for line in read_csv(folder / name) if line[column] == value]
-            write_text(folder / name, as_csv(own)) if own else (folder / name).unlink()
-        return folder
-
-    def of_row(label: str) -> Path:
-        folder = part("model", label)
-        rows = [row for row in found["rows"] if row["model"] == label]
-        models = [model for model in found["configuration"]["models"] if model["label"] == label]
-        configuration = {**found["configuration"], "models": models}
-        write_json(folder / "results.json", {**found, "rows": rows, "configuration": configuration})
-        return folder
-
-    def as_kept() -> dict[str, object]:
-        return {name: (kept / name).read_bytes() for name in TABLES} | {"rows": read_all(copy / "results")["mine"].rows}
-
-    assert keep(whole) == 0
-    kept = copy / "results" / "mine"
-    before = as_kept()
-    first, second = part("seed", "3"), part("seed", "0")
-    assert keep(first) == 0
-    assert len(read_csv(kept / "results.csv")) == 4
-    # The other machine rounds otherwise.
-    second_found = json.loads((second / "results.json").read_text())
-    second_found["configuration"]["recipe"]["precision"] = "bfloat16"
-    write_json(second / "results.json", second_found)
-    assert keep(second, "--add") == 0
-    assert "; trained in float32 and bfloat16. Every run: " in (copy / "README.md").read_text(encoding="utf-8")
-    assert as_kept() == before
-    assert keep(of_row("ISAB & PMA <4>")) == 0
-    assert len(read_csv(kept / "results.csv")) == 4
-    assert keep(of_row("rff-max"), "--add") == 0
-    assert as_kept() == before
-    # The same seeds again are refused, and nothing is lost.
-    assert keep(second, "--add") == 2
-    assert "kept already" in capsys.readouterr().err
-    assert as_kept() == before
 
 
 def test_a_grid_has_encoders_beside_each_other():

@@ -9,7 +9,6 @@ python scripts/experiments/levels.py --tables 100       # a quick look, written 
 """
 
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -18,11 +17,12 @@ import cyclopts
 import numpy as np
 from cyclopts import Parameter
 from numpy import ndarray
+from saved import FOLDER, RESULTS, study_table, write_tables
 
 from pointset.comparison.crossed import Spread, estimate
 from pointset.comparison.statistics import LEVEL, seed_error
+from pointset.runs.atomic import write_json
 
-FOLDER = Path(__file__).parent
 CASES: dict[str, tuple[int, int, Sequence[float]]] = {
     "2 models, 3 seeds": (3, 500, (0.1, 0.1)),
     "2 models, 3 seeds, one varies thrice": (3, 500, (0.3, 0.1)),
@@ -37,25 +37,6 @@ CASES: dict[str, tuple[int, int, Sequence[float]]] = {
 GAP = 0.4
 """Advantage of the last model, which varies little, where power is measured: about three points of accuracy."""
 RULES = {"judge": "crossed: seeds and items together (judge)", "compare": "both tests: seeds and items (compare)"}
-STUDY = """## How often verdicts are wrong
-
-`pointset judge` tests seeds and items together, with a variance over seeds for each model (crossed analysis of
-variance, Satterthwaite's degrees of freedom). `pointset compare` asks for two significant tests, one over seeds with
-one variance for all models and one over items (here a normal test in place of its bootstrap). Both correct with Holm.
-In {tables:,} simulated tables of equally good models (level; it should be at most 5 %, with a standard error of 0.5)
-and {few:,} tables with one better model (power) they find a pair in:
-
-{table}
-
-![Level and power of both rules](figures/levels.svg)
-
-The rule of `compare` has more power in tables of many models that vary equally, and is wrong too often where one model
-varies three times as much as the others. The rule of `judge` keeps its level in both, and needs more seeds in return.
-
-```
-python scripts/experiments/levels.py
-```
-"""
 app = cyclopts.App(name="levels.py", help=__doc__, result_action="return_value")
 
 
@@ -150,21 +131,17 @@ def levels(
 
 
 def write(results: Mapping[str, Mapping[str, Mapping[str, float]]], tables: int) -> None:
-    """Save the shares, the figure, and the study for the results page."""
-    from tabulate import tabulate
-
-    folder = FOLDER / "results" / "levels"
-    folder.mkdir(exist_ok=True)
-    about = {"tables": tables, "gap": GAP, "cases": results}
-    (folder / "levels.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    """Keep the shares, their figure and their table for the results page."""
+    write_json(RESULTS / "levels" / "levels.json", {"tables": tables, "gap": GAP, "cases": results})
     draw(results, FOLDER / "figures" / "levels.svg")
-    heads = ["case", *(f"{what} %, {rule}" for what in ("level", "power") for rule in RULES)]
-    rows = [
-        [case, *(f"{100 * shares[what][rule]:.1f}" for what in ("level", "power") for rule in RULES)]
-        for case, shares in results.items()
-    ]
-    table = tabulate(rows, heads, tablefmt="github", disable_numparse=True, colalign=("left", *["right"] * 4))
-    (folder / "study.md").write_text(STUDY.format(table=table, tables=tables, few=tables // 4), encoding="utf-8")
+    write_tables("levels", [table(results)])
+
+
+def table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    """Level and power of each case and rule, in per cent."""
+    columns = [(what, rule) for what in ("level", "power") for rule in RULES]
+    lines = [[case, *(f"{100 * shares[what][rule]:.1f}" for what, rule in columns)] for case, shares in results.items()]
+    return study_table(lines, ["case", *(f"{what} %, {rule}" for what, rule in columns)])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 python scripts/experiments/page.py                      # after something in results/ has changed
 python scripts/experiments/page.py --save runs/frontier # keep a finished comparison in results/frontier first
-python scripts/experiments/page.py --save runs/frontier --add   # add seeds or rows from another day or machine
 python scripts/experiments/page.py --check              # is the page up to date?
 
 Studies that are not comparisons write their own text: every results/NAME/study.md ends up at the end of the page.
@@ -18,8 +17,7 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 from frontiers import FIGURES, draw, front_table, written_digest
-from joining import PREDICTIONS
-from saved import FOLDER, Saved, read_all, save
+from saved import FOLDER, PREDICTIONS, Saved, read_all, save
 from sections import SECTIONS, grid, robustness
 
 from pointset.errors import PointsetError
@@ -51,14 +49,13 @@ def page(
     timed: Annotated[
         Path | None, Parameter(help="Saved output of `compare ... --dry-run --json`, for the times.")
     ] = None,
-    add: Annotated[bool, Parameter(help="Add to the runs that are kept already.", negative=())] = False,
     check: Annotated[bool, Parameter(help="Write nothing; exit code 1 if page or figures are not up to date.")] = False,
     folder: Annotated[Path, Parameter(help="Folder of the page, which contains results/.")] = FOLDER,
 ) -> int:
     """Write the page; exit code 2 with an error message if a comparison cannot be kept."""
     try:
         if save_ is not None:
-            print(save(save_, name or save_.resolve().name, note, folder / "results", timed, add))
+            print(save(save_, name or save_.resolve().name, note, folder / "results", timed))
     except PointsetError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -3,7 +3,6 @@
 python scripts/experiments/regression.py path/to/modelnet9_obj path/to/labeled_db    # writes results/regression/
 """
 
-import csv
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import cyclopts
 import numpy as np
 import trimesh
+from saved import study_table, write_study
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
@@ -21,7 +21,6 @@ from pointset.data.catalogue.folders import list_folder
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.sampling import sample_points
 
-FOLDER = Path(__file__).parent
 TARGETS = ("area", "volume", "inertia 1", "inertia 2", "inertia 3")
 POINTS, FOLDS = 1024, 5
 NETWORK: dict[str, Any] = {
@@ -40,32 +39,6 @@ NETWORK: dict[str, Any] = {
     "random_state": 0,
     "validation": 0.2,
 }
-STUDY = """## Numbers of shapes
-
-Area, volume and principal moments of inertia of watertight meshes, from {points} points of each surface; the truth is
-trimesh's. Every model is judged by {folds}-fold cross-validation on the training shapes, by which the default of
-`PointSetRegressor` was chosen, and fitted to them for the test shapes. Cells have R2 and the mean absolute error in per
-cent of the mean target, averaged over the five targets, and the share of true values in 90 % intervals.
-
-{tables}
-
-"Extents and a forest" is what a user would write with scikit-learn in fifty lines: the logs of extents, of deviations
-along the principal axes and of the size, and a random forest. Kernel ridge regression on classical features of shape
-and surface, with the size as a further column and a line in its log, has a quarter to two fifths of its errors.
-"Without the size" are the same features of clouds that were scaled to one size: what normalised points alone can say,
-with about twice the errors. Embeddings of trained networks change little in the folds, and take longer.
-
-Networks have about three times the errors of ridge regression at this number of shapes, of which they learn from four
-fifths: the other fifth is held out for their intervals. So the automatic choice tries one from 1,000 shapes on. A
-predicted variance (gaussian) does not change their errors. 90 % intervals by split conformal prediction (of five folds
-for ridge regression) contain 88 to 93 % of the true values in the folds, and 87 to 99 % of the few test shapes.
-
-```
-python scripts/experiments/regression.py path/to/modelnet9_obj path/to/labeled_db
-```
-
-Every target: [`results.csv`](results/regression/results.csv).
-"""
 app = cyclopts.App(name="regression.py", help=__doc__, result_action="return_value")
 Predict = Callable[[list[np.ndarray], np.ndarray, list[np.ndarray]], tuple[np.ndarray, np.ndarray | None]]
 
@@ -125,8 +98,8 @@ def load(folder: Path, split: str) -> tuple[list[str], list[np.ndarray], np.ndar
 
 @app.default
 def regression(*folders: Path) -> None:
-    """Judge all models on folders of meshes, and write the study for the results page."""
-    rows = []
+    """Judge all models on folders of meshes, and keep the errors and their tables for the results page."""
+    rows = list[dict[str, Any]]()
     for folder in folders:
         (names, clouds, truth), (test_names, test, test_truth) = (load(folder, split) for split in ("train", "test"))
         print(f"{folder.name}: {len(names)} and {len(test_names)} watertight shapes", flush=True)
@@ -145,13 +118,7 @@ def regression(*folders: Path) -> None:
             ):
                 rows += measured({"data": folder.name, "model": name, "split": split}, true, value, low, high)
             print(f"{name}: {time.process_time() - began:.0f} s", _cells(rows, folder.name, name), flush=True)
-    out = FOLDER / "results" / "regression"
-    out.mkdir(exist_ok=True)
-    with (out / "results.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    write(out)
+    write_study("regression", rows, [table(rows, data) for data in dict.fromkeys(row["data"] for row in rows)])
 
 
 def measured(
@@ -168,23 +135,12 @@ def measured(
     ]
 
 
-def write(folder: Path) -> None:
-    """The study for the results page, from the saved predictions."""
-    from tabulate import tabulate
-
-    with (folder / "results.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    tables = []
-    for data in dict.fromkeys(row["data"] for row in rows):
-        counts = {row["split"]: row["shapes"] for row in rows if row["data"] == data}
-        heads = [f"{data}, {counts['train']} + {counts['test']} shapes"]
-        heads += [f"{split} {what}" for split in ("folds:", "test:") for what in ("R2", "error %", "inside %")]
-        lines = [[model, *_cells(rows, data, model)] for model in MODELS]
-        tables.append(
-            tabulate(lines, heads, tablefmt="github", disable_numparse=True, colalign=("left", *["right"] * 6))
-        )
-    text = STUDY.format(points=POINTS, folds=FOLDS, tables="\n\n".join(tables))
-    (folder / "study.md").write_text(text, encoding="utf-8")
+def table(rows: Sequence[dict[str, Any]], data: str) -> str:
+    """The models on one folder."""
+    counts = {row["split"]: row["shapes"] for row in rows if row["data"] == data}
+    heads = [f"{data}, {counts['train']} + {counts['test']} shapes"]
+    heads += [f"{split} {what}" for split in ("folds:", "test:") for what in ("R2", "error %", "inside %")]
+    return study_table([[model, *_cells(rows, data, model)] for model in MODELS], heads)
 
 
 def _cells(rows: Sequence[dict], data: str, model: str) -> list[str]:

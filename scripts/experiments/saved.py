@@ -1,26 +1,34 @@
 """Saved results of comparisons: what of a comparison's folder is kept in results/, and read again for the page.
 
 results/NAME has table.md and results.csv as the comparison wrote them, robustness.csv where there is one, about.json:
-where they come from, and for each row what the page needs; of classifiers predictions.npz, what each run took each test
-shape for (see `joining`); and reading.md where somebody wrote what the table says.
+where they come from, and for each row what the page needs; of classifiers predictions.npz with `predicted`
+[runs, shapes], the class that each run gave to each test shape, in the order of the lines of results.csv, and `labels`
+[shapes]; and reading.md where somebody wrote what the table says.
 """
 
+import io
 import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from joining import COST, PREDICTIONS, PredictedRuns, join, protocol_of
+import numpy as np
+from tabulate import tabulate
 
+from pointset.comparison.experiment import Entry
+from pointset.comparison.runs import of_run
 from pointset.comparison.statistics import LEVEL
 from pointset.comparison.tables import commit_of, machine_of
 from pointset.errors import PointsetError
-from pointset.runs.atomic import write_json, write_text
+from pointset.evaluation.costs import Cost
+from pointset.evaluation.predictions import load_predictions
+from pointset.runs.atomic import write_atomically, write_json, write_text
+from pointset.runs.spreadsheets import as_csv, read_csv
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
@@ -28,6 +36,8 @@ PRIVATE = ("--out", "--workers")
 """Options of a command that change no result."""
 TABLES = ("table.md", "results.csv", "robustness.csv")
 RESULTS_JSON = "results.json"
+PREDICTIONS = "predictions.npz"
+COST = tuple(field.name for field in fields(Cost))
 CLASSIFICATION = "classification"
 
 
@@ -91,15 +101,11 @@ class Saved:
 
 def read_all(results: Path = RESULTS) -> dict[str, Saved]:
     """All saved results, by name."""
-    saved = {}
-    for file in sorted(results.glob("*/about.json")):
-        saved[file.parent.name] = Saved(file.parent.name, file.parent, _about(file.parent))
-    return saved
-
-
-def _about(kept: Path) -> dict[str, Any]:
-    about: dict[str, Any] = json.loads((kept / "about.json").read_text(encoding="utf-8"))
-    return about
+    files = sorted(results.glob("*/about.json"))
+    return {
+        file.parent.name: Saved(file.parent.name, file.parent, json.loads(file.read_text(encoding="utf-8")))
+        for file in files
+    }
 
 
 def save(
@@ -108,7 +114,6 @@ def save(
     notes: tuple[str, ...] = (),
     results: Path = RESULTS,
     timed: Path | None = None,
-    add: bool = False,
 ) -> Path:
     """Keep what the page needs of a comparison's folder in results/NAME, and return that folder.
 
@@ -119,34 +124,41 @@ def save(
         results: where results are kept, beside the experiments' files.
         timed: what `pointset compare ... --dry-run --json` printed on a machine that did nothing else, for the seconds
             of a training in place of those of the runs.
-        add: keep the runs that are kept already beside its own, and not in place of them.
 
     Raises:
-        PointsetError: there is no finished comparison in the folder, it has runs that failed, one was not timed, or it
-            cannot be joined with what is kept.
+        PointsetError: there is no finished comparison in the folder, it has runs that failed, or one was not timed.
     """
     content, kept = _finished(comparison), results / name
-    tables = {one: (comparison / one).read_bytes().decode() for one in TABLES if (comparison / one).exists()}
-    predicted_runs = (
-        PredictedRuns.of(comparison, content) if content["configuration"]["task"] == CLASSIFICATION else None
-    )
-    origin = _origin(content)
-    if add:
-        joined = join(results.parent / f"{name}.toml", kept, comparison, content)
-        content, tables, predicted_runs = joined.content, joined.tables, joined.predicted_runs
-        origin = {**_both(_about(kept), origin), "models": content["configuration"]["models"]}
     rows = _rows(content)
     date = datetime.fromtimestamp((comparison / RESULTS_JSON).stat().st_mtime, UTC).date().isoformat()
-    about = {**origin, "rows": [*map(_timed(timed), rows)] if timed else rows, "date": date, "notes": list(notes)}
+    about = {
+        **_origin(content),
+        "rows": [*map(_timed(timed), rows)] if timed else rows,
+        "date": date,
+        "notes": list(notes),
+    }
     kept.mkdir(parents=True, exist_ok=True)
     for one in (*TABLES, PREDICTIONS):
         (kept / one).unlink(missing_ok=True)
-    for one, text in tables.items():
-        write_text(kept / one, text)
-    if predicted_runs is not None:
-        predicted_runs.keep(kept)
+        if (comparison / one).exists():
+            write_text(kept / one, (comparison / one).read_bytes().decode())
+    if content["configuration"]["task"] == CLASSIFICATION:
+        _keep_predictions(comparison, content, kept)
     write_json(kept / "about.json", about)
     return kept
+
+
+def _keep_predictions(comparison: Path, content: Mapping[str, Any], kept: Path) -> None:
+    entries = {entry.label: entry for entry in map(Entry.of, content["configuration"]["models"])}
+    lines = read_csv(comparison / "results.csv")
+    names = [f"{entries[line['model']].slug}{of_run(int(line['points']), int(line['seed']))}" for line in lines]
+    runs = [load_predictions(comparison / "runs" / name) for name in names]
+    if any(not np.array_equal(run.labels, runs[0].labels) for run in runs):
+        raise PointsetError(f"the runs in {comparison} have different test shapes: start their command again")
+    stream = io.BytesIO()
+    predicted = np.stack([run.predictions for run in runs]).astype(np.uint8)
+    np.savez_compressed(stream, predicted=predicted, labels=runs[0].labels)
+    write_atomically(kept / PREDICTIONS, lambda temporary: temporary.write_bytes(stream.getvalue()))
 
 
 def _finished(comparison: Path) -> dict[str, Any]:
@@ -186,16 +198,7 @@ def _origin(content: Mapping[str, Any]) -> dict[str, Any]:
         "machine": "; ".join(dict.fromkeys(map(machine_of, content["origins"]))),
         "threads": configuration["threads"],
         "precision": configuration["recipe"]["precision"],
-        "protocol": protocol_of(configuration),
-        "models": configuration["models"],
     }
-
-
-def _both(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Where joined results come from."""
-    each = {key: "; ".join(dict.fromkeys([before[key], now[key]])) for key in ("command", "commit", "machine")}
-    precisions = [*dict.fromkeys([*before["precision"].split(" and "), now["precision"]])]
-    return {**now, **each, "precision": " and ".join(precisions)}
 
 
 def _rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -234,6 +237,25 @@ def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[st
 def _told_apart(pair: Mapping[str, Any]) -> bool:
     """Whether two models, or with a single seed their only runs, differ by more than chance explains."""
     return pair["p_holm"] is not None and pair["p_holm"] < LEVEL
+
+
+def write_study(name: str, rows: Sequence[Mapping[str, Any]], tables: Iterable[str]) -> None:
+    """Keep the lines of a study as results.csv, and its tables in study.md, between the words that stand there."""
+    write_text(RESULTS / name / "results.csv", as_csv(rows))
+    write_tables(name, tables)
+
+
+def write_tables(name: str, tables: Iterable[str]) -> None:
+    """Replace the tables in the study.md of a study, in their order."""
+    file, following = RESULTS / name / "study.md", iter(tables)
+    text = file.read_text(encoding="utf-8")
+    write_text(file, re.sub(r"(^\|.*\n)+", lambda _: f"{next(following)}\n", text, flags=re.MULTILINE))
+
+
+def study_table(lines: Iterable[Sequence[str]], heads: Sequence[str], left: int = 1) -> str:
+    """A Markdown table whose first columns are text, and the others numbers."""
+    align = ["left" if column < left else "right" for column in range(len(heads))]
+    return tabulate(lines, heads, tablefmt="github", disable_numparse=True, colalign=align)
 
 
 def short(cost: float) -> str:
