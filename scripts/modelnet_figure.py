@@ -11,6 +11,7 @@ import cyclopts
 import torch
 from cyclopts import Parameter
 from PIL import Image
+from weights_figure import stacked
 
 import pointset
 from pointset.explain.critical_points import critical_points
@@ -30,13 +31,7 @@ def figure(model: torch.nn.Module, sets: pointset.PointSets, layer: str, chosen:
     names = [sets.classes[int(sets.labels[row])] for row in rows]
     maps = [pointset.find_map(pointset.attention_maps(model, cloud), layer=layer) for cloud in clouds]
     lines = [draw_instances(maps, clouds, head, query, names=names) for head, query in chosen]
-    pictures = [Image.open(io.BytesIO(line._repr_png_())) for line in lines]
-    whole = Image.new("RGB", (pictures[0].width, sum(picture.height for picture in pictures)), "white")
-    top = 0
-    for picture in pictures:
-        whole.paste(picture, (0, top))
-        top += picture.height
-    return whole
+    return stacked([Image.open(io.BytesIO(line._repr_png_())) for line in lines])
 
 
 def members(sets: pointset.PointSets, kind: str) -> list[int]:

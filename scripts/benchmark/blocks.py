@@ -5,14 +5,20 @@
 Columns "released" to "torch" are times over ours, medians of interleaved rounds in one process: the released
 formulation of the Set Transformer, the same with scaled_dot_product_attention, torch-geometric's blocks, and blocks of
 torch.nn.MultiheadAttention (see rivals.py).
+
+    .venv/bin/python scripts/benchmark/blocks.py choices isab16-pma sab-pma --dims 128 --points 100 1000
+
+What another score or other weights cost, over softmax of dot scores. The ratios of the processor's time stand beside
+those of the clock's: a machine that is busy with other work changes them least.
 """
 
 import copy
+import itertools
 import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -43,6 +49,18 @@ SAME = ("released", "sdpa")
 """Rivals with our weights."""
 
 
+CHOICES: dict[str, dict[str, Any]] = {
+    "dot, softmax": {},
+    "bilinear": {"score": "bilinear"},
+    "additive": {"score": "additive"},
+    "sparsemax": {"weights": "sparsemax"},
+    "entmax15": {"weights": "entmax15"},
+    "csoftmax": {"weights": "csoftmax"},
+    "csparsemax": {"weights": "csparsemax"},
+}
+"""Options of the models, the first being what the others are compared with."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """What is timed."""
@@ -69,11 +87,7 @@ def contest(setting: Setting) -> list[dict[str, Any]]:
     """
     contestants = _contestants(setting)
     check_equal(contestants)
-    generator = torch.Generator().manual_seed(0)
-    points = torch.randn(setting.batch_size, setting.points, 3, generator=generator).to(setting.device)
-    labels = (torch.arange(setting.batch_size) % CLASSES).to(setting.device)
-    kinds: tuple[tuple[Kind, Callable[..., None]], ...] = (("training step", step), ("inference", infer))
-    rows = [_row(setting, kind, work, contestants, points, labels) for kind, work in kinds]
+    rows = [_row(setting, kind, works) for kind, works in _works(setting, contestants).items()]
     memory = {name: step_memory(model, setting.points, setting.batch_size) for name, model in contestants.items()}
     ours = memory["pointset"]
     rows[0]["memory_mb"] = round(ours / 1e6, 1)
@@ -81,15 +95,22 @@ def contest(setting: Setting) -> list[dict[str, Any]]:
     return rows
 
 
-def _row(
-    setting: Setting, kind: Kind, work: Callable[..., None], contestants: Contestants, points: Tensor, labels: Tensor
-) -> dict[str, Any]:
-    square = torch.ones(SIDE, SIDE, device=points.device)
-    works: dict[str, Callable[[], object]] = {
-        name: partial(work, model, points, labels, setting.precision) for name, model in contestants.items()
+def _works(setting: Setting, contestants: Contestants) -> dict[Kind, dict[str, Callable[[], object]]]:
+    """A training step and inference of each contestant, on the same sets."""
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randn(setting.batch_size, setting.points, 3, generator=generator).to(setting.device)
+    labels = (torch.arange(setting.batch_size) % CLASSES).to(setting.device)
+    kinds: dict[Kind, Callable[..., None]] = {"training step": step, "inference": infer}
+    return {
+        kind: {name: partial(work, model, points, labels, setting.precision) for name, model in contestants.items()}
+        for kind, work in kinds.items()
     }
+
+
+def _row(setting: Setting, kind: Kind, works: dict[str, Callable[[], object]]) -> dict[str, Any]:
+    square = torch.ones(SIDE, SIDE, device=setting.device)
     counted = flops(works["pointset"])
-    times = interleaved(works | {"product": lambda: square @ square}, setting.rounds, points.device)
+    times = interleaved(works | {"product": lambda: square @ square}, setting.rounds, setting.device)
     seconds = {name: found.seconds for name, found in times.items()}
     ours, product = seconds.pop("pointset"), seconds.pop("product")
     return {
@@ -220,25 +241,63 @@ def bench(
     """
     with torch_threads(threads or torch.get_num_threads()):
         result: dict[str, Any] = {"rows": [], **origin(), "command": command()}
-        for model in models or ("isab16-pma",):
-            for dim in dims:
-                for count in points:
-                    print(f"{model}, d = {dim}, n = {count}", file=sys.stderr)
-                    result["rows"] += contest(
-                        Setting(
-                            model=model,
-                            dim=dim,
-                            heads=heads,
-                            points=count,
-                            batch_size=batch_size,
-                            rounds=rounds,
-                            device=device,
-                            precision=precision,
-                        )
-                    )
-                    if out is not None:
-                        write_json(out, result)
+        for name, dim, count in itertools.product(models or ("isab16-pma",), dims, points):
+            print(f"{name}, d = {dim}, n = {count}", file=sys.stderr)
+            setting = Setting(model=name, dim=dim, points=count, heads=heads, batch_size=batch_size, rounds=rounds)
+            result["rows"] += contest(replace(setting, device=device, precision=precision))
+            if out is not None:
+                write_json(out, result)
     print(json.dumps(result, indent=2) if as_json else markdown(result["rows"]))
+
+
+def compare(setting: Setting, dropout: float) -> list[dict[str, Any]]:
+    """Two rows for each choice, of a training step and of inference."""
+    models: Contestants = {
+        title: create_model(setting.model, CLASSES, dim=setting.dim, dropout=dropout, **options)
+        for title, options in CHOICES.items()
+    }
+    rows = []
+    for kind, works in _works(setting, models).items():
+        times = interleaved(works, setting.rounds)
+        first = times[next(iter(CHOICES))]
+        rows += [
+            {
+                "model": setting.model,
+                "d": setting.dim,
+                "n": setting.points,
+                "work": kind,
+                "choice": title,
+                "ms": round(1000 * time.seconds, 1),
+                "over the first": f"{time.seconds / first.seconds:.2f}",
+                "processor's time": f"{time.processor / first.processor:.2f}",
+            }
+            for title, time in times.items()
+        ]
+    return rows
+
+
+@app.command
+def choices(
+    *models: str,
+    dims: tuple[int, ...] = (128,),
+    points: tuple[int, ...] = (100,),
+    batch_size: int = 32,
+    dropout: float = 0.5,
+    rounds: int = 15,
+    threads: int = 1,
+) -> None:
+    """Print a table of other scores and weights, two rows for each choice, model, width and size of set.
+
+    Args:
+        models: that attend; isab16-pma when not given.
+        dims, points, batch_size, rounds, threads: as without `choices`.
+        dropout: of the models.
+    """
+    with torch_threads(threads):
+        for name, dim in itertools.product(models or ("isab16-pma",), dims):
+            sized = partial(Setting, model=name, dim=dim, batch_size=batch_size, rounds=rounds)
+            rows = [row for size in points for row in compare(sized(points=size), dropout)]
+            print(tabulate(rows, headers="keys", tablefmt="pipe", disable_numparse=True))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ The site's own pages lie here; guides, results and cards are taken from where th
 the site has, so that links between them hold in both.
 """
 
+import inspect
 import re
 import shutil
 import sys
@@ -13,7 +14,6 @@ from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
-from corruptions_page import write_corruptions
 from cyclopts import App
 from reference_pages import write_reference
 from rich.console import Console
@@ -22,7 +22,8 @@ from sphinx.cmd.build import build_main
 import pointset
 from pointset.commands.app import app
 from pointset.data.catalogue.cards import list_cards, load_card
-from pointset.viz import make_live_page
+from pointset.evaluation.corruptions import CORRUPTIONS, MODELNET40_C, SEVERITIES
+from pointset.viz import draw_clouds, make_live_page, save
 from pointset.zoo.pretrained import pretrained_card
 
 HERE = Path(__file__).resolve().parent
@@ -35,6 +36,20 @@ MODELS = ("isab16-pma.modelnet40-1024", "rff-max.modelnet40-1024", "dumlp16-max+
 WIDTH = 88
 """Characters of a command's help that a page shows without scrolling."""
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
+
+CORRUPTIONS_TEXT = """# Corruptions of point clouds
+
+Three lines corrupt any array of points, for any model:
+
+```python
+noisy = pointset.corrupt(points, "background", severity=3, seed=0)   # [n, 3] or [B, n, 3], array or tensor
+```
+
+`pointset.evaluation.robustness(model, test)` measures a model of this package under all of them. The corruptions of
+ModelNet40-C (arXiv 2201.12296) are here as in the authors' released code, without occlusion and lidar, which need a
+renderer; the two dropouts are those of ModelNet-C (arXiv 2202.03377). The pictures show severity 3; the numbers are the
+levels of severities 1 to 5, in the frame of the benchmarks (farthest point at distance 1).
+"""
 
 
 def stage(folder: Path) -> None:
@@ -116,6 +131,28 @@ def help_page() -> str:
     for path in subcommands(app):
         blocks += [f"## {' '.join(('pointset', *path))}", f"```text\n{printed_help(path)}\n```"]
     return "\n\n".join(blocks) + "\n"
+
+
+def write_corruptions(folder: Path) -> None:
+    """Write corruptions.md and its pictures into an empty folder."""
+    folder.mkdir(parents=True)
+    chairs = pointset.load_dataset("shapes10", split="test", points=1024)
+    points = chairs.points[chairs.labels.tolist().index(chairs.classes.index("chair"))]
+    blocks = [CORRUPTIONS_TEXT]
+    families = dict.fromkeys(corruption.family for corruption in CORRUPTIONS.values())
+    for family in families:
+        own = [corruption for corruption in CORRUPTIONS.values() if corruption.family == family]
+        clouds = [points, *(pointset.corrupt(points, corruption.name) for corruption in own)]
+        names = ["clean", *(corruption.name for corruption in own)]
+        save(draw_clouds(clouds, names=names), folder / f"{family}.png")
+        blocks.append(f"## {family.capitalize()}\n\n![{family} at severity 3]({family}.png)")
+        for corruption in own:
+            levels = ", ".join(map(str, corruption.levels))
+            origin = "ModelNet40-C" if corruption.name in MODELNET40_C else "beside ModelNet40-C's"
+            definition = inspect.cleandoc(corruption.apply.__doc__ or "").partition("\nSource")[0].strip()
+            levels = f"Severities {SEVERITIES[0]} to {SEVERITIES[-1]}: {levels} ({origin})."
+            blocks.append(f"### {corruption.name}\n\n```text\n{definition}\n```\n\n{levels}")
+    (folder / "corruptions.md").write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
 
 
 def write_live_page(path: Path) -> None:

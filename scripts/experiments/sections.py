@@ -135,9 +135,6 @@ def robustness(saved: Mapping[str, Saved]) -> Iterator[str]:
         yield f"### {one.about['title']} (`{one.name}`)"
         yield _robustness_table(one)
         yield f"Every error: [`robustness.csv`](results/{one.name}/robustness.csv)."
-    for name in ("frontier",):
-        if name not in [one.name for one in tested]:
-            yield f"### {name}\n\nOpen: `{name}.toml` with `robustness_seeds`, see above."
 
 
 def _robustness_table(one: Saved) -> str:

@@ -10,6 +10,7 @@ start-up and evaluation not. Several seeds: their mean, or "never" where one of 
 import json
 import sys
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -38,9 +39,10 @@ def time_to(
     except PointsetError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    lines = [
-        [row, *(seconds_to(runs, share / 100) for share in at), seconds_in_all(runs)] for row, runs in found.items()
-    ]
+    lines = []
+    for row, runs in found.items():
+        in_all = fmean(sum(map(work_of, history)) for history in runs)
+        lines.append([row, *(seconds_to(runs, share / 100) for share in at), f"{in_all:,.0f}"])
     heads = ["seconds until", *(f"{share:g} %" for share in at), "the end"]
     print(tabulate(lines, heads, "pipe", colalign=("left", *["right"] * (len(at) + 1)), disable_numparse=True))
     return 0
@@ -72,24 +74,13 @@ def histories(folder: Path) -> dict[str, list[History]]:
 
 
 def seconds_to(runs: Sequence[History], share: float) -> str:
-    """Mean over seeds; a dash where one never gets there."""
-    times = [_seconds_to(history, share) for history in runs]
-    reached = [time for time in times if time is not None]
-    return f"{fmean(reached):,.0f}" if len(reached) == len(times) else "never"
-
-
-def _seconds_to(history: History, share: float) -> float | None:
-    so_far = 0.0
-    for line in history:
-        so_far += work_of(line)
-        if line["validation_accuracy"] >= share:
-            return so_far
-    return None
-
-
-def seconds_in_all(runs: Sequence[History]) -> str:
-    """Mean over seeds."""
-    return f"{fmean(sum(map(work_of, history)) for history in runs):,.0f}"
+    """Mean seconds over seeds until the accuracy is this high; "never" if one does not get there."""
+    times = []
+    for history in runs:
+        sums = [*accumulate(map(work_of, history))]
+        accuracies = [line["validation_accuracy"] for line in history]
+        times += [time for time, accuracy in zip(sums, accuracies, strict=True) if accuracy >= share][:1]
+    return f"{fmean(times):,.0f}" if len(times) == len(runs) else "never"
 
 
 if __name__ == "__main__":
