@@ -72,12 +72,12 @@ def test_mcnemar_counts_the_shapes_on_which_just_one_is_right():
 
 def test_the_bootstrap_is_that_of_scipy():
     """Interval and p-value, up to what 10,000 resamples leave to chance."""
-    first, second = (np.random.default_rng(3).random((2, 1000)) < [[0.71], [0.68]]).astype(float)
+    first, second = (np.random.default_rng(2).random((2, 1000)) < [[0.7], [0.68]]).astype(float)
     interval, p = paired_bootstrap(first - second)
     theirs = bootstrap((first, second), lambda a, b, axis: (a - b).mean(axis), paired=True, method="percentile", rng=0)
     assert (interval.low, interval.high) == pytest.approx(tuple(theirs.confidence_interval), abs=0.0025)
-    assert p == pytest.approx(2 * np.mean(theirs.bootstrap_distribution <= 0.0), abs=0.015)
-    assert 0.02 < p < 0.5
+    assert p == pytest.approx(2 * np.mean(theirs.bootstrap_distribution <= 0.0), abs=0.02)
+    assert 0.05 < p < 0.5
 
 
 def test_a_large_difference_survives_the_correction_of_a_large_table():

@@ -5,9 +5,7 @@ import torch
 from torch import Tensor, nn
 
 import pointset
-from pointset.errors import PointsetError
 from pointset.evaluation.costs import multiply_adds
-from pointset.explain.rollout import rollout
 from pointset.nn.encoders.dumlp import InteractionLayer
 from pointset.nn.fast.packing import Packed
 from pointset.nn.pooling.dumlp import DualMLPPool
@@ -144,23 +142,3 @@ def test_a_model_converted_to_another_type_returns_logits_of_that_type(name, dty
     for found in (model(points.to(dtype)), model(points.to(dtype), mask), packed):
         assert found.dtype == dtype
         torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0.02)
-
-
-def test_maps_are_one_head_of_k_rows():
-    model = pointset.create_model("dumlp3-dumlp5", dim=16).eval()
-    cloud = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
-    maps = pointset.attention_maps(model, cloud)
-    assert [(one.layer, one.kind, tuple(one.weights.shape)) for one in maps] == [
-        ("encoder.1.reads", "reads", (1, 3, 9)),
-        ("encoder.2.reads", "reads", (1, 3, 9)),
-        ("pool", "pools", (1, 5, 9)),
-    ]
-    torch.testing.assert_close(
-        maps[2].weights[0] @ model.pool.values(model.encode(cloud[None]))[0], pooled(model, cloud)
-    )
-    with pytest.raises(PointsetError, match="occlusion"):
-        rollout(maps)
-
-
-def pooled(model: nn.Module, cloud: Tensor) -> Tensor:
-    return model.pool(model.encode(cloud[None]))[0]

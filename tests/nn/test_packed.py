@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pointset import create_model
 from pointset.data.ragged import pad_sets
 from pointset.nn.fast import packing
-from pointset.nn.fast.packing import Packed, lengths_of, sort_sets
+from pointset.nn.fast.packing import Packed
 from pointset.nn.masks import STATISTICS
 from pointset.zoo.classifiers import checked_packed
 
@@ -100,7 +100,12 @@ def test_every_pooling_gives_what_padding_gives(name):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    [{"seeds": "pooled"}, {"norm": "set", "prenorm": True}, {"form": "paper", "norm": "batch", "prenorm": True}],
+    [
+        {"seeds": "pooled"},
+        {"norm": "set", "prenorm": True},
+        {"form": "paper", "norm": "batch", "prenorm": True},
+        {"coordinates": "every", "outputs": "all", "norm": "batch", "layers": 3},
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("name", ["isab3-pma4", "sab-pma"])
@@ -229,26 +234,6 @@ def test_sets_are_padded_if_that_is_cheaper(lengths, pads, monkeypatch):
         assert sets.is_better_padded != pads
         other = model.packed(points, numbering(lengths), len(lengths))
     torch.testing.assert_close(found, other, rtol=1e-10, atol=1e-10)
-
-
-@given(st.lists(st.integers(0, 9), max_size=12).map(tuple))
-def test_sorting_sets_by_size_can_be_undone(lengths):
-    rows = numbering(lengths)[:, None].double()
-    moved, sets, places = sort_sets(rows, Packed(lengths))
-    assert list(sets.lengths) == sorted(lengths)
-    assert len(sets.runs) == max(1, len(set(lengths)))
-    parts = moved.split(sets.lengths)
-    for number, place in enumerate(places):
-        assert len(parts[place]) == lengths[number]
-        assert (parts[place] == number).all()
-
-
-@given(st.lists(st.integers(0, 9), max_size=12).map(tuple), st.integers(0, 3))
-def test_set_indices_and_lengths_are_equivalent(lengths, extra):
-    batch = numbering(lengths)
-    sets = lengths_of(batch, batch, len(lengths) + extra)
-    assert sets.lengths == lengths + (0,) * extra
-    assert torch.equal(sets.index(batch.device), batch)
 
 
 @pytest.mark.parametrize("name", STATISTICS)

@@ -57,13 +57,6 @@ def test_tiles_contain_each_row_once_in_order_within_the_size_limit(lengths, wid
         assert rows == list(range(sum(lengths)))
 
 
-def test_long_sets_are_split_only_for_rowwise_work(small_tiles):
-    assert [tuple(rows.stop - rows.start for _, rows in cut([20, 3], 8)) for cut in (whole_sets, parts_of_sets)] == [
-        (20, 3),
-        (8, 8, 4, 3),
-    ]
-
-
 @pytest.mark.parametrize("masked", [False, True])
 def test_reading_ragged_sets(small_tiles, masked):
     X, queries = normal(sum(LENGTHS), 6), normal(11, 6, seed=1)

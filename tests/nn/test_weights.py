@@ -38,16 +38,6 @@ def test_weights_of_each_row_sum_to_one_over_the_real_keys(name, coverage, mask)
     assert not found[~mask[:, None, None, :].expand_as(found)].any()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_empty_set_gets_no_weight_and_no_nan(name):
-    logits = logits_of(B, HEADS, N, M).requires_grad_()
-    mask = torch.tensor([[False] * M, [True] * M])
-    found = made(name)(logits, mask)
-    found.square().sum().backward()
-    assert not found[0].any()
-    assert logits.grad.isfinite().all()
-
-
 def test_every_head_has_its_own_function():
     names = ("softmax", "sparsemax", "entmax15", "csparsemax")
     logits = logits_of(B, HEADS, N, M)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from pointset import nn
+from pointset.configuration import AttentionOptions
 from pointset.errors import PointsetError
 from pointset.inputs import InputError
 from pointset.nn.fast.packing import Packed
@@ -49,6 +50,16 @@ def test_a_message_names_the_wrong_input(name):
     ("make", "words"),
     [
         (lambda: nn.Multihead(3, 3, 10), "dim must be a multiple of heads, got dim=10 and heads=4"),
+        (lambda: nn.MAB(3, 3, 12, AttentionOptions(form="paper")), "dim_query=3 must equal dim=12"),
+        (lambda: nn.SAB(4, 8)(X), r"X must be \[B, n, 4\], got float32 \[2, 5, 8\]"),
+        (lambda: nn.ISAB(8, 8)(X[0]), r"X must be \[B, n, 8\], got float32 \[5, 8\]"),
+        (lambda: nn.PMA(8)(X.double()), r"Z is float64 \[2, 5, 8\] and the block computes in float32"),
+        (lambda: nn.MAB(4, 8, 8)(X, X), r"X must be \[B, n, 4\], got float32 \[2, 5, 8\]"),
+        (lambda: nn.MAB(8, 4, 8)(X, X), r"Y must be \[B, n, 4\], got float32 \[2, 5, 8\]"),
+        (
+            lambda: nn.MAB(8, 8, 8)(X[:1].repeat(4, 1, 1), X),
+            r"same number of sets.* \[4, 5, 8\] and float32 \[2, 5, 8\]",
+        ),
         (lambda: nn.SetNorm(8, groups=3), "dim must be a multiple of groups, got dim=8 and groups=3"),
         (lambda: Packed((3, -2)), "lengths must be at least 0, got -2"),
         (StatisticPool, "statistics of StatisticPool must be a list of max, .*, got "),
@@ -56,6 +67,7 @@ def test_a_message_names_the_wrong_input(name):
         (lambda: nn.MaxPool()(X[0], Packed((2, 4))), "Z has 5 rows, and the lengths of its packed sets add up to 6"),
         (lambda: nn.SAB(8, 8)(X, Packed((5, 5))), r"X must be \[N, 8\], got float32 \[2, 5, 8\]"),
         (lambda: nn.MeanPool()(X, MASK[:, :4]), r"mask must be bool \[2, 5\].*, got bool \[2, 4\]"),
+        (lambda: nn.MeanPool()(X, MASK.float()), r"mask must be bool \[2, 5\].*, got float32 \[2, 5\]"),
     ],
 )
 def test_arguments_that_contradict_each_other_are_an_error(make, words):
@@ -86,3 +98,8 @@ def test_queries_keys_and_values_of_different_shapes_are_an_error(Q, K, V, got):
 
 def test_queries_of_batch_size_one_are_shared_by_all_keys():
     assert nn.attend(HEADS[:1, :, :2], HEADS, HEADS[..., :1], DotScore(4, 3), nn.Weights())[0].shape == (2, 4, 2, 1)
+
+
+def test_mixed_precision_may_give_other_types():
+    with torch.autocast("cpu", torch.bfloat16):
+        assert nn.SAB(8, 8)(X.bfloat16()).shape == X.shape

@@ -67,14 +67,6 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize(("name", "layers"), [("rff-max", 4), ("rffp-max", 3), ("isab3-max", 2), ("sab-max", 2)])
-def test_rows_are_dropped_once_after_each_layer(name, layers):
-    encoder = model_of(name, row_dropout=0.3).encoder
-    dropped = [one.rowwise[0] for one in encoder if hasattr(one, "rowwise") and isinstance(one.rowwise[0], Dropout)]
-    assert [one.rate for one in dropped] == [0.3] * layers
-    assert encoder[-1].rowwise[0] is dropped[-1]
-
-
 CHANGED_WITH = [
     ("prenorm", True, {"norm": "layer"}),
     ("score_layers", 2, {"score": "additive"}),

@@ -87,7 +87,7 @@ def test_every_parameter_gets_a_gradient(name, form):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["isab4-pma", "sab-max", "rff-pma2", "rff-max"])
+@pytest.mark.parametrize("name", ["isab4-pma", "sab-max"])
 @pytest.mark.parametrize(
     "options",
     [

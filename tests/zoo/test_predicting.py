@@ -126,17 +126,6 @@ def test_large_batches_go_in_pieces_to_the_same_logits(name, monkeypatch):
     assert asked[3:] == [5], "a batch of a training stays whole"
 
 
-@pytest.mark.parametrize("pretrained", [name for name in pointset.list_pretrained() if "modelnet40" in name])
-def test_a_prediction_does_not_depend_on_the_position_of_the_shape(pretrained):
-    name, _, data = pretrained.partition(".")
-    model = pointset.create_model(name, pretrained=data).eval()
-    cloud = np.random.default_rng(0).normal(size=(2, 300, 3)) * (1.0, 0.4, 2.0)
-    cloud -= cloud.mean(axis=1, keepdims=True)
-    usual = model.predict_proba(cloud)
-    np.testing.assert_allclose(usual, model.predict_proba((cloud - cloud.mean()) / cloud[:1].std()), atol=2e-3)
-    np.testing.assert_allclose(model.predict_proba(3 * cloud + (10.0, -2.0, 500.0)), usual, atol=1e-4)
-
-
 @pytest.mark.parametrize(("centred", "normalize"), [(True, "center-standardize"), (False, "standardize")])
 def test_clouds_that_were_centred_in_training_are_centred_for_a_prediction(centred, normalize):
     place = 0.0 if centred else 0.5

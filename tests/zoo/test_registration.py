@@ -1,7 +1,5 @@
 """User-defined encoders and poolings: named, tested, saved, sent to workers, or rejected with a clear error."""
 
-import os
-import pickle
 import subprocess
 import sys
 from doctest import DocTestParser
@@ -41,14 +39,6 @@ class Middle(nn.Module):
         largest = X.masked_fill(~real[..., None], -torch.inf).amax(dim=1)
         smallest = X.masked_fill(~real[..., None], torch.inf).amin(dim=1)
         return ((largest + smallest) / 2).where(real.any(dim=1, keepdim=True), 0.0)
-
-
-def run(program: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.slow
@@ -103,19 +93,6 @@ if __name__ == "__main__":
     assert done.returncode == 0, done.stderr
     assert "rff-low2+mean" in (tmp_path / "out" / "results.csv").read_text()
     assert not list(tmp_path.rglob("failure.txt"))
-
-
-@pytest.mark.slow
-def test_registered_parts_are_sent_to_workers(scratch):
-    for model, pool in (("isab16-low5", "pool"), ("isab16-max+low5", "pool.pools[1]")):
-        name = pickle.dumps(carried(model))
-        program = (
-            f"import pickle, pointset; name = pickle.loads({name!r}); "
-            f"print(type(name).__name__, pointset.create_model(name, dim=8).{pool}.k)"
-        )
-        assert run(program, POINTSET_PARTS="").split() == ["str", "5"]
-    assert carried("isab16-pma") == "isab16-pma"
-    assert type(carried("isab16-pma")) is str
 
 
 def test_parts_that_cannot_be_sent_to_workers_are_refused_at_once():
