@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from pointset.configuration import Checked, Count, NonNegative, Positive, Scale, Seed, Share, check_seed
+from pointset.configuration import Checked, Count, NonNegative, Positive, Scale, Seed, Share
 from pointset.errors import PointsetError
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -91,20 +91,8 @@ def test_a_table_of_a_file():
         Options.from_dict({"cuont": 3})
 
 
-def test_seeds_by_themselves():
-    check_seed(0)
-    with pytest.raises(PointsetError, match=r"split_seed must be .* got -1"):
-        check_seed(-1, "split_seed")
-
-
 @pytest.mark.parametrize("kind", [ModelOptions, Recipe])
 def test_newer_fields_are_saved_only_if_used_so_that_older_runs_can_resume(kind):
     assert kind.LATER
     assert not set(kind.LATER) & kind().as_dict().keys()
     assert kind.from_dict(kind().as_dict()).as_dict() == kind().as_dict()
-
-
-def test_a_later_field_that_is_used_is_saved():
-    used = ModelOptions(head_norm="batch", head_dim=64)
-    assert ModelOptions.from_dict(used.as_dict()) == used
-    assert used.as_dict()["head_norm"] == "batch"

@@ -127,3 +127,14 @@ def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **
     (*_, last) = (layer for layer in model.modules() if isinstance(layer, nn.Linear))
     Trust(torch.zeros(1, last.in_features), torch.eye(last.in_features), 1e9, 0.5).save(folder / name)
     return model
+
+
+def numbers(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a history without their times."""
+    return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in history]
+
+
+def same_weights(first: nn.Module, second: nn.Module) -> bool:
+    """True if two models have equal parameters and buffers."""
+    pairs = zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    return all(torch.equal(one, other) for one, other in pairs)

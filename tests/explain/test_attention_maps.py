@@ -178,15 +178,6 @@ def test_wrong_clouds_are_refused(points, mask, words):
         pointset.attention_maps(model_of("isab5-pma"), points, mask)
 
 
-@pytest.mark.parametrize("given", [clouds(N, 3).numpy(), clouds(N, 3).double(), clouds(N, 3).numpy().astype(">f8")])
-def test_arrays_and_other_types_give_the_maps_of_the_same_points(given):
-    model = model_of("isab5-pma")
-    for one, expected in zip(
-        pointset.attention_maps(model, given), pointset.attention_maps(model, clouds(N, 3)), strict=True
-    ):
-        assert torch.equal(one.weights, expected.weights)
-
-
 @pytest.mark.parametrize("name", ["rff-max", "rffp-mean", "pointnet"])
 def test_a_model_without_attention_is_refused(name):
     with pytest.raises(pointset.PointsetError, match=f"{name} has no attention maps: .*isab"):

@@ -14,8 +14,7 @@ from torch import nn
 
 import pointset
 import pointset.export.model
-from pointset.data.normalize import NORMALIZATIONS, normalize_points
-from pointset.data.options import DataOptions
+from pointset.data.normalize import normalize_points
 from pointset.errors import PointsetError
 from pointset.export.files import EXAMPLE, FORMATS, format_of, record
 from pointset.export.model import CHECKED, describe, export_model
@@ -59,13 +58,10 @@ def differences(path: Path, model: nn.Module, mask: bool) -> dict[tuple[int, int
 @pytest.mark.parametrize(
     ("name", "options", "suffix", "mask"),
     [
-        ("isab4-max", {}, ".onnx", True),
         ("rff-aggr.softmax", {}, ".onnx", False),
         ("rff-cov8+asp+top3+fspool", {}, ".onnx", True),  # among them what divides by nothing in a set of one point
         ("isab16-pma", {"dim": 64, "head": "rff"}, ".pt2", True),  # wide enough for the absorbed order
-        ("sab-max", {"heads": 2, "form": "paper"}, ".pt2", False),
         ("rff-pma", {"heads": 2, "weights": ("csoftmax", "sparsemax"), "norm": "group"}, ".onnx", True),
-        ("none-dumlp8", {"head_norm": "batch", "head_dim": 24}, ".onnx", True),
         ("dumlp4-dumlp8", {"norm": "layer", "head_norm": "layer"}, ".pt2", True),
     ],
 )
@@ -224,11 +220,6 @@ def test_a_program_runs_where_the_package_is_not(tmp_path):
     assert classes == list(CLASSES)
 
 
-def test_every_normalisation_has_its_words():
-    assert pointset.export.model.NORMALIZATIONS.keys() == NORMALIZATIONS.keys()
-    assert DataOptions().normalize in NORMALIZATIONS
-
-
 def test_an_input_of_more_numbers_and_a_module_of_ones_own(tmp_path):
     class Own(nn.Module):
         inputs = 6
@@ -295,13 +286,6 @@ def test_a_wrong_path_is_named(path, words, tmp_path):
     with pytest.raises(PointsetError, match=words):
         export_model(model_of("rff-max"), tmp_path / path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_missing_packages_for_onnx_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("pointset.export.files.find_spec", lambda name: None if name != "onnx" else object())
-    with pytest.raises(PointsetError, match="pip install onnxscript onnxruntime"):
-        export_model(model_of("rff-max"), tmp_path / "m.onnx")
-    export_model(model_of("rff-max"), tmp_path / "m.pt2")  # this needs none of it
 
 
 def test_exporting_does_not_change_the_model(tmp_path):

@@ -32,7 +32,7 @@ def test_rows_alone_if_the_budget_is_too_small_for_a_network(tmp_path):
 @pytest.mark.slow
 def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path, capsys):
     data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
-    command = ("train", "--data", data, "--points", "32", "--budget", "12s", "--run", folder)
+    command = ("train", "--data", data, "--points", "32", "--budget", "4s", "--run", folder)
     printed = succeed(capsys, *command)
     assert "features-svm" in printed
     assert "chosen" in printed

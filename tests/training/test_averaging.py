@@ -7,7 +7,6 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import pointset
 from pointset.data.dataset import PointSets
-from pointset.errors import PointsetError
 from pointset.tasks import create_task
 from pointset.training.loading import load_run
 from pointset.training.loop import best_epoch
@@ -105,12 +104,6 @@ def test_the_numbers_are_those_of_torchs_averaged_model():
     for name, tensor in own.module.state_dict().items():
         expected = theirs.module.state_dict()[name] if tensor.is_floating_point() else model.state_dict()[name]
         assert torch.equal(tensor, expected)
-
-
-@pytest.mark.parametrize("average", [0.0, 1.0, -0.5, 1.5])
-def test_a_share_that_keeps_all_or_nothing_is_refused(average):
-    with pytest.raises(PointsetError, match=rf"average must be in \(0, 1\), got {average}"):
-        Recipe(average=average)
 
 
 def test_a_set_problem_takes_an_average_too():

@@ -1,7 +1,6 @@
 """Devices, dropout on them, and the precision of their products."""
 
 import re
-import time
 
 import pytest
 import torch
@@ -88,23 +87,6 @@ def test_the_measurement_is_a_ratio_of_seconds_and_is_made_once(monkeypatch):
     assert 0.01 < speed < 100
     monkeypatch.setattr(devices, "find_device", None)
     assert devices.bfloat16_speed("cpu") == speed
-
-
-def test_waiting_for_other_work_changes_no_measurement(monkeypatch):
-    """As on a busy machine, where products in bfloat16 wait for the processor."""
-    item = torch.Tensor.item
-
-    def late(number: torch.Tensor) -> float:
-        if number.dtype == torch.bfloat16:
-            time.sleep(0.2)
-        return item(number)
-
-    monkeypatch.setattr(torch.Tensor, "item", late)
-    monkeypatch.setattr(devices, "PRODUCTS", 30)
-    devices.bfloat16_speed.cache_clear()
-    threads = torch.get_num_threads()
-    assert devices.bfloat16_speed("cpu") > 0.1
-    assert torch.get_num_threads() == threads
 
 
 def small():

@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.base import is_classifier
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
@@ -224,14 +224,6 @@ def test_classes_that_come_later(X, y):
     found.partial_fit(X, y, classes=NAMES[::-1])
     with pytest.raises(PointsetError, match="in the first call"):
         found.partial_fit(X, y, classes=NAMES[:2])
-
-
-@pytest.mark.parametrize("given", ["X", "ragged"])
-def test_cross_validation(given, y, request):
-    clouds = request.getfixturevalue(given)
-    scores = cross_val_score(small(), clouds, y, cv=StratifiedKFold(2), error_score="raise")
-    assert scores.shape == (2,)
-    assert np.isfinite(scores).all()
 
 
 def test_a_grid_over_models_and_their_options_in_a_pipeline(X, y):

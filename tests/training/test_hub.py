@@ -82,10 +82,25 @@ def hub() -> Iterator[tuple[type[Hub], str]]:
         server.shutdown()
 
 
-def run(folder: Path, endpoint: str, *arguments: object, token: str = "secret") -> subprocess.CompletedProcess[str]:
+PROGRAM = """
+import json, sys
+from pointset.cli import main
+for arguments in json.loads(sys.argv[1]):
+    try:
+        main(arguments)
+    except SystemExit as error:
+        assert error.code == 2
+    print(end="---")
+"""
+
+
+def run(folder: Path, endpoint: str, *commands: str, token: str = "secret") -> tuple[list[str], list[str]]:
+    """What each of some commands prints, and the lines of their errors."""
     settings = {"HF_ENDPOINT": endpoint, "HF_TOKEN": token, "HF_HOME": str(folder / "home"), "NO_PROXY": "127.0.0.1"}
-    command = [sys.executable, "-m", "pointset.cli", *map(str, arguments)]
-    return subprocess.run(command, env=os.environ | settings, cwd=folder, capture_output=True, text=True, timeout=300)
+    program = [sys.executable, "-c", PROGRAM, json.dumps([command.split(" ") for command in commands])]
+    done = subprocess.run(program, env=os.environ | settings, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("---"), done.stderr.splitlines()
 
 
 def test_a_run_goes_to_the_hub_and_comes_back(tmp_path: Path, hub: tuple[type[Hub], str]) -> None:
@@ -95,24 +110,19 @@ def test_a_run_goes_to_the_hub_and_comes_back(tmp_path: Path, hub: tuple[type[Hu
     model = pointset.create_model("rff-max", classes=2, dim=8)
     pointset.fit(model, sets, Recipe(epochs=1), run=tmp_path / "run", progress=False)
     np.save(tmp_path / "a.npy", X[0])
-    pushed = run(tmp_path, endpoint, "push", "run", "user/parts", "--private")
-    assert "hub:user/parts" in pushed.stdout, pushed.stderr
+    classify = "classify a.npy --json --model "
+    (pushed, here, there, _), _ = run(
+        tmp_path, endpoint, "push run user/parts --private", f"{classify}run", f"{classify}hub:user/parts"
+    )
+    assert "hub:user/parts" in pushed
     assert {*server.files} == {"model.pointset", "README.md"}
     assert server.created["name"] == "parts"
     assert "private" in str(server.created)
     assert b"rff-max" in server.files["README.md"]
-    here = run(tmp_path, endpoint, "classify", "a.npy", "--model", "run", "--json")
-    for address in (endpoint, "http://127.0.0.1:9"):  # then from the cache, without a hub
-        there = run(tmp_path, address, "classify", "a.npy", "--model", "hub:user/parts", "--json")
-        assert json.loads(there.stdout)["predictions"] == json.loads(here.stdout)["predictions"], there.stderr
+    (cached, _), _ = run(tmp_path, "http://127.0.0.1:9", f"{classify}hub:user/parts")  # without a hub
+    assert json.loads(here)["predictions"] == json.loads(there)["predictions"] == json.loads(cached)["predictions"]
     del server.files["model.pointset"]
-    for arguments, words in (
-        (("classify", "a.npy", "--model", "hub:user/other"), "user/other"),
-        (("classify", "a.npy", "--model", "hub:not a name"), "not a name"),
-        (("push", "absent", "user/parts"), "run.json"),
-        (("push", "run", "user/parts"), "401"),
-    ):
-        refused = run(tmp_path, endpoint, *arguments, token="wrong")
-        assert refused.returncode == 2
-        assert words in refused.stderr
-        assert refused.stderr.count("\n") == 1, refused.stderr
+    wrong = (f"{classify}hub:user/other", f"{classify}hub:not/a/name", "push absent user/parts", "push run user/parts")
+    _, errors = run(tmp_path, endpoint, *wrong, token="wrong")
+    for error, words in zip(errors, ("user/other", "not/a/name", "run.json", "401"), strict=True):
+        assert words in error

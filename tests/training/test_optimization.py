@@ -70,18 +70,6 @@ def test_every_optimizer_decays_as_its_name_says(options, weight, bias):
     assert one_step(-2.0, **options) == pytest.approx((weight, bias), abs=1e-6)
 
 
-def test_momentum_continues_without_a_gradient():
-    model = nn.Linear(1, 1, bias=False)
-    nn.init.zeros_(model.weight)
-    optimizer = make_optimizer(model, Recipe(learning_rate=1.0, optimizer="sgd"))
-    places = []
-    for gradient in (-1.0, 0.0, 0.0):
-        model.weight.grad = torch.full_like(model.weight, gradient)
-        optimizer.step()
-        places.append(model.weight.item())
-    assert places == pytest.approx([1.0, 1.9, 2.71])
-
-
 def test_a_recipe_is_saved_with_what_its_optimizer_uses_and_no_more():
     assert Recipe().as_dict()["weight_decay"] == 0.01
     assert Recipe(optimizer="adam").as_dict()["weight_decay"] == 0.0
@@ -110,15 +98,7 @@ def test_learning_rates_follow_the_schedule():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"epochs": 0}, "epochs must be .* from 1 to .*got 0"),
         ({"patience": 3}, "patience=3 needs a validation split"),
-        ({"validation": 1.0}, r"validation must be in \[0, 1\), got 1.0"),
-        ({"schedule": "linear"}, "schedule must be one of 'cosine', 'step', 'constant', got 'linear'"),
-        ({"learning_rate": 0.0}, "learning_rate must be .* above 0, got 0.0"),
-        ({"clip_norm": 0.0}, "clip_norm must be .* above 0, got 0.0"),
-        ({"step_factor": -0.3}, "step_factor .* got -0.3"),
-        ({"weight_decay": -0.1}, "weight_decay must be .* at least 0, got -0.1"),
-        ({"label_smoothing": 1}, "label_smoothing .* got 1"),
         ({"momentum": 0.8}, "momentum=0.8 has no effect with optimizer 'adamw'"),
         ({"optimizer": "adam", "nesterov": True}, "nesterov=True has no effect with optimizer 'adam'"),
         ({"optimizer": "sgd", "nesterov": True, "momentum": 0.0}, "nesterov needs a momentum"),

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from torch import nn
+from toy import numbers, same_weights
 
 import pointset
 from pointset.data.dataset import PointSets
@@ -34,15 +34,6 @@ def small() -> nn.Module:
 
 def fit(train: PointSets, recipe: Recipe, run: Path | None = None, **options: Any) -> pointset.Fitted:
     return pointset.fit(small(), train, recipe, run=run, progress=False, **options)
-
-
-def numbers(history: list[dict]) -> list[dict]:
-    return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in history]
-
-
-def same_weights(first: nn.Module, second: nn.Module) -> bool:
-    pairs = zip(first.state_dict().values(), second.state_dict().values(), strict=True)
-    return all(torch.equal(one, other) for one, other in pairs)
 
 
 class KilledError(Exception):

@@ -1,4 +1,4 @@
-"""Training networks that label points: it learns, resumes and loads; metrics; data and models that do not fit."""
+"""Training networks that label points: it learns and loads; metrics; data and models that do not fit."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ import pointset
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation import PointEvaluation, evaluate_points
-from pointset.training.loop import Training
 from pointset.training.recipe import Recipe
 
 RECIPE = Recipe(epochs=3, batch_size=3, learning_rate=1e-2, validation=0.2)
@@ -35,10 +34,6 @@ def small(name: str = "rff-max", classes: int = 2, **options: Any) -> torch.nn.M
     return pointset.create_segmenter(name, classes, dim=16, dropout=0.1, **options)
 
 
-def numbers(history: list[dict]) -> list[dict]:
-    return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in history]
-
-
 @pytest.mark.parametrize("name", ["rff-max", "isab16-pma"])
 def test_it_learns_which_points_are_above_the_middle(sets, name):
     model = small(name)
@@ -51,27 +46,13 @@ def test_it_learns_which_points_are_above_the_middle(sets, name):
     assert model.predict(cloud)[0].tolist() == model(cloud)[0].argmax(dim=1).tolist()
 
 
-def test_a_killed_run_that_is_resumed_has_the_numbers_of_an_uninterrupted_one(sets, tmp_path, monkeypatch):
-    whole = pointset.fit(small(), sets["train"], RECIPE, progress=False)
-    assert {"validation_accuracy", "validation_iou"} <= set(whole.history[-1])
-    save = Training._save
-
-    def kill(training: Training) -> None:
-        save(training)
-        if len(training.history) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Training, "_save", kill)
-    with pytest.raises(KeyboardInterrupt):
-        pointset.fit(small(), sets["train"], RECIPE, run=tmp_path / "run", progress=False)
-    monkeypatch.undo()
-    resumed = pointset.fit(small(), sets["train"], RECIPE, run=tmp_path / "run", progress=False)
-    assert numbers(resumed.history) == numbers(whole.history)
+def test_a_run_is_loaded_with_its_classes(sets, tmp_path):
+    fitted = pointset.fit(small(), sets["train"], RECIPE, run=tmp_path / "run", progress=False)
+    assert {"validation_accuracy", "validation_iou"} <= set(fitted.history[-1])
     model, run = pointset.load_run(tmp_path / "run")
     assert (model.classes, run["model"]["per_point"], run["data"]["labels"]) == (["2", "6"], True, "label")
-    points = sets["test"].points
     with torch.no_grad():
-        assert torch.equal(model(points), whole.model(points))
+        assert torch.equal(model(sets["test"].points), fitted.model(sets["test"].points))
 
 
 def test_metrics_are_those_of_scikit_learn_over_all_labelled_points(sets):

@@ -8,13 +8,10 @@ import torch
 from torch import nn
 
 import pointset
-from pointset.comparison.comparing import step_seconds
-from pointset.comparison.runs import make_runs
 from pointset.data.dataset import PointSets
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import Pool
 from pointset.errors import PointsetError
-from pointset.tasks.experiments import read_experiment
 from pointset.training.objectives import Classification, drawn_size
 from pointset.training.recipe import Recipe
 
@@ -140,21 +137,11 @@ def test_more_points_than_are_stored_are_refused_before_a_run_or_a_comparison_ha
         ({"last_points": (8, 9)}, r"last_points=\[8, 9\] needs the sizes of the first epoch: set train_points"),
         ({"points_share": 1.1}, r"points_share must be in \(0, 1\], got 1.1"),
         ({"train_points": (0, 5)}, r"train_points must be two numbers of points, .* got \(0, 5\)"),
-        ({"train_points": 64}, "train_points must be two numbers of points.* got 64"),
-        ({"train_points": (1, 2, 3)}, "train_points must be two numbers of points"),
-        ({"train_points": (1.5, 2)}, "train_points must be two numbers of points"),
     ],
 )
 def test_bounds_that_make_no_sense_are_refused(changes, words):
     with pytest.raises(PointsetError, match=words):
         Recipe(**changes)
-
-
-@pytest.mark.parametrize("size", [0, 65, 2.5])
-def test_a_draw_of_a_size_that_is_not_there_is_refused(size, train):
-    with pytest.raises(PointsetError, match=f"size.*{size}"):
-        train.draw([0], torch.Generator(), size)
-    assert train.draw([0, 1], torch.Generator(), 64).shape == (2, 64, 3)
 
 
 def test_a_recipe_without_set_sizes_is_saved_as_before_set_sizes_existed(train):
@@ -163,20 +150,6 @@ def test_a_recipe_without_set_sizes_is_saved_as_before_set_sizes_existed(train):
     assert recipe.as_dict()["points"] == [8, 64]
     again = Recipe.from_dict(recipe.as_dict())
     assert (again.train_points, again.last_points) == (recipe.train_points, recipe.last_points)
-
-
-def test_sizes_in_a_file_appear_in_the_caption_and_the_estimate(tmp_path, clouds_folder, monkeypatch):
-    file = tmp_path / "sizes.toml"
-    file.write_text(
-        f'data = "{clouds_folder}"\nmodels = ["rff-max"]\npoints = [24]\nseeds = [0]\n[model]\ndim = 8\n'
-        "[recipe]\nepochs = 2\nbatch_size = 60\npoints = [4, 16]\nlast_points = [16, 64]\n"
-    )
-    experiment = read_experiment(file)
-    assert (experiment.recipe.train_points, experiment.recipe.last_points) == ((4, 16), (16, 64))
-    caption = experiment.task.length(experiment.recipe)
-    assert caption == "2 epochs of 4 to 16 points, at the end of 16 to 64 points"
-    (run,) = make_runs(experiment, tmp_path)
-    assert step_seconds(run) > 0.0
 
 
 def test_the_usual_size_is_the_mean_of_the_draws():

@@ -223,7 +223,7 @@ def test_the_pooling_comparison_says_what_each_panel_counts(cloud: NDArray[np.fl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["isab4-pma2", "sab-pma", "rff-pma"])
+@pytest.mark.parametrize("name", ["isab4-pma2", "sab-pma"])
 def test_every_map_over_points_can_be_drawn(name: str, tmp_path: Path) -> None:
     model = pointset.create_model(name, classes=3, dim=8, heads=2)
     points = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))

@@ -20,8 +20,8 @@ from pointset.errors import PointsetError
 from pointset.explain.faithfulness import SHARES, Curves
 from pointset.explain.maps import AttentionMap
 from pointset.viz import make_label_page, make_page
-from pointset.viz.html_page import WEB, script_of
-from pointset.viz.page import UNIFORM, quantise
+from pointset.viz.html_page import script_of
+from pointset.viz.page import quantise
 
 
 def content(page: str) -> dict[str, Any]:
@@ -130,11 +130,6 @@ def test_the_page_opens_with_the_chosen_or_the_most_informative_layer(
         make_page([sharp, blurred], cloud, layer="encoder.7")
     with pytest.raises(PointsetError, match="no map has points"):
         make_page([pooled], cloud)
-
-
-def test_python_and_the_page_agree_what_is_uniform() -> None:
-    assert f"UNIFORM = {UNIFORM};" in (WEB / "controls.mjs").read_text()
-    assert f"at least {UNIFORM} counts" in (WEB / "page.html").read_text()
 
 
 @pytest.mark.parametrize("start", ["page", "live"])
