@@ -1,5 +1,6 @@
 """The base class of configurations: types and ranges are checked however an object is created."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -89,6 +90,26 @@ def test_a_table_of_a_file():
         Options.from_dict({"count": "none"})
     with pytest.raises(PointsetError, match=r"'cuont' is not an option of Options: did you mean count\? Known: count"):
         Options.from_dict({"cuont": 3})
+
+
+OUT_OF_RANGE = {
+    Recipe: {
+        "epochs": 0, "validation": 1.0, "schedule": "linear", "learning_rate": 0.0, "clip_norm": 0.0, "average": 1.0,
+        "step_factor": -0.3, "weight_decay": -0.1, "label_smoothing": 1, "train_points": (0, 5),
+    },
+    ModelOptions: {
+        "form": "papre", "norm": "instanse", "score": "cosine", "scale": 0.0, "attention_dropout": 1.0, "dropout": 1.0,
+        "layers": 0, "temperature": 0.0,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"), [(kind, *entry) for kind, values in OUT_OF_RANGE.items() for entry in values.items()]
+)
+def test_fields_of_the_package_have_their_ranges(kind, name, value):
+    with pytest.raises(PointsetError, match=rf"^{name} must be .*got {re.escape(repr(value))}$"):
+        kind(**{name: value})
 
 
 @pytest.mark.parametrize("kind", [ModelOptions, Recipe])

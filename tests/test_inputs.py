@@ -12,7 +12,7 @@ from pointset.data import load_card, open_scan
 from pointset.data.augment import Compose, Jitter, RotateUp, Scale
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
-from pointset.errors import PointsetError, described
+from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
 from pointset.evaluation.robustness import robustness
 from pointset.explain.critical_points import critical_points
@@ -20,7 +20,6 @@ from pointset.explain.specialisation import specialisation
 from pointset.inputs import InputError
 from pointset.streaming import stream_logits
 from pointset.tasks import task_recipe
-from pointset.viz import Camera, draw_clusters, draw_maps, draw_predictions, export_cloud, make_page
 
 MODEL = pointset.create_model("rff-max", classes=3, dim=8)
 WIDER = pointset.create_model("rff-max", 3, inputs=4)
@@ -57,12 +56,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "classes of data": (lambda: pointset.load_dataset("shapes10", classes="car"), "classes|'car'"),
     "a pool": (lambda: PointSets(BATCH, DataOptions(points=2)), "pool|Pool|float32"),
     "a share": (lambda: SETS.split_validation("x", 0), "fraction|'x'"),
-    "a picture": (lambda: draw_maps(CLOUD, CLOUD), "attention|float32"),
-    "a page": (lambda: make_page([5], CLOUD), "attention|int"),
-    "a 3D file": (lambda: export_cloud(None, CLOUD, "x.ply"), "attention|None"),
-    "a camera": (lambda: Camera(azimuth=None), "azimuth|None"),
-    "predictions": (lambda: draw_predictions([1.0], {"a": ["x"]}), "a must|list"),
-    "sets in the plane": (lambda: draw_clusters(None, {}), "points|[B, n, 2]|None"),
     "a task's recipe": (lambda: task_recipe(steps=np.zeros(2)), "steps|float64"),
     "a shape": (lambda: SETS.subset([99]), "indices|99|3"),
     "shapes": (lambda: SETS.subset(BATCH), "indices|[k]|float32 [2, 5, 3]"),
@@ -89,20 +82,6 @@ def test_a_mistake_is_told_in_one_sentence_with_names_and_values(mistake: Callab
         mistake()
     assert "\n" not in str(told.value)
     assert [word for word in words.split("|") if word not in str(told.value)] == []
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (torch.zeros(2, 3), "float32 [2, 3]"),
-        (np.zeros((2, 3)), "float64 [2, 3]"),
-        (np.zeros(4, ">i2"), ">i2 [4]"),
-        ([1], "list"),
-        (None, "None"),
-    ],
-)
-def test_values_are_described_by_type_and_shape(value: Any, words: str) -> None:
-    assert described(value) == words
 
 
 def test_a_refused_input_is_both_kinds_of_error() -> None:

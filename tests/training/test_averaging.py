@@ -7,7 +7,6 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import pointset
 from pointset.data.dataset import PointSets
-from pointset.tasks import create_task
 from pointset.training.loading import load_run
 from pointset.training.loop import best_epoch
 from pointset.training.optimization import AdamW, MovingAverage
@@ -79,13 +78,6 @@ def test_the_average_is_what_is_validated_stopped_on_and_saved(train, tmp_path, 
     assert all(torch.equal(a, b) for a, b in zip(states(loaded).values(), states(fitted.model).values(), strict=True))
 
 
-def test_a_training_without_an_average_is_what_it_was(train, monkeypatch):
-    followed = Followed(monkeypatch)
-    fitted = followed.fit(train, Recipe(epochs=1, batch_size=24))
-    assert all(torch.equal(value, followed.steps[-1][name]) for name, value in fitted.model.state_dict().items())
-    assert "average" not in Recipe().as_dict()
-
-
 def test_the_numbers_are_those_of_torchs_averaged_model():
     model = small()
     own, theirs = (
@@ -104,7 +96,3 @@ def test_the_numbers_are_those_of_torchs_averaged_model():
     for name, tensor in own.module.state_dict().items():
         expected = theirs.module.state_dict()[name] if tensor.is_floating_point() else model.state_dict()[name]
         assert torch.equal(tensor, expected)
-
-
-def test_a_set_problem_takes_an_average_too():
-    assert create_task("max-regression").recipe(steps=10, average=0.9).average == 0.9

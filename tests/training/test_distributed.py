@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from toy import numbers
 
 import pointset
 from pointset import cli
@@ -179,6 +178,10 @@ def alone(request, train) -> tuple[str, Recorded, training.Fitted]:
 
 def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def numbers(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in history]
 
 
 def test_the_samples_are_those_of_one_process_each_seen_once(alone, two):

@@ -142,7 +142,7 @@ def test_a_run_that_was_cut_off_and_goes_on_has_each_epoch_once(tracker, command
     names = {"loss", "accuracy", "learning_rate", "seconds", "processor_seconds", "validation_accuracy"}
     assert {name for name, _ in written(run)} == names
     assert repeated(written(run)) == pytest.approx(repeated(expected(run)), rel=1e-6)
-    subprocess.run([sys.executable, "-m", "pointset.cli", *command, "4", "--log", tracker], check=True)
+    main([*command, "4", "--log", tracker])
     assert repeated(written(run)) == pytest.approx(repeated(expected(run)), rel=1e-6)
     assert len(written(run)) == 4 * len(names)
 
