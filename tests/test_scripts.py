@@ -1,5 +1,6 @@
 """The commands of the README, in a copy of the checkout with an interpreter that only records its arguments."""
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 
 CHECKOUT = Path(__file__).parent.parent
 SCRIPTS = sorted((CHECKOUT / "scripts").glob("*.sh"))
+PROGRAMS = sorted(path for path in (CHECKOUT / "scripts").rglob("[a-z]*.py") if path.stem != "conf")
 
 
 @pytest.fixture
@@ -56,6 +58,13 @@ def installs(calls: list[str]) -> list[str]:
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_every_script_is_valid_shell(script):
     subprocess.run(["bash", "-n", script], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_every_program_can_be_imported(path):
+    folder = "killing." if path.parent.name == "killing" else ""
+    assert importlib.import_module(folder + path.stem).__doc__
 
 
 def test_quickstart_installs_once_and_passes_its_arguments_on(copy):

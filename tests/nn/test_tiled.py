@@ -8,10 +8,11 @@ from torch import Tensor, nn
 from pointset import create_model
 from pointset.nn import blocks, dropout
 from pointset.nn.dropout import Dropout
-from pointset.nn.fast import absorbed, packing, tiles
-from pointset.nn.fast.reading import read_sets
-from pointset.nn.fast.writing import write_rows
+from pointset.nn.fast import absorbed, tiles
+from pointset.nn.fast.reading import read_plainly, read_sets
+from pointset.nn.fast.writing import Keys, Maps, write_plainly, write_rows
 
+LENGTHS = [5, 0, 7, 7, 1, 23, 0]
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
 
 
@@ -32,38 +33,78 @@ def plainly(model: nn.Module) -> nn.Module:
     return model
 
 
-def learned(model: nn.Module, points: Tensor, layout: str) -> list[Tensor]:
-    """Logits, and the gradients of points and parameters, of whole, masked or packed sets, of which one is empty."""
+def gradients(function, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    inputs = tuple(part.detach().clone().requires_grad_() for part in inputs)
+    out = function(*inputs)
+    weights = normal(*out.shape, seed=9)
+    return out.detach(), *torch.autograd.grad((out * weights).sum(), inputs)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_reading_ragged_sets(small_tiles, masked):
+    X, queries = normal(sum(LENGTHS), 6), normal(11, 6, seed=1)
+    keep = normal(sum(LENGTHS), seed=2) > 0 if masked else None
+    if keep is not None:
+        keep[5:12] = False  # a set of which nothing is real
+    expected = gradients(lambda *inputs: read_plainly(*inputs, LENGTHS, keep), (X, queries))
+    found = gradients(lambda *inputs: read_sets(*inputs, LENGTHS, keep), (X, queries))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    assert found[0][1].eq(0).all()
+    with torch.no_grad():
+        torch.testing.assert_close(read_sets(X, queries, LENGTHS, keep), expected[0], rtol=1e-12, atol=1e-12)
+
+
+def writing(lengths: list[int] = LENGTHS) -> tuple[Tensor, ...]:
+    """X, K, V, the two maps and their biases: three keys, width 8 from 5."""
+    keys = (len(lengths), 3, 8)
+    sizes = ((sum(lengths), 5), keys, keys, (8, 5), (8,), (8, 8), (8,))
+    return tuple(normal(*size, seed=seed) for seed, size in enumerate(sizes))
+
+
+def written(write, lengths: list[int] = LENGTHS):
+    return lambda X, K, V, *maps: write(X, Keys(K, V), Maps(*maps), 2, lengths)
+
+
+def test_writing_ragged_sets(small_tiles):
+    expected, found = (gradients(written(write), writing()) for write in (write_plainly, write_rows))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    with torch.no_grad():
+        torch.testing.assert_close(written(write_rows)(*writing()), expected[0], rtol=1e-12, atol=1e-12)
+
+
+def learned(model: nn.Module, points: Tensor, masked: bool) -> list[Tensor]:
+    """Logits, and the gradients of points and parameters; of three masked sets one is empty."""
     mask = normal(*points.shape[:2], seed=1) > 0
     mask[1] = False
     points = points.clone().requires_grad_()
     model.zero_grad()
-    if layout == "packed":
-        logits = model.packed(points[mask], mask.nonzero()[:, 0], len(points))
-    else:
-        logits = model(points, mask if layout == "masked" else None)
+    logits = model(points, mask if masked else None)
     F.cross_entropy(logits, torch.arange(len(points))).backward()
     return [logits.detach(), points.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("layout", ["whole", "masked", "packed"])
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("name", ["isab16-pma", "isab3-pma4", "sab-pma"])
-def test_models_give_the_same_results_with_and_without_tiles(name, form, layout, dtype, small_tiles, monkeypatch):
-    monkeypatch.setattr(packing, "RUN", 0)  # small sets would be padded, to save time
+def test_models_give_the_same_results_with_and_without_tiles(name, form, masked, dtype, small_tiles):
     model = create_model(name, classes=5, dim=32, form=form, dropout=0.0).to(dtype)
     points = normal(3, 83, 3).to(dtype)
-    found, expected = learned(model, points, layout), learned(plainly(model), points, layout)
+    found, expected = learned(model, points, masked), learned(plainly(model), points, masked)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
 @pytest.mark.slow
 def test_second_derivatives(small_tiles):
-    model = create_model("isab3-pma", classes=2, dim=8, heads=2, dropout=0.0).double()
-    assert torch.autograd.gradgradcheck(model, normal(2, 40, 3).requires_grad_(), fast_mode=True)
+    lengths = [2, 0, 3]
+    inputs = tuple(part.requires_grad_() for part in writing(lengths))
+    assert torch.autograd.gradgradcheck(written(write_rows, lengths), inputs, fast_mode=True)
+    inputs = (normal(5, 6).requires_grad_(), normal(4, 6, seed=1).requires_grad_())
+    assert torch.autograd.gradgradcheck(lambda *both: read_sets(*both, lengths), inputs)
 
 
 def test_the_tiled_way_is_chosen(monkeypatch):

@@ -15,7 +15,7 @@ from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.viz import draw_maps, draw_pooling_comparison, export_cloud, make_page, save
 from pointset.viz.color import colors_of, scale_for
-from pointset.viz.export import carry_to_vertices, refined
+from pointset.viz.export import refined
 
 made = trimesh.creation.box((2, 1, 4), transform=trimesh.transformations.translation_matrix((5, 0, 0)))
 BOX = Mesh(made.vertices, made.faces)
@@ -58,14 +58,6 @@ def test_the_smallest_clouds_can_be_drawn_and_written(n: int, tmp_path: Path) ->
     draw_pooling_comparison(cloud, critical=np.zeros(n), pools=np.full(n, 1 / n), influence=np.zeros(n))
     for name in ("a.ply", "a.glb"):
         assert len(read(export_cloud(one_point, cloud, tmp_path / name)).vertices) == n
-
-
-def test_a_vertex_gets_the_mean_of_its_nearest_points() -> None:
-    points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 3, 0], [1, 3, 0]])
-    values = np.array([2.0, 8.0, 5.0, 7.0])
-    at = np.array([[0.0, 0, 0], [0.5, 0, 0], [0.25, 0, 0], [0.5, 3, 0]])
-    np.testing.assert_allclose(carry_to_vertices(points, values, at, nearest=2), [2, 5, 3.5, 6])
-    np.testing.assert_allclose(carry_to_vertices(points, values, at, nearest=99).shape, [4])
 
 
 def test_large_triangles_are_cut_and_the_surface_stays() -> None:

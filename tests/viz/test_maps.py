@@ -26,7 +26,7 @@ from pointset.viz import (
     save,
 )
 from pointset.viz.color import ColorScale, colors_of
-from pointset.viz.rows import as_cloud, chosen_rows, point_rows
+from pointset.viz.rows import as_cloud, point_rows
 
 
 def clouds_of(picture: Any) -> list[Any]:
@@ -61,16 +61,6 @@ def test_values_are_the_weights_times_their_number_and_spread_is_over_the_points
     np.testing.assert_allclose(others.difference(range(3)), over_points.row_distance())
     one_point = AttentionMap("l", "reads", torch.eye(len(cloud))[None, :1], "keys")
     assert f"{point_rows(one_point, cloud).spread[0, 0]:.2f}" == "0.00"  # and not -0.00, in a picture
-
-
-def test_distant_points_are_chosen_if_queries_are_points(attention: Callable, cloud: NDArray[np.float64]) -> None:
-    rows = point_rows(attention("self"), cloud)
-    chosen = chosen_rows(rows, cloud, None, 8)
-    gaps = np.linalg.norm(cloud[chosen][:, None] - cloud[chosen], axis=2)[~np.eye(8, dtype=bool)]
-    assert len(chosen) == 8
-    assert gaps.min() > 0.6
-    assert chosen_rows(rows, cloud, [4, 2], 8) == [4, 2]
-    assert chosen_rows(point_rows(attention("reads"), cloud), cloud, None, 8) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

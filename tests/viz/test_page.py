@@ -21,7 +21,6 @@ from pointset.explain.faithfulness import SHARES, Curves
 from pointset.explain.maps import AttentionMap
 from pointset.viz import make_label_page, make_page
 from pointset.viz.html_page import script_of
-from pointset.viz.page import quantise
 
 
 def content(page: str) -> dict[str, Any]:
@@ -55,20 +54,6 @@ def test_two_isabs_and_a_pma_stay_under_two_megabytes() -> None:
     reads, writes = one("reads", (4, 16, 2048), "keys"), one("writes", (4, 2048, 16), "queries")
     page = make_page([reads, writes, reads, writes, one("pools", (4, 1, 2048), "keys")], cloud)
     assert len(page.html.encode()) < 2_000_000
-
-
-def test_quantising_keeps_order_and_bounds_and_only_an_exact_zero_has_code_zero() -> None:
-    values = np.r_[0.0, np.sort(np.random.default_rng(0).lognormal(0, 2, size=500))]
-    codes, low, high = quantise(values)
-    assert (np.diff(codes.astype(int)) >= 0).all()
-    assert (codes[0], codes[1], codes[-1]) == (0, 1, 65535)
-    assert 2 ** (low + (high - low) / 65535) == pytest.approx(values[1])
-    assert 2**high == pytest.approx(values[-1])
-    codes, low, high = quantise(np.array([0.0, 1e-30, 1.0]))
-    assert codes.tolist() == [0, 1, 65535]
-    assert low + (high - low) / 65535 == pytest.approx(-20)
-    assert quantise(np.ones(5))[0].min() > 0
-    assert quantise(np.zeros(5))[0].tolist() == [0] * 5
 
 
 def test_rings_are_explained_where_there_are_any(attention: Callable, cloud: NDArray[np.float64]) -> None:
