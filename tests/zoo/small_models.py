@@ -8,6 +8,8 @@ import pointset
 
 ALL = [*covering_models(), "isab5-pma4", "sab-pma2", "isab5-max+pma2", "rffp-aggr.set2set", "rff-aggr.settransformer"]
 
+FEW = [name for name in ALL if not name.startswith("isab16-") or name.endswith("-max")]
+"""Every pooling once."""
 CLASSES = 7
 
 
