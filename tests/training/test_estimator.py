@@ -155,7 +155,7 @@ def test_lists_object_arrays_and_tensors_are_accepted(model, X, y, ragged):
         ({}, lambda X: X[:0], lambda y: y[:0], "class|at least one|minimum"),
         ({}, lambda X: np.where(np.arange(3) == 1, np.nan, X), lambda y: y, "nan|finite|NaN"),
         ({}, lambda X: None, lambda y: y, "X must be .*NoneType|X must be .*None"),
-        ({}, lambda X: X, lambda y: y[:9], "y must have a label for each of the 24 clouds of X, got 9"),
+        ({}, lambda X: X, lambda y: y[:9], "y must .* 24 clouds of X, got 9"),
         ({}, lambda X: X, lambda y: None, "y is None"),
         ({}, lambda X: X, lambda y: y[:1].repeat(24), "1 class"),
         ({"model": "rff-mx"}, lambda X: X, lambda y: y, "did you mean rff-max"),
