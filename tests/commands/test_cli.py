@@ -215,7 +215,7 @@ def test_a_run_is_evaluated_on_sets_of_another_size(trained, capsys):
 def test_data_that_has_moved_is_given_again(trained, capsys):
     data, run = trained
     moved = data.rename(data.with_name("moved"))
-    assert "if the data of the run has moved, give its place with --data" in fail(capsys, "evaluate", "--model", run)
+    assert "if the data of the run has moved, give its folder with --data" in fail(capsys, "evaluate", "--model", run)
     assert "60 test shapes" in succeed(capsys, "evaluate", "--model", run, "--data", moved)
 
 
