@@ -21,6 +21,7 @@ def plain_text(content: bytes) -> bytes:
     text = content.removeprefix(b"\xef\xbb\xbf").replace(b"\v", b" ").replace(b"\f", b" ")
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    text = text.replace(b"nan(ind)", b"nan")  # as programs for Windows write it
     return _COMMENT.sub(b"", text) if b"#" in text else text
 
 

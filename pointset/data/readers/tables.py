@@ -145,7 +145,8 @@ def _without_header(lines: list[str]) -> tuple[list[str], int | None, list[str]]
 
 def _words(line: str) -> list[str]:
     """The words of a line, between semicolons, commas or blanks; names may have blanks between commas, and quotes."""
-    return [word.strip(' \t"') for word in line.split(_separator(line)) if word.strip()]
+    mark = _separator(line)
+    return [word.strip(' \t"') for word in line.strip().removesuffix(mark or " ").split(mark)]
 
 
 def _separator(line: str) -> str | None:
@@ -167,4 +168,6 @@ def _parsed(lines: Sequence[str], mark: str | None) -> np.ndarray | None:
     text = "\n".join(lines)
     if "#" in text or "//" in text:
         text = re.sub(r"(#|//).*", "", text)
+    if mark is not None:  # quotes around numbers, and a separator at the end of a line
+        text = re.sub(rf"{mark}[ \t]*$", "", text.replace('"', ""), flags=re.MULTILINE)
     return number_table(text.encode("latin-1"), mark)
