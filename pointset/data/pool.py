@@ -123,9 +123,9 @@ class Pool:
     def is_centred(self, rows: NDArray[np.int64]) -> bool:
         """True if the means of these shapes are at the origin; only some of the shapes are examined."""
         some = rows[:: -(-len(rows) // LOOKED_AT)] if len(rows) else rows
-        for row in some.tolist():
+        for row in some[self.sizes[some] > 0].tolist():
             points = self.cloud(row).astype(np.float64)
-            mean = points.mean(axis=0) if len(points) else np.zeros(3)
+            mean = points.mean(axis=0)
             if not np.abs(mean).max() <= CENTRED * (points - mean).std():
                 return False
         return len(some) > 0

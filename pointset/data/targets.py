@@ -77,22 +77,22 @@ def join_targets(
 def _read(file: Path, target: Sequence[str]) -> Iterator[tuple[int, str, Mapping[str, str]]]:
     """Line, shape and cells of every row."""
     try:
-        text = read_file(file).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise PointsetError(f"{file} is not a text in UTF-8: save it as CSV") from error
-    lines = io.StringIO(text, newline="")
-    separator = max(",;\t", key=lines.readline().count)
-    lines.seek(0)
-    reader = csv.reader(lines, delimiter=separator)
-    columns = [from_text(column.strip()) for column in next(reader, [])]
+        lines = io.StringIO(read_file(file).decode("utf-8-sig"), newline="")
+        separator = max(",;\t", key=lines.readline().count)
+        lines.seek(0)
+        reader = csv.reader(lines, delimiter=separator)
+        columns = [from_text(column.strip()) for column in next(reader, [])]
+        rows = [(reader.line_num, cells) for cells in reader]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise PointsetError(f"{file} is not a table in UTF-8 ({one_line(error, REPEATED)}): save it as CSV") from error
     for name in target:
         if columns[1:].count(name) != 1:
             known = one_line(", ".join(columns[1:]), REPEATED) or "none beside the first"
             raise PointsetError(f"{file} must have one column {quoted(name)}: its columns are {known}")
-    for cells in reader:
+    for line, cells in rows:
         if any(map(str.strip, cells)):
             name = from_text(cells[0].strip()).replace("\\", "/").removeprefix("./")
-            yield reader.line_num, name, dict(zip(columns, cells, strict=False))
+            yield line, name, dict(zip(columns, cells, strict=False))
 
 
 def _number(cell: str, what: str) -> float:

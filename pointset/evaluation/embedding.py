@@ -6,6 +6,7 @@ grows with the square.
 """
 
 import contextlib
+import csv
 import itertools
 import time
 import warnings
@@ -125,7 +126,7 @@ def load_embedded(path: Path) -> Embedded:
         rows = np.array([[row[name] for name in columns] for row in table], np.float32)
         names, classes, paths = ([row[key] for row in table] for key in ("name", "true_class", "path"))
         return Embedded(table[0]["model"], names, classes, rows, paths)
-    except (ValueError, LookupError, OSError, BadZipFile) as error:
+    except (ValueError, LookupError, OSError, BadZipFile, csv.Error) as error:
         raise PointsetError(f"{path} is not a file of embeddings: write one with `pointset embed`") from error
 
 

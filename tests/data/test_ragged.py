@@ -14,6 +14,7 @@ from pointset.data.dataset import load_dataset
 from pointset.data.loading import load_like
 from pointset.data.normalize import NORMALIZATIONS, normalize_points
 from pointset.data.point_sets import PointSets
+from pointset.data.pool import Pool
 from pointset.data.pools.inspection import verify_dataset
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import build_dataset, build_pool
@@ -59,6 +60,12 @@ def test_a_set_has_at_most_n_points_and_keeps_all_if_it_has_fewer(folder: Path) 
     assert data.mask is not None
     assert data.mask.sum(1).tolist() == data.sizes.tolist()
     assert data.describe()["pool"] == 20
+
+
+def test_clouds_without_points_do_not_decide_whether_a_pool_is_centred() -> None:
+    points = np.array([[1, 0, 0], [-1, 0, 0], [5, 0, 0]], np.float32)
+    pool = Pool(points, ["empty", "centred", "off"], np.zeros(3, np.int64), ["a"], "", offsets=np.array([0, 0, 2, 3]))
+    assert [pool.is_centred(np.array(rows)) for rows in ([0, 1], [0, 2], [1, 2])] == [True, False, False]
 
 
 def test_batches_are_padded_with_zeros_and_masked(folder: Path) -> None:

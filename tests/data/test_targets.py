@@ -69,6 +69,7 @@ def test_folders_of_splits_need_no_classes(tmp_path: Path) -> None:
         ([ROWS[0].replace("0.5", "heavy"), *ROWS[1:]], None, ["line 2", "mass", "'part_0.npy'", "'heavy'"]),
         ([ROWS[0].replace("0.5", "nan"), *ROWS[1:]], None, ["line 2", "'nan'"]),
         ([ROWS[0].replace("0.5", ""), *ROWS[1:]], None, ["line 2", "''"]),
+        (["x" * 200_000, *ROWS], None, ["targets.csv", "field", "save it as CSV"]),
     ],
 )
 def test_a_wrong_table_is_refused_in_one_sentence(

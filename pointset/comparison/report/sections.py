@@ -142,7 +142,7 @@ def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
             text += (
                 "If one model varies three times as much as the others, that rule is wrong in 8 to 12 % of tables of "
             )
-            text += "equal models, in place of 5: `pointset judge` tests without it. "
+            text += "equal models, in place of 5: pointset judge tests without it. "
     if shapes:
         averaged, first = ("", "") if all(lone) else (" averaged over seeds", " of the first seed")
         text += f"Over test shapes: 95 % interval of a paired bootstrap of the difference{averaged}. "
