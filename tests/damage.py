@@ -1,5 +1,8 @@
 """Damages files as a bad disk or a cut connection would."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 
 
@@ -20,3 +23,12 @@ def flipped(content: bytes, random: np.random.Generator) -> bytes:
     changed = bytearray(content)
     changed[random.integers(len(content))] ^= 1 << int(random.integers(8))
     return bytes(changed)
+
+
+def flip(path: Path, place: int) -> None:
+    """Flip a bit of the byte at a place in a file, whose size and time stay."""
+    status = path.stat()
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))

@@ -21,7 +21,7 @@ from pointset.runs.atomic import as_json, full_disk_reported, write_atomically
 from pointset.runs.files import read_file
 
 SUMS = "SHA256SUMS"
-LINE = re.compile(r"([0-9a-f]{64}) [ *]([^/\n]+)")
+LINE = re.compile(r"([0-9a-f]{64})  ([^/\n]+)")
 T = TypeVar("T")
 
 
@@ -125,7 +125,7 @@ def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
     """The digests of the files listed in a folder: one per file, or two while a file is being replaced."""
     path, listed, fault = folder / SUMS, dict[str, tuple[str, ...]](), ""
     try:
-        for number, line in enumerate(read_file(path).decode().splitlines(), start=1):
+        for number, line in enumerate(read_file(path).decode().split("\n")[:-1], start=1):
             if not (match := LINE.fullmatch(line)):
                 fault = f"is damaged, line {number} is not a digest and a name"
                 break

@@ -54,7 +54,7 @@ def progress_bar(
 
 def followed(items: Iterable[T], what: str, unit: str, total: int | None = None, *, show: bool = True) -> Iterator[T]:
     """Iterate over items and show how many have been processed; see `progress_bar`."""
-    with progress_bar(what, unit, total, show=show) as bar:
+    with progress_bar(what, unit, total, show=show, leave=False) as bar:
         for item in items:
             yield item
             bar.update()

@@ -40,6 +40,11 @@ def contents(home: Path) -> dict[str, bytes]:
     }
 
 
+def write_mesh(folder: Path, number: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"shape{number}.off").write_text(TETRAHEDRON.format(size=number + 1))
+
+
 def break_mesh(folder: Path, name: str) -> Path:
     path = folder / name
     path.write_text("OFF\n3 1 0\n0 0 0\n")

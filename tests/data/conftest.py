@@ -4,18 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from building import COUNT, TETRAHEDRON, build, contents
+from building import COUNT, build, contents, write_mesh
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
-
-
-def write_mesh(folder: Path, number: int) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"shape{number}.off").write_text(TETRAHEDRON.format(size=number + 1))
 
 
 @pytest.fixture

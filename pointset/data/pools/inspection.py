@@ -18,7 +18,7 @@ from pointset.data.catalogue.folders import Listing, list_folder
 from pointset.data.catalogue.locate import locate_data, pools_home
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS
-from pointset.data.pool import Pool, digest_of
+from pointset.data.pool import Pool
 from pointset.data.pools.plan import FILE, Manifest, Sampling, build_command, hash_source, read_manifest
 from pointset.data.pools.shapes import make_shape
 from pointset.errors import PointsetError
@@ -91,17 +91,7 @@ def verify_pool(folder: Path, *, progress: bool = True) -> Verified:
 
 
 def _problems(folder: Path, manifest: Manifest, progress: bool) -> Iterator[str]:
-    try:
-        arrays = manifest.open_arrays(folder)
-    except PointsetError as error:
-        yield str(error)
-        arrays = {}
-    kept, offsets = manifest.kept, manifest.offsets
-    for name, array in arrays.items():
-        for index, entry in enumerate(followed(kept, f"reading {name}", "shape", len(kept), show=progress)):
-            block = array[index] if manifest.sampling.points else array[offsets[index] : offsets[index + 1]]
-            if digest_of(block) != entry.checksums.get(name):
-                yield f"{name}.npy is damaged in the points of {entry.name}"
+    yield from manifest.damages(folder, progress)
     for entry in followed(manifest.entries, "reading files", "shape", len(manifest.entries), show=progress):
         try:
             if hash_source(Path(entry.file)) != entry.source.blake2b:

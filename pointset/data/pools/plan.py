@@ -7,12 +7,16 @@ the library is recorded only for information.
 """
 
 import hashlib
+import io
 import json
+import math
+import os
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import msgspec
 import numpy as np
@@ -23,10 +27,12 @@ from pointset.configuration import Points, check, check_seed
 from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.locate import pools_home
 from pointset.data.options import Sampler
-from pointset.data.pool import AS_RELEASED
+from pointset.data.pool import AS_RELEASED, digest_of
 from pointset.data.readers.mesh_reader import files_beside
 from pointset.errors import QUOTED, PointsetError, one_line
 from pointset.runs import digests
+from pointset.runs.files import require_file
+from pointset.runs.progress import followed
 
 FORMAT = 3
 """Version of the pools' files and of the samplers' results; pools of another version have other folders."""
@@ -230,18 +236,38 @@ class Manifest:
         points = self.sampling.points
         return (int(self.offsets[-1]), *columns) if points is None else (len(self.kept), points, *columns)
 
-    def open_arrays(self, folder: Path) -> dict[str, NDArray[Any]]:
-        """Memory-map the arrays; a PointsetError if one of them is missing, truncated or of another shape."""
-        arrays = {}
+    def open_arrays(self, folder: Path, progress: bool = False) -> dict[str, NDArray[Any]]:
+        """Read every byte of the arrays, then memory-map them; a PointsetError if one is not as it was written."""
+        for damage in self.damages(folder, progress):
+            raise PointsetError(damage)
+        return {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in self.sampling.arrays}
+
+    def damages(self, folder: Path, progress: bool = False) -> Iterator[str]:
+        """What is not as it was written in the files of the arrays, as sentences."""
         for name in self.sampling.arrays:
             try:
-                arrays[name] = np.load(folder / f"{name}.npy", mmap_mode="r")
-            except (OSError, ValueError, EOFError) as error:
-                raise PointsetError(f"{name}.npy is missing or damaged ({one_line(error, QUOTED)})") from error
-            actual, expected = (arrays[name].dtype, arrays[name].shape), (np.dtype(TYPES[name]), self.shape(name))
-            if actual != expected:
-                raise PointsetError(f"{name}.npy is damaged: expected {expected}, got {actual}")
-        return arrays
+                require_file(folder / f"{name}.npy", None)
+                with (folder / f"{name}.npy").open("rb") as file:
+                    yield from (f"{name}.npy {damage}" for damage in self._damages(name, file, progress))
+            except (OSError, PointsetError) as error:
+                yield f"{name}.npy cannot be read ({one_line(error, QUOTED)})"
+
+    def _damages(self, name: str, file: BinaryIO, progress: bool) -> Iterator[str]:
+        header, shape = io.BytesIO(), self.shape(name)
+        write_header(header, name, shape)
+        total = np.dtype(TYPES[name]).itemsize * math.prod(shape)
+        row = total // max(int(self.offsets[-1]), 1)
+        size, written = os.fstat(file.fileno()).st_size, header.tell() + total
+        if size != written:
+            yield f"has {size:,} bytes, and {written:,} were written"
+            return
+        if file.read(header.tell()) != header.getvalue():
+            yield "is damaged at its start"
+        entries = followed(self.kept, f"checking {name}", "shape", len(self.kept), show=progress)
+        for entry, points in zip(entries, np.diff(self.offsets).tolist(), strict=True):
+            content = np.frombuffer(file.read(points * row), np.uint8)
+            if digest_of(content) != entry.checksums.get(name):
+                yield f"is damaged in the points of {entry.name}"
 
     def check(self, plan: Plan) -> None:
         """Raise a PointsetError unless the pool was made by this plan, from the files as they are now."""
@@ -259,6 +285,11 @@ class Manifest:
         head = {"format": FORMAT, "version": pointset.__version__, "folder": self.folder, "classes": self.classes}
         content = {**head, **self.sampling.as_dict(), "shapes": self.entries}
         return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+
+
+def write_header(file: BinaryIO, name: str, shape: tuple[int, ...]) -> None:
+    """Write the start of the file of an array."""
+    np.lib.format.write_array_header_1_0(file, {"descr": TYPES[name], "fortran_order": False, "shape": shape})
 
 
 def read_manifest(folder: Path) -> Manifest:

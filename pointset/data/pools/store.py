@@ -2,8 +2,8 @@
 
 A pool is built under a lock in a folder beside it, from which an interrupted build is continued: a file for every few
 finished shapes, with a digest, so that a torn file counts as absent. When all are there, the arrays and the manifest
-are written in shape order to another folder, which is renamed. Opening a pool checks the manifest, the shapes of the
-arrays, and size and time of every shape's file; `pointset.data.pools.inspection` reads every byte.
+are written in shape order to another folder, which is renamed. Opening a pool reads every byte of it, but of the shapes'
+files only size and time; `pointset.data.pools.inspection` reads those too.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from pointset.data.catalogue.locate import locate_data, locked, make_folder
 from pointset.data.catalogue.released import is_released
 from pointset.data.options import SPLITS, DataOptions
 from pointset.data.pool import Pool
-from pointset.data.pools.plan import FILE, TYPES, Entry, Manifest, Plan, Sampling, build_command, read_manifest
+from pointset.data.pools.plan import FILE, Entry, Manifest, Plan, Sampling, build_command, read_manifest, write_header
 from pointset.data.pools.shapes import Arrays, make_shapes
 from pointset.data.unusable import LEAVE_OUT, OnError, UnreadableShapesError, refuse_or_leave_out
 from pointset.errors import PointsetError
@@ -86,12 +86,12 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
     if not plan.folder.is_dir():
         build_pool(plan, workers, on_error=on_error, progress=progress)
     try:
-        manifest, arrays = open_pool(plan)
+        manifest, arrays = open_pool(plan, progress)
     except PointsetError:
         if not clouds:
             raise
         build_pool(plan, workers, on_error=on_error, rebuild=True, progress=progress)
-        manifest, arrays = open_pool(plan)
+        manifest, arrays = open_pool(plan, progress)
     kept, failures = manifest.kept, manifest.failures
     if failures:
         if clouds:
@@ -115,7 +115,7 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
     )
 
 
-def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[Any]]]:
+def open_pool(plan: Plan, progress: bool = False) -> tuple[Manifest, dict[str, NDArray[Any]]]:
     """Check a finished pool and its shapes' files, and memory-map its arrays.
 
     Raises:
@@ -124,7 +124,7 @@ def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[Any]]]:
     try:
         manifest = read_manifest(plan.folder)
         manifest.check(plan)
-        return manifest, manifest.open_arrays(plan.folder)
+        return manifest, manifest.open_arrays(plan.folder, progress)
     except PointsetError as error:
         raise PointsetError(
             f"the pool of points {plan.folder} cannot be used: {error}; make it again with "
@@ -160,7 +160,7 @@ def build_pool(
                 shutil.rmtree(unfinished)
             if not folder.is_dir():
                 return _make_pool(plan, workers or Workers(), on_error, progress)
-    manifest, _ = open_pool(plan)
+    manifest, _ = open_pool(plan, progress)
     made = Made(folder, len(manifest.kept), 0, manifest.failures)
     made.require(on_error, plan, folder / FILE)
     return made
@@ -232,8 +232,7 @@ def _write_pool(plan: Plan, entries: Mapping[int, Entry], files: Mapping[int, Pa
         with contextlib.ExitStack() as opened:
             arrays = {name: opened.enter_context((whole / f"{name}.npy").open("wb")) for name in plan.sampling.arrays}
             for name, array in arrays.items():
-                header = {"descr": TYPES[name], "fortran_order": False, "shape": manifest.shape(name)}
-                np.lib.format.write_array_header_1_0(array, header)
+                write_header(array, name, manifest.shape(name))
             for row in sorted(files):
                 if row not in (shapes := read(files[row])):
                     raise PointsetError(f"{files[row]} is damaged: run the command again, which makes its shapes again")
