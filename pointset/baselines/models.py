@@ -4,6 +4,7 @@ They are whole models of the registry, and are fitted by `pointset.fit` like eve
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -121,16 +122,12 @@ def _extractors(rows: str, pretrained: Callable[[str], nn.Module]) -> Iterator[n
             yield {"features": ShapeFeatures, "surface": SurfaceFeatures}[name]()
 
 
-def _maker(name: str) -> Callable[..., Baseline]:
+def _make(name: str, classes: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
     rows, head = name.split("-")
-
-    def make(classes: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
-        extractors = list(_extractors(rows, pretrained))
-        if head == "ridge":
-            return Baseline([*extractors, Size()], KernelRidge(classes))
-        return Baseline(extractors, HEADS[head](classes))
-
-    return make
+    extractors = list(_extractors(rows, pretrained))
+    if head == "ridge":
+        return Baseline([*extractors, Size()], KernelRidge(classes))
+    return Baseline(extractors, HEADS[head](classes))
 
 
 BASELINES = (
@@ -151,4 +148,4 @@ NUMBER_BASELINES = (
 )
 """Those that predict numbers: kernel ridge regression."""
 for _name in (*BASELINES, *NUMBER_BASELINES):
-    register("baseline", _name)(_maker(_name))
+    register("baseline", _name)(partial(_make, _name))

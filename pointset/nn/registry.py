@@ -76,7 +76,8 @@ class Part:
     @property
     def user_defined(self) -> bool:
         """True if the part is not from this package."""
-        return not (self.make.__module__ or "").startswith("pointset.")
+        made_by = getattr(self.make, "func", self.make)  # of a partial
+        return not (made_by.__module__ or "").startswith("pointset.")
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:

@@ -3,13 +3,17 @@
 import copy
 import dataclasses
 import inspect
+import pickle
+import subprocess
+import sys
 
+import joblib
 import numpy as np
 import pytest
 import torch
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
@@ -232,6 +236,30 @@ def test_a_grid_over_models_and_their_options_in_a_pipeline(X, y):
     search = GridSearchCV(steps, grid, cv=2, error_score="raise").fit(X, y)
     assert [one["pointsetclassifier__model"] for one in search.cv_results_["params"]] == ["rff-max", "isab4-pma+max"]
     assert search.predict_proba(X).shape == (24, 3)
+
+
+ELSEWHERE = """import sys, joblib, numpy as np
+np.save("elsewhere.npy", joblib.load(sys.argv[1]).predict_proba(np.load("X.npy")))"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options", [{}, {"model": "auto", "budget": 1.0}, {**SMALL, "model": "rff-aggr.softmax"}], ids=str
+)
+def test_a_fitted_one_is_read_in_another_process(options, X, y, tmp_path):
+    found = PointSetClassifier(**{"random_state": 0, **options}).fit(X, y)
+    expected = found.predict_proba(X)
+    assert np.array_equal(pickle.loads(pickle.dumps(found)).predict_proba(X), expected)
+    np.save(tmp_path / "X.npy", X)
+    joblib.dump(found, tmp_path / "found.joblib")
+    subprocess.run([sys.executable, "-c", ELSEWHERE, "found.joblib"], cwd=tmp_path, check=True, timeout=120)
+    np.testing.assert_allclose(np.load(tmp_path / "elsewhere.npy"), expected, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_default_in_parallel_folds(X, y):
+    alone, together = (cross_val_score(clone(PointSetClassifier(random_state=0)), X, y, cv=2, n_jobs=n) for n in (1, 2))
+    assert np.array_equal(alone, together)
 
 
 @pytest.mark.parametrize("given", ["X", "ragged"])
