@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import in_evaluation_mode
 
 SETS = 3
 """In each batch."""

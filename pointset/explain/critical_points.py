@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError
 from pointset.explain.maps import as_cloud_of
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.pooling.statistics import MaxPool
 from pointset.zoo.classifiers import SetClassifier
 

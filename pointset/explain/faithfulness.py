@@ -24,7 +24,7 @@ from pointset.explain.critical_points import critical_points
 from pointset.explain.maps import as_cloud_of, attention_maps
 from pointset.explain.occlusion import occlusion_influence
 from pointset.explain.rollout import rollout
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import in_evaluation_mode
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Shares of the points that are removed, or that are not inserted yet."""

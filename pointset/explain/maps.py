@@ -20,7 +20,7 @@ from pointset.inputs import InputError, as_mask, as_points, require_model
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, PMA
 from pointset.nn.encoders.dumlp import InteractionLayer
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.pooling.asp import AttentiveStatisticsPool
 from pointset.nn.pooling.dumlp import DualMLP, DualMLPPool
 from pointset.nn.pooling.pma import AttentionPool

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from pointset.data.sampling import farthest_points
 from pointset.errors import PointsetError
 from pointset.explain.maps import as_cloud_of
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import in_evaluation_mode
 from pointset.zoo.predicting import embed_rows
 
 PATCHES = 48

@@ -7,8 +7,8 @@ from pointset.nn.attention import Multihead, attend
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
 from pointset.nn.encoders.rffp import EquivariantLayer
 from pointset.nn.fast.packing import Packed
+from pointset.nn.layers import PointHead
 from pointset.nn.norms import GroupNorm, InstanceNorm, LayerNorm, SetNorm
-from pointset.nn.point_head import PointHead
 from pointset.nn.pooling.statistics import MaxPool, MeanPool, StatisticPool, SumPool
 from pointset.nn.weights import Weights
 

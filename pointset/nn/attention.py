@@ -25,7 +25,7 @@ from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles, a
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.fast.tiles import may_tile
 from pointset.nn.masks import non_empty, zero_padding
-from pointset.nn.scores import DotScore, Score, make_score, split_heads
+from pointset.nn.scores import SCORES, DotScore, Score, split_heads
 from pointset.nn.weights import Weights
 
 FEW_KEYS = 64
@@ -83,7 +83,7 @@ def attend(
     Example:
         >>> from pointset.nn.scores import DotScore
         >>> rows = torch.rand(2, 4, 9, 8)
-        >>> read, weights = pointset.nn.attend(rows, rows, rows, DotScore(32, 4), pointset.nn.Weights())
+        >>> read, weights = pointset.nn.attend(rows, rows, rows, DotScore(32), pointset.nn.Weights())
         >>> read.shape, weights.shape
         (torch.Size([2, 4, 9, 8]), torch.Size([2, 4, 9, 9]))
     """
@@ -127,7 +127,7 @@ class Multihead(nn.Module):
         self.key = nn.Linear(dim_key, dim)
         self.value = nn.Linear(dim_key, dim)
         self.output: nn.Module = nn.Linear(dim, dim) if options.form == "paper" else nn.Identity()
-        self.score = make_score(dim, options)
+        self.score = SCORES[options.score](dim, options)
         self.weights = Weights(options)
         self.record: Callable[[Tensor], object] | None = None
         """Called with the weights [B, h, n, m] of every forward pass, for packed sets once per run; None: not called.

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import RELEASED, AttentionOptions, Form, InitialName, NormName, SeedSource
+from pointset.configuration import RELEASED, AttentionOptions, InitialName, NormName, SeedSource
 from pointset.inputs import InputError
 from pointset.nn.attention import FEW_KEYS, Multihead, join_heads
 from pointset.nn.checks import check_pair, check_rows
@@ -48,37 +48,6 @@ def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
     """
     hidden = dim if hidden is None else hidden
     return nn.Sequential(nn.Linear(dim_in, hidden), nn.ReLU(), nn.Linear(hidden, dim))
-
-
-class PaperForm:
-    """H = N(X + Multihead(X, Y, Y)),  O = N(H + rFF(H))."""
-
-    @staticmethod
-    def residual(X: Tensor, Q: Tensor) -> Tensor:
-        """What is added to the attention."""
-        return X
-
-    @staticmethod
-    def feed_forward(dim: int) -> nn.Sequential:
-        """What is applied to H."""
-        return rff(dim, dim)
-
-
-class ReferenceForm:
-    """H = N(Q + concat_j(A_j V_j)),  O = N(H + ReLU(H W + b)), with Q = X W^Q."""
-
-    @staticmethod
-    def residual(X: Tensor, Q: Tensor) -> Tensor:
-        """What is added to the attention."""
-        return Q
-
-    @staticmethod
-    def feed_forward(dim: int) -> nn.Sequential:
-        """What is applied to H."""
-        return nn.Sequential(nn.Linear(dim, dim), nn.ReLU())
-
-
-FORMS: dict[Form, type[PaperForm] | type[ReferenceForm]] = {"paper": PaperForm, "reference": ReferenceForm}
 
 
 class MAB(nn.Module):
@@ -118,8 +87,7 @@ class MAB(nn.Module):
         self.form = options.form
         self.norm = norm
         self.multihead = Multihead(dim_query, dim_key, dim, options)
-        self.residual = FORMS[self.form].residual
-        self.feed_forward = FORMS[self.form].feed_forward(dim)
+        self.feed_forward = rff(dim, dim) if self.form == "paper" else nn.Sequential(nn.Linear(dim, dim), nn.ReLU())
         unused: NormName = "none"
         before, after = (norm, unused) if options.prenorm else (unused, norm)
         self.norm_query = make_norm(before, dim_query)
@@ -147,15 +115,13 @@ class MAB(nn.Module):
             return self._write_in_tiles(X, Y, query_mask)
         Q, K, V = self.multihead.project(self.norm_query(X, query_mask), self.norm_key(Y, mask))
         attended = self.multihead.attend(Q, K, V, mask, query_mask)  # concat_j(softmax(Q_j K_j^T / sqrt(d)) V_j)
-        return self.complete(self.residual(X, Q), attended, query_mask)
+        return self.complete(X, Q, attended, query_mask)
 
     def complete(
-        self,
-        residual: Float[Tensor, "*_ d"],
-        attended: Float[Tensor, "*rows d"],
-        query_mask: Layout | None = None,
+        self, X: Tensor, Q: Tensor, attended: Float[Tensor, "*rows d"], query_mask: Layout | None = None
     ) -> Float[Tensor, "*rows d"]:
-        """O [B, n, d], from the residual (X or Q) and concat_j(A_j V_j)."""
+        """O [B, n, d], from X or Q as the residual, and concat_j(A_j V_j)."""
+        residual = X if self.form == "paper" else Q
         H = self.norm_attended(residual + self.multihead.output(attended), query_mask)
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
 
@@ -169,19 +135,14 @@ class MAB(nn.Module):
         return isinstance(query_mask, Packed) or (len(X) == len(Y) and Y.shape[1] <= X.shape[1])
 
     def _write_in_tiles(self, X: Tensor, Y: Tensor, query_mask: Layout | None) -> Tensor:
-        attention, feed_forward = self.multihead, self.feed_forward[0]
+        attention, feed = self.multihead, self.feed_forward[0]
         assert isinstance(attention.score, DotScore)
+        assert isinstance(feed, nn.Linear)
         K = attention.score.keys(split_heads(attention.key(Y), attention.heads))
-        maps = Maps(*linear(attention.query), *linear(feed_forward))
+        maps = Maps(attention.query.weight, attention.query.bias, feed.weight, feed.bias)
         lengths = query_mask.lengths if isinstance(query_mask, Packed) else [X.shape[1]] * X.shape[0]
         keys = Keys(join_heads(K), attention.value(Y))
         return write_rows(X.flatten(0, -2), keys, maps, attention.heads, lengths).unflatten(0, X.shape[:-1])
-
-
-def linear(module: nn.Module) -> tuple[Tensor, Tensor]:
-    """Weight and bias of a linear layer."""
-    assert isinstance(module, nn.Linear)
-    return module.weight, module.bias
 
 
 class SAB(nn.Module):

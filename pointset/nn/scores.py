@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from pointset.configuration import AttentionOptions
+from pointset.configuration import RELEASED, AttentionOptions, ScoreName
 
 LARGEST = 2**22
 """Most numbers of the hidden layer of an additive score that are computed at once: 16 MB of float32."""
@@ -27,21 +27,23 @@ class Score(nn.Module):
     """Base class of all scores; it applies the factor of the logits.
 
     Args:
-        heads: number of heads h.
-        width: width c of the queries and keys of one head.
-        factor: factor of the logits, not including the temperature.
-        temperature: divides the logits.
-        trained: whether to train a temperature per head, starting from `temperature`.
+        dim: width d of the queries and keys of all heads.
+        options: heads, scale, temperature, and whether to train a temperature per head, starting from this one.
     """
 
-    def __init__(
-        self, heads: int, width: int, factor: float = 1.0, temperature: float = 1.0, trained: bool = False
-    ) -> None:
+    def __init__(self, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
-        self.heads = heads
-        self.factor = factor / temperature
-        self.log_temperature = nn.Parameter(torch.zeros(heads)) if trained else None
-        """Logarithm of the trained factor of `temperature`, [h]."""
+        self.heads, self.width = options.heads, dim // options.heads
+        self.factor = self.scale(dim, options) / options.temperature
+        self.log_temperature = nn.Parameter(torch.zeros(self.heads)) if options.trained_temperature else None
+        """Logarithm of the trained factor of the temperature, [h]."""
+
+    @staticmethod
+    def scale(dim: int, options: AttentionOptions) -> float:
+        """The factor of the logits, not including the temperature."""
+        if isinstance(options.scale, str):
+            return 1.0 / math.sqrt(dim if options.scale == "model" else dim / options.heads)
+        return options.scale
 
     def scaled(self, X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B h n c"]:
         """Multiply queries or keys, to which the logits are proportional, by the factor of the logits."""
@@ -69,11 +71,9 @@ class DotScore(Score):
 class BilinearScore(DotScore):
     """logits = s Q_j W_j^T K_j^T with W_j [c, c] trained, initially the identity (the dot product)."""
 
-    def __init__(
-        self, heads: int, width: int, factor: float = 1.0, temperature: float = 1.0, trained: bool = False
-    ) -> None:
-        super().__init__(heads, width, factor, temperature, trained)
-        self.weight = nn.Parameter(torch.eye(width).repeat(heads, 1, 1))
+    def __init__(self, dim: int, options: AttentionOptions = RELEASED) -> None:
+        super().__init__(dim, options)
+        self.weight = nn.Parameter(torch.eye(self.width).repeat(self.heads, 1, 1))
 
     def keys(self, K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h m c"]:
         """Transformed keys, whose product with the queries gives the logits."""
@@ -91,14 +91,18 @@ class AdditiveScore(Score):
     at a time, and again in the backward pass.
     """
 
-    def __init__(
-        self, heads: int, width: int, layers: int = 1, temperature: float = 1.0, trained: bool = False
-    ) -> None:
-        super().__init__(heads, width, 1.0, temperature, trained)
+    def __init__(self, dim: int, options: AttentionOptions = RELEASED) -> None:
+        super().__init__(dim, options)
+        heads, width, layers = self.heads, self.width, options.score_layers
         self.of_key = nn.Parameter(uniform(heads, width, width, inputs=2 * width))
         self.of_query = nn.Parameter(uniform(heads, width, width, inputs=2 * width))
         self.hidden = nn.ParameterList(uniform(heads, width, width, inputs=width) for _ in range(layers - 1))
         self.out = nn.Parameter(uniform(heads, width, inputs=width))
+
+    @staticmethod
+    def scale(dim: int, options: AttentionOptions) -> float:
+        """1, because these logits do not grow with the width."""
+        return 1.0
 
     def forward(self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h n m"]:
         """Return the logits."""
@@ -131,13 +135,4 @@ def uniform(*shape: int, inputs: int) -> Tensor:
     return torch.empty(*shape).uniform_(-bound, bound)
 
 
-def make_score(dim: int, options: AttentionOptions) -> Score:
-    """The score of `options` for width d; only the dot and bilinear scores, which grow with the width, are scaled."""
-    heads, width = options.heads, dim // options.heads
-    temperature, trained = options.temperature, options.trained_temperature
-    if options.score == "additive":
-        return AdditiveScore(heads, width, options.score_layers, temperature, trained)
-    scale = options.scale
-    factor = scale if not isinstance(scale, str) else 1.0 / math.sqrt(dim if scale == "model" else dim / heads)
-    kind = BilinearScore if options.score == "bilinear" else DotScore
-    return kind(heads, width, factor, temperature, trained)
+SCORES: dict[ScoreName, type[Score]] = {"dot": DotScore, "bilinear": BilinearScore, "additive": AdditiveScore}

@@ -15,7 +15,7 @@ each size, so it may normalise over the keys.
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -80,7 +80,8 @@ class Weights(nn.Module):
 
     def unexportable(self) -> list[str]:
         """The user-defined functions that are not registered for export."""
-        return [name_of(name) for name in self.functions if not _exports(name)]
+        known = [part.name for part in registry.parts("weights") if part.export]
+        return [name_of(name) for name in self.functions if name not in known]
 
     def forward(
         self, logits: Float[Tensor, "B h n m"], mask: Bool[Tensor, "B m"] | None = None
@@ -88,7 +89,7 @@ class Weights(nn.Module):
         """Return the weights; the mask is True at real keys."""
         keep = None if mask is None else mask[:, None, None, :]
         if self.coverage == "none":
-            return self.dropout(self._by_head(logits, keep))
+            return self.dropout(self._by_head(self.names, logits, keep, self.bound / _keys(logits, keep)))
         return self.dropout(self._in_turn(logits, keep))
 
     def extra_repr(self) -> str:
@@ -96,52 +97,36 @@ class Weights(nn.Module):
         bound = f", bound={self.bound}, coverage={self.coverage}" if set(self.names) & BOUNDED else ""
         return ", ".join(sorted({name_of(name) for name in self.names})) + bound
 
-    def _by_head(self, logits: Tensor, keep: Tensor | None) -> Tensor:
-        if len(set(self.names)) == 1:
-            return self._named(self.names[0], logits, keep)
-        rows = zip(self.names, logits.split(1, dim=1), strict=True)
-        return torch.cat([self._named(name, row, keep) for name, row in rows], dim=1)
-
-    def _named(self, name: Weighting, logits: Tensor, keep: Tensor | None) -> Tensor:
-        if name in self.functions:
-            return user_weights(name, self.functions[name], logits, keep)
-        assert isinstance(name, str)
-        if name in BOUNDED:
-            return WEIGHTS[name](logits, self.bound / self._keys(logits, keep), mask=keep)
-        return WEIGHTS[name](logits, mask=keep)
+    def _by_head(self, names: Sequence[Weighting], logits: Tensor, keep: Tensor | None, upper: Tensor) -> Tensor:
+        if len(set(names)) > 1:
+            heads = zip(names, logits.split(1, dim=1), upper.expand_as(logits).split(1, dim=1), strict=True)
+            return torch.cat([self._by_head([name], row, keep, bound) for name, row, bound in heads], dim=1)
+        if names[0] in self.functions:
+            return user_weights(names[0], self.functions[names[0]], logits, keep)
+        name = str(names[0])
+        return WEIGHTS[name](logits, *((upper,) if name in BOUNDED else ()), mask=keep)
 
     def _in_turn(self, logits: Tensor, keep: Tensor | None) -> Tensor:
-        """Weights of seeds or heads, one after the other; each gets the part of the bound that earlier ones left.
-
-        Computed in float32 at least, even for logits in half precision: the remaining bounds must sum to 1 for the last
-        row too, and rounding errors would accumulate.
-        """
+        """Weights of seeds or heads, one after the other; each gets the part of the bound that earlier ones left."""
+        # In float32 at least: the remaining bounds must sum to 1 for the last row too, and rounding errors accumulate.
         dtype, logits = logits.dtype, single_or_double(logits)
         axis = 2 if self.coverage == "seeds" else 1
         turns = logits.split(1, dim=axis)
-        left = (self.bound * len(turns) / self._keys(logits, keep)).expand_as(turns[0])
-        names = self.names[:1] * len(turns) if axis == 2 else self.names
-        rows = []
-        for name, row in zip(names, turns, strict=True):
-            rows.append(self._bounded(name, row, left, keep))
+        left = (self.bound * len(turns) / _keys(logits, keep)).expand_as(turns[0])
+        rows: list[Tensor] = []
+        for turn, row in enumerate(turns):
+            names = self.names if axis == 2 else self.names[turn : turn + 1]
+            rows.append(self._by_head(names, row, keep, left))
             left = (left - rows[-1]).clamp(min=0.0)
         return torch.cat(rows, dim=axis).to(dtype)
 
-    def _bounded(self, name: Weighting, logits: Tensor, upper: Tensor, keep: Tensor | None) -> Tensor:
-        if logits.shape[1] == 1 or len(set(self.names)) == 1:
-            return WEIGHTS[str(name)](logits, upper, mask=keep)
-        rows = zip(self.names, logits.split(1, dim=1), upper.split(1, dim=1), strict=True)
-        return torch.cat([WEIGHTS[str(name)](row, bound, mask=keep) for name, row, bound in rows], dim=1)
 
-    def _keys(self, logits: Tensor, keep: Tensor | None) -> Tensor:
-        """Number of real keys of each set, in a shape that broadcasts with the logits; 1 for an empty set.
-
-        In float32 or float64, because bfloat16 represents integers exactly only up to 256.
-        """
-        dtype = torch.promote_types(logits.dtype, torch.float32)
-        if keep is None:
-            return logits.new_full((1, 1, 1, 1), max(1, logits.shape[-1]), dtype=dtype)
-        return keep.sum(dim=-1, keepdim=True).clamp(min=1).to(dtype)
+def _keys(logits: Tensor, keep: Tensor | None) -> Tensor:
+    """Number of real keys of each set, in a shape that broadcasts with the logits; 1 for an empty set."""
+    dtype = torch.promote_types(logits.dtype, torch.float32)  # bfloat16 has exact integers only up to 256
+    if keep is None:
+        return logits.new_full((1, 1, 1, 1), max(1, logits.shape[-1]), dtype=dtype)
+    return keep.sum(dim=-1, keepdim=True).clamp(min=1).to(dtype)
 
 
 def function_of(weights: Weighting) -> Callable[..., Any]:
@@ -161,11 +146,6 @@ def function_of(weights: Weighting) -> Callable[..., Any]:
     if isinstance(weights, type):
         return weights()
     return copy.deepcopy(weights) if isinstance(weights, nn.Module) else weights
-
-
-def _exports(weights: Weighting) -> bool:
-    registered = registry.PARTS.get(("weights", weights)) if isinstance(weights, str) else None
-    return registered is not None and registered.export
 
 
 def user_weights(

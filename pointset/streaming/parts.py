@@ -19,8 +19,7 @@ from pointset.nn.blocks import ISAB, MAB, PMA, PooledSeeds
 from pointset.nn.context import PointNet
 from pointset.nn.encoders.dumlp import InteractionLayer
 from pointset.nn.encoders.rffp import EquivariantLayer
-from pointset.nn.layers import Masked
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import Masked, in_evaluation_mode
 from pointset.nn.norms import BatchNorm, LayerNorm, NoNorm
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
 from pointset.nn.pooling.joined import JoinedPool

@@ -137,6 +137,6 @@ def running_attention(mab: MAB, S: Tensor, prepare: Rowwise) -> RunningSoftmax:
 
     def finish(read: Tensor) -> Tensor:
         read = read.to(queries.dtype).unflatten(0, (attention.heads, -1))
-        return mab.complete(mab.residual(S, Q), absorbed_values(read[None], attention.value))
+        return mab.complete(S, Q, absorbed_values(read[None], attention.value))
 
     return RunningSoftmax(look, finish)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from pointset.data.chunks import Chunks, blocks, fresh_pieces
 from pointset.errors import PointsetError
 from pointset.inputs import require_model
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import in_evaluation_mode
 from pointset.streaming.parts import Part, chain_of, check_streams
 from pointset.streaming.running import Rowwise, Running
 

@@ -26,7 +26,7 @@ from pointset.comparison.task import Task
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError, quoted
 from pointset.nn.dropout import Dropout
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.provenance import origin
 from pointset.training.loop import Fitted, fit_objective
 from pointset.training.objectives import Loss

@@ -15,7 +15,7 @@ from pointset.data.batches import fixed_batches
 from pointset.data.normalize import half_turns
 from pointset.data.point_sets import PointSets
 from pointset.evaluation.calibration import fit_temperature
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.progress import followed
 from pointset.training.checkpoints import RunFolder
 from pointset.training.history import Fitted

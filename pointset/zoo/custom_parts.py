@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from pointset.errors import REPEATED, PointsetError, described, one_line, place_in_own_code
 from pointset.nn import registry
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.registry import Part
 from pointset.zoo.names import parse_name, used_options
 from pointset.zoo.options import ModelOptions

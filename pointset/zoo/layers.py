@@ -8,8 +8,7 @@ from torch import nn
 
 from pointset.configuration import NormName
 from pointset.nn.dropout import Dropout
-from pointset.nn.layers import ConnectedLayers, Masked, split_layers
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import ConnectedLayers, Masked, in_evaluation_mode, split_layers
 from pointset.nn.norms import NORMS, has_shift, make_norm
 from pointset.nn.registry import Choice
 from pointset.zoo.options import ModelOptions

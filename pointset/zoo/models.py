@@ -20,8 +20,8 @@ from pointset.data.loading import normalization_elsewhere
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.nn.dropout import Dropout
+from pointset.nn.layers import PointHead
 from pointset.nn.norms import VECTOR_NORMS, has_shift
-from pointset.nn.point_head import PointHead
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice
 from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier

@@ -21,7 +21,7 @@ from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
 from pointset.errors import described
 from pointset.inputs import InputError, as_mask, as_points
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import in_evaluation_mode
 from pointset.streaming.stream import stream_logits
 
 BATCH = 64

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import flops, step_memory
-from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.atomic import write_json
 from pointset.runs.provenance import command, origin
 from pointset.runs.workers import torch_threads

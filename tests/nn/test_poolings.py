@@ -8,11 +8,9 @@ from torch import Tensor, nn
 
 from pointset.nn.pooling.asp import AttentiveStatisticsPool
 from pointset.nn.pooling.cov import CovariancePool
-from pointset.nn.pooling.fspool import FeaturewiseSortPool
 from pointset.nn.pooling.gem import GeneralisedMeanPool
-from pointset.nn.pooling.pswe import FixedWassersteinPool, WassersteinPool
 from pointset.nn.pooling.repset import ApproxRepSetPool
-from pointset.nn.pooling.top import TopPool
+from pointset.nn.pooling.sorted import FeaturewiseSortPool, FixedWassersteinPool, TopPool, WassersteinPool
 
 DIM = 4
 

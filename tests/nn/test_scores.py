@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pointset.configuration import AttentionOptions
 from pointset.nn import scores
-from pointset.nn.scores import BilinearScore, DotScore, make_score
+from pointset.nn.scores import SCORES, BilinearScore, DotScore
 
 B, HEADS, N, M, WIDTH = 2, 3, 5, 7, 4
 
@@ -19,7 +19,7 @@ def rows(*shape: int, seed: int = 0) -> Tensor:
 
 def made(name, **options):
     given = {"scale": 0.3, "temperature": 0.5, **options}
-    score = make_score(HEADS * WIDTH, AttentionOptions(heads=HEADS, score=name, **given)).double()
+    score = SCORES[name](HEADS * WIDTH, AttentionOptions(heads=HEADS, score=name, **given)).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in score.parameters():
@@ -72,7 +72,7 @@ def test_a_linear_score_may_transform_queries_or_keys(name):
 def test_the_bilinear_score_is_initially_the_dot_product():
     Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
     options = [AttentionOptions(heads=HEADS, score=name) for name in ("bilinear", "dot")]
-    bilinear, dot = (make_score(HEADS * WIDTH, one).double() for one in options)
+    bilinear, dot = (SCORES[one.score](HEADS * WIDTH, one).double() for one in options)
     torch.testing.assert_close(bilinear(Q, K), dot(Q, K), rtol=0, atol=0)
 
 
@@ -91,7 +91,8 @@ def test_additive_logits_in_pieces_equal_those_computed_at_once(layers, monkeypa
 
 
 def test_a_trained_temperature_stays_positive_and_starts_at_the_given_value():
-    score = make_score(12, AttentionOptions(heads=HEADS, scale=1.0, temperature=4.0, trained_temperature=True)).double()
+    options = AttentionOptions(heads=HEADS, scale=1.0, temperature=4.0, trained_temperature=True)
+    score = DotScore(12, options).double()
     Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
     torch.testing.assert_close(score(Q, K), Q @ K.mT / 4)
     with torch.no_grad():

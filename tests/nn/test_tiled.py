@@ -9,7 +9,7 @@ from pointset import create_model
 from pointset.nn import blocks, dropout
 from pointset.nn.dropout import Dropout
 from pointset.nn.fast import absorbed, tiles
-from pointset.nn.fast.reading import read_plainly, read_sets
+from pointset.nn.fast.absorbed import read_plainly, read_sets
 from pointset.nn.fast.writing import Keys, Maps, write_plainly, write_rows
 
 LENGTHS = [5, 0, 7, 7, 1, 23, 0]

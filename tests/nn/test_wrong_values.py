@@ -93,11 +93,11 @@ def test_lengths_are_whole_numbers(lengths):
 )
 def test_queries_keys_and_values_of_different_shapes_are_an_error(Q, K, V, got):
     with pytest.raises(InputError, match=r"Q, K and V must be \[B, h, n, c\], .*, got .*" + got):
-        nn.attend(Q, K, V, DotScore(4, 3), nn.Weights())
+        nn.attend(Q, K, V, DotScore(12), nn.Weights())
 
 
 def test_queries_of_batch_size_one_are_shared_by_all_keys():
-    assert nn.attend(HEADS[:1, :, :2], HEADS, HEADS[..., :1], DotScore(4, 3), nn.Weights())[0].shape == (2, 4, 2, 1)
+    assert nn.attend(HEADS[:1, :, :2], HEADS, HEADS[..., :1], DotScore(12), nn.Weights())[0].shape == (2, 4, 2, 1)
 
 
 def test_mixed_precision_may_give_other_types():

@@ -1,4 +1,4 @@
-"""Row-wise layers: PointNet's skeleton (Qi et al., arXiv 1612.00593), and DeepSets without interaction."""
+"""Encoders without interaction: row-wise layers, PointNet's skeleton (Qi et al., arXiv 1612.00593), and none."""
 
 from torch import nn
 
@@ -15,3 +15,9 @@ def rowwise_layers(inputs: int, dim: int, layers: int | None, norm: NormName | N
     for _ in range((layers or 4) - 1):
         modules += [make_norm(norm or "none", dim), Masked(nn.ReLU(), nn.Linear(dim, dim))]
     return modules
+
+
+@register("encoder", "none", packed=True, export=True, layered=False)
+def no_layers(inputs: int, dim: int, any_width: bool) -> nn.Module:
+    """The points unchanged if the pooling accepts rows of any width, else one linear layer to width `dim`."""
+    return Masked() if any_width else Masked(nn.Linear(inputs, dim))

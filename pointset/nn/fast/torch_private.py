@@ -8,14 +8,6 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 
-def is_transformed() -> bool:
-    """True inside a transform of `torch.func` or forward-mode differentiation, or if this cannot be determined."""
-    try:
-        return torch._C._functorch.maybe_current_level() is not None or forward_ad._current_level >= 0
-    except AttributeError:
-        return True
-
-
 def has_hooks(module: nn.Module) -> bool:
     """True if the module or a submodule has a forward or backward hook, or if this cannot be determined."""
     try:
@@ -45,4 +37,9 @@ def relu_backward(g: Tensor, above: Tensor) -> Tensor:
 
 def is_traced() -> bool:
     """True under a compiler, an exporter or a transform of `torch.func`: code must not depend on values of tensors."""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing() or is_transformed()
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return True
+    try:  # a transform, or forward-mode differentiation
+        return torch._C._functorch.maybe_current_level() is not None or forward_ad._current_level >= 0
+    except AttributeError:
+        return True

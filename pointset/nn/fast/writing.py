@@ -7,7 +7,6 @@ O > H.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -42,28 +41,37 @@ def write_rows(
     """O [N, d] for the rows of B concatenated sets; each row reads the m keys of its own set."""
     if torch.is_grad_enabled() and any(part.requires_grad for part in (X, *keys, *maps)):
         return _Write.apply(X, *keys, *maps, heads, lengths)
-    O = X.new_empty(len(X), len(maps.feed))  # noqa: E741  the papers' letter
-    attended, fed, weights = Scratch(X), Scratch(X), Scratch(X)
-    for tile in parts_of_sets(lengths, O.shape[1]):
-        sets, rows, width = by_set(O, tile).shape
-        H = attended(sets * rows, width)
-        _attend(X, keys, maps, tile, H, weights(heads, sets, rows, keys.K.shape[1]))
-        _feed(H, maps, fed(*H.shape), O[tile.rows])
-    return O
+    return _write(X, keys, maps, heads, lengths)
 
 
 def write_plainly(
     X: Float[Tensor, "N d_in"], keys: Keys, maps: Maps, heads: int, lengths: Sequence[int]
 ) -> Float[Tensor, "N d"]:
     """The definition of `write_rows` in plain torch operations, set by set; used for second derivatives."""
-    sets = zip(X.split(lengths), *keys, strict=True)
-    H = torch.cat([_attend_plainly(x @ maps.query.mT + maps.query_bias, K, V, heads) for x, K, V in sets])
-    return H + torch.relu(H @ maps.feed.mT + maps.feed_bias)
+    H = []
+    for x, K, V in zip(X.split(lengths), *keys, strict=True):
+        Q = x @ maps.query.mT + maps.query_bias
+        parts = _heads(heads, Q, K, V)
+        H.append(Q + torch.cat([torch.softmax(q @ k.mT, dim=-1) @ v for q, k, v in parts], dim=-1))
+    rows = torch.cat(H)
+    return rows + torch.relu(rows @ maps.feed.mT + maps.feed_bias)
 
 
-def _attend_plainly(Q: Tensor, K: Tensor, V: Tensor, heads: int) -> Tensor:
-    Q_, K_, V_ = (part.unflatten(-1, (heads, -1)).transpose(0, 1) for part in (Q, K, V))
-    return Q + (torch.softmax(Q_ @ K_.mT, dim=-1) @ V_).transpose(0, 1).flatten(1)
+def _write(
+    X: Tensor, keys: Keys, maps: Maps, heads: int, lengths: Sequence[int], kept: tuple[Tensor, Tensor] | None = None
+) -> Tensor:
+    """The forward pass; writes H and the weights to `kept`, [N, d] and [N * h * m], if it is given."""
+    O = X.new_empty(len(X), len(maps.feed))  # noqa: E741  the papers' letter
+    attended, fed, scratch = Scratch(X), Scratch(X), Scratch(X)
+    for tile in parts_of_sets(lengths, O.shape[1]):
+        o = O[tile.rows]
+        if kept is None:
+            H, weights = attended(*o.shape), scratch(heads, *by_set(O, tile).shape[:2], keys.K.shape[1])
+        else:
+            H, weights = kept[0][tile.rows], _weights(kept[1], tile, heads, keys.K.shape[1])
+        _attend(X, keys, maps, tile, H, weights)
+        torch.add(H, torch.addmm(maps.feed_bias, H, maps.feed.mT, out=fed(*o.shape)).relu_(), out=o)
+    return O
 
 
 def _attend(X: Tensor, keys: Keys, maps: Maps, tile: Tile, H: Tensor, weights: Tensor) -> None:
@@ -78,19 +86,11 @@ def _attend(X: Tensor, keys: Keys, maps: Maps, tile: Tile, H: Tensor, weights: T
         _add_product(Q, A, V)
 
 
-def _feed(H: Tensor, maps: Maps, T: Tensor, O: Tensor) -> None:  # noqa: E741
-    """Fill O [rows, d]; T [rows, d] is temporary memory."""
-    torch.addmm(maps.feed_bias, H, maps.feed.mT, out=T)
-    torch.add(H, T.relu_(), out=O)
-
-
 def _add_product(out: Tensor, A: Tensor, B: Tensor) -> None:
-    """Add the batched product A B to `out`, which may be columns of a wider tensor.
-
-    `baddbmm_` into such columns calls one product per set, which takes a fifth of a training step when sets have ten
-    rows. A separate product and sum need one more pass over memory, which matters for large sets, of which a tile has
-    one or two.
-    """
+    """Add the batched product A B to `out`, which may be columns of a wider tensor."""
+    # `baddbmm_` into such columns calls one product per set, which takes a fifth of a training step when sets have ten
+    # rows. A separate product and sum need one more pass over memory, which matters for large sets, of which a tile
+    # has one or two.
     if len(out) > 2:
         out += torch.bmm(A, B)
     else:
@@ -112,14 +112,8 @@ class _Write(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, X: Tensor, *rest: Any) -> Tensor:
         keys, maps, (heads, lengths) = Keys(*rest[:2]), Maps(*rest[2:6]), rest[6:]
-        O = X.new_empty(len(X), len(maps.feed))  # noqa: E741
-        H = torch.empty_like(O)
-        kept = X.new_empty(len(X) * heads * keys.K.shape[1])
-        fed = Scratch(X)
-        for tile in parts_of_sets(lengths, O.shape[1]):
-            h = H[tile.rows]
-            _attend(X, keys, maps, tile, h, _weights(kept, tile, heads, keys.K.shape[1]))
-            _feed(h, maps, fed(*h.shape), O[tile.rows])
+        H, kept = X.new_empty(len(X), len(maps.feed)), X.new_empty(len(X) * heads * keys.K.shape[1])
+        O = _write(X, keys, maps, heads, lengths, (H, kept))  # noqa: E741
         ctx.save_for_backward(X, *keys, *maps, H, O, kept)
         ctx.heads, ctx.lengths = heads, lengths
         return O
@@ -128,14 +122,11 @@ class _Write(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         X, K, V, *maps, H, O, kept = ctx.saved_tensors  # noqa: E741
         if torch.is_grad_enabled():  # for second derivatives
-            inputs = (X, K, V, *maps)
-            return (*second_derivatives(ctx, partial(_plainly, ctx), inputs, gradients[0]), None, None)
+            rest = {"heads": ctx.heads, "lengths": ctx.lengths}
+            plain = lambda X, K, V, *maps: write_plainly(X, Keys(K, V), Maps(*maps), **rest)  # noqa: E731
+            return (*second_derivatives(ctx, plain, (X, K, V, *maps), gradients[0]), None, None)
         state = _Forward(X, Keys(K, V), Maps(*maps), H, O, kept, ctx.heads, ctx.lengths)
         return (*_backward(gradients[0].contiguous(), state, ctx.needs_input_grad[0]), None, None)
-
-
-def _plainly(ctx: Any, X: Tensor, K: Tensor, V: Tensor, *maps: Tensor) -> Tensor:
-    return write_plainly(X, Keys(K, V), Maps(*maps), ctx.heads, ctx.lengths)
 
 
 class _Forward(NamedTuple):

@@ -7,13 +7,13 @@ import difflib
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError, quoted
 from pointset.nn.blocks import rff
-from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import non_empty, zero_padding
+from pointset.nn.fast.packing import Packed
+from pointset.nn.pooling.whole import WholePool
 from pointset.nn.registry import register
 
 IN_ORDER = "its result depends on the order of its rows"
@@ -46,11 +46,12 @@ def reads(name: str) -> set[str]:
 
 
 @register("pooling", "aggr.<name>", listed="aggr.softmax", reads=reads, packed=True, export=True)
-class AggregationPool(nn.Module):
+class AggregationPool(WholePool):
     """An aggregation of torch-geometric as a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
 
-    Padded rows are removed before torch-geometric gets the rows, and an empty set gives zeros. The width d' depends on
-    the aggregation: d for most, 2 d for "set2set", 3 d for "quantile" (quartiles), 16 d for "sort".
+    Padded rows are removed before torch-geometric gets the rows, in float32 at least: sums over bfloat16 rows would
+    stop growing at 256 rows. An empty set gives zeros. The width d' depends on the aggregation: d for most, 2 d for
+    "set2set", 3 d for "quantile" (quartiles), 16 d for "sort".
 
     Arguments that an aggregation requires, or without which it would have nothing to train:
 
@@ -86,40 +87,26 @@ class AggregationPool(nn.Module):
                 f"aggr.{name} needs arguments that a name cannot contain ({error}): build it yourself"
             ) from error
 
-    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 e"]:
-        """Return one row per set, summed in float32 at least.
-
-        Sums over bfloat16 rows would stop growing at 256 rows (1 + 256 rounds to 256), so mixed precision ends here.
-        """
-        rows, index = packed(Z, mask)
-        mixed = torch.is_autocast_enabled(Z.device.type)
-        with torch.autocast(Z.device.type, enabled=False):
-            full = rows.to(torch.promote_types(rows.dtype, torch.float32))
-            sets = len(mask) if isinstance(mask, Packed) else Z.shape[0]
-            pooled = self.aggregation(full, index, dim_size=sets).unsqueeze(1)
-        pooled = pooled if mixed else pooled.to(Z.dtype)
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
+        """The aggregation of the real rows of each set."""
+        sets = torch.arange(Z.shape[0], device=Z.device)
         if mask is None:
-            return pooled
-        return pooled.masked_fill(~non_empty(mask, Z.device), 0.0)
+            # Not `repeat_interleave`: torch 2.13 exports it to wrong ONNX if the number of repeats is dynamic.
+            return self._aggregated(Z.flatten(0, 1), sets[:, None].expand(Z.shape[:2]).flatten(), len(Z))
+        # An empty set gets one row of zeros: without it, some aggregations would read a row of another set.
+        first = torch.arange(mask.shape[1], device=Z.device) == 0
+        keep = mask | (first & ~mask.any(dim=1, keepdim=True))
+        return self._aggregated(Z[keep], sets.repeat_interleave(keep.sum(dim=1)), len(Z))
 
+    def pooled_packed(self, Z: Float[Tensor, "N d"], sets: Packed) -> Float[Tensor, "B 1 e"]:
+        """`pooled` of packed sets, all at once."""
+        if 0 in sets.lengths:
+            Z = torch.cat([z if len(z) else z.new_zeros(1, z.shape[1]) for z in Z.split(sets.lengths)])
+            sets = Packed(tuple(max(1, length) for length in sets.lengths))
+        return self._aggregated(Z, sets.index(Z.device), len(sets))
 
-def packed(Z: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tensor, "N d"], Int[Tensor, " N"]]:
-    """The real rows of all sets, concatenated, and the index of the set of each row.
-
-    An empty set gets one row of zeros: without it, some aggregations would read a row of another set, or at index -1.
-    """
-    if isinstance(mask, Packed):
-        if 0 not in mask.lengths:
-            return Z, mask.index(Z.device)
-        rows = torch.cat([z if len(z) else z.new_zeros(1, z.shape[1]) for z in Z.split(mask.lengths)])
-        return rows, Packed(tuple(max(1, length) for length in mask.lengths)).index(Z.device)
-    sets = torch.arange(Z.shape[0], device=Z.device)
-    if mask is None:
-        # Not `repeat_interleave`: torch 2.13 exports it to wrong ONNX if the number of repeats is dynamic.
-        return Z.flatten(0, 1), sets[:, None].expand(Z.shape[:2]).flatten()
-    first = torch.arange(mask.shape[1], device=Z.device) == 0
-    keep = mask | (first & ~mask.any(dim=1, keepdim=True))
-    return zero_padding(Z, mask)[keep], sets.repeat_interleave(keep.sum(dim=1))
+    def _aggregated(self, rows: Tensor, index: Tensor, sets: int) -> Tensor:
+        return self.aggregation(rows, index, dim_size=sets).unsqueeze(1)
 
 
 def canonical(name: str) -> str:

@@ -23,7 +23,7 @@ class WholePool(nn.Module):
         with torch.autocast(Z.device.type, enabled=False):
             rows = Z.to(torch.promote_types(Z.dtype, torch.float32))
             if isinstance(mask, Packed):
-                pooled = mask.each_set(self.pooled, rows)
+                pooled = self.pooled_packed(rows, mask)
             else:
                 pooled = self.pooled(zero_padding(rows, mask), mask)
         if mask is not None:
@@ -33,3 +33,7 @@ class WholePool(nn.Module):
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
         """The pooled row of each set; for an empty set any result with finite gradients, as it is replaced by 0."""
         raise NotImplementedError
+
+    def pooled_packed(self, Z: Float[Tensor, "N d"], sets: Packed) -> Float[Tensor, "B 1 e"]:
+        """`pooled` of packed sets, run by run."""
+        return sets.each_set(self.pooled, Z)

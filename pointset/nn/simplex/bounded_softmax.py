@@ -4,8 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.simplex.bounds import gradient_of_shares, leave_no_choice
-from pointset.nn.simplex.gradients import below_bounds
+from pointset.nn.simplex.gradients import below_bounds, gradient_of_shares, leave_no_choice
 
 STEPS = 30
 """Maximum number of Newton steps; if a row needs more, sorting takes over."""
@@ -35,7 +34,7 @@ def constrained_softmax(
             a real key is all 0.
 
     Raises:
-        BoundsError: a bound is negative, or the bounds of a row sum to less than 1 (see `bounds`).
+        BoundsError: a bound is negative, or the bounds of a row sum to less than 1 (see `gradients`).
     """
     return below_bounds(z, upper, mask, _solve, _closed_form, _free)
 
@@ -54,12 +53,9 @@ def _solve(z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _by_newton(z: Tensor, u: Tensor) -> Tensor:
-    """The weights by Newton's method; z and u are [n, r], keys first.
-
-    The sum of min(a exp(z), u) is concave and piecewise linear in the factor a. Started to the left of the solution,
-    Newton's method stays to the left of it; when two successive steps find the same number of free keys, the last step
-    was exact.
-    """
+    """The weights by Newton's method; z and u are [n, r], keys first."""
+    # The sum of min(a exp(z), u) is concave and piecewise linear in the factor a: steps that start to the left of the
+    # solution stay there, and the last was exact if it found as many free keys as the one before.
     exponentials = (z - z.amax(dim=0, keepdim=True)).exp_()
     factor, free = 1 / exponentials.sum(dim=0, keepdim=True), torch.empty_like(z)
     enough, count = 8 * torch.finfo(z.dtype).eps, None
@@ -81,26 +77,18 @@ def _by_newton(z: Tensor, u: Tensor) -> Tensor:
 def _closed_form(z: Tensor, u: Tensor) -> Tensor:
     """The weights by sorting; z and u are [..., n]. Differentiable in both."""
     with torch.no_grad():
-        held = _held(z, u) | leave_no_choice(u)
+        # At their bound are the keys whose ratio u / exp(z) is below the factor a. They are visited in order of this
+        # ratio. At a = u_k / exp(z_k) the weights sum to the bounds of the keys up to k plus a times the exponentials
+        # of the others; while this sum is below 1, the solution has a larger a. Logarithms keep it from underflow.
+        ratios, order = (u.log() - z).sort(dim=-1)
+        sums = u.gather(-1, order).cumsum(dim=-1)
+        rest = z.gather(-1, order).flip(-1).logcumsumexp(dim=-1).flip(-1)
+        # Pad before slicing: the exporter rejects a slice that may be empty.
+        rest = torch.nn.functional.pad(rest, (0, 1), value=-torch.inf)[..., 1:]
+        count = ((1 - sums).log() > ratios + rest).sum(dim=-1, keepdim=True)
+        # Compare ratios instead of ranks, which would need a second sort.
+        last = ratios.gather(-1, (count - 1).clamp(min=0))
+        held = ((u.log() - z <= last) & (count > 0)) | leave_no_choice(u)
     left = (1 - torch.where(held, u, 0).sum(dim=-1, keepdim=True)).clamp(min=0)
     shares = torch.softmax(z.masked_fill(held, torch.finfo(z.dtype).min), dim=-1)
     return gradient_of_shares(torch.where(held, u, (left * shares).minimum(u)), ~held)
-
-
-def _held(z: Tensor, u: Tensor) -> Tensor:
-    """True for the keys at their bound: those whose ratio u / exp(z) is below the factor a.
-
-    The keys are visited in order of this ratio. At a = u_k / exp(z_k) the weights sum to the bounds of the keys up to k
-    plus a times the exponentials of the others; while this sum is below 1, the solution has a larger a. Everything is
-    computed with logarithms, so that no exponential underflows.
-    """
-    ratios, order = (u.log() - z).sort(dim=-1)
-    sums = u.gather(-1, order).cumsum(dim=-1)
-    rest = z.gather(-1, order).flip(-1).logcumsumexp(dim=-1).flip(-1)
-    # Pad before slicing: the exporter rejects a slice that may be empty.
-    rest = torch.nn.functional.pad(rest, (0, 1), value=-torch.inf)[..., 1:]
-    below = (1 - sums).log() > ratios + rest
-    # Compare ratios instead of ranks, which would need a second sort.
-    count = below.sum(dim=-1, keepdim=True)
-    last = ratios.gather(-1, (count - 1).clamp(min=0))
-    return (u.log() - z <= last) & (count > 0)

@@ -4,8 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.simplex.bounds import gradient_of_shares, leave_no_choice
-from pointset.nn.simplex.gradients import below_bounds
+from pointset.nn.simplex.gradients import below_bounds, gradient_of_shares, leave_no_choice
 
 HALVINGS = {torch.float32: 36, torch.float64: 66}
 """Number of bisection steps by data type: then the interval is as small as the rounding error of its ends."""
@@ -36,7 +35,7 @@ def constrained_sparsemax(
             a real key is all 0.
 
     Raises:
-        BoundsError: a bound is negative, or the bounds of a row sum to less than 1 (see `bounds`).
+        BoundsError: a bound is negative, or the bounds of a row sum to less than 1 (see `gradients`).
     """
     return below_bounds(z, upper, mask, _solve, _closed_form, _free)
 
@@ -73,12 +72,10 @@ def _bisected_threshold(z: Float[Tensor, "n r"], u: Float[Tensor, "n r"]) -> Flo
 
 
 def _weights(z: Tensor, u: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
-    """The weights, and a mask that is 1 where a weight equals its bound; all [n, r], keys first.
-
-    The threshold tau [1, r] may have a rounding error; one more Newton step on the free keys removes it.
-    """
+    """The weights, and a mask that is 1 where a weight equals its bound; all [n, r], keys first, tau [1, r]."""
     above = z - tau
     p = above.clamp(min=0).minimum(u)
+    # One more Newton step on the free keys removes the rounding error of the threshold.
     free = _free(p, u).sum(dim=0, keepdim=True)
     above -= (p.sum(dim=0, keepdim=True) - 1) / free.clamp(min=1) * free.sign()
     torch.minimum(above.relu_(), u, out=p)

@@ -1,4 +1,4 @@
-"""The backward pass shared by the functions of this package; of the forward pass it keeps only the weights.
+"""Bounds, and the backward pass that the functions of this package share; it keeps only the weights.
 
 A weight is free if it is neither 0 nor at its upper bound. The derivatives of the free weights are
 p_i' = r_i (z_i' - tau'), with tau the threshold of the row, and they must sum to 0. So, for a gradient g with respect
@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pointset.errors import PointsetError
 from pointset.nn.fast.torch_private import is_traced
-from pointset.nn.simplex.bounds import SLACK, refuse_too_little
 
 SHORT = 64
 """Rows of at most this length are transposed in memory first: a sum over 16 neighbouring numbers costs 10 times as
@@ -27,6 +27,9 @@ much as a sum over 16 rows of a matrix."""
 
 PIECE = 2**17
 """Numbers in a piece, per thread: a piece and two copies of it fit a second-level cache of 2 MiB."""
+
+SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
+"""By data type, how far below 1 the sum of a row's bounds may be: the rounding error of about a thousand bounds."""
 
 
 def single_or_double(z: Tensor) -> Tensor:
@@ -126,6 +129,37 @@ def below_bounds(
     if z.numel():
         refuse_too_little(u.detach(), mask, SLACK.get(given.dtype, 1e-2))
     return _BelowBounds.apply(scores, u, solve, rate, u.requires_grad).to(z.dtype)
+
+
+class BoundsError(PointsetError, ValueError):
+    """Upper bounds that no weights on the simplex satisfy."""
+
+
+def leave_no_choice(u: Tensor, dim: int = -1) -> Tensor:
+    """True for the rows whose bounds sum to 1 up to rounding, or to less: every weight is then at its bound."""
+    return u.detach().sum(dim=dim, keepdim=True) <= 1 + 8 * torch.finfo(u.dtype).eps
+
+
+def gradient_of_shares(p: Tensor, free: Tensor) -> Tensor:
+    """The weights p [..., n] unchanged; rows without a free weight get the gradient of p / sum(p) (see `gradients`)."""
+    total = p.sum(dim=-1, keepdim=True)
+    scale = total.detach() / total.clamp(min=torch.finfo(p.dtype).tiny)
+    return torch.where(free.any(dim=-1, keepdim=True), p, p * scale)
+
+
+def refuse_too_little(u: Tensor, mask: Tensor | None, slack: float) -> None:
+    """Raise a BoundsError if a bound is negative, or the bounds of a row sum to less than 1 - slack."""
+    sums = u.sum(dim=-1)
+    if mask is not None:
+        sums = sums.masked_fill(~mask.expand(u.shape).any(dim=-1), 1)
+    smallest, lowest = torch.stack((sums.min(), u.min())).tolist()
+    if not lowest >= 0:
+        raise BoundsError(f"upper bounds of weights must be at least 0, got {lowest:.6g}: clamp them to 0")
+    if not smallest >= 1 - slack:
+        raise BoundsError(
+            f"the upper bounds of each row's real keys must sum to at least 1, got a sum of {smallest:.6g}: "
+            "raise the bounds"
+        )
 
 
 class _OnSimplex(torch.autograd.Function):

@@ -48,7 +48,12 @@ def _sparsemax_by_sorting(z: Tensor) -> Tensor:
     """The weights by sorting; z is [..., n]. Differentiable."""
     shifted = z - z.detach().amax(dim=-1, keepdim=True)
     with torch.no_grad():
-        tau = _sparsemax_threshold(shifted)
+        descending = shifted.sort(dim=-1, descending=True).values
+        sums = descending.cumsum(dim=-1)
+        ranks = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
+        # The support is the largest k for which the k-th score has a weight above 0.
+        size = (1 + ranks * descending > sums).sum(dim=-1, keepdim=True)
+        tau = (sums.gather(-1, size - 1) - 1) / size
         support = shifted > tau
     # One more Newton step on this support: it removes the rounding error of tau.
     above = torch.where(support, shifted - tau, 0)
@@ -56,22 +61,10 @@ def _sparsemax_by_sorting(z: Tensor) -> Tensor:
     return torch.where(support, above - step, 0).clamp(min=0)
 
 
-def _sparsemax_threshold(z: Tensor) -> Tensor:
-    """The threshold [..., 1] of z [..., n]: the support is the largest k for which the k-th score has a weight > 0."""
-    descending = z.sort(dim=-1, descending=True).values
-    sums = descending.cumsum(dim=-1)
-    ranks = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
-    size = (1 + ranks * descending > sums).sum(dim=-1, keepdim=True)
-    return (sums.gather(-1, size - 1) - 1) / size
-
-
 def _sparsemax_by_newton(z: Tensor) -> Tensor:
-    """The weights by Newton's method; z is [n, r], keys first.
-
-    The sum of max(z - tau, 0) is convex and piecewise linear in tau. Started to the left of the solution, Newton's
-    method stays to the left of it; when two successive steps find the same support, the last step was exact. The usual
-    five steps cost a fraction of a sort.
-    """
+    """The weights by Newton's method; z is [n, r], keys first."""
+    # The sum of max(z - tau, 0) is convex and piecewise linear in tau: steps that start to the left of the solution
+    # stay there, and the last was exact if it found the support of the one before. Five cost a fraction of a sort.
     shifted = z - z.amax(dim=0, keepdim=True)
     tau, size = shifted.mean(dim=0, keepdim=True).sub_(1 / len(z)).clamp_(min=-1), None
     for _ in range(STEPS):
@@ -105,11 +98,9 @@ def _root(p: Tensor) -> Tensor:
 
 
 def _entmax_by_newton(z: Tensor) -> Tensor:
-    """The weights by Newton's method; z is [n, r], keys first.
-
-    It solves |max(z / 2 - tau, 0)| = 1 for tau. The norm is convex in tau, so steps that start to the left of the
-    solution stay to the left of it, and nearly linear, so about five steps reach the solution up to rounding.
-    """
+    """The weights by Newton's method; z is [n, r], keys first."""
+    # |max(z / 2 - tau, 0)| = 1 is solved for tau. The norm is convex in tau, so steps that start to the left of the
+    # solution stay there, and nearly linear, so about five steps reach it up to rounding.
     shifted = (z - z.amax(dim=0, keepdim=True)) / 2
     tau = shifted.mean(dim=0, keepdim=True).sub_(len(z) ** -0.5).clamp_(min=-1)
     enough = 8 * torch.finfo(z.dtype).eps
@@ -129,24 +120,17 @@ def _entmax_by_sorting(z: Tensor) -> Tensor:
     halves = z / 2
     shifted = halves - halves.detach().amax(dim=-1, keepdim=True)
     with torch.no_grad():
-        support = shifted > _entmax_threshold(shifted)
+        # Each size of the support gives a candidate for the threshold; the last one that does not exceed the smallest
+        # score of its support is the threshold. A key at or below -1 has weight 0.
+        descending = shifted.sort(dim=-1, descending=True).values.clamp(min=-2)
+        size = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
+        mean = descending.cumsum(dim=-1) / size
+        spread = (descending.square().cumsum(dim=-1) - size * mean.square()).clamp(min=0)
+        candidates = mean - ((1 - spread) / size).clamp(min=0).sqrt()
+        last = (candidates <= descending).sum(dim=-1, keepdim=True) - 1
+        support = shifted > candidates.gather(-1, last)
     size = support.sum(dim=-1, keepdim=True)
     mean = torch.where(support, shifted, 0).sum(dim=-1, keepdim=True) / size
     spread = torch.where(support, shifted - mean, 0).square().sum(dim=-1, keepdim=True)
     tau = mean - ((1 - spread) / size).sqrt()
     return torch.where(support, (shifted - tau).clamp(min=0).square(), 0)
-
-
-def _entmax_threshold(z: Tensor) -> Tensor:
-    """The threshold [..., 1] of halved scores z [..., n], whose largest is 0.
-
-    Each size of the support gives a candidate; the last one that does not exceed the smallest score of its support is
-    the threshold.
-    """
-    descending = z.sort(dim=-1, descending=True).values.clamp(min=-2)  # a key at or below -1 has weight 0
-    size = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
-    mean = descending.cumsum(dim=-1) / size
-    spread = (descending.square().cumsum(dim=-1) - size * mean.square()).clamp(min=0)
-    candidates = mean - ((1 - spread) / size).clamp(min=0).sqrt()
-    last = (candidates <= descending).sum(dim=-1, keepdim=True) - 1
-    return candidates.gather(-1, last)
