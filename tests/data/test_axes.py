@@ -46,15 +46,6 @@ def test_the_default_axis_of_each_kind_of_file(names: list[str], up: str | None)
     assert usual_up(names) == up
 
 
-def test_turning_takes_one_axis_to_the_other_and_back() -> None:
-    rows = np.array([[1, 2, 3, 0, 1, 0, 7.0]])
-    turned = turned_up(rows, "y", "z", normals=True)
-    assert turned.tolist() == [[1, -3, 2, 0, 0, 1, 7]]
-    assert turned_up(turned, "z", "y", normals=True).tolist() == rows.tolist()
-    assert turned_up(rows, "y", "z")[0, 3:].tolist() == rows[0, 3:].tolist()
-    assert turned_up(rows, "z", "z") is rows
-
-
 def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs: Path) -> None:
     with pytest.warns(UserWarning, match=r"objs.*\.obj.*Y up.*--up") as warned:
         sets = load(objs)

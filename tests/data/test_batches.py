@@ -1,14 +1,12 @@
 """Batches: each shape once, bitwise repeatable epochs, padding."""
 
 import numpy as np
-import pytest
 import torch
 
-from pointset.data.batches import batches, epoch_generator, fixed_batches
+from pointset.data.batches import batches, epoch_generator
 from pointset.data.mixing import augmentation_from_names
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
-from pointset.data.ragged import pad_sets
 
 
 def numbered(shapes: int = 23) -> PointSets:
@@ -50,24 +48,3 @@ def test_epochs_mix_seed_and_number_the_same_way_on_every_machine() -> None:
     generators = {epoch_generator(seed, number).initial_seed() for seed in range(20) for number in range(20)}
     assert len(generators) == 400
     assert epoch_generator(1, 2).initial_seed() == 7764949442709860949
-
-
-def test_fixed_batches_are_the_evaluation_view_in_order() -> None:
-    data = numbered()
-    seen = list(fixed_batches(data, 10))
-    assert [len(batch.labels) for batch in seen] == [10, 10, 3]
-    assert torch.equal(torch.cat([batch.points for batch in seen]), data.points)
-    assert torch.equal(torch.cat([batch.labels for batch in seen]), data.labels)
-
-
-@pytest.mark.parametrize("sizes", [(2, 5, 0, 3), (4, 4)])
-def test_sets_of_several_sizes_are_padded_with_zeros_and_masked(sizes: tuple[int, ...]) -> None:
-    sets = [torch.full((size, 3), float(size)) for size in sizes]
-    points, mask = pad_sets(sets)
-    assert points.shape == (len(sizes), max(sizes), 3)
-    assert (mask is None) == (len(set(sizes)) == 1)
-    real = torch.ones(points.shape[:2], dtype=torch.bool) if mask is None else mask
-    assert (points[~real] == 0).all()
-    for row, own in enumerate(sets):
-        torch.testing.assert_close(points[row][real[row]], own)
-        assert real[row, : len(own)].all()

@@ -124,11 +124,6 @@ def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path: Path, home:
         torch.testing.assert_close(streamed[0], model(shape.points[None])[0], atol=1e-5, rtol=1e-5)
 
 
-def test_a_file_that_lacks_a_feature_is_named(tmp_path: Path, home: Path) -> None:
-    with pytest.raises(PointsetError, match=r"0\.ply: lacks the feature 'rough'"):
-        pointset.load_dataset(cloud_folder(tmp_path), points=5, features="rough", progress=False)
-
-
 def test_normals_of_meshes_stand_behind_the_coordinates(few: Path, home: Path) -> None:
     sets = pointset.load_dataset(few, points=9, pool_points=30, features="normals", progress=False)
     assert (sets.inputs, sets.has_normals) == (6, True)

@@ -1,6 +1,5 @@
 """Datasets of torch-geometric as sets."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pointset
 from pointset.data.dataset import load_dataset
 from pointset.data.readers.meshes import Mesh
 from pointset.data.sampling import sample_points, seed_for
-from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 
 CORNERS = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
@@ -96,7 +94,6 @@ def test_torch_geometrics_own_data_sets_are_taken(tmp_path: Any) -> None:
         ([Data(x=CORNERS, y=torch.tensor([0]))], {}, "item 0 .* pos"),
         ([*meshes(1), Data(pos=CORNERS, face=FACES)], {}, "item 1 .* y"),
         ([Data(pos=CORNERS, y=torch.tensor([0.5]))], {}, "item 0 .*one class"),
-        ([Data(pos=CORNERS, y=torch.tensor([0, 1]))], {}, "item 0 .*one class"),
         ([*meshes(2), *clouds(4)], {}, "2 meshes and 1 clouds"),
         ([Data(pos=CORNERS * float("nan"), y=torch.tensor([0]))], {}, "cloud 0 .*not finite"),
         ([Data(pos=CORNERS * 0, face=FACES, y=torch.tensor([0]))], {}, "item 0 .*no area"),
@@ -105,21 +102,9 @@ def test_torch_geometrics_own_data_sets_are_taken(tmp_path: Any) -> None:
         (meshes(), {"features": "heat"}, "item 0 .*leave heat out"),
         (clouds(4), {"sampler": "fps"}, "holds clouds: leave sampler='fps' out"),
         (type("Named", (list,), {"classes": ["only"]})(meshes()), {}, "1 .* 1 classes"),
-        (SimpleNamespace(), {}, "neither a name, a folder nor a torch-geometric"),
         (None, {}, "None is neither a name"),
     ],
 )
 def test_what_cannot_be_used_is_named_by_its_index(dataset: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(PointsetError, match=words):
         load_dataset(dataset, **{"points": 3, **options})
-
-
-def test_bad_clouds_are_left_out_on_request() -> None:
-    items = clouds(4, 7, 9, 5)
-    items[1].pos = items[1].pos * float("nan")
-    with pytest.raises(UnreadableShapesError, match=r"1 of 4 clouds cannot be used .*cloud 1 "):
-        load_dataset(items, points=4)
-    with pytest.warns(UserWarning, match=r"1 of 4 clouds .* left out: cloud 1"):
-        data = load_dataset(items, points=4, on_error="skip")
-    assert data.names == ["000000", "000002", "000003"]
-    assert data.describe()["left_out"] == ["000001"]

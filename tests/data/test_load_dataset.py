@@ -142,12 +142,6 @@ def test_the_embedded_data_set_is_built_at_first_use(home: Path, builds: list[Pa
         load_dataset("shapes10", points=7, pool_points=9)
 
 
-def test_the_real_clouds(real_data: Path) -> None:
-    data = load_dataset(real_data / "modelnet40_ply_hdf5_1024", "test", points=100)
-    assert data.points.shape == (2468, 100, 3)
-    torch.testing.assert_close(data.points.norm(dim=2).amax(1), torch.ones(2468))
-
-
 @pytest.mark.parametrize("sampler", ["uniform", "fps"])
 def test_a_file_is_sampled_as_the_sets_were(home: Path, few: Path, sampler: str) -> None:
     """A random part of points that are spread evenly is not spread evenly, and a model knows such parts alone."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 import os
 import pickle
 import re
@@ -142,14 +141,6 @@ def test_validation_is_a_rounded_share_of_each_class_and_leaves_one_shape(
     assert validation.split == "validation"
     assert data.split_validation(fraction, seed=3)[1].names == validation.names
     assert any(data.split_validation(fraction, seed=seed)[1].names != validation.names for seed in range(9))
-
-
-def test_the_description_is_plain_data() -> None:
-    described = json.loads(json.dumps(sets(name="x", data_seed=4).describe()))
-    expected = {"name": "x", "split": "train", "shapes": 30, "skipped": 0, "points": 5, "pool": P, "seed": 4}
-    assert expected.items() <= described.items()
-    assert described["classes"] == ["class0", "class1", "class2"]
-    assert {"normalize", "sampler", "up", "split_seed"} <= described.keys()
 
 
 def changed(row: int) -> Pool:
@@ -293,23 +284,6 @@ def test_an_epoch_leaves_no_pool_in_memory(tmp_path: Path) -> None:
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     assert float(done.stdout) < 60  # megabytes; 180 if the pages stayed
-
-
-def test_normals_belong_to_the_points_of_the_fixed_view(home: Path, few: Path) -> None:
-    data = load_dataset(few, points=50, pool_points=200, normals=True, normalize="none")
-    assert data.normals.shape == (6, 50, 3)
-    torch.testing.assert_close(data.normals.norm(dim=2), torch.ones(6, 50))
-    for axis in range(3):
-        on_face = data.points[..., axis] == 0
-        assert on_face.any()
-        assert (data.normals[on_face][:, axis].abs() == 1).all()
-    picked = data.subset([1])
-    torch.testing.assert_close(picked.normals, data.normals[1:2], rtol=0, atol=0)
-    without = load_dataset(few, points=50, pool_points=200, normalize="none")
-    assert torch.equal(without.points, data.points)
-    assert without.fingerprint == data.fingerprint
-    with pytest.raises(PointsetError, match="few was loaded without normals"):
-        _ = without.normals
 
 
 @pytest.mark.parametrize(("built", "normals"), [(False, False), (True, True), (True, False)])

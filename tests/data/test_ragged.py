@@ -12,7 +12,6 @@ from pointset.data.batches import batches, fixed_batches
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.dataset import load_dataset
 from pointset.data.loading import load_like
-from pointset.data.normalize import NORMALIZATIONS, normalize_points
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.pools.inspection import verify_dataset
@@ -84,16 +83,6 @@ def test_batches_are_padded_with_zeros_and_masked(folder: Path) -> None:
     assert sorted(seen.tolist()) == sorted(data.labels.tolist())
 
 
-@pytest.mark.parametrize("how", NORMALIZATIONS)
-def test_padding_does_not_enter_normalisation(folder: Path, how: str) -> None:
-    data = load_dataset(folder, points=8, normalize=how)
-    plain = load_dataset(folder, points=8, normalize="none")
-    for row in range(len(data)):
-        alone = normalize_points(plain[row][0][None], how)[0]
-        torch.testing.assert_close(data.points[row, : data.sizes[row]], alone)
-        torch.testing.assert_close(data[row][0], alone)
-
-
 def test_a_model_is_trained_and_measured_on_ragged_sets(folder: Path) -> None:
     train, test = load_dataset(folder, points=8), load_dataset(folder, "test", points=8)
     model = pointset.create_model("isab16-pma", classes=2, dim=8, heads=2)
@@ -104,15 +93,6 @@ def test_a_model_is_trained_and_measured_on_ragged_sets(folder: Path) -> None:
     np.testing.assert_allclose(pointset.evaluate(model, test).logits, one_by_one, atol=1e-5)
     unpadded = torch.cat([model(points[None], None) for points, _ in test]).detach().numpy()
     np.testing.assert_allclose(one_by_one, unpadded, atol=1e-5)
-
-
-def test_normals_go_with_their_points(folder: Path) -> None:
-    data = load_dataset(folder, points=8, normals=True)
-    assert data.normals.shape == data.points.shape
-    assert data.mask is not None
-    torch.testing.assert_close(data.normals.norm(dim=2)[data.mask], torch.ones(int(data.mask.sum())))
-    with pytest.raises(PointsetError, match="normals=True"):
-        load_dataset(folder, points=8).array("normals")
 
 
 def test_the_pool_on_disk_follows_its_files(folder: Path, home: Path) -> None:

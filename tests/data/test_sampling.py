@@ -31,28 +31,9 @@ def _require_open3d() -> None:
         pytest.skip(str(error))
 
 
-def distance_to_surface(points: np.ndarray, mesh: Mesh) -> np.ndarray:
-    """Distance [n] of each point to the nearest triangle's plane, infinite where it is beside the triangle."""
-    a, b, c = (mesh.vertices[mesh.faces[:, i]] for i in range(3))
-    nearest = np.full(len(points), np.inf)
-    for i in range(len(mesh.faces)):
-        edges = np.stack([b[i] - a[i], c[i] - a[i]], axis=1)
-        weights = (points - a[i]) @ np.linalg.pinv(edges).T
-        inside = (weights > -1e-5).all(axis=1) & (weights.sum(axis=1) < 1 + 1e-5)
-        distance = np.linalg.norm(points - a[i] - weights @ edges.T, axis=1)
-        nearest = np.where(inside, np.minimum(nearest, distance), nearest)
-    return nearest
-
-
 def least_distance(points: np.ndarray) -> float:
     """The smallest distance between two of the points."""
     return min(float(np.linalg.norm(p - q)) for p, q in itertools.combinations(points.astype(np.float64), 2))
-
-
-def test_points_lie_on_the_surface(sampler: str) -> None:
-    points = sample_points(TETRAHEDRON, 500, seed=1, sampler=sampler)
-    assert (points.shape, points.dtype) == ((500, 3), np.float32)
-    assert distance_to_surface(points, TETRAHEDRON).max() < 1e-6
 
 
 def test_normals_are_unit_and_point_out_of_the_sampled_face(sampler: str) -> None:

@@ -72,9 +72,11 @@ def test_files_of_rows_give_the_same_back(suffix: str, embedded: Embedded, tmp_p
         assert getattr(loaded, name) == getattr(embedded, name)
 
 
-@pytest.mark.parametrize("name", ["rows.npz", "rows.csv"])
-def test_other_files_are_refused(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text("a,b\n1,2\n")
+@pytest.mark.parametrize(
+    ("name", "content"), [("rows.npz", "a,b\n1,2\n"), ("rows.csv", "a,b\n1,2\n"), ("rows.csv", "x" * 200_000)]
+)
+def test_other_files_are_refused(name: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)  # the last is more than csv takes for a cell
     with pytest.raises(pointset.PointsetError, match=name):
         load_embedded(tmp_path / name)
 

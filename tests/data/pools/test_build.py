@@ -1,7 +1,6 @@
 """Builds: the same bytes however they run, no finished work repeated, and every bad mesh named."""
 
 import contextlib
-import dataclasses
 import errno
 import json
 import os
@@ -10,13 +9,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 from building import CHILD, COUNT, TETRAHEDRON, break_mesh, build, contents, plan_of
 from damage import flipped
@@ -30,13 +27,6 @@ from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 
 BAD = ("class0/train/shape0.off", "class1/train/shape1.off", "class1/train/shape22.off", "class2/test/shape14.off")
-
-
-@pytest.mark.slow
-def test_workers_change_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes]) -> None:
-    assert build(meshes, workers=2).sampled == COUNT
-    assert contents(home) == undisturbed
-    assert build(meshes, workers=2).sampled == 0
 
 
 def test_the_order_of_work_changes_no_byte(
@@ -67,34 +57,6 @@ def test_a_dask_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: d
 def finished(folder: Path) -> set[int]:
     """The rows of the finished shapes of a pool that is being built."""
     return {row for file in unfinished_folder(folder).glob("*.shapes") for row in read_shapes(file)}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_build_does_nothing_finished_again(home: Path, meshes: Path, workers: int) -> None:
-    command = [sys.executable, "-c", CHILD, str(meshes), str(workers)]
-    plan = dataclasses.replace(plan_of(meshes, points=400, sampler="fps"), name="killed")
-    build_pool(plan, Workers(1), progress=False)
-    whole = contents(home)
-    shutil.rmtree(home)
-    moments = random.Random(workers)
-    before: set[int] = set()
-    children: list[psutil.Process] = []
-    for minimum in (1, 30):
-        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
-        while len(finished(plan.folder)) < minimum and run.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.002)
-        time.sleep(moments.uniform(0, 0.02))
-        children.extend(psutil.Process(run.pid).children(recursive=True))
-        run.send_signal(signal.SIGKILL)
-        assert run.wait() == -signal.SIGKILL
-        assert before < finished(plan.folder), "what was finished is not done a second time"
-        before = finished(plan.folder)
-    last = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    assert int(last.stdout) == len(plan.shapes) - len(before)
-    assert contents(home) == whole
-    assert not psutil.wait_procs(children, timeout=10)[1], "workers end with their parent"
 
 
 class Stopped(BaseException):
