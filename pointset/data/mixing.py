@@ -89,7 +89,8 @@ class CutMix:
         coming = torch.where(chosen, coming, 0).minimum(sizes[partners])
         own, theirs = self._orders(points, points[partners], real, real[partners], generator)
         taken = torch.arange(most) < coming[:, None]
-        mixed = torch.where(taken[..., None], _in_order(points[partners], theirs), _in_order(points, own))
+        inserted = points[partners].take_along_dim(theirs[..., None], dim=1)
+        mixed = torch.where(taken[..., None], inserted, points.take_along_dim(own[..., None], dim=1))
         return Mixed(torch.where(chosen[:, None, None], mixed, points), partners, coming / sizes.clamp(min=1))
 
     def _orders(
@@ -103,10 +104,6 @@ class CutMix:
             centre = own[..., :3].gather(1, places[..., None].expand(-1, -1, 3))
             first, second = ((cloud[..., :3] - centre).square().sum(dim=2) for cloud in (own, theirs))
         return first.masked_fill(~real, torch.inf).argsort(dim=1), second.masked_fill(~really, torch.inf).argsort(dim=1)
-
-
-def _in_order(points: Tensor, order: Tensor) -> Tensor:
-    return points.gather(1, order[..., None].expand(-1, -1, points.shape[2]))
 
 
 class _Imperfection(Change):

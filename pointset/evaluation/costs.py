@@ -31,7 +31,8 @@ class Cost:
     """Milliseconds of one forward pass over one set: the shortest of interleaved repeats, on the given device and
     threads. Other work on the machine only adds to a time, mostly to a long one, and a median may show it."""
     step_memory_mb: float
-    """Peak memory of a training step, beyond what was allocated before it, in MB of 10^6 bytes."""
+    """Peak memory of a training step, beyond what was allocated before it, in MB of 10^6 bytes; on a CPU with the
+    parameters, which are there before: see `held_at_peak`."""
 
 
 def measure_costs(
@@ -112,7 +113,7 @@ def latency_ms(model: nn.Module, points: int) -> float:
 
 
 def step_memory(model: nn.Module, points: int, batch_size: int) -> int:
-    """Bytes that forward and backward pass hold at their peak beyond what was held before, gradients included."""
+    """Bytes that forward and backward pass hold at their peak, gradients included; on a CPU also the parameters."""
     model = copy.deepcopy(model).train()  # its batch statistics and gradients are its own
     clouds = clouds_for(model, batch_size, points)
     labels = torch.zeros(batch_size, dtype=torch.long, device=clouds.device)
@@ -132,7 +133,10 @@ def _peak_on_gpu(step: Callable[[], None], device: torch.device) -> int:
 
 
 def held_at_peak(step: Callable[[], None]) -> int:
-    """The most bytes that results of operators hold at one time (the peak of a whole process never falls)."""
+    """The most bytes that results of operators hold at one time (the peak of a whole process never falls).
+
+    A view of a tensor from before the step is such a result: a linear layer transposes its weights, which count.
+    """
     with _Held() as held:
         step()
     return held.peak

@@ -264,6 +264,8 @@ class DrawnSets:
         """The number of sets in a batch."""
         return len(batch.X)
 
+    weight = size
+
     def output(self, model: nn.Module, batch: SetBatch, device: torch.device) -> Tensor:
         """The model's output, in float32."""
         there = batch.to(device)

@@ -256,8 +256,13 @@ class Training:
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16"):
                 output = self.objective.output(self.model, share, self.device)
             loss, sums = self.objective.loss(output, share)
-            (loss * (size / self.objective.size(batch))).backward()
-            totals = torch.stack([loss.detach() * size, *sums, torch.full_like(loss.detach(), size)])
+            if weight := self.objective.weight(share):
+                part = weight / self.objective.weight(batch)
+                (loss * part).backward()
+                loss = loss.detach() * (part * self.objective.size(batch))
+            else:  # all classes have the weight 0: the mean is 0 / 0
+                loss = torch.zeros_like(loss)
+            totals = torch.stack([loss, *sums, torch.full_like(loss, size)])
         self.processes.sum_gradients(self.model)
         return totals
 

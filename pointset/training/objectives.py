@@ -54,6 +54,9 @@ class Objective(Protocol):
     def size(self, batch: Any) -> int:
         """Number of sets in a batch."""
 
+    def weight(self, batch: Any) -> float:
+        """Weight of a batch's mean loss where parts of a batch are combined, such as its size."""
+
     def output(self, model: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """Output of the model for a batch, in float32."""
 
@@ -73,7 +76,10 @@ class SetObjective:
     Attributes:
         train: the shapes to train on.
         validation: the others, or None.
+        weights: of the classes in the loss, or None.
     """
+
+    weights: Tensor | None = None
 
     def __init__(self, train: PointSets, recipe: Recipe, seed: int) -> None:
         require_sizes(train, recipe)
@@ -100,6 +106,12 @@ class SetObjective:
     def size(self, batch: Batch | MixedBatch) -> int:
         """Number of shapes in a batch."""
         return len(batch.labels)
+
+    def weight(self, batch: Batch | MixedBatch) -> float:
+        """The sum of the weights of the labels, by which `cross_entropy` divides; without weights the size."""
+        if self.weights is None:
+            return self.size(batch)
+        return self.weights[batch.labels[batch.labels != UNLABELLED]].sum().item()
 
     def output(self, model: nn.Module, batch: Batch | MixedBatch, device: torch.device) -> Float[Tensor, "B outputs"]:
         """One row for each set; sets of several sizes go through `model.packed` where that is faster."""

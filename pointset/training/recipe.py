@@ -166,15 +166,11 @@ class Recipe(Checked):
         smallest, largest = (round(a * (b / a) ** passed) for a, b in zip(first, last, strict=True))
         return smallest, largest
 
-    def _mean_sizes(self, epochs: int) -> list[float]:
-        """The mean number of points in each epoch; empty if the dataset decides."""
-        bounds = filter(None, (self._drawn_between(epoch, epochs) for epoch in range(epochs)))
-        return [(most - least) / math.log(most / least) if most > least else float(least) for least, most in bounds]
-
     @property
     def usual_size(self) -> SizeRange | None:
         """The approximate mean number of points over a training, as both bounds: for timing an average step."""
-        means = self._mean_sizes(epochs=9)
+        bounds = filter(None, (self._drawn_between(epoch, epochs=9) for epoch in range(9)))
+        means = [(most - least) / math.log(most / least) if most > least else float(least) for least, most in bounds]
         mean = round(sum(means) / max(1, len(means)))
         return (mean, mean) if means else None
 

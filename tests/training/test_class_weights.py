@@ -5,6 +5,8 @@ import pytest
 import torch
 
 import pointset
+from pointset.training.distributed import Processes
+from pointset.training.loop import Training
 from pointset.training.objectives import Classification, class_weights
 
 
@@ -41,3 +43,32 @@ def test_mixed_sets_have_no_weights(unbalanced) -> None:
 def test_what_is_no_weight_is_refused(wanted: str, unbalanced) -> None:
     with pytest.raises(pointset.PointsetError, match="class_weights must be balanced"):
         Classification(unbalanced, pointset.Recipe(class_weights=wanted), seed=0)
+
+
+@pytest.mark.parametrize(("weights", "smoothing"), [("chair=3", 0.1), ("chair=0", 0.0), (None, 0.1)])
+def test_shares_of_processes_add_up_to_the_loss_and_the_gradient_of_a_batch(weights, smoothing, unbalanced) -> None:
+    recipe = pointset.Recipe(class_weights=weights, label_smoothing=smoothing, device="cpu")
+    objective = Classification(unbalanced, recipe, seed=0)
+    batch = next(objective.batches(0))
+
+    def totals_and_gradient(world: int) -> list[torch.Tensor]:
+        model = pointset.create_model("rff-max", classes=3, dim=8, dropout=0.0).double()
+        totals = torch.zeros(3, dtype=torch.float64)
+        for rank in range(world):
+            processes = Share(torch.device("cpu"))
+            processes.rank, processes.world = rank, world
+            training = Training(model, objective, recipe, 0, processes, None)
+            totals += training._backward(batch._replace(points=batch.points.double()))
+        return [totals, *(parameter.grad for parameter in model.parameters())]
+
+    whole = totals_and_gradient(1)
+    assert whole[0][2] == 20
+    for world in (2, 7):
+        torch.testing.assert_close(totals_and_gradient(world), whole, rtol=1e-5, atol=1e-7)
+
+
+class Share(Processes):
+    """One of several processes, whose gradients are added where they lie."""
+
+    def sum_gradients(self, model: torch.nn.Module) -> None:
+        pass
