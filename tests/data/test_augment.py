@@ -94,6 +94,23 @@ def test_shift_moves_each_cloud_as_a_whole() -> None:
     assert -0.3 - 1e-6 <= offsets.min() < -0.28
 
 
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [
+        ("scale", 0.8, 1.25),
+        ("stretch", 0.8, 1.25),
+        ("stretch-wide", 2 / 3, 3 / 2),
+        ("shift", 0.9, 1.1),
+        ("shift-wide", 0.8, 1.2),
+        ("turn", 27.0, 63.0),
+    ],
+)
+def test_a_named_augmentation_moves_the_point_1_1_1_as_far_as_published(name: str, low: float, high: float) -> None:
+    x, y, _ = augmentation_from_names((name,), "z")(torch.ones(3000, 1, 3), seeded()).unbind(2)
+    reached = torch.rad2deg(torch.atan2(y, x)) if name == "turn" else x
+    assert (float(reached.min()), float(reached.max())) == pytest.approx((low, high), abs=0.01 * (high - low))
+
+
 def test_drop_moves_a_uniform_share_of_the_points_onto_the_first_real_one() -> None:
     points = clouds(sets=2000, points=65)
     result = Drop(0.875)(points, seeded())
@@ -187,14 +204,17 @@ def test_a_crop_leaves_one_side_of_a_plane() -> None:
             assert plane.score(cloud[:, :3], left) > 0.99
     assert 0.25 < torch.stack(shares).mean() < 0.35
     assert max(shares) <= 0.6
+    few = Crop(most=0.5, probability=1.0)(points[:, :3], seeded())
+    assert min(len(cloud.unique(dim=0)) for cloud in few) == 2  # no more than half is cut off
 
 
 def test_uneven_density_falls_along_a_direction() -> None:
-    points = torch.cat([large_clouds(sets=50), torch.arange(200.0)[None, :, None].expand(50, -1, 1)], dim=2)
-    result = Uneven(most=3.0, probability=1.0)(points, seeded())
-    drawn = torch.stack([points[row, result[row, :, 3].long(), :3] for row in range(50)])
+    points = torch.cat([large_clouds(sets=300), torch.arange(200.0)[None, :, None].expand(300, -1, 1)], dim=2)
+    result = Uneven(most=1.5, probability=1.0)(points, seeded())
+    drawn = torch.stack([points[row, result[row, :, 3].long(), :3] for row in range(300)])
     shift = (drawn.mean(dim=1) - points[..., :3].mean(dim=1)).norm(dim=1)
-    assert shift.mean() > 1.0  # of a deviation of 2: without weights it would be 0.25
+    # A fall of the density by s per deviation moves the mean of a normal cloud by s deviations of 2.
+    assert shift.mean() / 2 == pytest.approx(1.5 / 2, abs=0.08)
 
 
 @pytest.fixture(scope="module")

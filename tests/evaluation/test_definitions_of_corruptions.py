@@ -200,9 +200,9 @@ def test_shear_has_the_published_matrix(severity: int, amount: float) -> None:
     assert torch.equal(corrupt_sphere(points, "shear", severity, seeded())[..., 1], points[..., 1])  # heights stay
 
 
-def test_free_form_distortion_is_the_sum_of_its_definition() -> None:
-    points = clouds(3, 40).double()
-    amount = 0.3
+@pytest.mark.parametrize(("severity", "amount"), by_severity(0.1, 0.2, 0.3, 0.4, 0.5))
+def test_free_form_distortion_is_the_sum_of_its_definition(severity: int, amount: float) -> None:
+    points = clouds(3, 10).double()
     mu = (torch.rand(3, 125, 3, generator=seeded(7), dtype=torch.float64) * 2 - 1) * amount
     expected = points.clone()
     for cloud in range(3):
@@ -214,7 +214,7 @@ def test_free_form_distortion_is_the_sum_of_its_definition() -> None:
                     for k in range(5):
                         weight = b[0][i] * b[1][j] * b[2][k]
                         expected[cloud, row] += 2 * weight * mu[cloud, 25 * i + 5 * j + k]
-    torch.testing.assert_close(corrupt_sphere(points, "distortion", 3, seeded(7)), expected)
+    torch.testing.assert_close(corrupt_sphere(points, "distortion", severity, seeded(7)), expected)
 
 
 @pytest.mark.parametrize(
