@@ -285,7 +285,7 @@ def _check_weights(name: str, value: Any) -> None:
     may_come = bool(os.environ.get("POINTSET_PARTS"))
     known = {*get_args(WeightsName), *USER_WEIGHTS}
     for one in value if isinstance(value, tuple) and value else (None,):
-        if not (callable(one) or one in known or (may_come and isinstance(one, str))):
+        if not (callable(one) or (isinstance(one, str) and (may_come or one in known))):
             raise PointsetError(
                 f"{name} must be a list, each entry {_allowed(WeightsName)}, a name registered with "
                 f"pointset.register_weights, or in Python a function, got {quoted(value)}"

@@ -21,10 +21,10 @@ from pointset.comparison.tables import make_table
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import digests
-from pointset.runs.claims import read_description
 from pointset.runs.provenance import machine
 from pointset.training.checkpoints import RunFolder
 from pointset.training.recipe import Recipe
+from pointset.zoo.pretrained import DataDescription
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,12 @@ class Comparison:
         spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
         rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
         file = self.folder / f"sets{of_size(task.sizes[0])}.json"  # equal shapes are left out at all sizes
-        sets = read_description(file, "comparison").values() if file.exists() else []
+        remedy = f"delete {self.folder} and run the same command again"
+        sets = digests.read_json(file, remedy, dict[str, DataDescription]).values() if file.exists() else []
         left_out = ", ".join(
-            f"{split['skipped']} of {split['skipped'] + split['shapes']} {split['split']} shapes"
+            f"{split['skipped']} of {split['skipped'] + split.get('shapes', 0)} {split.get('split', '')} shapes"
             for split in sets
-            if isinstance(split, dict) and split.get("skipped")
+            if split.get("skipped")
         )
         return (
             f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {task.length(recipe)}{rounded}, width "

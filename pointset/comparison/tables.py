@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pointset.errors import escaped, in_markdown
 from pointset.runs import digests
-from pointset.runs.claims import read_description
 from pointset.runs.provenance import command, origin
 from pointset.runs.spreadsheets import as_csv
+from pointset.training.checkpoints import RunFolder
 
 if TYPE_CHECKING:
     from pointset.comparison.metric import Metric, Published, Row
@@ -181,7 +181,7 @@ def origins(comparison: Comparison) -> list[dict[str, Any]]:
     """The distinct combinations of versions, machine and commit that made the runs, each with its number of runs."""
     origins: list[dict[str, Any]] = []
     for run in comparison.runs:
-        about = read_description(comparison.run_of(run).folder / "run.json", "run")
+        about = RunFolder(comparison.run_of(run).folder).description()
         own = {name: about.get(name) for name in ("versions", "machine", "commit")}
         same = next((other for other in origins if own.items() <= other.items()), None)
         if same is None:
@@ -193,7 +193,7 @@ def origins(comparison: Comparison) -> list[dict[str, Any]]:
 
 def commit_of(origin: Mapping[str, Any]) -> str:
     """The commit of one of the `origins`, or its version if no commit is known."""
-    return origin["commit"] or f"pointset {origin['versions']['pointset']}"
+    return origin["commit"] or f"pointset {(origin['versions'] or {}).get('pointset', 'of an unrecorded version')}"
 
 
 def machine_of(origin: Mapping[str, Any]) -> str:

@@ -6,20 +6,32 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import torch
 
 from pointset.errors import PointsetError
-from pointset.explain.maps import AttentionMap
+from pointset.explain.maps import AttentionMap, Kind, Side
 from pointset.runs.atomic import write_for_user
+from pointset.runs.digests import checked_json
 from pointset.runs.files import read_file
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 FORMAT = 2
+
+
+class _Map(TypedDict):
+    layer: str
+    kind: Kind
+    points_are: Side
+
+
+class _About(TypedDict):
+    format: int
+    maps: list[_Map]
 
 
 def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
@@ -74,7 +86,7 @@ def load_maps(path: str | Path) -> list[AttentionMap]:
     try:
         with np.load(io.BytesIO(read_file(Path(path))), allow_pickle=False) as file:
             arrays = dict(file)
-        about = json.loads(str(arrays.pop("about")))
+        about = checked_json(str(arrays.pop("about")).encode(), _About)
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         maps = [
             AttentionMap(**fields, weights=tensors[f"weights{index}"], mask=tensors.get(f"mask{index}"))
@@ -121,4 +133,4 @@ def to_pandas(maps: Sequence[AttentionMap] | AttentionMap) -> DataFrame:
             columns |= {"layer": cloud.layer, "kind": cloud.kind, "head": head, "query": query, "key": key}
             columns |= {"weight": cloud.weights.numpy().ravel(), "relative": cloud.relative().numpy().ravel()}
             tables.append(pandas.DataFrame(columns))
-    return pandas.concat(tables, ignore_index=True)
+    return pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame()

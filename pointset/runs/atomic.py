@@ -10,8 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.runs.files import read_file
+from pointset.errors import PointsetError
 from pointset.runs.system import is_running, sync
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -120,16 +119,6 @@ def write_json(path: Path, value: Any) -> None:
 def as_json(value: Any) -> str:
     """Indented JSON with a newline at the end."""
     return json.dumps(value, indent=2) + "\n"
-
-
-def read_json(path: Path) -> Any:
-    """Read JSON; raise a PointsetError that names the file if it is damaged."""
-    try:
-        return json.loads(read_file(path))
-    except ValueError as error:
-        raise PointsetError(
-            f"{path} is not valid JSON ({one_line(error, REPEATED)}): restore it or delete its folder"
-        ) from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -44,20 +44,11 @@ def claim(file: Path, description: dict[str, Any], keys: Sequence[str], what: st
         if write:
             digests.write_json(file, mine)
         return
-    theirs = read_description(file, what)
+    theirs = digests.read_json(file, f"delete {file.parent} and run the same command again", dict[str, Any])
     for key in keys:
         if theirs.get(key) != mine.get(key):
             difference = _first_difference(theirs.get(key), mine.get(key), key)
             raise PointsetError(f"{file.parent} holds another {what} ({difference}): give another folder or delete it")
-
-
-def read_description(file: Path, what: str) -> dict[str, Any]:
-    """Read a description that `claim` wrote."""
-    remedy = f"delete {file.parent} and run the same command again"
-    description = digests.read_json(file, remedy)
-    if not isinstance(description, dict):
-        raise PointsetError(f"{file} does not describe a {what}: restore it from a copy, or {remedy}")
-    return description
 
 
 def plain(description: dict[str, Any]) -> Any:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from pointset.errors import QUOTED, PointsetError, one_line
 from pointset.runs import atomic
 from pointset.runs.atomic import as_json, full_disk_reported, write_atomically
@@ -37,9 +39,14 @@ class DamagedError(PointsetError):
         super().__init__(f"{fault}: {remedy}")
 
 
+def sha256(content: bytes) -> str:
+    """The digest of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
 def write(path: Path, content: bytes) -> None:
     """Write a file and its digest atomically: if the process is killed, the old file or the new one is intact."""
-    digest, listed = _digest(content), read_list(path.parent)
+    digest, listed = sha256(content), read_list(path.parent)
     before = listed.get(path.name, ())
     if digest not in before:
         _write_list(path.parent, listed | {path.name: (*before, digest)})
@@ -68,7 +75,7 @@ def remove(path: Path) -> None:
 
 def fill(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files and their list into a new folder, not atomically: nothing may use the folder yet."""
-    lines = _as_text({name: (_digest(content),) for name, content in contents.items()})
+    lines = _as_text({name: (sha256(content),) for name, content in contents.items()})
     for name, content in {**contents, SUMS: lines.encode()}.items():
         with full_disk_reported(folder / name):
             (folder / name).write_bytes(content)
@@ -85,7 +92,7 @@ def read(path: Path, remedy: str) -> bytes:
         except (OSError, PointsetError) as error:
             fault = f"cannot be read ({one_line(error, QUOTED)})"
             raise DamagedError(f"{path} {fault}", f"restore it from a copy, or {remedy}") from error
-        digest, listed = _digest(content), read_list(path.parent).get(path.name, ())
+        digest, listed = sha256(content), read_list(path.parent).get(path.name, ())
         if digest in listed:
             return content
         if seen == (digest, listed):  # the same result twice: no writer is replacing the file right now
@@ -104,9 +111,16 @@ def read_text(path: Path, remedy: str) -> str:
     return parse(path, bytes.decode, "text", remedy)
 
 
-def read_json(path: Path, remedy: str) -> Any:
-    """Read the content of a JSON file; see `read`."""
-    return parse(path, json.loads, "JSON", remedy)
+def read_json(path: Path, remedy: str, kind: Any = Any) -> Any:
+    """Read the content of a JSON file, which has to be of a type; see `read` and `checked_json`."""
+    return parse(path, lambda content: checked_json(content, kind), "JSON" if kind is Any else "what it should", remedy)
+
+
+def checked_json(content: bytes, kind: Any) -> Any:
+    """Plain data from JSON, after a check against a type that msgspec knows, such as a TypedDict; a ValueError."""
+    value = json.loads(content)
+    msgspec.convert(value, kind)
+    return value
 
 
 def parse(path: Path, parser: Callable[[bytes], T], what: str, remedy: str) -> T:
@@ -146,7 +160,3 @@ def _write_list(folder: Path, listed: Mapping[str, tuple[str, ...]]) -> None:
 
 def _as_text(listed: Mapping[str, tuple[str, ...]]) -> str:
     return "".join(f"{digest}  {name}\n" for name, digests in listed.items() for digest in digests)
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -189,8 +189,6 @@ def _reuse(others: Sequence[Path], folder: Path, model: nn.Module, train: PointS
 
 def _at_any_size(description: dict[str, Any]) -> dict[str, Any]:
     """What affects the weights."""
-    data = description.get("data")
-    if not isinstance(data, dict):
-        raise PointsetError("a run.json does not describe a run: restore it from a copy, or train again")
     decisive = {name: description.get(name) for name in ("model", "recipe", "seed", "processes", CONTINUED)}
+    data = description.get("data", {})
     return {**decisive, "data": {name: value for name, value in data.items() if name != "points"}}

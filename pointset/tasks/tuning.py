@@ -178,14 +178,21 @@ def _study(out: Path, seed: int) -> "Study":
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     file = out / "trials.log"
     lock: Any = FileLock(f"{file}.lock")  # the system releases it when its owner is killed
-    storage = JournalStorage(JournalFileBackend(str(file), lock))
     pruner = optuna.pruners.MedianPruner(n_startup_trials=FIRST, n_warmup_steps=WARM_UP)
-    study = optuna.create_study(
-        storage=storage, study_name="pointset", direction="maximize", pruner=pruner, load_if_exists=True
-    )
-    begun = len(study.trials) - len(_interrupted(study))
+    how: dict[str, Any] = {"direction": "maximize", "pruner": pruner, "load_if_exists": True}
+    try:
+        storage = JournalStorage(JournalFileBackend(str(file), lock))
+        study = optuna.create_study(storage=storage, study_name="pointset", **how)
+        begun = len(study.trials) - len(_interrupted(study))
+    except Exception as error:  # Optuna takes its journal as it is
+        raise _damaged(file, error) from error
     study.sampler = optuna.samplers.TPESampler(n_startup_trials=8, seed=1_000_003 * seed + begun)
     return study
+
+
+def _damaged(file: Path, error: Exception) -> PointsetError:
+    reason = one_line(error, REPEATED) or type(error).__name__
+    return PointsetError(f"{file} is damaged ({reason}): restore it from a copy, or delete {file.parent} and run again")
 
 
 def _interrupted(study: "Study") -> list[Any]:
@@ -259,15 +266,23 @@ def _score(row: Mapping[str, Any]) -> float:
 def _write_best(search: Search, out: Path) -> Tuned:
     import tomli_w
 
-    study, rows = _study(out, search.seed), list[dict[str, Any]]()
-    for trial in _ended(study):
-        values = _values(trial.params)
-        state = {"COMPLETE": TRAINED, "PRUNED": "ended early", "FAIL": trial.user_attrs.get("reason")}[trial.state.name]
-        row = {"trial": trial.number, "state": state, "validation": trial.value}
-        rows.append(row | {"epochs": trial.user_attrs.get("epochs", 0), **values})
-    rows.sort(key=lambda row: (row["state"] != TRAINED, -(row["validation"] or 0.0), row["trial"]))
+    try:
+        rows = sorted(map(_as_row, _ended(_study(out, search.seed))), key=_rank)
+        best = {name: rows[0][name] for name in search.space} if rows else {}
+    except Exception as error:
+        raise _damaged(out / "trials.log", error) from error
     if not rows or rows[0]["state"] != TRAINED:
         raise PointsetError(f"no trial in {out} was trained: {rows[0]['state'] if rows else 'there is none'}")
-    text = tomli_w.dumps(search.with_values({name: rows[0][name] for name in search.space}))
+    text = tomli_w.dumps(search.with_values(best))
     file = write_for_user(out / "best.toml", lambda temporary: temporary.write_text(text, encoding="utf-8"))
     return Tuned(rows, file)
+
+
+def _as_row(trial: Any) -> dict[str, Any]:
+    state = {"COMPLETE": TRAINED, "PRUNED": "ended early", "FAIL": trial.user_attrs.get("reason")}[trial.state.name]
+    row = {"trial": trial.number, "state": state, "validation": trial.value}
+    return row | {"epochs": trial.user_attrs.get("epochs", 0), **_values(trial.params)}
+
+
+def _rank(row: Mapping[str, Any]) -> tuple[bool, float, int]:
+    return row["state"] != TRAINED, -(row["validation"] or 0.0), row["trial"]

@@ -11,9 +11,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 
 from pointset.baselines.folds import assign_folds
@@ -25,11 +26,11 @@ from pointset.runs import digests
 from pointset.runs.claims import claim
 from pointset.training.baselines import FOLDS, baseline_of, fit_rows
 from pointset.training.candidates import Candidate, Classes, Numbers
-from pointset.training.checkpoints import RunFolder, describe, load_weights
+from pointset.training.checkpoints import RunFolder, describe
 from pointset.training.history import Fitted, make_fitted
 from pointset.training.loop import fit, know_training_data
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import MIXTURE, create_for, create_pretrained
+from pointset.zoo.models import MIXTURE, create_for, create_pretrained, load_weights
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.transfer import start_from
 
@@ -55,6 +56,13 @@ def transfer_recipe(train: PointSets, steps: int | None = None) -> Recipe:
     fewest, most = (min(size, train.size) for size in RECIPE.train_points)
     augment = RECIPE.augment if train.targets is None else ("jitter",)
     return dataclasses.replace(RECIPE, steps=steps, train_points=(fewest, most), augment=augment)
+
+
+class Plan(TypedDict):
+    """The content of plan.json: how long the network is trained, and on how many folds it is held out."""
+
+    steps: Annotated[int, Meta(ge=0)]
+    folds: Annotated[int, Meta(ge=1, le=FOLDS)]
 
 
 @dataclass(frozen=True)
@@ -158,7 +166,8 @@ class _Choice:
         """Steps of the network and the number of folds that it is held out on; kept in the folder for a resumption."""
         file = self._inside("plan.json")
         if file is not None and file.exists():
-            plan = digests.read_json(file, f"delete {self.folder.path} and run the same training again")  # type: ignore[union-attr]
+            remedy = f"delete {file.parent} and run the same training again"
+            plan = digests.read_json(file, remedy, Plan)
             return plan["steps"], plan["folds"]
         began = time.process_time()
         fit(self._network(), self.train, transfer_recipe(self.train, 1), seed=self.seed, progress=False)

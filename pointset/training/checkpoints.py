@@ -20,8 +20,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
+import msgspec
 import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
@@ -31,14 +32,22 @@ from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs import digests
 from pointset.runs.atomic import full_disk_reported, sync_folder
-from pointset.runs.claims import claim, owned, plain, read_description
+from pointset.runs.claims import claim, owned, plain
 from pointset.runs.provenance import origin
 from pointset.runs.system import sync
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import Spec
+from pointset.zoo.models import Spec, load_weights
+from pointset.zoo.pretrained import RunDescription
 
 Weights = dict[str, Tensor]
 Row = dict[str, Any]
+
+
+class _Row(TypedDict):
+    epoch: int
+    seconds: float
+
+
 DECISIVE = ("model", "data", "recipe", "seed")
 """Keys of run.json that must agree when a run is resumed; the others are for the record."""
 CONTINUED = "continued_from"
@@ -102,7 +111,8 @@ class RunFolder:
 
     def description(self) -> dict[str, Any]:
         """The content of run.json."""
-        return read_description(self.path / "run.json", "run")
+        description: dict[str, Any] = digests.read_json(self.path / "run.json", self._anew, RunDescription)
+        return description
 
     @property
     def finished(self) -> bool:
@@ -116,11 +126,7 @@ class RunFolder:
     @property
     def epochs_before(self) -> int:
         """Epochs of the run that this one extends; 0 for a run from the start."""
-        epochs = self.description().get(CONTINUED, {"epochs": 0}).get("epochs")
-        if not isinstance(epochs, int):
-            file = self.path / "run.json"
-            raise PointsetError(f"{file} does not say how many epochs there were before: restore it from a copy")
-        return epochs
+        return int(self.description().get(CONTINUED, {"epochs": 0})["epochs"])
 
     def enter(self, description: dict[str, Any], optimizer: dict[str, Any]) -> tuple[Weights, list[Row]] | None:
         """Claim the folder; return weights and history of a finished run. `optimizer` is the state before any step."""
@@ -144,8 +150,8 @@ class RunFolder:
         if not self.finished:
             return None
         mine, theirs = plain(description), self.description()
-        before, requested = theirs.get("recipe"), mine["recipe"]
-        if not isinstance(before, dict) or not isinstance(before.get("epochs"), int) or requested["steps"] is not None:
+        before, requested = theirs.get("recipe", {}), mine["recipe"]
+        if "epochs" not in before or requested["steps"] is not None:
             return None
         changed = theirs | {"recipe": before | {"epochs": requested["epochs"]}}
         if requested["epochs"] <= before["epochs"] or any(changed.get(key) != mine.get(key) for key in DECISIVE):
@@ -177,6 +183,12 @@ class RunFolder:
             return None
         newest = folders[-1]
         remedy = f"delete {newest} and run the same training again from the beginning"
+
+        def parse_history(content: bytes) -> list[Row]:
+            if f"checkpoint-{len(rows := _checked(json.loads(content))):04d}" != newest.name:
+                raise ValueError(f"it has {len(rows)} epochs")
+            return rows
+
         # `parse` reports a file that is present but not listed, or listed but missing.
         present = {*digests.read_list(newest), *(path.name for path in newest.iterdir())}
         further = {
@@ -187,7 +199,7 @@ class RunFolder:
         checkpoint = Checkpoint(
             weights=digests.parse(newest / "weights.safetensors", load_tensors, "weights", remedy),
             optimizer=digests.parse(newest / "optimizer.pt", parse_optimizer, "the state of an optimizer", remedy),
-            history=digests.parse(newest / "history.json", json.loads, "the history of a run", remedy),
+            history=digests.parse(newest / "history.json", parse_history, "the history of a run", remedy),
             **further,
         )
         self.write_history(checkpoint.history)
@@ -246,16 +258,6 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
     return spec.as_dict() if isinstance(spec, Spec) else {"class": type(model).__qualname__}
 
 
-def load_weights(model: nn.Module, weights: Weights, source: str) -> None:
-    """Load weights into a model; `source` names them in messages."""
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        raise PointsetError(
-            f"{source} does not fit the model that run.json describes: restore the two as they were"
-        ) from error
-
-
 def as_files(checkpoint: Checkpoint) -> dict[str, bytes]:
     """The files of a checkpoint, by name; made in memory, so that a full disk is an error of the system."""
     optimizer = io.BytesIO()
@@ -282,7 +284,13 @@ def parse_optimizer(content: bytes) -> dict[str, Any]:
 
 def parse_lines(content: bytes) -> list[Row]:
     """The rows of history.jsonl, one per epoch."""
-    rows = [json.loads(line) for line in content.splitlines()]
+    return _checked([json.loads(line) for line in content.splitlines()])
+
+
+def _checked(rows: Any) -> list[Row]:
+    """The rows of a history, whose values are numbers; a ValueError if they are not those of epochs 1, 2, ..."""
+    for kind in (list[dict[str, float | bool]], list[_Row]):
+        msgspec.convert(rows, kind)
     if [row["epoch"] for row in rows] != [*range(1, len(rows) + 1)]:
         raise ValueError("its lines are not those of epochs 1, 2, ...")
-    return rows
+    return list(rows)

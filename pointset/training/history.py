@@ -1,5 +1,6 @@
 """The result of training: a model and a row for each epoch."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -67,5 +68,5 @@ def make_fitted(model: nn.Module, history: list[Row], recipe: Recipe) -> Fitted:
 
 def best_epoch(history: list[Row]) -> int:
     """The first epoch, counted from 1, of the highest validation accuracy or R2; 0 for an empty history."""
-    scores = [next(row[name] for name in VALIDATED if name in row) for row in history]
+    scores = [next((row[name] for name in VALIDATED if name in row), -math.inf) for row in history]
     return scores.index(max(scores)) + 1 if scores else 0

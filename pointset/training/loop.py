@@ -24,7 +24,7 @@ from pointset.errors import PointsetError, quoted
 from pointset.inputs import require_model
 from pointset.runs.progress import on_terminal, progress_bar
 from pointset.training.baselines import baseline_of, fit_baseline
-from pointset.training.checkpoints import Checkpoint, Row, RunFolder, Weights, describe, load_weights
+from pointset.training.checkpoints import Checkpoint, Row, RunFolder, Weights, describe
 from pointset.training.devices import find_device, warn_of_slow_products
 from pointset.training.distributed import Processes, join_processes
 from pointset.training.history import Fitted, OnEpoch, best_epoch, make_fitted
@@ -32,7 +32,7 @@ from pointset.training.objectives import Classification, Objective, PointClassif
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
 from pointset.training.regression import Regression
-from pointset.zoo.models import know_data
+from pointset.zoo.models import know_data, load_weights
 from pointset.zoo.regressors import Regressor
 from pointset.zoo.segmenters import Segmenter
 

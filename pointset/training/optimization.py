@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from pointset.training.checkpoints import Weights, load_weights
+from pointset.training.checkpoints import Weights
 from pointset.training.muon import Muon
 from pointset.training.recipe import Recipe
+from pointset.zoo.models import load_weights
 
 # These are not linear maps, so nothing speaks for pulling them to zero.
 UNDECAYED = ("inducing_points", "seeds", "ind", "seed")  # the last two are torch-geometric's names

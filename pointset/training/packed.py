@@ -8,7 +8,6 @@ none of them is executed, or written to the disk, when the model is loaded:
     model.safetensors   the trained weights
 """
 
-import hashlib
 import json
 import zipfile
 from collections.abc import Iterator
@@ -23,9 +22,10 @@ from safetensors.torch import load as load_tensors
 
 from pointset.errors import QUOTED, PointsetError, in_markdown, one_line, quoted
 from pointset.runs.atomic import as_json, check_writable, write_for_user
+from pointset.runs.digests import checked_json, sha256
 from pointset.runs.files import require_file
 from pointset.training.checkpoints import RunFolder, Weights, as_safetensors
-from pointset.zoo.pretrained import list_pretrained
+from pointset.zoo.pretrained import RunDescription, list_pretrained
 
 SUFFIX = ".pointset"
 FORMAT = 1
@@ -81,7 +81,7 @@ def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
         **{name: data[name] for name in ("name", "classes", "point_classes", *OF_SETS) if name in data},
         **({"targets": model["targets"]} if model.get("targets") else {}),
         "commit": description.get("commit"),
-        "sha256": {name: _digest(entry) for name, entry in content.items()},
+        "sha256": {name: sha256(entry) for name, entry in content.items()},
     }
 
     def write(temporary: Path) -> None:
@@ -111,10 +111,10 @@ class PackedRun(RunFolder):
             card = json.loads(files[CARD])
             if card["format"] != FORMAT:
                 raise PointsetError(f"{self.path} has format {quoted(card['format'])}, not {FORMAT}: update pointset")
-            changed = [name for name, digest in card["sha256"].items() if _digest(files[name]) != digest]
+            changed = [name for name, digest in card["sha256"].items() if sha256(files[name]) != digest]
             if changed or {*card["sha256"]} != {RUN, WEIGHTS}:
                 raise PointsetError(f"{self.path} is damaged, a file in it differs from its digest: {AGAIN}")
-            return json.loads(files[RUN]), load_tensors(files[WEIGHTS])
+            return checked_json(files[RUN], RunDescription), load_tensors(files[WEIGHTS])
         except PointsetError:
             raise
         except FileNotFoundError as error:
@@ -136,10 +136,6 @@ class PackedRun(RunFolder):
             if any(entry.compress_type for entry in entries) or size > self.path.stat().st_size:
                 raise PointsetError(f"{self.path} is compressed, to {size:,} bytes, and a packed run is not: {AGAIN}")
             return {entry.filename: archive.read(entry) for entry in entries}
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def open_run(path: Path) -> RunFolder:

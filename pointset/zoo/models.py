@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from pointset.baselines.mixture import Mixture
 from pointset.baselines.models import BASELINES, NUMBER_BASELINES
@@ -196,7 +196,17 @@ def load_pretrained(model: nn.Module, trained: str, classes: int) -> None:
     own = model.state_dict()
     if model.spec.classes != classes:  # type: ignore[union-attr]
         weights = {name: tensor if tensor.shape == own[name].shape else own[name] for name, tensor in weights.items()}
-    model.load_state_dict(weights)
+    load_weights(model, weights, trained)
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
+    """Load weights into a model; `source` names them in messages."""
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise PointsetError(
+            f"{source} does not fit the model that run.json describes: restore the two as they were"
+        ) from error
 
 
 def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:

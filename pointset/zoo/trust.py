@@ -57,5 +57,9 @@ class Trust:
 
 def load_trust(figures: TrustFigures, folder: Path) -> Trust:
     """What the card of a trained model and the file beside its weights say."""
-    arrays = digests.parse(folder / FILE, load, "means", AGAIN)
-    return Trust(arrays["means"], arrays["precision"], figures.median, figures.exponent)
+
+    def parse(content: bytes) -> Trust:
+        arrays = load(content)
+        return Trust(arrays["means"], arrays["precision"], figures.median, figures.exponent)
+
+    return digests.parse(folder / FILE, parse, "means", AGAIN)

@@ -23,7 +23,6 @@ from pointset.evaluation import calibration
 from pointset.evaluation.predictions import load_predictions
 from pointset.evaluation.robustness import robustness_of
 from pointset.runs import digests
-from pointset.runs.atomic import read_json
 from pointset.tasks import classification_report as classifiers
 from pointset.tasks.classification import METRICS, Classification
 from pointset.tasks.classification_report import calibration_table, class_table, robustness_table
@@ -63,7 +62,8 @@ def test_evidence_is_what_lies_in_the_folders(reported, results):
 def test_tables_of_the_report(reported, results):
     first, second = robustness_table(results)
     assert (first["model"], first["mCE %"], first["seeds"]) == ("rff-max", "100.0", 1)
-    ours, base = (read_json(content_of(reported, label, 24, 0, "robustness.json")) for label in (ODD, "rff-max"))
+    files = [content_of(reported, label, 24, 0, "robustness.json") for label in (ODD, "rff-max")]
+    ours, base = (json.loads(file.read_text()) for file in files)
     relative = fmean(
         fmean(ours["errors"][name].values()) / fmean(errors.values()) for name, errors in base["errors"].items()
     )
@@ -115,7 +115,7 @@ def test_a_report_that_cannot_be_drawn_costs_no_table(reported, tmp_path, monkey
 
 def test_a_folder_of_a_version_with_other_metrics_shows_those_that_it_has(reported, tmp_path, monkeypatch):
     folder = shutil.copytree(reported.folder, tmp_path / "copy")
-    assert read_json(folder / "protocol.json")["metrics"] == [metric.name for metric in METRICS]
+    assert json.loads((folder / "protocol.json").read_text())["metrics"] == [metric.name for metric in METRICS]
     accuracy, *others = METRICS
     newer = Metric("newer", True, head="newer metric", measure=lambda predictions: 1.0)
     fewer = [metric for metric in others if metric.name != "loss"]

@@ -16,7 +16,7 @@ from damage import flipped
 
 from pointset.errors import PointsetError
 from pointset.runs import atomic, digests
-from pointset.runs.atomic import check_writable, read_json, sync_folder, write_atomically, write_for_user, write_json
+from pointset.runs.atomic import check_writable, sync_folder, write_atomically, write_for_user
 from pointset.runs.claims import owned
 
 REMEDY = "delete all and start again"
@@ -64,15 +64,6 @@ def test_the_error_for_an_unwritable_path_names_the_cause(place, why, why_before
         assert f"{tmp_path / place} cannot be written" in str(caught.value)
         assert words.format(tmp_path) in str(caught.value)
     assert not list(tmp_path.rglob("*.tmp"))
-
-
-def test_json_is_read_back_and_named_if_it_is_damaged(tmp_path):
-    write_json(tmp_path / "a" / "b" / "a.json", {"ü": [1, 2]})
-    assert read_json(tmp_path / "a" / "b" / "a.json") == {"ü": [1, 2]}
-    for content in (b"{", b"\xff"):
-        (tmp_path / "a.json").write_bytes(content)
-        with pytest.raises(PointsetError, match=r"a\.json is not valid JSON"):
-            read_json(tmp_path / "a.json")
 
 
 def test_files_are_flushed_before_they_are_renamed_and_folders_with_what_is_in_them(tmp_path, monkeypatch):

@@ -1,0 +1,276 @@
+"""Files that are read back, with wrong types anywhere and right digests: they work, or one sentence says what to do."""
+
+import copy
+import io
+import json
+import random
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+import torch
+import toy
+
+import pointset
+from pointset.commands.zoo import zoo
+from pointset.comparison.comparing import run_experiment
+from pointset.comparison.experiment import Experiment
+from pointset.comparison.judge import judge
+from pointset.comparison.results import gather
+from pointset.comparison.runs import check_folder, make_runs
+from pointset.comparison.tables import as_dict, commit_of, machine_of, origins
+from pointset.data.catalogue.cards import cards_folder, read_card
+from pointset.data.loading import load_like
+from pointset.data.targets import NAMES, name_labels
+from pointset.errors import PointsetError
+from pointset.evaluation.predictions import validation_temperature
+from pointset.explain.files import load_maps, save_maps, to_pandas
+from pointset.runs import digests
+from pointset.runs.workers import Workers
+from pointset.tasks.experiments import read_experiment
+from pointset.tasks.tuning import Search, run_search
+from pointset.training import automatic
+from pointset.training.checkpoints import Checkpoint, RunFolder
+from pointset.training.packed import pack_run
+from pointset.training.recipe import Recipe
+from pointset.zoo import pretrained
+from pointset.zoo.models import create_pretrained
+
+MOST = 60
+"""Mutations of a file that are tried, drawn at random from all."""
+VALUES = (5, "x", None, [], {}, True, 10**30, -1, [[1]])
+EXPERIMENT = """data = "{data}"
+models = ["rff-max"]
+points = [8]
+seeds = [0]
+[model]
+dim = 8
+[recipe]
+epochs = 1
+[search]
+dim = [8, 4]
+"""
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where a value can be another: all keys at all depths, and the first entry of every list."""
+    yield place
+    items = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from places(inner, (*place, key))
+
+
+def mutations(value: Any) -> Iterator[Any]:
+    """The value with another one in each place, without each place, and with a further key in each table."""
+    for place in places(value):
+        for change in (*VALUES, "missing", "further"):
+            outer = [copy.deepcopy(value)]
+            inner: Any = outer
+            for key in (0, *place)[:-1]:
+                inner = inner[key]
+            last = (0, *place)[-1]
+            if change == "missing":
+                del inner[last]
+            elif change == "further" and isinstance(inner[last], dict):
+                inner[last]["further"] = 5
+            else:
+                inner[last] = change
+            yield from outer
+
+
+def read_and_refused(read: Callable[[], object], write: Callable[[Any], object], value: Any, most: int = MOST) -> None:
+    """Read a file with each of many mutations; every error must be one line of ours."""
+    tried = [*mutations(value)]
+    messages = []
+    for mutated in random.Random(0).sample(tried, min(most, len(tried))):
+        write(mutated)
+        try:
+            read()
+        except PointsetError as error:
+            messages.append(str(error))
+    assert messages
+    assert not [message for message in messages if "\n" in message]
+    write(value)
+    read()
+
+
+def check_json(file: Path, read: Callable[[], object]) -> None:
+    value = json.loads(file.read_bytes())
+    is_listed = file.name in digests.read_list(file.parent)
+    write = digests.write_json if is_listed else lambda file, value: file.write_text(json.dumps(value))
+    read_and_refused(read, lambda value: write(file, value), value)
+
+
+def check_lines(file: Path, read: Callable[[], object]) -> None:
+    """A file of lines, of which any may be another."""
+    rows = [json.loads(line) for line in file.read_bytes().splitlines()]
+    write = digests.write_text if file.name in digests.read_list(file.parent) else Path.write_text
+
+    def write_rows(value: Any) -> None:
+        write(file, "".join(f"{json.dumps(row)}\n" for row in (value if isinstance(value, list) else [value])))
+
+    for place in range(min(len(rows), 8)):  # `places` looks at the first entry only
+        read_and_refused(
+            read, lambda row, place=place: write_rows([*rows[:place], row, *rows[place + 1 :]]), rows[place], MOST // 8
+        )
+
+
+def check_toml(file: Path, read: Callable[[], object]) -> None:
+    content = tomllib.loads(file.read_text(encoding="utf-8"))
+    is_listed = file.name in digests.read_list(file.parent)
+
+    def write(value: Any) -> None:
+        try:
+            text = tomli_w.dumps(value)
+        except (TypeError, AttributeError):  # TOML has no null, and is a table
+            text = "x = 5"
+        (digests.write_text if is_listed else Path.write_text)(file, text)
+
+    read_and_refused(read, write, content)
+
+
+@pytest.fixture(scope="module")
+def run(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("types") / "run"
+    toy.train_run(folder, clouds_folder, "isab4-pma", recipe=Recipe(epochs=1, validation=0.2))
+    return folder
+
+
+def test_descriptions_of_runs(run: Path) -> None:
+    def read() -> None:
+        model, description = pointset.load_run(run)
+        load_like(description["data"], "test")
+        validation_temperature(model, description)
+        pack_run(run, run.parent / "packed.pointset")
+
+    check_json(run / "run.json", read)
+
+
+def test_histories(run: Path) -> None:
+    check_lines(run / "history.jsonl", RunFolder(run).history)
+
+
+@pytest.mark.parametrize("name", ["card.json", "run.json"])
+def test_packed_runs(name: str, run: Path) -> None:
+    file = run.parent / f"{name}.pointset"
+    pack_run(run, file)
+    with zipfile.ZipFile(file) as archive:
+        files = {entry: archive.read(entry) for entry in archive.namelist()}
+    card = json.loads(files["card.json"])
+
+    def write(value: Any) -> None:
+        changed = files | {name: json.dumps(value).encode()}
+        if name != "card.json":
+            card["sha256"][name] = digests.sha256(changed[name])
+            changed["card.json"] = json.dumps(card).encode()
+        with zipfile.ZipFile(file, "w") as archive:
+            for entry, content in changed.items():
+                archive.writestr(entry, content)
+
+    read_and_refused(lambda: pointset.load_run(file), write, json.loads(files[name]))
+
+
+def test_checkpoints(run: Path, clouds_folder: Path) -> None:
+    folder = RunFolder(run)
+    weights, history = folder.weights(), folder.history()
+    stopped = RunFolder(run.parent / "stopped")
+    stopped.save(Checkpoint(weights, {}, history))
+    check_json(stopped.path / "checkpoint-0001" / "history.json", stopped.load)
+
+
+@pytest.fixture(scope="module")
+def compared(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Experiment, Path]:
+    folder = tmp_path_factory.mktemp("compared")
+    (folder / "it.toml").write_text(EXPERIMENT.format(data=clouds_folder).partition("[search]")[0])
+    plain = read_experiment(folder / "it.toml")
+    experiment = replace(plain, task=replace(plain.task, robustness_seeds=(0,)))  # type: ignore[type-var]
+    run_experiment(experiment, folder, Workers(1), progress=False, report=False)
+    return experiment, folder
+
+
+@pytest.mark.parametrize("name", ["protocol.json", "costs-n8.json", "sets-n8.json", "run.json", "result.json"])
+def test_comparisons(name: str, compared: tuple[Experiment, Path]) -> None:
+    experiment, folder = compared
+    (file,) = [*folder.glob(name), *folder.glob(f"runs/*/{name}")]
+
+    def read() -> None:
+        check_folder(experiment, folder)
+        found = gather(experiment, folder, [run.read() for run in make_runs(experiment, folder)], measure=False)
+        as_dict(found)
+        [(found.caption(), commit_of(origin), machine_of(origin)) for origin in origins(found)]
+
+    check_json(file, read)
+
+
+def test_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
+    for number in range(4):
+        file = tmp_path / "meshes" / f"class{number % 2}" / "train" / f"{number}.off"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("OFF\n4 4 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n")
+
+    def read() -> None:
+        pointset.load_dataset(tmp_path / "meshes", points=5, pool_points=9, progress=False)
+
+    read()
+    (manifest,) = tmp_path.glob("home/pools/*/manifest.json")
+    check_json(manifest, read)
+
+
+def test_attention_maps(run: Path) -> None:
+    cloud = torch.from_numpy(toy.clouds(0, 1, 20, np.random.default_rng(0))[0])
+    maps = pointset.attention_maps(pointset.load_run(run)[0], cloud)
+    file = save_maps(maps, run.parent / "maps.npz")
+    with np.load(io.BytesIO(file.read_bytes())) as content:
+        arrays = dict(content)
+    about = json.loads(str(arrays["about"]))
+    read_and_refused(
+        lambda: to_pandas(load_maps(file)), lambda value: np.savez(file, **arrays | {"about": json.dumps(value)}), about
+    )
+
+
+def test_shipped_models(clouds_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    toy.ship("rff-max.toy", tmp_path, clouds_folder)
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
+    check_toml(tmp_path / "rff-max.toy" / "card.toml", lambda: zoo("rff-max.toy", pretrained=True))
+    check_json(tmp_path / "rff-max.toy" / "run.json", lambda: create_pretrained("rff-max.toy"))
+
+
+def test_experiments_and_cards_of_datasets(clouds_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "it.toml"
+    file.write_text(EXPERIMENT.format(data=clouds_folder))
+    check_toml(file, lambda: Search.of(file))
+    card = tmp_path / "modelnet40.toml"
+    card.write_bytes((cards_folder() / card.name).read_bytes())
+    check_toml(card, lambda: read_card(card))
+
+
+def test_searches(clouds_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "it.toml").write_text(EXPERIMENT.format(data=clouds_folder))
+    search = Search.of(tmp_path / "it.toml")
+
+    def read() -> None:
+        run_search(search, tmp_path / "out", 1, Workers(1), progress=False)
+
+    read()
+    check_json(tmp_path / "out" / "search.json", read)
+    check_lines(tmp_path / "out" / "trials.log", read)
+
+
+def test_the_rest(clouds_folder: Path, tmp_path: Path) -> None:
+    """Plans of automatic trainings, predictions of other programs, and names of labels."""
+    sets = pointset.load_dataset(clouds_folder, points=8)
+    plan = automatic._Choice(sets, 0.0, 0, RunFolder(tmp_path), False)._plan
+    digests.write_json(tmp_path / "plan.json", {"steps": 60, "folds": 1})
+    check_json(tmp_path / "plan.json", plan)
+    rows = [{"name": f"{row}.off", "true_class": "a", "classes": [{"class": "b"}]} for row in range(3)]
+    (tmp_path / "it.json").write_text(json.dumps({"predictions": rows}))
+    check_json(tmp_path / "it.json", lambda: judge([tmp_path / "it.json"]))
+    (tmp_path / NAMES).write_text('{"2": "ground", "6": "roof"}')
+    check_json(tmp_path / NAMES, lambda: name_labels(np.array([2, 6], np.int32), tmp_path, None))
