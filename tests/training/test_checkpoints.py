@@ -145,7 +145,7 @@ def test_a_checkpoint_of_another_model_or_optimizer_is_refused(tmp_path):
 def test_an_intact_description_of_something_else_is_refused(change, named, finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "run")
     digests.write_json(folder / "run.json", change(json.loads((folder / "run.json").read_text())))
-    with pytest.raises(PointsetError, match=r"run\.json does not describe a") as caught:
+    with pytest.raises(PointsetError, match=r"run\.json does not") as caught:
         load_run(folder)
     assert named in str(caught.value)
 
@@ -193,9 +193,9 @@ def test_the_newest_checkpoint_is_the_one_of_the_highest_number(tmp_path):
     run = begun(tmp_path, epochs=2)
     for name in ("checkpoint-10000", "checkpoint-9999", "checkpoint-of-mine"):
         shutil.copytree(tmp_path / "checkpoint-0002", tmp_path / name)
-    third = [{"epoch": epoch, "loss": 1.0, "seconds": 0.1} for epoch in (1, 2, 3)]
-    digests.write_json(tmp_path / "checkpoint-10000" / "history.json", third)
-    assert run.load().history == third
+    rows = [{"epoch": epoch, "loss": 1.0, "seconds": 0.1} for epoch in range(1, 10_001)]
+    digests.write_json(tmp_path / "checkpoint-10000" / "history.json", rows)
+    assert run.load().history == rows
 
 
 @pytest.mark.slow
