@@ -1,4 +1,4 @@
-"""Shared by all tests: run-time checks of shape annotations, what may be skipped, toy data, real data and node."""
+"""Shared by all tests: checks of shape annotations, what may be skipped, toy data, real data, node and a browser."""
 
 import json
 import os
@@ -38,6 +38,7 @@ def unchecked() -> Iterator[None]:
     config.update("jaxtyping_disable", False)
 
 
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MAY_SKIP = re.compile(r"no GPU|/proc|no real data|is here|'pyarrow'")
 """Reasons for which a test may be skipped even in CI: what a machine has, and libraries that no extra installs."""
 
@@ -155,3 +156,27 @@ def in_node() -> Callable[..., Any]:
         return json.loads(done.stdout)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium with software WebGL: that of the system, or the one downloaded by playwright."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
+    )
+    with playwright.sync_playwright() as driver:
+        own = driver.chromium.executable_path
+        path = next((found for name in CHROMIUM if (found := shutil.which(name))), own if Path(own).exists() else None)
+        if path is None:
+            pytest.skip("no Chromium here: install one (apt-get install chromium, or playwright install chromium)")
+        options = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+        try:
+            started = driver.chromium.launch(executable_path=path, args=options)
+        except playwright.Error as error:  # a stub of a package that is not there, or libraries that it lacks
+            pytest.skip(f"{path} does not start: {str(error).splitlines()[0]}")
+        page = started.new_page()
+        if not page.evaluate("document.createElement('canvas').getContext('webgl') !== null"):
+            pytest.skip(f"{path} has no WebGL here, not even on the processor")
+        page.close()
+        yield started
+        started.close()

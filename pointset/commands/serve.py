@@ -6,6 +6,7 @@ import shutil
 import socket
 import tempfile
 from collections import OrderedDict
+from html import escape
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,10 +46,16 @@ FAULTS = {
     422: "the file cannot be used",
     504: "the file took too long",
 }
-FORM = """<!doctype html><html lang="en"><meta charset="utf-8"><title>pointset</title>
-<h1>{model}</h1><p>Classify a mesh or a point cloud:</p>
-<form action="classify" method="post" enctype="multipart/form-data"><input type="file" name="file" required>
-<button>Classify</button></form><p><a href="docs">Interface</a> · <a href="health">State</a></p></html>"""
+FORM = """<h1>Classify a mesh or a point cloud</h1>
+<p>With {model}, which knows {count} classes. The file is deleted when it is answered.</p>
+<form id="form" action="classify" method="post" enctype="multipart/form-data">
+<input type="file" id="file" name="file" aria-label="file" accept="{suffixes}" required>
+<button id="send">classify</button></form>
+<p id="state" role="status"></p><p id="fault" role="alert"></p>
+<ol id="answer" class="answer" aria-label="the most probable classes"></ol>
+<p id="doubt"></p>
+<p><a id="page" target="_blank" hidden>what the model looks at, as a live page</a></p>
+<p><small><a href="docs">interface</a> · <a href="health">state</a></small></p>"""
 
 
 def serve(
@@ -120,6 +127,7 @@ def make_app(
 
     import pointset
     from pointset.commands.model_processes import SERVED
+    from pointset.viz.html_page import small_page
 
     app = FastAPI(title=f"pointset serve {facts['model']}", version=pointset.__version__)
     app.add_middleware(LimitedUploads, most_bytes=most_bytes, seconds=seconds)
@@ -186,11 +194,12 @@ def make_app(
         """The model, and that the server answers."""
         return {"status": "ok", "version": pointset.__version__, **facts}
 
+    body = FORM.format(model=escape(facts["model"]), count=len(facts["classes"]), suffixes=",".join(sorted(SERVED)))
+    page_of_form = small_page("pointset serve", body, "form")
+
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     async def form() -> str:
-        from html import escape
-
-        return FORM.format(model=escape(facts["model"]))
+        return page_of_form
 
     return app
 

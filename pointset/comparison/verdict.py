@@ -2,11 +2,11 @@
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from importlib.resources import files
 from statistics import median
 from typing import Any
 
 from pointset.comparison.crossed import CrossedPair
+from pointset.comparison.report import templates
 from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, write_p
 from pointset.comparison.tables import Table, format_table, in_table
 from pointset.errors import PointsetError, escaped, quoted
@@ -222,13 +222,6 @@ class Verdict:
 
     def as_html(self) -> str:
         """As one page without outside files, with the intervals of the models drawn."""
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup
-
-        folder = files("pointset.comparison.report")
-        environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-        template = environment.from_string((folder / "verdict.html").read_text(encoding="utf-8"))
-        style = Markup((folder / "report.css").read_text(encoding="utf-8"))
         low, high = self._axis()
         bars = [
             {
@@ -241,7 +234,8 @@ class Verdict:
             for row in self.rows
         ]
         ends = [percent(low), percent(high)]
-        return template.render(verdict=self, style=style, bars=bars, ends=ends, tables=self._tables(), method=METHOD)
+        template = templates().get_template("verdict.html")
+        return template.render(verdict=self, bars=bars, ends=ends, tables=self._tables(), method=METHOD)
 
     def _axis(self) -> tuple[float, float]:
         ends = [row.interval or Interval(row.accuracy, row.accuracy) for row in self.rows]

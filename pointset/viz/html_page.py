@@ -108,14 +108,25 @@ def page_of(
     return template.render(contents, panels=panels, classes=classes)
 
 
-def page_without_scripts(title: str, style: str, body: str) -> str:
-    """The HTML of a page that shows only text and pictures; its body is HTML."""
+def small_page(title: str, body: str, start: str | None = None) -> str:
+    """The HTML of a page of text and pictures in the style of the others.
+
+    Args:
+        title: title of the window.
+        body: HTML.
+        start: the module that starts the script of the page, which may ask the server of the page.
+    """
+    style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of(start) if start else ""
+    policy = (
+        f"default-src 'none'; img-src data:; script-src {_digest(script)}; style-src {_digest(style)}; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'"
+    )
     return (
-        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
-        '<meta http-equiv="Content-Security-Policy" content="'
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'\">\n"
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(title)}</title>\n<style>{style}</style>\n{body}\n</html>\n"
+        f"<title>{html.escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n"
+        f'<script type="module">{script}</script>\n</body>\n</html>\n'
     )
 
 

@@ -13,20 +13,12 @@ from jinja2 import Template
 from pointset.viz.camera import Up
 from pointset.viz.clouds import draw_tile
 from pointset.viz.color import scale_for
-from pointset.viz.html_page import Page, page_without_scripts
+from pointset.viz.html_page import Page, small_page
 from pointset.viz.writing import as_png
 
-STYLE = """
-:root { color-scheme: light }
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
-h1 { font-size: 1.3rem } p { color: #555 }
-main { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: 1rem }
-figure { margin: 0; border: 1px solid #ddd; border-radius: 6px; padding: .6rem }
-img { width: 100%; max-height: 9rem; object-fit: contain } figcaption { overflow-wrap: anywhere } small { color: #666 }
-"""
 BODY = """<h1>{{ title }}</h1>
 <p>{{ note }}</p>
-<main>
+<main class="tiles">
 {% for tile, image in pictures %}
 <figure><img src="data:image/png;base64,{{ image }}" alt="{{ tile.title }}">
 <figcaption>{{ tile.title }}<br><small>{{ tile.note }}</small></figcaption></figure>
@@ -57,7 +49,7 @@ def make_similar_page(tiles: Sequence[Tile], *, title: str, note: str = "", up: 
     """
     pictures = [(tile, base64.b64encode(_picture(tile, up)).decode()) for tile in tiles]
     body = Template(BODY, autoescape=True, trim_blocks=True).render(title=title, note=note, pictures=pictures)
-    return Page(html=page_without_scripts(title, STYLE, body))
+    return Page(html=small_page(title, body))
 
 
 def _picture(tile: Tile, up: Up) -> bytes:

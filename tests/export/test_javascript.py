@@ -65,7 +65,7 @@ def answers(in_node: Callable[..., Any]) -> list[Any]:
         {"described": describe_plainly(model).as_content(), "clouds": [cloud.tolist() for cloud in own]}
         for model, own in zip(models, clouds, strict=True)
     ]
-    found = in_node("models", ANSWERS, cases)
+    found = in_node("modules", ANSWERS, cases)
     return list(zip(models, clouds, found, strict=True))
 
 

@@ -1,6 +1,5 @@
-"""Shared by the tests of pictures: a cloud with known attention, and a browser if there is one."""
+"""Shared by the tests of pictures: a cloud with known attention, and a page in a browser."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -40,33 +39,6 @@ def attention(cloud: NDArray[np.float64]) -> Callable[..., AttentionMap]:
         return AttentionMap(f"{layer}.{kind}", kind, torch.from_numpy(weights), SIDES[kind])
 
     return make
-
-
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """A headless Chromium with software WebGL: that of the system, or the one downloaded by playwright."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
-    with playwright.sync_playwright() as driver:
-        own = driver.chromium.executable_path
-        path = next((found for name in CHROMIUM if (found := shutil.which(name))), own if Path(own).exists() else None)
-        if path is None:
-            pytest.skip("no Chromium here: install one (apt-get install chromium, or playwright install chromium)")
-        options = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-        try:
-            started = driver.chromium.launch(executable_path=path, args=options)
-        except playwright.Error as error:  # a stub of a package that is not there, or libraries that it lacks
-            pytest.skip(f"{path} does not start: {str(error).splitlines()[0]}")
-        page = started.new_page()
-        if not page.evaluate("document.createElement('canvas').getContext('webgl') !== null"):
-            pytest.skip(f"{path} has no WebGL here, not even on the processor")
-        page.close()
-        yield started
-        started.close()
 
 
 @pytest.fixture

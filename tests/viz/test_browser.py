@@ -143,6 +143,21 @@ def test_dark_scheme_and_the_first_view(opened: Callable[..., Seen]) -> None:
     assert seen.complaints == []
 
 
+def test_a_print_from_a_dark_screen_is_light_and_as_wide_as_the_paper(opened: Callable[..., Seen]) -> None:
+    seen = opened(color_scheme="dark")
+    before = seen.panels()
+    seen.tab.emulate_media(media="print")
+    seen.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    printed = seen.panels()
+    assert min(panel[0, 0].min() for panel in printed) == 255
+    assert min(map(ink, printed)) > 100
+    assert seen.tab.evaluate("pointset.canvas.clientWidth") <= 680
+    assert not seen.tab.is_visible("#home")
+    seen.tab.emulate_media(media="screen")
+    seen.tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert max(changed(before, seen.panels())) == 0
+
+
 def test_a_lost_context_comes_back(opened: Callable[..., Seen]) -> None:
     seen = opened()
     before = seen.panels()

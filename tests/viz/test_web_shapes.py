@@ -76,7 +76,7 @@ def read(in_node: Callable[..., Any]) -> dict[str, Any]:
     given = [
         {"name": name, "bytes": base64.b64encode(as_bytes(content)).decode()} for name, content in contents.items()
     ]
-    return dict(zip(contents, in_node("shape_files", READ, given), strict=True))
+    return dict(zip(contents, in_node("shapes", READ, given), strict=True))
 
 
 def as_set(vertices: Any, triangles: Any) -> set[tuple[Any, ...]]:
@@ -112,7 +112,7 @@ def test_points_are_drawn_by_area_and_by_seed(in_node: Callable[..., Any]) -> No
     calls = ", ".join(
         f"[...samplePoints(given, {n}, {seed})]" for n, seed in ((4000, 1), (4000, 1), (100, 1), (100, 2))
     )
-    many, again, few, other = in_node("meshes", f"[{calls}]", mesh)
+    many, again, few, other = in_node("shapes", f"[{calls}]", mesh)
     assert many == again
     assert many[:300] == few
     assert few != other
@@ -126,7 +126,7 @@ def test_points_are_drawn_by_area_and_by_seed(in_node: Callable[..., Any]) -> No
 def test_some_of_a_cloud_are_chosen_once_each(in_node: Callable[..., Any]) -> None:
     cloud = {"vertices": list(range(30)), "triangles": None}
     program = "[[...samplePoints({ ...given, vertices: new Float64Array(given.vertices) }, 6, 3)]]"
-    points = np.reshape(in_node("meshes", program, cloud)[0], (-1, 3))
+    points = np.reshape(in_node("shapes", program, cloud)[0], (-1, 3))
     assert len({tuple(point) for point in points}) == 6
     assert (np.diff(points, axis=1) == 1).all()
 

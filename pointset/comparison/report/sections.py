@@ -8,14 +8,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pointset.comparison.metric import Metric, Row, Size
-from pointset.comparison.report import charts
+from pointset.comparison.report import charts, templates
 from pointset.comparison.results import Comparison, Results
 from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Pair, write_p
-from pointset.comparison.tables import Table, commit_of, is_words, machine_of, make_cells, origins, write_interval
+from pointset.comparison.tables import Table, commit_of, machine_of, make_cells, origins, write_interval
 from pointset.runs import digests
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
@@ -271,28 +270,20 @@ def _each_once(words: Iterable[str]) -> str:
 
 def as_html(comparison: Comparison, made: Sequence[Section], about: Mapping[str, Any]) -> str:
     """The report as one HTML file."""
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup, escape
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = templates()
     environment.filters["chart"] = lambda section: Markup(inline_chart(section.files[f"{section.name}.svg"].decode()))
     environment.filters["inline"] = lambda png: "data:image/png;base64," + base64.b64encode(png).decode("ascii")
     environment.filters["breakable"] = lambda text: escape(text).replace("/", Markup("/<wbr>"))
-    environment.tests["words"] = is_words
-    template, style, script = (
-        (files("pointset.comparison.report") / name).read_text(encoding="utf-8")
-        for name in ("template.html", "report.css", "report.js")
-    )
     metrics, rows = comparison.metrics, comparison.rows
-    return environment.from_string(template).render(
+    return environment.get_template("template.html").render(
         comparison=comparison,
         reached=make_cells(rows, metrics, part="metrics"),
         costs=make_cells(rows, metrics, part="costs"),
         best=[number for number, row in enumerate(rows) if row.best],
         sections=made,
         about=about,
-        style=Markup(style),
-        script=Markup(script),
     )
 
 

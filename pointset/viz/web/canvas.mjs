@@ -8,9 +8,11 @@ const COLORS = {
 };
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-/** The name of the colour scheme, and its colours of background and hollow dots. */
+const onPaper = document.documentElement.classList;
+
+/** The name of the colour scheme, light on paper, and its colours of background and hollow dots. */
 export function scheme() {
-  const name = dark.matches ? "dark" : "light";
+  const name = dark.matches && !onPaper.contains("on-paper") ? "dark" : "light";
   return { name, ...COLORS[name] };
 }
 
@@ -38,6 +40,13 @@ export class CloudCanvas {
       this.redraw();
     }, { rootMargin: "100px" }).observe(canvas);
     dark.addEventListener("change", () => this.paint());
+    // A browser prints without another frame, so that the canvas is drawn at once, and as wide as the paper.
+    for (const event of ["beforeprint", "afterprint"]) addEventListener(event, () => {
+      onPaper.toggle("on-paper", event === "beforeprint");
+      this.paint();
+      this.layOut();
+      this.draw();
+    });
     this.paint();
   }
 

@@ -6,11 +6,10 @@ import { element, made, say } from "./elements.mjs";
 import { listenToControls } from "./live_controls.mjs";
 import { codeOf, colourOf, fromBase64, importance, LiveLayer, SCALE } from "./maps.mjs";
 import { MapsView } from "./maps_view.mjs";
-import { randomFrom, samplePoints, shuffled } from "./meshes.mjs";
-import { Model } from "./models.mjs";
+import { Model } from "./modules.mjs";
 import { ask, descending, occlusion, Question, removal } from "./questions.mjs";
-import { readShape } from "./shape_files.mjs";
 import { ShapeView } from "./shape_view.mjs";
+import { randomFrom, readShape, samplePoints, shuffled } from "./shapes.mjs";
 
 const MOST_POINTS = 2048, PATCHES = 32, STEPS = 13, SETTLE = 250, SEED = 0;
 const ORDERS = [["what it looks at", "attention"], ["by occlusion", "occlusion"], ["at random", "random"]];

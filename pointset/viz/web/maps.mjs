@@ -2,10 +2,7 @@
 
 /** Decode base 64 to an ArrayBuffer. */
 export function fromBase64(text) {
-  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text).buffer;
-  const letters = atob(text), decoded = new Uint8Array(letters.length);
-  for (let i = 0; i < letters.length; i++) decoded[i] = letters.charCodeAt(i);
-  return decoded.buffer;
+  return (Uint8Array.fromBase64?.(text) ?? Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))).buffer;
 }
 
 const MOST_CODE = 65535;

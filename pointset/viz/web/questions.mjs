@@ -1,5 +1,5 @@
 /* Manipulates the points of a shape, and runs a model on them. Pure computation, without access to the document. */
-import { randomFrom, shuffled } from "./meshes.mjs";
+import { randomFrom, shuffled } from "./shapes.mjs";
 
 const NORMALIZATIONS = {
   none: () => ({ centre: [0, 0, 0], size: 1 }),
