@@ -16,11 +16,14 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from cyclopts import Parameter
 from msgspec import Meta
 
 from pointset.errors import PointsetError, described, quoted
 
 FINITE = sys.float_info.max
+COMMON = Parameter(show=True)
+"""An option that `--help` shows, also of a command with many; `--help-all` shows the others too."""
 
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number in [0, 2^63)")]
 """A seed that the generators of torch and of numpy accept."""
@@ -137,12 +140,13 @@ def check(name: str, value: Any, kind: Any) -> None:
     """Raise a PointsetError, with the allowed values, unless the value fits an annotated type or is of a class."""
     if not _fits(value, kind):
         got = described(value) if getattr(value, "shape", ()) else quoted(value)
-        raise PointsetError(f"{name} must be {_allowed(kind)}, got {got}")
+        raise PointsetError(f"{name} must be {allowed(kind)}, got {got}")
 
 
 def nearest(key: object, known: Sequence[str]) -> str:
-    """The known name that is most similar to a wrong one."""
-    return difflib.get_close_matches(str(key), known, n=1, cutoff=0.0)[0]
+    """The known name that is most similar to a wrong one: that begins with it, or has many of its characters."""
+    begun = [name for name in known if name.startswith(str(key))]
+    return (begun or difflib.get_close_matches(str(key), known, n=1, cutoff=0.0))[0]
 
 
 def check_once(what: str, values: Sequence[object]) -> None:
@@ -172,17 +176,17 @@ def _fits(value: Any, kind: Any) -> bool:
     return True
 
 
-def _allowed(kind: Any) -> str | None:
+def allowed(kind: Any) -> str | None:
     """The values that an annotated type allows, as text for a message."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return next(part.description for part in parts if isinstance(part, Meta))
+        return next((part.description for part in parts if isinstance(part, Meta)), None) or allowed(parts[0])
     if origin is Literal:
         return f"one of {', '.join(map(repr, parts))}"
     if origin in (tuple, Sequence):
-        return f"a list, each entry {_allowed(parts[0])}"
+        return f"a list, each entry {allowed(parts[0])}"
     if origin in (UnionType, Union):  # `Literal[...] | None` is a Union
-        return " or ".join(str(_allowed(part)) for part in parts if part is not NoneType)
+        return " or ".join(str(allowed(part)) for part in parts if part is not NoneType)
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     return words.get(kind, f"of type {getattr(kind, '__name__', kind)}")
 
@@ -287,7 +291,7 @@ def _check_weights(name: str, value: Any) -> None:
     for one in value if isinstance(value, tuple) and value else (None,):
         if not (callable(one) or (isinstance(one, str) and (may_come or one in known))):
             raise PointsetError(
-                f"{name} must be a list, each entry {_allowed(WeightsName)}, a name registered with "
+                f"{name} must be a list, each entry {allowed(WeightsName)}, a name registered with "
                 f"pointset.register_weights, or in Python a function, got {quoted(value)}"
             )
 

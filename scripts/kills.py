@@ -54,7 +54,7 @@ REPORT = {
     "tables": ("table.md", "results.csv"),
 }
 COMMANDS = {
-    "data build": Command(("data", "build", "parts", "--points", "3000", "--normals", "--workers", "2")),
+    "data build": Command(("data", "build", "parts", "--pool-points", "3000", "--normals", "--workers", "2")),
     "train": Command(("train", "isab4-pma", "--data", "parts", *SETS, "--epochs", "8", "--run", "run")),
     "compare": Command(
         ("compare", *TWO, "--data", "parts", *SETS, "--epochs", "4", "--models", "rff-max", "rff-mean"),
@@ -62,7 +62,7 @@ COMMANDS = {
     ),
     "data fetch": Command(("data", "fetch", "tiny")),
     "export": Command(
-        ("export", "--model", "run", "--output", "model.pt2"),
+        ("export", "--model", "run", "-o", "model.pt2"),
         before=("train", "rff-max", "--data", "parts", *SETS, "--epochs", "1", "--run", "run"),
         drawn=("model.pt2",),
     ),

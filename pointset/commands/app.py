@@ -1,8 +1,10 @@
 """The parser of the command line."""
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
-from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Parameter
 
 import pointset
 from pointset.commands import (
@@ -19,26 +21,14 @@ from pointset.commands import (
     train,
     zoo,
 )
+from pointset.commands.mistakes import in_a_sentence
 from pointset.commands.options import Flags, flags_in, in_words
 from pointset.commands.terminal import escaping, warning_in_one_line
-from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.errors import PointsetError, quoted
 
-app = App(
-    name="pointset",
-    help="Train, compare and inspect set networks for 3D shapes. `pointset compare` is a good first command.",
-    help_epilogue="Add --debug to any command to see the traceback of an error.",
-    version=pointset.__version__,
-    version_flags=["--version"],
-    group_parameters=Flags,
-    help_format="plaintext",  # markdown, as the commands have it, takes a fifth longer to start
-    default_parameter=Parameter(negative=(), consume_multiple=True, show_default=in_words),
-)
-app.command(data.app)
-for command in (
+COMMANDS = (
     zoo.zoo,
-    train.train,
     evaluate.evaluate,
-    comparing.compare,
     comparing.task,
     train.tune,
     attend.attend,
@@ -53,12 +43,35 @@ for command in (
     export.push,
     judge.judge,
     judge.audit,
-):
-    app.command(command, help_format="markdown")
-
-
+)
+LONG = (train.train, comparing.compare)
+"""Commands with many options, of which `--help` shows those that are marked COMMON where they are declared."""
+HOME = re.compile(r"^(--[\w-]+=|)~(?=/)")
+"""The home folder in a path; most shells leave it as it is in --data=~/parts, and all do so in quotes."""
 LONGEST = 4096
 """Characters of a word of the command line: the longest path that there is."""
+
+
+def make_app(show_all: bool = False) -> App:
+    """The parser, whose help shows all options or the common ones."""
+    app = App(
+        name="pointset",
+        help="Train, compare and inspect set networks for 3D shapes. `pointset compare` is a good first command.",
+        help_epilogue="Add --debug to any command to see the traceback of an error.",
+        help_flags=["--help", "-h", "--help-all"],
+        version=pointset.__version__,
+        version_flags=["--version"],
+        group_parameters=Flags,
+        help_format="plaintext",  # markdown, as the commands have it, takes a fifth longer to start
+        default_parameter=Parameter(negative=(), consume_multiple=True, show_default=in_words),
+    )
+    app.command(data.app)
+    for command in COMMANDS:
+        app.command(command, help_format="markdown")
+    hidden, epilogue = (None, None) if show_all else (Parameter(show=False), "`--help-all` shows all other options.")
+    for command in LONG:
+        app.command(command, help_format="markdown", default_parameter=hidden, help_epilogue=epilogue)
+    return app
 
 
 def run(tokens: Sequence[str]) -> None:
@@ -69,15 +82,14 @@ def run(tokens: Sequence[str]) -> None:
     """
     if too_long := next((token for token in tokens if len(token) > LONGEST), None):
         raise PointsetError(f"{quoted(too_long)} has {len(too_long):,} characters: give a value of at most {LONGEST:,}")
+    tokens = [HOME.sub(lambda start: start[1] + str(Path.home()), token) for token in tokens]
+    app = make_app(show_all="--help-all" in tokens)
     try:
         command, bound, unparsed = app.parse_args(tokens, exit_on_error=False, print_error=False)
         if "given" in unparsed:
             bound.arguments["given"] = flags_in(tokens)
-    except UnusedCliTokensError as error:
-        stranger = quoted((error.unused_tokens or [""])[0])
-        raise PointsetError(f"{stranger} is one argument too many: leave it out, or see --help") from error
     except CycloptsError as error:
-        raise PointsetError(one_line(error, 2 * REPEATED)) from error
+        raise PointsetError(in_a_sentence(error, app)) from error
     if command.__module__.startswith("pointset."):
         with escaping(), warning_in_one_line():
             command(*bound.args, **bound.kwargs)

@@ -8,7 +8,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, say_usual, settled_up
-from pointset.commands.options import Json, KeepOutliers
+from pointset.commands.options import Json, Out
 from pointset.commands.terminal import print_json, print_rows
 from pointset.configuration import Points, check
 from pointset.data.axes import Axis, GuessedUp
@@ -30,23 +30,23 @@ MOST_TO_ASK = 2048
 STILLS = (".png", ".svg")
 BESIDE = ("rff-max.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
 """Trained models that join the chosen one on a live page, as many as it takes."""
-Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 
 
 def attend(
     shape: Path,
+    /,
     *,
     model: Model = None,
-    output: Output = Path("attention.html"),
+    output: Out = Path("attention.html"),
     layer: str | None = None,
     head: int | None = None,
     query: int | None = None,
+    check_: Annotated[bool, Parameter(name="--check")] = False,
+    live: bool = False,
     points: int | None = None,
     seed: int = 0,
     up: GuessedUp = "auto",
-    keep_outliers: KeepOutliers = False,
-    live: bool = False,
-    check_: Annotated[bool, Parameter(name="--check")] = False,
+    keep_outliers: bool = False,
     as_json: Json = False,
 ) -> None:
     """Draw what a trained model attends to on one shape, and print its prediction.
@@ -67,15 +67,15 @@ def attend(
             the sharpest maps, and all other pictures show the last layer that reads points.
         head: One head; default: all heads, or the first in a 3D file.
         query: One query (inducing point, seed or point); default: all, or the first in a 3D file.
+        check_: Check which explanation is faithful: remove points in the order of attention, gradients, occlusion and
+            others, and print how far the probability falls; a page shows the curves too.
+        live: Write a page that runs the model, and other trained models of the package with the same classes.
         points: Number of points to sample on the mesh; default: as many as the model was trained on, but at least
             1,024, or 2,048 with --live.
         seed: Seed for sampling points on the mesh.
         up: The axis that points up in the file; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
             shapes. A file with another axis is rotated. guess takes the turn in which the model knows the shape best.
-        check_: Check which explanation is faithful: remove points in the order of attention, gradients, occlusion and
-            others, and print how far the probability falls; a page shows the curves too.
-        live: Write a page that runs the model, and other trained models of the package with the same classes.
-        as_json: Print JSON.
+        keep_outliers: Keep isolated points of a point cloud, such as a background.
     """
     if points is not None:
         check("points", points, Points)

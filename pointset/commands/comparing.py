@@ -13,12 +13,14 @@ from pointset.commands.options import (
     Json,
     ModelFlags,
     Options,
+    Out,
     RecipeFlags,
     Running,
     RunningFlags,
     given_fields,
 )
 from pointset.commands.terminal import in_hours, print_json, print_rows
+from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
 from pointset.tasks.shipped import shipped_experiment
@@ -33,13 +35,13 @@ if TYPE_CHECKING:
 
 
 def compare(
-    file: Path | None = None,
+    file: Annotated[Path | None, COMMON] = None,
     /,
     *,
-    models: tuple[str, ...] | None = None,
-    data: str | None = None,
-    seeds: tuple[int, ...] | None = None,
-    out: Path | None = None,
+    models: Annotated[tuple[str, ...] | None, COMMON] = None,
+    data: Annotated[str | None, COMMON] = None,
+    seeds: Annotated[tuple[int, ...] | None, COMMON] = None,
+    out: Annotated[Out | None, COMMON] = None,
     running: Annotated[Running, RunningFlags] = Running(),
     data_options: Annotated[DataOptions, DataFlags] = DataOptions(),
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),
@@ -65,14 +67,17 @@ def compare(
         seeds: Seeds, one run per model, size and seed; default: 0 1 2.
         out: Folder for the runs, report.html, results.csv, results.json and table.md; default: runs/compare
             or runs/FILE.
-        as_json: Print JSON.
     """
     from pointset.tasks.experiments import read_experiment
 
     if data_options.labels is not None:
-        raise PointsetError("--labels are for points, and compare judges whole shapes: use train --per-point")
+        raise PointsetError(
+            "--labels are for points, and compare judges whole shapes: use pointset train MODEL --labels"
+        )
     out = out or Path("runs") / (file.stem if file else "compare")
     flags = Options(data_options, model_options, recipe)
+    if file is not None and file.is_dir():
+        raise PointsetError(f"{file} is a folder, and not an experiment file: write --data {shlex.quote(str(file))}")
     if file is not None:
         _require_no_flags(file, flags, given)
         experiment = _changed(read_experiment(file), models, data=data, seeds=seeds, threads=running.threads)
@@ -91,7 +96,7 @@ def task(
     seeds: tuple[int, ...] | None = None,
     steps: int | None = None,
     data: str | None = None,
-    out: Path | None = None,
+    out: Out | None = None,
     running: Annotated[Running, RunningFlags] = Running(),
     as_json: Json = False,
 ) -> None:
@@ -109,7 +114,6 @@ def task(
         steps: Training steps; default: as in the experiment.
         data: Folder of images for counting and anomaly, such as Omniglot; default: embedded images of digits.
         out: Folder for the runs, report.html, table.md, results.csv and results.json; default: runs/NAME.
-        as_json: Print JSON.
     """
     from pointset.tasks.experiments import read_experiment
 

@@ -4,16 +4,17 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from pointset.commands.models import load_model
-from pointset.commands.options import Flags, Json, RunningFlags, Spread
+from pointset.commands.options import Flags, Json, Out, RunningFlags, Spread
 from pointset.commands.terminal import print_facts, print_json, print_rows
 from pointset.data.axes import GuessedUp, turned_up
-from pointset.data.options import DataOptions
+from pointset.data.options import DataOptions, Sampler
+from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import check_writable, checked_suffix
 
@@ -22,22 +23,18 @@ POSES_SEEN = {
     "upright": "shapes of a class differ by turns about the vertical axis",
     "any": "shapes of a class are turned in all directions",
 }
-SheetFile = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 app = App(
     name="data",
     help_format="markdown",
     group_parameters=Flags,
     help="List, inspect, download and verify datasets, and sample their meshes.",
+    help_flags=["--help", "-h", "--help-all"],
 )
 
 
 @app.command(name="list")
 def list_(*, as_json: Json = False) -> None:
-    """List the datasets that have a card.
-
-    Args:
-        as_json: Print JSON.
-    """
+    """List the datasets that have a card."""
     from pointset.data.catalogue.cards import list_cards, load_card
 
     cards = [load_card(name) for name in list_cards()]
@@ -56,7 +53,7 @@ def list_(*, as_json: Json = False) -> None:
 
 @app.command
 def show(
-    name: str, *, output: SheetFile = None, up: GuessedUp = "auto", split_seed: int = 0, as_json: Json = False
+    data: str, /, *, output: Out | None = None, split_seed: int = 0, up: GuessedUp = "auto", as_json: Json = False
 ) -> None:
     """Show a dataset's card; or for a folder, count the shapes of each class and draw some of them.
 
@@ -65,24 +62,23 @@ def show(
     Example: `pointset data show path/to/parts -o parts.png`
 
     Args:
-        name: Name of a card, or a folder.
+        data: Name of a card, or a folder.
         output: Picture to write (.png or .svg); default: beside the pools, and no picture for a card.
+        split_seed: Seed of the train/test split of a class/file folder.
         up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
             guess takes the direction in which a model trained on ModelNet40 knows the shapes best.
-        split_seed: Seed of the train/test split of a class/file folder.
-        as_json: Print JSON.
     """
     _check_picture(output)
     from pointset.data.catalogue.cards import list_cards, load_card
 
-    if name not in list_cards():
-        overview = _look(name, output, up, split_seed)
+    if data not in list_cards():
+        overview = _look(data, output, up, split_seed)
         print_json(overview) if as_json else _print_overview(overview)
         return
     if output is not None:
-        overview = _look(name, output, up, split_seed)
+        overview = _look(data, output, up, split_seed)
         print(f"saved in {overview['picture']}", file=sys.stderr)
-    card = msgspec.to_builtins(load_card(name))
+    card = msgspec.to_builtins(load_card(data))
     if as_json:
         print_json(card)
         return
@@ -93,15 +89,16 @@ def show(
 @app.command
 def build(
     data: str = "shapes10",
+    /,
     *,
-    points: int = DataOptions.pool_points,
-    sampler: Literal["uniform", "fps", "poisson"] = "uniform",
-    seed: int = 0,
+    pool_points: int = DataOptions.pool_points,
+    sampler: Sampler = "uniform",
     normals: bool = False,
-    spread: Annotated[Spread, RunningFlags] = Spread(),
-    on_error: Literal["raise", "skip"] = "raise",
-    rebuild: bool = False,
+    data_seed: int = 0,
     split_seed: int = 0,
+    on_error: OnError = "raise",
+    rebuild: bool = False,
+    spread: Annotated[Spread, RunningFlags] = Spread(),
     as_json: Json = False,
 ) -> None:
     """Sample every mesh of a dataset into pools of points on disk, so that later commands start immediately.
@@ -112,26 +109,27 @@ def build(
 
     Args:
         data: Name of a card, or a folder of meshes as class/split/file, split/class/file or class/file.
-        points: Points per shape.
+        pool_points: Points per shape, from which sets are drawn.
         sampler: How points are chosen on the surface.
-        seed: Seed for sampling.
         normals: Also save the unit normal at each point.
+        data_seed: Seed for sampling.
+        split_seed: Seed of the train/test split of a class/file folder.
         on_error: How to handle meshes that cannot be used: "raise" tries all of them, then fails; "skip" continues
             without them.
         rebuild: Sample again, even if the pools exist.
-        split_seed: Seed of the train/test split of a class/file folder.
-        as_json: Print JSON.
     """
     from pointset.data.pools.store import build_dataset
 
     started = time.perf_counter()
     pools = build_dataset(
         data,
-        points=points,
+        points=pool_points,
         sampler=sampler,
-        seed=seed,
+        seed=data_seed,
         normals=normals,
-        **asdict(spread),
+        workers=spread.workers,
+        backend=spread.backend,
+        scheduler=spread.scheduler,
         on_error=on_error,
         rebuild=rebuild,
         split_seed=split_seed,
@@ -146,7 +144,9 @@ def build(
         print_json({"pools": built, "left_out": failures, "seconds": round(seconds, 2)})
         return
     for split, made in pools.items():
-        print(f"{split}: {made.shapes:,} shapes of {points:,} points, {made.sampled:,} sampled now, in {made.folder}")
+        print(
+            f"{split}: {made.shapes:,} shapes of {pool_points:,} points, {made.sampled:,} sampled now, in {made.folder}"
+        )
     for name, reason in failures.items():
         print(escaped(f"left out {name}: {reason}"))
     print(f"{seconds:.1f} s")
@@ -198,7 +198,7 @@ def _print_overview(overview: dict[str, Any]) -> None:
 
 
 @app.command
-def fetch(name: str) -> None:
+def fetch(name: str, /) -> None:
     """Download and unpack the data of a card. If interrupted, run the same command again to continue.
 
     Args:
@@ -210,12 +210,11 @@ def fetch(name: str) -> None:
 
 
 @app.command
-def verify(data: str = "shapes10", *, as_json: Json = False) -> None:
+def verify(data: str = "shapes10", /, *, as_json: Json = False) -> None:
     """Compare every pool of a dataset with its manifest and its meshes, or the files of a release with their digests.
 
     Args:
         data: Name of a card, or a folder.
-        as_json: Print JSON.
     """
     from pointset.data.pools.inspection import verify_dataset
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pointset.commands.models import Model, Trained, load_model, say_usual, settled_up
-from pointset.commands.options import Json
+from pointset.commands.options import Json, Out
 from pointset.commands.segment import print_points
 from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import GuessedUp
@@ -28,13 +28,13 @@ def evaluate(
     *,
     model: Model = None,
     data: str | None = None,
-    split: str = "test",
+    split: Literal["train", "test"] = "test",
+    output: Out | None = None,
+    calibrate: bool = False,
+    level: float = 0.9,
     points: int | None = None,
     on_error: Literal["raise", "skip"] | None = None,
     up: GuessedUp = "auto",
-    predictions: Path | None = None,
-    calibrate: bool = False,
-    level: float = 0.9,
     as_json: Json = False,
 ) -> None:
     """Test a trained model, on sets that are prepared as in its run.
@@ -42,21 +42,20 @@ def evaluate(
     Predicted numbers get R2, mean absolute error, root mean squared error, and the share of true values that are inside
     their intervals.
 
-    Example: `pointset evaluate --model runs/parts --calibrate --predictions predictions.csv`
+    Example: `pointset evaluate --model runs/parts --calibrate -o predictions.csv`
 
     Args:
         data: Name of a card, or a folder; default: the dataset of the run.
-        split: "test" or "train".
+        split: Which shapes of the data.
+        output: File for the predictions (*.csv or *.json): name, true class, the five most likely
+            classes with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
+        calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
+        level: Of numbers: the share of true values that intervals should contain.
         points: Points per set; default: as in the run (not its --train-points or --points-share).
         on_error: "skip" continues without shapes that cannot be used; default: as in training.
         up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
             card's, and for other files what `classify` assumes. Shapes with another axis are rotated. guess takes the
             turn in which the model knows the shapes of a folder best.
-        predictions: File for the predictions (*.csv or *.json): name, true class, the five most likely
-            classes with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
-        calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
-        level: Of numbers: the share of true values that intervals should contain.
-        as_json: Print JSON.
     """
     from pointset.data.loading import load_like
     from pointset.evaluation.files import in_folders
@@ -64,8 +63,8 @@ def evaluate(
     from pointset.evaluation.shape_predictions import SUFFIXES
     from pointset.training.devices import find_device
 
-    if predictions is not None:
-        check_writable(checked_suffix(predictions, SUFFIXES, "a file of predictions"))
+    if output is not None:
+        check_writable(checked_suffix(output, SUFFIXES, "a file of predictions"))
     trained = load_model(model, learned=None)
     network, description = trained.network.to(find_device("auto")), trained.description
     if up == "guess" and (description["model"].get("per_point") or description["model"].get("targets")):
@@ -77,16 +76,16 @@ def evaluate(
     if sets.targets is not None:
         if calibrate:
             raise PointsetError("calibrate is for classes: leave it out; --level sets the intervals of numbers")
-        _evaluate_numbers(trained, sets, level, predictions, as_json)
+        _evaluate_numbers(trained, sets, level, output, as_json)
     elif sets.point_classes:
-        if predictions is not None or calibrate:
-            flag = "--predictions" if predictions is not None else "--calibrate"
+        if output is not None or calibrate:
+            flag = "--out" if output is not None else "--calibrate"
             raise PointsetError(f"{flag} is for models of whole shapes, and {trained.name} labels points: leave it out")
         print_points(trained.name, evaluate_points(network, sets), split, as_json)
     else:
         if not as_json:
             say_usual(model)
-        _evaluate_classes(trained, sets, calibrate, predictions, as_json)
+        _evaluate_classes(trained, sets, calibrate, output, as_json)
 
 
 def _evaluate_classes(

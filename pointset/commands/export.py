@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from pointset.commands.attend import Output
 from pointset.commands.models import Model, load_model, require_network, say_usual
-from pointset.commands.options import Json
+from pointset.commands.options import Json, Out
 from pointset.commands.terminal import print_json
 
 
-def export(*, model: Model = None, output: Output, mask: bool = False, as_json: Json = False) -> None:
+def export(*, model: Model = None, output: Out, mask: bool = False, as_json: Json = False) -> None:
     """Write a trained model as a torch.export program or as ONNX, and check it against the model.
 
     The file takes batches of any number of sets of any size. Its metadata describe its classes, inputs and
@@ -20,7 +19,6 @@ def export(*, model: Model = None, output: Output, mask: bool = False, as_json: 
         output: The file to write: *.pt2 (torch.export) or *.onnx (ONNX).
             ONNX needs `pip install onnx onnxruntime onnxscript`.
         mask: Add a second input, mask [B, n], True at real points, for sets of different sizes in one batch.
-        as_json: Print JSON.
     """
     from pointset.export.files import format_of
     from pointset.export.model import export_model
@@ -42,7 +40,7 @@ def export(*, model: Model = None, output: Output, mask: bool = False, as_json: 
     print(f"(allowed for rounding: {agreement.bound:.1e}; checked on batches of {counts} sets of {sizes} points)")
 
 
-def pack(run: Path, /, *, output: Output, as_json: Json = False) -> None:
+def pack(run: Path, /, *, output: Out, as_json: Json = False) -> None:
     """Write a run as one file to send, which every --model reads: weights, classes and options, and nothing executable.
 
     The file does not contain the data, or where they are. Compare its digest with the one that the receiver sees.
@@ -52,7 +50,6 @@ def pack(run: Path, /, *, output: Output, as_json: Json = False) -> None:
     Args:
         run: Folder of a finished run.
         output: The file to write, *.pointset.
-        as_json: Print JSON.
     """
     import hashlib
 
@@ -79,7 +76,6 @@ def push(run: Path, repository: str, /, *, private: bool = False, as_json: Json 
         run: Folder of a finished run.
         repository: Name on the hub, user/name; an existing repository gets a new version.
         private: Make a new repository private.
-        as_json: Print JSON.
     """
     from pointset.training.packed import PREFIX, push_run
 

@@ -6,10 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
 from pointset.commands.models import load_model
-from pointset.commands.options import Json
+from pointset.commands.options import OUT, Json, Out
 from pointset.commands.terminal import print_json, print_rows
 from pointset.errors import PointsetError
 from pointset.runs.atomic import checked_suffix, write_for_user
@@ -24,9 +22,10 @@ WRITERS = {".html": "as_html", ".htm": "as_html", ".md": "as_markdown", ".tex": 
 
 def judge(
     files: list[Path],
+    /,
     *,
     columns: tuple[str, ...] = (),
-    output: Annotated[tuple[Path, ...], Parameter(name=["--output", "-o"])] = (),
+    output: Annotated[tuple[Path, ...], OUT] = (),
     fail_if_worse: str | None = None,
     as_json: Json = False,
 ) -> None:
@@ -34,7 +33,7 @@ def judge(
 
     Every file has one row for each item, with the columns item, label and prediction, or one column of probabilities
     for each class in place of prediction, and model and seed if the file has several. Files that `pointset classify -o`
-    and `pointset evaluate --predictions` write can be used as they are.
+    and `pointset evaluate -o` write can be used as they are.
 
     Example: `pointset judge svm.csv network-seed0.csv network-seed1.csv --columns item=uid label=truth -o verdict.html`
 
@@ -45,7 +44,6 @@ def judge(
             seed=COLUMN.
         output: Files for the verdict: a page (*.html), Markdown (*.md) or LaTeX (*.tex).
         fail_if_worse: A model; the exit code is 3 if another model is distinguishably worse.
-        as_json: Print JSON.
     """
     from pointset.comparison.judge import judge as judge_files
 
@@ -74,9 +72,10 @@ def _as_columns(words: tuple[str, ...]) -> dict[str, str]:
 
 def audit(
     runs: list[str],
+    /,
     *,
     data: str | None = None,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Out | None = None,
     as_json: Json = False,
 ) -> None:
     """Say what an accuracy is made of: farthest points, votes and the best seed, from the same weights.
@@ -90,7 +89,6 @@ def audit(
         runs: Folders of runs of one model with different seeds, or a trained model from `pointset zoo --pretrained`.
         data: Name of a card, or a folder; default: the dataset of the runs.
         output: A picture of the steps (*.svg or *.png).
-        as_json: Print JSON.
     """
     from pointset.comparison.audit import audit as audit_models
     from pointset.comparison.audit import draw_steps, published_accuracies

@@ -3,12 +3,14 @@
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from cyclopts import ArgumentCollection, Group, Parameter, default_name_transform
 from cyclopts.help import DefaultFormatter, HelpPanel
 
-from pointset.configuration import Checked
+from pointset.configuration import COMMON, Checked
+from pointset.data.axes import UsualUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
 from pointset.tasks.shipped import shipped_experiment
@@ -35,7 +37,8 @@ def group(title: str, sort_key: Any = None, **options: Any) -> Group:
 
 def flags_in(tokens: Sequence[str]) -> frozenset[str]:
     """The names of the flags in a command line, without hyphens in front."""
-    return frozenset(token[2:].partition("=")[0] for token in tokens if token.startswith("--"))
+    names = (token[2:].partition("=")[0] for token in tokens if token.startswith("--"))
+    return frozenset(name.replace("_", "-") for name in names)  # the parser takes both
 
 
 def flag_name(field: str) -> str:
@@ -87,7 +90,7 @@ def quick_options(data: str) -> Options:
 
 
 class ShownDefaults(DefaultFormatter):
-    """A panel of the help with the defaults of an experiment, whose flags stand first."""
+    """A panel of the help with the defaults of an experiment."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__()
@@ -95,15 +98,16 @@ class ShownDefaults(DefaultFormatter):
 
     def __call__(self, console: Any, options: Any, panel: HelpPanel) -> None:
         """Draw the panel."""
-        defaults = [(entry, self.defaults.get("".join(entry.names[:1]), "")) for entry in panel.entries]
-        first = [entry.copy(default=default) for entry, default in defaults if default]
-        super().__call__(console, options, panel.copy(entries=first + [entry for entry, it in defaults if not it]))
+        entries = [
+            entry.copy(default=self.defaults.get("".join(entry.names[:1]), entry.default)) for entry in panel.entries
+        ]
+        super().__call__(console, options, panel.copy(entries=entries))
 
 
-def option_flags(title: str, sort_key: int, defaults: Mapping[str, Any] | None = None) -> Parameter:
-    """Each field of a class of options as a flag, in a panel of its own; it shows these defaults in place of those."""
-    formatter = None if defaults is None else ShownDefaults(defaults)
-    return Parameter(name="*", group=group(title, sort_key, help_formatter=formatter), name_transform=flag_name)
+def option_flags(title: str, sort_key: int, defaults: Mapping[str, Any]) -> Parameter:
+    """Each field of a class of options as a flag, in a panel of its own with these defaults."""
+    panel = group(title, sort_key, help_formatter=ShownDefaults(defaults))
+    return Parameter(name="*", group=panel, name_transform=flag_name)
 
 
 Flags = group("Parameters", Group.create_default_parameters().sort_key)
@@ -111,10 +115,10 @@ Flags = group("Parameters", Group.create_default_parameters().sort_key)
 DataFlags = option_flags("Data", 2, QUICK_SETS)
 ModelFlags = option_flags("Model", 3, QUICK["model"])
 RecipeFlags = option_flags("Recipe", 4, QUICK["recipe"])
-Json = Annotated[bool, Parameter(name="--json")]
-KeepOutliers = Annotated[
-    bool, Parameter(name="--keep-outliers", help="Keep isolated points of point clouds, such as a background.")
-]
+Json = Annotated[bool, Parameter(name="--json", help="Print JSON.")]
+OUT = Parameter(name=["--out", "-o"])
+Out = Annotated[Path, OUT]
+"""What a command writes: a file, or a folder."""
 Given = Annotated[frozenset[str], Parameter(parse=False)]
 """Filled by `pointset.commands.app` with the flags of the command line: a flag may repeat a default."""
 
@@ -125,10 +129,13 @@ class Spread:
 
     workers: int | None = None
     """Number of parallel processes; default: one per core, or all of a cluster. Does not change the results."""
-    backend: Literal["loky", "dask"] = "loky"
-    """Processes on this machine (loky), or a dask cluster with access to the same folders."""
     scheduler: str | None = None
-    """Address of the cluster, such as tcp://host:8786."""
+    """Address of a dask cluster with access to the same folders, such as tcp://host:8786, instead of this machine."""
+
+    @property
+    def backend(self) -> str:
+        """The backend of joblib."""
+        return "dask" if self.scheduler else "loky"
 
     def make_workers(self) -> "Workers":
         """The workers that these flags describe."""
@@ -143,12 +150,29 @@ class Running(Spread):
 
     threads: int | None = None
     """Threads per run; default: as in the experiment, usually 1."""
-    dry_run: bool = False
+    dry_run: Annotated[bool, COMMON] = False
     """Print the runs and an estimate of the time, without running anything."""
-    status: bool = False
+    status: Annotated[bool, COMMON] = False
     """Print the state of every run, without running anything."""
     report: bool = False
     """Rewrite tables and report from the finished runs, without running anything."""
 
 
 RunningFlags = Parameter(name="*", group=group("Running", 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How files of shapes are read."""
+
+    on_error: Literal["raise", "skip"] = "raise"
+    """How to handle files that cannot be used: "raise" tries all of them, then reports the faulty ones and writes
+    nothing; "skip" continues without them."""
+    up: UsualUp = "auto"
+    """The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
+    shapes. Files with another axis are rotated."""
+    keep_outliers: bool = False
+    """Keep isolated points of point clouds, such as a background."""
+
+
+ReadingFlags = Parameter(name="*")

@@ -1,16 +1,15 @@
 """`pointset classify` and `pointset predict`: classes or numbers of one or many shapes, very large scans included."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
-
 from pointset.commands.models import DO_NOT_TRUST, Model, load_model, say_usual, settled_up, usable
-from pointset.commands.options import Json, KeepOutliers
+from pointset.commands.options import Json, Out, Reading, ReadingFlags
 from pointset.commands.terminal import print_json, print_rows
-from pointset.data.axes import GuessedUp, UsualUp
+from pointset.data.axes import GuessedUp
 from pointset.data.options import POSES
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import check_writable, checked_suffix
@@ -24,18 +23,26 @@ if TYPE_CHECKING:
 
 FEW = 5
 """Up to this number of shapes, each gets a table of classes, without a progress bar; otherwise, a line."""
-Table = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnedReading(Reading):
+    """How files are read whose direction can be guessed."""
+
+    up: GuessedUp = "auto"
+    """The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
+    shapes. Files with another axis are rotated. guess takes the turn, one for all files, in which the model knows the
+    shapes best, and says when it is unsure."""
 
 
 def classify(
     files: list[Path],
+    /,
     *,
     model: Model = None,
-    output: Table = None,
-    on_error: Literal["raise", "skip"] = "raise",
-    up: GuessedUp = "auto",
+    output: Out | None = None,
     pose: Literal["aligned", "any"] = "aligned",
-    keep_outliers: KeepOutliers = False,
+    reading: Annotated[TurnedReading, ReadingFlags] = TurnedReading(),
     as_json: Json = False,
 ) -> None:
     """Classify files of shapes, or all files in a folder, with a trained model.
@@ -52,14 +59,8 @@ def classify(
         output: File for the predictions (*.csv or *.json): name, true class, the five most likely classes
             with their probabilities, entropy in nats, number of points, whether not to trust the likeliest class, and
             for the trained models novelty: 1 is typical of shapes like those of training, more is less like them.
-        on_error: How to handle files that cannot be used: "raise" tries all files, then reports the faulty ones and
-            writes nothing; "skip" continues without them.
-        up: The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the
-            model's shapes. Files with another axis are rotated. guess takes the turn, one for all files, in which the
-            model knows the shapes best, and says when it is unsure.
         pose: "any" is for shapes that may lie or stand in any way; without --model, the model is then one that was
             trained for them.
-        as_json: Print JSON.
     """
     from pointset.evaluation.files import classify_files
     from pointset.evaluation.shape_predictions import accuracy_of
@@ -72,9 +73,9 @@ def classify(
     if pose == "any" and trained.description["data"]["normalize"] != POSES["any"]:
         raise PointsetError(f"{model} was not trained for any pose: leave out --model, or train with --pose any")
     network, data = trained.network.to(find_device("auto")), trained.description["data"]
-    turn = settled_up(up, trained, shapes)
-    answers = classify_files(network, data, shapes, up=turn, keep_outliers=keep_outliers)
-    guesses, failures = usable(answers, on_error, "classifying", len(shapes), show=len(shapes) > FEW)
+    turn = settled_up(reading.up, trained, shapes)
+    answers = classify_files(network, data, shapes, up=turn, keep_outliers=reading.keep_outliers)
+    guesses, failures = usable(answers, reading.on_error, "classifying", len(shapes), show=len(shapes) > FEW)
     seconds = perf_counter() - start
     accuracy, known = accuracy_of(guesses, data["classes"])
     notes = []
@@ -96,13 +97,12 @@ def classify(
 
 def predict(
     files: list[Path],
+    /,
     *,
-    model: Model,
-    output: Table = None,
+    model: str,
+    output: Out | None = None,
     level: float = 0.9,
-    on_error: Literal["raise", "skip"] = "raise",
-    up: UsualUp = "auto",
-    keep_outliers: KeepOutliers = False,
+    reading: Annotated[Reading, ReadingFlags] = Reading(),
     as_json: Json = False,
 ) -> None:
     """Predict the numbers that a model was trained for, such as mass, for files of shapes or all files in a folder.
@@ -114,27 +114,23 @@ def predict(
 
     Args:
         files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .xyz, .csv), and folders of them.
+        model: Run of `pointset train --target`: its folder, or a file of `pointset pack`.
         output: File for the predictions (*.csv or *.json): name; for each target its value and the ends of
             the interval; number of points.
         level: Share of shapes whose true value is in the interval.
-        on_error: How to handle files that cannot be used: "raise" tries all files, then reports the faulty ones and
-            writes nothing; "skip" continues without them.
-        up: The axis that points up in the files; see `classify`.
-        as_json: Print JSON.
     """
     from pointset.evaluation.files import estimate_files
     from pointset.training.devices import find_device
     from pointset.zoo.regressors import conformal_rank
 
-    if model is None:
-        raise PointsetError("predict needs --model with a run that was trained with --target")
     if not 0 < level < 1:
         raise PointsetError(f"level must be in (0, 1), got {level}")
     shapes, start = _checked_shapes(files, output), perf_counter()
     trained = load_model(model, learned="numbers")
     network, data = trained.network.to(find_device("auto")), trained.description["data"]
-    answers = estimate_files(network, data, shapes, level=level, up=up, keep_outliers=keep_outliers)
-    estimates, failures = usable(answers, on_error, "predicting", len(shapes), show=len(shapes) > FEW)
+    how = {"up": reading.up, "keep_outliers": reading.keep_outliers}
+    answers = estimate_files(network, data, shapes, level=level, **how)
+    estimates, failures = usable(answers, reading.on_error, "predicting", len(shapes), show=len(shapes) > FEW)
     figures, notes = {"seconds": perf_counter() - start}, []
     if conformal_rank(held_out := network.scores.shape[1], level) > held_out:
         notes = [

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from cyclopts import Parameter
 
 from pointset.commands.models import load_model
-from pointset.commands.options import Json
+from pointset.commands.options import Json, Out
 from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import UsualUp, turned_up
 from pointset.data.targets import UNLABELLED, classes_of
@@ -25,19 +24,19 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 20_000
 """Points of a page; of more, every so many are drawn."""
-Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 
 
 def segment(
     file: Path,
+    /,
     *,
-    model: Annotated[str, Parameter(name="--model")],
-    output: Output = None,
+    model: str,
+    output: Out | None = None,
     labels: str | None = None,
     up: UsualUp = "auto",
     as_json: Json = False,
 ) -> None:
-    """Label every point of a cloud, or points that are sampled on a mesh, with a model trained by --per-point.
+    """Label every point of a cloud, or points that are sampled on a mesh, with a model trained with --labels.
 
     The suffix of the output sets the format. .ply and .csv have each point in the units of the file with its label, its
     probability and, in a .ply, the colour of its class; a large scan is read and written in pieces. .html is a page
@@ -48,13 +47,12 @@ def segment(
     Args:
         file: A point cloud (.npy, .npz, .ply, .pcd, .las, .xyz, .csv, .pts), a mesh (OFF, OBJ, PLY, STL, GLB), or a
             folder of them.
-        model: Run of `pointset train --per-point`: its folder, or a file of `pointset pack`.
+        model: Run of `pointset train --labels`: its folder, or a file of `pointset pack`.
         output: The file to write: *.ply, *.csv or *.html; for a folder, another folder, which gets a .ply for each
             file.
         labels: The column of the clouds with their true labels: prints the accuracy and the IoU.
         up: The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the
             model's shapes. Files with another axis are rotated for the model.
-        as_json: Print JSON.
     """
     from pointset.evaluation.files import in_folders, label_points
     from pointset.evaluation.predictions import intersection_over_union

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from pointset.commands.models import Trained, load_model, usable
-from pointset.commands.options import Json
+from pointset.commands.options import Json, Out, Reading, ReadingFlags
 from pointset.commands.terminal import print_json, print_rows
-from pointset.data.axes import UsualUp
 from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import check_writable, checked_suffix
@@ -30,28 +29,13 @@ HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; d
 Embedder = Annotated[str | None, Parameter(name="--model", help=HELP)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How files are read."""
-
-    on_error: Literal["raise", "skip"] = "raise"
-    """How to handle files that cannot be used: "raise" reports them and writes nothing; "skip" continues without."""
-    up: UsualUp = "auto"
-    """The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
-    shapes."""
-    keep_outliers: bool = False
-    """Keep isolated points of point clouds, such as a background."""
-
-
-ReadingFlags = Annotated[Reading, Parameter(name="*")]
-
-
 def embed(
     files: list[Path],
+    /,
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
     model: Embedder = None,
-    reading: ReadingFlags = Reading(),
+    output: Out,
+    reading: Annotated[Reading, ReadingFlags] = Reading(),
     as_json: Json = False,
 ) -> None:
     """Write one row of numbers for each shape, in which similar shapes are near each other.
@@ -64,7 +48,6 @@ def embed(
     Args:
         files: Meshes, point clouds, and folders of them.
         output: File for the rows (*.npz or *.csv), with the names, classes and paths of the shapes.
-        as_json: Print JSON.
     """
     from pointset.evaluation.embedding import SUFFIXES
 
@@ -84,12 +67,13 @@ def embed(
 
 def find(
     paths: list[Path],
+    /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    model: Embedder = None,
+    output: Out | None = None,
     count: Annotated[int, Parameter(name=["--count", "-k"])] = 12,
     leaks: bool = False,
-    model: Embedder = None,
-    reading: ReadingFlags = Reading(),
+    reading: Annotated[Reading, ReadingFlags] = Reading(),
     as_json: Json = False,
 ) -> None:
     """Find the shapes of a folder that are most similar to a shape; with --leaks, those that are there twice.
@@ -103,7 +87,6 @@ def find(
         count: Number of similar shapes.
         leaks: Find near-duplicates: pairs of shapes no farther apart than two samplings of one shape. Pairs of a
             training and a test shape come first.
-        as_json: Print JSON.
     """
     if output is not None:
         checked_suffix(output, (".html", ".htm"), "a page")

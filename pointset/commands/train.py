@@ -5,12 +5,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from cyclopts import Parameter
+
 from pointset.commands.options import (
     DataFlags,
     Given,
     Json,
     ModelFlags,
     Options,
+    Out,
     RecipeFlags,
     RunningFlags,
     Spread,
@@ -18,6 +21,7 @@ from pointset.commands.options import (
     quick_options,
 )
 from pointset.commands.terminal import print_json, print_rows
+from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
 from pointset.tasks.shipped import shipped_experiment
@@ -25,8 +29,12 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
+    from torch import nn
+
+    from pointset.data.point_sets import PointSets
     from pointset.training.history import Fitted
-    from pointset.training.logs import Tracker
+
+    Training = tuple[str, nn.Module, PointSets, Recipe]
 
 SHOWN = 10
 """Trials in the table of a search."""
@@ -35,15 +43,15 @@ HELD_OUT = 0.2
 
 
 def train(
-    model: str | None = None,
+    model: Annotated[str | None, COMMON] = None,
+    /,
     *,
-    data: str | None = None,
-    start: str | None = None,
+    data: Annotated[str | None, COMMON] = None,
+    start: Annotated[str | None, COMMON] = None,
     freeze: Literal["none", "encoder"] = "none",
-    budget: str = "2m",
-    per_point: bool = False,
+    budget: Annotated[str, COMMON] = "2m",
+    run: Annotated[Path | None, Parameter(name=["--run", "--out", "-o"], show=True)] = None,
     seed: int = 0,
-    run: Path | None = None,
     log: Literal["tensorboard", "mlflow", "wandb"] | None = None,
     data_options: Annotated[DataOptions, DataFlags] = DataOptions(),
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),
@@ -55,14 +63,14 @@ def train(
 
     Without MODEL it judges by cross-validation on the training shapes: support vector machines on classical features
     and on embeddings of the trained models, a trained network fine-tuned, and the product of all; and fits the best.
-    The result is a run like any other, for `evaluate`, `classify`, `attend` and `load_run`.
 
     With --target it predicts numbers, such as mass, instead of classes: columns of targets.csv in the folder, whose
-    first column is the file of a shape. Sizes count, so all files must have one unit. See `evaluate` and `predict`.
+    first column is the file of a shape. Sizes count, so all files must have one unit. With --labels COLUMN it labels
+    every point instead of the whole shape: a column of the clouds has their labels (shapes10 has: part).
 
-    The same command continues an interrupted run; with more --epochs it extends a finished one.
-    The defaults are those of `pointset compare` without a file, so the same model gives the same run as in its table:
-    on shapes10, training sets have 0.375 of the points (see --points-share); on other data, all of them.
+    The same command continues an interrupted run; with more --epochs it extends a finished one. The defaults are those
+    of `pointset compare` without a file, so the same model gives the same run as in its table: on shapes10, training
+    sets have 0.375 of the points (see --points-share); on other data, all of them.
     For several GPUs or processes: `torchrun --nproc-per-node N -m -- pointset.cli train ...`, or `accelerate launch`.
 
     Example: `pointset train isab16-pma --data path/to/parts --points 256 --validation 0.1 --run runs/parts`
@@ -74,69 +82,93 @@ def train(
             weights. Points and normalisation are those of its training, if no flag gives others.
         freeze: With --start: "encoder" trains only the pooling and the head.
         budget: Without MODEL: core-time for the choice and the training, such as 90s, 2m or 1h.
-        per_point: Label every point instead of the whole shape: --labels names the column of the clouds with their
-            labels (whole numbers; negative ones are not labelled). shapes10 knows its parts.
-        seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
+        seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
         log: Also write the history for a tracker, which is an extra of the package: "tensorboard" into the run's folder
             (view it with `tensorboard --logdir runs`), "mlflow" to MLFLOW_TRACKING_URI or mlflow.db, or "wandb".
-        as_json: Print JSON.
     """
-    from pointset.data.dataset import load_split
     from pointset.training.distributed import is_main
     from pointset.training.logs import HistoryLog
     from pointset.training.loop import fit
-    from pointset.zoo.models import create_for
-    from pointset.zoo.names import used_options
 
     if data is None and model is None:
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
+    by_name = "write pointset train MODEL, such as isab16-pma"
+    if data_options.labels is not None and (model is None or start is not None):
+        reason = "no name of a model" if start is None else f"--start {start}"
+        raise PointsetError(f"--labels needs the name of a model to train from scratch, got {reason}: {by_name}")
+    if "freeze" in given and start is None:
+        raise PointsetError("--freeze needs --start with a trained model")
+    flags = Options(data_options, model_options, recipe)
     data = data or "shapes10"
-    if per_point or data_options.labels is not None:
-        data_options = _with_labels(data, data_options)
-        given |= {"labels"}
-        for reason in [f"--start {start}"] * (start is not None) + ["no name of a model"] * (model is None):
-            raise PointsetError(f"--per-point needs the name of a model to train from scratch, got {reason}")
     if model is None and start is None:
-        for name in [*given_fields(model_options, given), *given_fields(recipe, given)]:  # the choice sets these itself
-            raise PointsetError(f"{name} needs the name of a model: write pointset train MODEL, such as isab16-pma")
-        if log is not None:
-            raise PointsetError(
-                f"--log {log} needs the name of a model: write pointset train MODEL, such as isab16-pma"
-            )
-        usual = DataOptions(points=1024, normalize="center-standardize")
-        sets = usual.changed(given_fields(data_options, given))
-        _train_best(data, sets, _seconds(budget), seed, run or Path("runs") / "best", as_json)
+        own = [*given_fields(model_options, given), *given_fields(recipe, given), *["log"] * (log is not None)]
+        if own:  # the choice sets these itself
+            raise PointsetError(f"{own[0]} needs the name of a model: {by_name}")
+        _train_best(data, flags, given, _seconds(budget), seed, run or Path("runs") / "best", as_json)
         return
-    if start is not None:
-        _train_from(model, start, freeze, data, seed, run, log, data_options, recipe, given, as_json)
-        return
-    assert model is not None
-    used = used_options(model, per_point=data_options.labels is not None)
-    if unused := [name for name in given_fields(model_options, given) if name not in used]:
-        raise PointsetError(f"{model} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}")
-    options = quick_options(data).changed(Options(data_options, model_options, recipe), given)
-    if options.sets.target and "validation" not in given:
-        options = options._replace(recipe=dataclasses.replace(options.recipe, validation=HELD_OUT))
-    run = run or Path("runs") / model
+    if "budget" in given:
+        raise PointsetError("--budget is for the choice of a model: leave it out, or the name of the model and --start")
+    run = run or Path("runs") / (model if start is None else Path(start).name)
     events = None if log is None else HistoryLog(run, log)
-    train_sets = load_split(data, "train", options.sets, progress=is_main())
-    network = create_for(train_sets, model, options.model, loss=options.recipe.loss, seed=seed)
-    fitted = fit(network, train_sets, options.recipe, seed=seed, run=run, on_epoch=events)
+    if start is None:
+        model, network, sets, chosen = _new(model, data, flags, given, seed)
+    else:
+        model, network, sets, chosen = _started(model, start, freeze, data, flags, given, seed)
+    fitted = fit(network, sets, chosen, seed=seed, run=run, on_epoch=events)
     if not is_main():
         return
     if events is not None:
         events.close(fitted.history)
-    _print_fitted(model, fitted, options.recipe, run, as_json)
+    _print_fitted(model, fitted, chosen, run, as_json)
 
 
-def _with_labels(data: str, options: DataOptions) -> DataOptions:
-    """The options with a column of labels; shapes10 has but one."""
-    if options.labels is None and data != "shapes10":
-        raise PointsetError(
-            f"--per-point needs the column of {data} with the labels of the points: give --labels COLUMN"
-        )
-    return dataclasses.replace(options, labels=options.labels or "part")
+def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int) -> "Training":
+    """A new model by its name, with the defaults of quick.toml."""
+    from pointset.data.dataset import load_split
+    from pointset.training.distributed import is_main
+    from pointset.zoo.models import create_for
+    from pointset.zoo.names import used_options
+
+    used = used_options(model, per_point=flags.sets.labels is not None)
+    if unused := [name for name in given_fields(flags.model, given) if name not in used]:
+        raise PointsetError(f"{model} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}")
+    options = quick_options(data).changed(flags, given)
+    recipe = options.recipe
+    if options.sets.target and "validation" not in given:
+        recipe = dataclasses.replace(recipe, validation=HELD_OUT)
+    sets = load_split(data, "train", options.sets, progress=is_main())
+    return model, create_for(sets, model, options.model, loss=recipe.loss, seed=seed), sets, recipe
+
+
+def _started(
+    model: str | None, start: str, freeze: str, data: str, flags: Options, given: frozenset[str], seed: int
+) -> "Training":
+    """A model that begins from trained weights, with the recipe for it."""
+    from pointset.data.dataset import load_split
+    from pointset.data.loading import normalization_elsewhere
+    from pointset.training.automatic import transfer_recipe
+    from pointset.training.distributed import is_main
+    from pointset.training.loading import load_run
+    from pointset.zoo.transfer import start_from
+
+    trained, description = load_run(start)
+    name, about = description["model"]["name"], description["data"]
+    if model not in (None, name):
+        raise PointsetError(f"{start} is a {name}, not a {model}: leave out the name")
+    for field in given_fields(flags.model, given):
+        raise PointsetError(f"{field} is that of {start}: leave it out, or --start")
+    usual = DataOptions.from_dict({"points": about["points"], "normalize": normalization_elsewhere(about)})
+    sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)), progress=is_main())
+    numbers = sets.targets is not None
+    begun = {"trained_up": about["up"], "seed": seed, "start": start, "freeze": freeze, "numbers": numbers}
+    network = start_from(trained, sets.target_names or sets.classes, sets.up, **begun)
+    changes = given_fields(flags.recipe, given)
+    if numbers:
+        changes.setdefault("validation", HELD_OUT)
+    if "epochs" in changes:
+        changes.setdefault("steps", None)
+    return name, network, sets, dataclasses.replace(transfer_recipe(sets), **changes)
 
 
 def _seconds(budget: str) -> float:
@@ -146,11 +178,14 @@ def _seconds(budget: str) -> float:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
-def _train_best(data: str, options: DataOptions, budget: float, seed: int, run: Path, as_json: bool) -> None:
+def _train_best(
+    data: str, flags: Options, given: frozenset[str], budget: float, seed: int, run: Path, as_json: bool
+) -> None:
     from pointset.data.dataset import load_split
     from pointset.training.automatic import fit_automatic
 
-    sets = load_split(data, "train", options)
+    usual = DataOptions(points=1024, normalize="center-standardize")
+    sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)))
     best = fit_automatic(sets, budget=budget, seed=seed, run=run)
     rows = [dataclasses.asdict(candidate) for candidate in best.candidates]
     if as_json:
@@ -183,50 +218,6 @@ def _train_best(data: str, options: DataOptions, budget: float, seed: int, run: 
         print(f"  pointset attend FILE --model {run / 'network'}")
 
 
-def _train_from(
-    model: str | None,
-    start: str,
-    freeze: Literal["none", "encoder"],
-    data: str,
-    seed: int,
-    run: Path | None,
-    log: "Tracker | None",
-    data_options: DataOptions,
-    recipe: Recipe,
-    given: frozenset[str],
-    as_json: bool,
-) -> None:
-    from pointset.data.dataset import load_split
-    from pointset.data.loading import normalization_elsewhere
-    from pointset.training.automatic import transfer_recipe
-    from pointset.training.loading import load_run
-    from pointset.training.logs import HistoryLog
-    from pointset.training.loop import fit
-    from pointset.zoo.transfer import start_from
-
-    trained, description = load_run(start)
-    about = description["data"]
-    if model not in (None, description["model"]["name"]):
-        raise PointsetError(f"{start} is a {description['model']['name']}, not a {model}: leave out the name")
-    usual = DataOptions.from_dict({"points": about["points"], "normalize": normalization_elsewhere(about)})
-    sets = load_split(data, "train", usual.changed(given_fields(data_options, given)))
-    numbers = sets.targets is not None
-    names = sets.target_names or sets.classes
-    begun = {"trained_up": about["up"], "seed": seed, "start": str(start), "freeze": freeze, "numbers": numbers}
-    network = start_from(trained, names, sets.up, **begun)
-    changes = given_fields(recipe, given)
-    if numbers:
-        changes.setdefault("validation", HELD_OUT)
-    changes |= {"steps": None} if "epochs" in changes and "steps" not in changes else {}
-    chosen = dataclasses.replace(transfer_recipe(sets), **changes)
-    run = run or Path("runs") / Path(start).name
-    events = None if log is None else HistoryLog(run, log)
-    fitted = fit(network, sets, chosen, seed=seed, run=run, on_epoch=events)
-    if events is not None:
-        events.close(fitted.history)
-    _print_fitted(description["model"]["name"], fitted, chosen, run, as_json)
-
-
 def _print_fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path, as_json: bool) -> None:
     last = fitted.history[fitted.best_epoch - 1]
     if as_json:
@@ -252,7 +243,7 @@ def tune(
     trials: int = 30,
     seed: int = 0,
     validation: float | None = None,
-    out: Path | None = None,
+    out: Out | None = None,
     spread: Annotated[Spread, RunningFlags] = Spread(),
     as_json: Json = False,
 ) -> None:
@@ -275,7 +266,6 @@ def tune(
         seed: Seed of the search and of all trainings.
         validation: Share of the training shapes to judge on; default: that of the file's recipe, or 0.2.
         out: Folder for the trials and best.toml; default: runs/tune or runs/FILE.
-        as_json: Print JSON.
     """
     from pointset.tasks.tuning import Search, run_search
 

@@ -1,13 +1,12 @@
 """`pointset zoo`: list the models, untrained and trained."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from pointset.commands.models import USUAL
-from pointset.commands.options import Json, option_flags
+from pointset.commands.options import Json
 from pointset.commands.terminal import print_facts, print_json, print_rows
-from pointset.configuration import Width, check
 from pointset.errors import PointsetError
-from pointset.zoo.listing import CLASSES, kept_rows
+from pointset.zoo.listing import kept_rows
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import PretrainedCard, list_pretrained, pretrained_card, pretrained_run
 
@@ -21,8 +20,7 @@ def zoo(
     /,
     *,
     pretrained: bool = False,
-    classes: int = CLASSES,
-    model_options: Annotated[ModelOptions, option_flags("Model", 3)] = ModelOptions(),
+    dim: int = ModelOptions.dim,
     as_json: Json = False,
 ) -> None:
     """List the models with their sizes and abilities, or the trained models of the package.
@@ -35,24 +33,23 @@ def zoo(
     Args:
         name: A trained model: show its card, with its terms of use.
         pretrained: List the trained models and their accuracies.
-        classes: Number of classes.
-        as_json: Print JSON.
+        dim: Width d of every layer, for the numbers of parameters.
     """
     if name is not None:
         _show(name, as_json)
     elif pretrained:
         _list_trained(as_json)
     else:
-        _list(classes, model_options, as_json)
+        _list(dim, as_json)
 
 
-def _list(classes: int, options: ModelOptions, as_json: bool) -> None:
-    check("classes", classes, Width)
-    rows = kept_rows() if (classes, options) == (CLASSES, ModelOptions()) else None
+def _list(dim: int, as_json: bool) -> None:
+    options = ModelOptions(dim=dim)
+    rows = kept_rows() if options == ModelOptions() else None
     if rows is None:
         from pointset.zoo.abilities import describe_models
 
-        rows = describe_models(classes, options)
+        rows = describe_models(options=options)
     if as_json:
         print_json(rows)
         return

@@ -2,9 +2,9 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pointset.configuration import Checked, Points, Seed
+from pointset.configuration import COMMON, Checked, Points, Seed
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, quoted
 
@@ -39,15 +39,15 @@ class DataOptions(Checked):
 
     LATER = ("features", "pose", "target", "targets", "labels")
 
-    points: Points = 1024
+    points: Annotated[Points, COMMON] = 1024
     """Points per set."""
     pool_points: Points = 2048
     """Points sampled once per mesh, from which sets are drawn."""
     normalize: Normalize = "unit-sphere"
     """Normalisation of each set; see `pointset.data.normalize`."""
-    pose: Literal["aligned", "upright", "any"] | None = None
-    """How shapes are turned in use, which sets `normalize`: all like those of training (aligned: center-standardize),
-    about the vertical (upright: upright-axes) or in any way (any: principal-axes)."""
+    pose: Annotated[Literal["aligned", "upright", "any"] | None, COMMON] = None
+    """How shapes are turned in use: all like those of training (aligned), about the vertical (upright) or in any way
+    (any). It sets `normalize`: to center-standardize, upright-axes or principal-axes."""
     sampler: Sampler = "uniform"
     """How points are sampled from meshes; see `pointset.data.sampling`."""
     data_seed: Seed = 0
@@ -56,14 +56,14 @@ class DataOptions(Checked):
     """Seeds the train/test split of a folder that has none."""
     variant: str | None = None
     """Version of the dataset, if there are several, such as PB_T50_RS of ScanObjectNN."""
-    up: Literal["y", "z", "auto"] | None = None
-    """Axis that points up; None or "auto" uses the card's, or for a folder y for OBJ, GLB and glTF, otherwise z."""
+    up: Annotated[Literal["y", "z", "auto"] | None, COMMON] = None
+    """Axis that points up; "auto" uses the card's, or for a folder y for OBJ, GLB and glTF, otherwise z."""
     on_error: OnError = "raise"
     """How to handle clouds or meshes that cannot be used: "raise" reports them all, "skip" continues without them."""
     features: tuple[str, ...] = ()
     """Point features beside the coordinates: "normals" (from meshes or files); for point clouds also "colors",
     "columns" (numbers without names), or fields by name: intensity,return_number."""
-    target: tuple[str, ...] = ()
+    target: Annotated[tuple[str, ...], COMMON] = ()
     """Columns of a table with a row for each shape, such as "mass": numbers to predict, instead of classes."""
     targets: str | None = None
     """The table: the first column is the file of a shape, relative to the folder; None means targets.csv in it."""

@@ -24,7 +24,7 @@ from pointset.runs import digests
 from pointset.runs.claims import plain
 from pointset.training.checkpoints import CONTINUED, RunFolder, describe
 from pointset.training.loop import Fitted, fit
-from pointset.training.objectives import require_sizes
+from pointset.training.objectives import require_classes, require_sizes
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for, create_pretrained
 from pointset.zoo.names import parse_name
@@ -109,6 +109,8 @@ class ShapeTask(Task):
         """Build missing pools before the workers start, and return the descriptions of both splits."""
         train, test = load_sets(self.data, self.sets_of(size), progress=progress)
         require_sizes(train, recipe)
+        if train.targets is None:
+            require_classes(train)
         return {f"{sets.split}_sets": sets.describe() for sets in (train, test)}
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:

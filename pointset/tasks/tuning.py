@@ -34,6 +34,7 @@ from pointset.tasks.shapes import ShapeTask
 from pointset.training.checkpoints import RunFolder
 from pointset.training.history import VALIDATED
 from pointset.training.loop import fit
+from pointset.training.objectives import require_classes
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -128,7 +129,9 @@ def run_search(search: Search, out: Path, trials: int, workers: Workers, progres
     experiment = experiment_from(search.content)
     task = experiment.task
     assert isinstance(task, ShapeTask)
-    load_split(task.data, "train", task.sets_of(task.points[0]), progress=progress)  # builds a pool that is missing
+    train = load_split(task.data, "train", task.sets_of(task.points[0]), progress=progress)  # builds a missing pool
+    if train.targets is None:
+        require_classes(train)
     with owned(out, f"another process is searching in {out}: wait for it, or choose another folder"):
         described = {**vars(search), "space": {name: repr(space) for name, space in search.space.items()}}
         claim(out / "search.json", described, list(described), "search")

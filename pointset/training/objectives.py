@@ -130,11 +130,7 @@ class Classification(SetObjective):
 
     def __init__(self, train: PointSets, recipe: Recipe, seed: int) -> None:
         super().__init__(train, recipe, seed)
-        if (shown := len(self.train.labels.unique())) < 2:
-            raise PointsetError(
-                f"the training sets are of {shown} class{'es' * (shown != 1)}, and a classifier needs at least 2: give "
-                "shapes of another class"
-            )
+        require_classes(self.train)
         self.weights = class_weights(recipe.class_weights, self.train.labels, self.train.classes)
         if self.mix is not None and self.weights is not None:
             raise PointsetError(
@@ -182,6 +178,15 @@ def drawn_size(between: SizeRange, seed: int, epoch: int, batch: int) -> int:
     smallest, largest = between
     share = np.random.default_rng((seed, epoch, _SIZES, batch)).random()
     return min(largest, int(smallest * ((largest + 1) / smallest) ** share))
+
+
+def require_classes(train: PointSets) -> None:
+    """Raise a PointsetError for shapes of fewer than two classes, which nothing can be learned from."""
+    if (shown := len(train.labels.unique())) < 2:
+        raise PointsetError(
+            f"the training sets are of {shown} class{'es' * (shown != 1)}, and a classifier needs at least 2: give "
+            "shapes of another class"
+        )
 
 
 def require_sizes(train: PointSets, recipe: Recipe) -> None:

@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pointset.configuration import Batch, Checked, Decay, Length, NonNegative, Part, Positive, Share, SizeRange
+from pointset.configuration import COMMON, Batch, Checked, Decay, Length, NonNegative, Part, Positive, Share, SizeRange
 from pointset.errors import PointsetError
 
 STEP_EVERY, STEP_FACTOR = 20_000, 0.3
@@ -28,7 +28,7 @@ class Recipe(Checked):
     LATER = ("class_weights", "least_steps", "train_points", "last_points", "points_share", "average", "loss")
     SAVED_AS: ClassVar = {"train_points": "points"}
 
-    epochs: Length = 50
+    epochs: Annotated[Length, COMMON] = 50
     """Passes over the training shapes."""
     steps: Length | None = None
     """Total number of optimizer steps, instead of `epochs`; the last epoch may be incomplete."""
@@ -49,7 +49,7 @@ class Recipe(Checked):
     """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), stochastic gradient descent with momentum, or Muon (arXiv
     2502.16982), which orthogonalises the updates of hidden matrices and treats all other parameters as AdamW does; its
     learning rate may be two to four times AdamW's."""
-    learning_rate: Positive = 1e-3
+    learning_rate: Annotated[Positive, COMMON] = 1e-3
     """Peak learning rate."""
     weight_decay: NonNegative | None = None
     """Weight decay of matrices only: norms, biases, inducing points and seeds are not decayed. It is decoupled in AdamW
@@ -91,7 +91,7 @@ class Recipe(Checked):
     or cutmix-k (PointCutMix, arXiv 2101.01461), which replaces random or neighbouring points by points of another
     shape; training accuracy then refers to the class with more points. For numbers to predict, shapes keep their size:
     "scale" has no effect."""
-    validation: Share = 0.0
+    validation: Annotated[Share, COMMON] = 0.0
     """Share of the training shapes, class by class, that is held out for validation and early stopping."""
     patience: Length | None = None
     """Stop after this number of epochs without a better validation accuracy, and keep the best; needs `validation`."""

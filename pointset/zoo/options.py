@@ -2,8 +2,10 @@
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Annotated
 
 from pointset.configuration import (
+    COMMON,
     AttentionOptions,
     Coordinates,
     DecoderName,
@@ -41,7 +43,7 @@ class ModelOptions(AttentionOptions):
 
     LATER = ("pooled_dropout", "head_dim", "head_norm", "coordinates", "outputs")
 
-    dim: Width = 256
+    dim: Annotated[Width, COMMON] = 256
     """Width d of every layer."""
     layers: Depth | None = None
     """Layers of the encoder; None takes the published number (rff 4, rffp 3, sab 2, isab 2, dumlp 2)."""

@@ -152,7 +152,7 @@ def test_bad_files_are_all_named_or_left_out(runs, folder, tmp_path, capsys) -> 
         ("none/p.csv", "none does not exist"),
     ],
 )
-@pytest.mark.parametrize("command", [("classify", "gone.npy", "-o"), ("evaluate", "--predictions")])
+@pytest.mark.parametrize("command", [("classify", "gone.npy", "-o"), ("evaluate", "-o")])
 def test_a_place_for_no_table_is_told_before_anything_is_read(command, place, why, tmp_path, capsys) -> None:
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "file").touch()
@@ -162,9 +162,7 @@ def test_a_place_for_no_table_is_told_before_anything_is_read(command, place, wh
 
 
 def test_evaluate_writes_the_same_table(runs, tmp_path, capsys) -> None:
-    printed = succeed(
-        capsys, "evaluate", "--model", runs / "isab4-pma", "--predictions", tmp_path / "test.csv", "--json"
-    )
+    printed = succeed(capsys, "evaluate", "--model", runs / "isab4-pma", "-o", tmp_path / "test.csv", "--json")
     rows = list(csv.DictReader((tmp_path / "test.csv").read_text().splitlines()))
     right = sum(row["class_1"] == row["true_class"] for row in rows) / len(rows)
     assert right == pytest.approx(json.loads(printed)["accuracy"])

@@ -38,7 +38,7 @@ def test_onnx_with_a_mask_for_programs(run, tmp_path, capsys):
     [
         (["-o", "model.h5"], ".pt2 or .onnx, got model.h5"),
         (["-o", "no/such/folder/model.onnx"], "the folder no/such/folder does not exist"),
-        ([], "--output"),
+        ([], "--out"),
     ],
 )
 def test_mistakes_are_one_line_and_write_nothing(arguments, words, run, capsys, monkeypatch, tmp_path):

@@ -128,13 +128,12 @@ def test_clouds_need_no_folders_of_classes(tmp_path, capsys):
 
 def test_mistakes_are_said_in_a_line(run, folder, tmp_path, capsys):
     file = next((folder / "room" / "test").iterdir())
-    assert "--labels COLUMN" in fail(capsys, "train", "rff-max", "--per-point", "--data", folder)
     assert "name of a model" in fail(capsys, "train", "--labels", "label", "--data", folder)
     assert "'part'" in fail(capsys, "train", "rff-max", "--labels", "part", "--data", folder, "--run", tmp_path / "a")
     assert "pointset segment" in fail(capsys, "classify", file, "--model", run)
     assert ".html" in fail(capsys, "segment", file, "--model", run, "-o", "out.docx")
     assert "--calibrate" in fail(capsys, "evaluate", "--model", run, "--calibrate")
-    assert "--per-point" in fail(capsys, "compare", "--models", "rff-max", "--data", folder, "--labels", "label")
+    assert "pointset train" in fail(capsys, "compare", "--models", "rff-max", "--data", folder, "--labels", "label")
     assert "'nothing'" in fail(capsys, "segment", file, "--model", run, "--labels", "nothing")
 
 

@@ -80,7 +80,7 @@ def test_a_class_more_likely_wrong_than_right_is_not_to_be_trusted(
         (tmp_path / "scan.html").read_text(encoding="utf-8"),
     ]
     assert [("do not trust" in text) for text in printed] == [doubtful] * 4
-    succeed(capsys, "evaluate", "--predictions", tmp_path / "test.json")
+    succeed(capsys, "evaluate", "-o", tmp_path / "test.json")
     guesses = json.loads(succeed(capsys, "classify", scan, "--json"))["predictions"]
     for guess in (*guesses, *json.loads((tmp_path / "test.json").read_text())["predictions"]):
         assert guess["do_not_trust"] is doubtful

@@ -57,7 +57,7 @@ def test_a_network_with_intervals(parts, tmp_path, capsys) -> None:
 
 
 def test_evaluate_and_predict_agree_with_the_truth(parts, trained, tmp_path, capsys) -> None:
-    assert "in 90% interval" in succeed(capsys, "evaluate", "--model", trained, "--predictions", tmp_path / "test.csv")
+    assert "in 90% interval" in succeed(capsys, "evaluate", "--model", trained, "-o", tmp_path / "test.csv")
     with (tmp_path / "test.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {"name", "volume_true", "volume", "volume_low", "volume_high", "length", "points"} <= set(rows[0])

@@ -113,7 +113,7 @@ def test_in_the_middle_of_a_command(
     options = {
         "train": ("rff-max", "--data", str(clouds_folder), "--run", "out", *SETS),
         "compare": ("--models", "rff-max", "--data", str(clouds_folder), "--out", "out", "--workers", "2", *SETS),
-        "data build": ("--data", str(meshes_folder), "--points", "4000", "--sampler", "fps", "--workers", "2"),
+        "data build": (str(meshes_folder), "--pool-points", "4000", "--sampler", "fps", "--workers", "2"),
     }[command]
     begun = {
         "train": "out/history.jsonl",
@@ -137,7 +137,7 @@ def test_while_workers_start(command: str, started: Any, clouds_folder: Path, me
     """Workers ignore Ctrl-C, because an interrupted worker would end with a traceback."""
     options = {
         "compare": ("--models", "rff-max", "--data", str(clouds_folder), "--out", "out", *SETS),
-        "data build": ("--data", str(meshes_folder), "--points", "4000", "--sampler", "fps"),
+        "data build": (str(meshes_folder), "--pool-points", "4000", "--sampler", "fps"),
     }[command]
     process = started(*command.split(), *options, "--workers", "2")
     wait_for(lambda: workers_of(process.pid), process)

@@ -1,6 +1,5 @@
 """User-defined weights functions in models: symmetric, saved by name, sent to workers, exported, or rejected."""
 
-import json
 import pickle
 import sys
 
@@ -15,6 +14,7 @@ from pointset.export.model import export_model
 from pointset.nn import registry
 from pointset.streaming import StreamingError
 from pointset.training.recipe import Recipe
+from pointset.zoo.abilities import describe_models
 from pointset.zoo.custom_parts import carried, source_digests
 from pointset.zoo.options import ModelOptions
 
@@ -76,20 +76,22 @@ def test_a_registered_function_is_sent_to_workers():
     assert source_digests("rff-max", options) == {}, "it has no attention"
 
 
-def test_the_command_line_takes_a_name_of_a_file(tmp_path, monkeypatch, capsys):
+def test_the_command_line_takes_a_name_of_a_file(clouds_folder, tmp_path, monkeypatch, capsys):
     file = tmp_path / "mine.py"
     file.write_text(
         "import pointset\n@pointset.register_weights('mine')\ndef mine(logits):\n    return logits.sigmoid()\n"
     )
-    flags = ["zoo", "--dim", "8", "--heads", "2", "--weights", "mine", "--json"]
+    flags = ["train", "isab4-pma", "--dim", "8", "--heads", "2", "--weights", "mine", "--epochs", "1", "--points", "8"]
+    flags += ["--data", clouds_folder, "--run", tmp_path / "run"]
     said = fail(capsys, *flags)
     assert all(word in said for word in ("weights", "'softmax'", "register_weights", "'mine'")), said
     monkeypatch.setenv("POINTSET_PARTS", str(file))
     try:
-        printed = succeed(capsys, *flags)
+        succeed(capsys, *flags)
+        options = ModelOptions(dim=8, heads=2, weights=("mine",))
+        rows = {row["model"]: row for row in describe_models(options=options)}
     finally:
         sys.modules.pop("pointset_parts_mine", None)
-    rows = {row["model"]: row for row in json.loads(printed)}
     assert (rows["isab16-pma"]["maps"], rows["isab16-pma"]["streams"], rows["isab16-pma"]["exports"]) == (
         True,
         False,

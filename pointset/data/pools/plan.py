@@ -127,8 +127,8 @@ class Plan:
 
 def build_command(root: str | Path, sampling: Sampling, *flags: str) -> str:
     """The command that builds the pools of a folder of meshes."""
-    words = ["pointset", "data", "build", str(root), "--points", str(sampling.points)]
-    words += ["--sampler", sampling.sampler, "--seed", str(sampling.seed)]
+    words = ["pointset", "data", "build", str(root), "--pool-points", str(sampling.points)]
+    words += ["--sampler", sampling.sampler, "--data-seed", str(sampling.seed)]
     return shlex.join([*words, *(["--normals"] if sampling.normals else []), *flags])
 
 

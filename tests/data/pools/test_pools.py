@@ -222,7 +222,7 @@ def test_verification_names_the_shape_and_the_command_that_helps(
     found = verify_pool(built, progress=False)
     (problem,) = found.problems
     assert re.search(words, problem)
-    assert "--points 20 --sampler uniform --seed 0 --normals --rebuild" in found.remedy
+    assert "--pool-points 20 --sampler uniform --data-seed 0 --normals --rebuild" in found.remedy
 
 
 def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home: Path, few: Path) -> None:
