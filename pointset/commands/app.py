@@ -69,8 +69,8 @@ def make_app(show_all: bool = False) -> App:
     for command in COMMANDS:
         app.command(command, help_format="markdown")
     hidden, epilogue = (None, None) if show_all else (Parameter(show=False), "`--help-all` shows all other options.")
-    for command in LONG:
-        app.command(command, help_format="markdown", default_parameter=hidden, help_epilogue=epilogue)
+    for many in LONG:
+        app.command(many, help_format="markdown", default_parameter=hidden, help_epilogue=epilogue)
     return app
 
 

@@ -162,17 +162,23 @@ RunningFlags = Parameter(name="*", group=group("Running", 1))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How files of shapes are read."""
+class FileOptions:
+    """How files of shapes are read, but for what is up in them."""
 
     on_error: Literal["raise", "skip"] = "raise"
     """How to handle files that cannot be used: "raise" tries all of them, then reports the faulty ones and writes
     nothing; "skip" continues without them."""
+    keep_outliers: bool = False
+    """Keep isolated points of point clouds, such as a background."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(FileOptions):
+    """How files of shapes are read."""
+
     up: UsualUp = "auto"
     """The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
     shapes. Files with another axis are rotated."""
-    keep_outliers: bool = False
-    """Keep isolated points of point clouds, such as a background."""
 
 
 ReadingFlags = Parameter(name="*")

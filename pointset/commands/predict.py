@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pointset.commands.models import DO_NOT_TRUST, Model, load_model, say_usual, settled_up, usable
-from pointset.commands.options import Json, Out, Reading, ReadingFlags
+from pointset.commands.options import FileOptions, Json, Out, Reading, ReadingFlags
 from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import GuessedUp
 from pointset.data.options import POSES
@@ -26,7 +26,7 @@ FEW = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class TurnedReading(Reading):
+class TurnedReading(FileOptions):
     """How files are read whose direction can be guessed."""
 
     up: GuessedUp = "auto"
@@ -128,8 +128,7 @@ def predict(
     shapes, start = _checked_shapes(files, output), perf_counter()
     trained = load_model(model, learned="numbers")
     network, data = trained.network.to(find_device("auto")), trained.description["data"]
-    how = {"up": reading.up, "keep_outliers": reading.keep_outliers}
-    answers = estimate_files(network, data, shapes, level=level, **how)
+    answers = estimate_files(network, data, shapes, level=level, up=reading.up, keep_outliers=reading.keep_outliers)
     estimates, failures = usable(answers, reading.on_error, "predicting", len(shapes), show=len(shapes) > FEW)
     figures, notes = {"seconds": perf_counter() - start}, []
     if conformal_rank(held_out := network.scores.shape[1], level) > held_out:

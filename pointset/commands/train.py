@@ -109,18 +109,18 @@ def train(
         return
     if "budget" in given:
         raise PointsetError("--budget is for the choice of a model: leave it out, or the name of the model and --start")
-    run = run or Path("runs") / (model if start is None else Path(start).name)
+    run = run or Path("runs") / Path(start or str(model)).name
     events = None if log is None else HistoryLog(run, log)
-    if start is None:
-        model, network, sets, chosen = _new(model, data, flags, given, seed)
+    if start is not None:
+        name, network, sets, chosen = _started(model, start, freeze, data, flags, given, seed)
     else:
-        model, network, sets, chosen = _started(model, start, freeze, data, flags, given, seed)
+        name, network, sets, chosen = _new(str(model), data, flags, given, seed)
     fitted = fit(network, sets, chosen, seed=seed, run=run, on_epoch=events)
     if not is_main():
         return
     if events is not None:
         events.close(fitted.history)
-    _print_fitted(model, fitted, chosen, run, as_json)
+    _print_fitted(name, fitted, chosen, run, as_json)
 
 
 def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int) -> "Training":

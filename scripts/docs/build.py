@@ -20,7 +20,7 @@ from rich.console import Console
 from sphinx.cmd.build import build_main
 
 import pointset
-from pointset.commands.app import app
+from pointset.commands.app import make_app
 from pointset.data.catalogue.cards import list_cards, load_card
 from pointset.evaluation.corruptions import CORRUPTIONS, MODELNET40_C, SEVERITIES
 from pointset.viz import draw_clouds, make_live_page, save
@@ -33,6 +33,7 @@ COPIED = ("README.md", "LICENSE", "notebooks", "datasets/README.md", "scripts/ex
 IGNORED = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.py", "*.toml")
 MODELS = ("isab16-pma.modelnet40-1024", "rff-max.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024")
 """Trained models of the live page."""
+APP = make_app(show_all=True)
 WIDTH = 88
 """Characters of a command's help that a page shows without scrolling."""
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
@@ -121,14 +122,14 @@ def subcommands(parser: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, 
 def printed_help(path: tuple[str, ...]) -> str:
     """The help of a command."""
     out = StringIO()
-    app.help_print(list(path), console=Console(file=out, width=WIDTH, no_color=True, highlight=False))
+    APP.help_print(list(path), console=Console(file=out, width=WIDTH, no_color=True, highlight=False))
     return "\n".join(line.rstrip() for line in out.getvalue().strip("\n").splitlines())
 
 
 def help_page() -> str:
     """The page of the command line, in Markdown: what the program itself prints."""
-    blocks = ["# Command line", "What `pointset --help` and `--help` behind each command print."]
-    for path in subcommands(app):
+    blocks = ["# Command line", "What `pointset --help` and `--help-all` behind each command print."]
+    for path in subcommands(APP):
         blocks += [f"## {' '.join(('pointset', *path))}", f"```text\n{printed_help(path)}\n```"]
     return "\n\n".join(blocks) + "\n"
 
