@@ -49,7 +49,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int | Non
 def test_no_command_prints_what_a_terminal_obeys(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     damaged = parts / NASTY / "train" / f"{NASTY}.off"
     damaged.write_text(f"OFF {NASTY[:9]}\n3 1 0\n")
-    sampled = ("--points", "16", "--workers", "1")
+    sampled = ("--pool-points", "16", "--workers", "1")
     assert SHOWN[:10] in printed(capsys, "data", "build", str(parts), *sampled, code=2)
     assert SHOWN in printed(capsys, "data", "build", str(parts), *sampled, "--on-error", "skip")
     (parts / NASTY / "test" / "0.off").write_text("OFF\n")
