@@ -85,8 +85,9 @@ def test_the_files_hold_every_run_and_the_protocol(done):
     assert [row["model"] for row in saved["rows"]] == ["isab4-pma", "rff-max"]
     assert all(row["cost"]["multiply_adds"] > 0 for row in saved["rows"])
     with (folder / "results.csv").open() as file:
-        expected = [str(one.metrics["accuracy"]) for one in comparison.runs]
-        assert [row["accuracy"] for row in csv.DictReader(file)] == expected
+        expected = [(str(one.metrics["accuracy"]), str(one.parameters), str(one.seconds)) for one in comparison.runs]
+        found = [(row["accuracy"], row["parameters"], row["seconds"]) for row in csv.DictReader(file)]
+        assert found == expected
     table, caption = (folder / "table.md").read_text().split("\n\n")
     assert table.count("\n") == 3
     assert "24 points, 2 seeds, 2 epochs, width 16, form reference; every test shape, last epoch, mean ±" in caption

@@ -1,13 +1,17 @@
 """The automatic choice of a classifier, and `pointset train` without a model's name."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from command_line import fail, succeed
 
 import pointset
+from pointset.training import automatic
 from pointset.training.automatic import fit_automatic
+from pointset.training.baselines import FOLDS
 from pointset.training.candidates import Classes
 
 
@@ -27,6 +31,56 @@ def test_rows_alone_if_the_budget_is_too_small_for_a_network(tmp_path):
     assert {candidate.name for candidate in best.candidates} == {*Classes.rows, "mixture"}
     assert sum(candidate.chosen for candidate in best.candidates) == 1
     assert all(candidate.low <= candidate.accuracy <= candidate.high for candidate in best.candidates)
+
+
+def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(tmp_path, monkeypatch):
+    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+    used: list[tuple[set, set]] = []
+
+    def predicted(_, model, sets):
+        used.append((set(model.names), set(sets.names)))
+        return torch.zeros(len(sets), 2)
+
+    def combined(_, outputs, fitted, shapes):
+        used.append(tuple(set(rows.nonzero().flatten().tolist()) for rows in (fitted, shapes)))
+        return torch.zeros(int(shapes.sum()), 2)
+
+    # The network is the sets that it was fitted to.
+    monkeypatch.setattr(automatic, "fit", lambda network, sets, *_, **__: SimpleNamespace(model=sets))
+    monkeypatch.setattr(Classes, "predicted", predicted)
+    monkeypatch.setattr(Classes, "combined", combined)
+    choice = automatic._Choice(train, 1.0, 0, None, False)
+    outputs = {name: torch.eye(2)[train.labels] for name in Classes.rows}
+    choice._choose(outputs | {"network": choice._held_out_network(60, FOLDS)})
+    assert len(used) == 2 * FOLDS
+    for fitted, judged in used:
+        assert fitted.isdisjoint(judged)
+        assert len(fitted) + len(judged) == len(train)
+
+
+@pytest.mark.parametrize(("margin", "best"), [(0.5, "network"), (2.0, "mixture")])
+def test_an_equally_accurate_network_replaces_the_mixture_unless_its_loss_is_larger(
+    margin, best, tmp_path, monkeypatch
+):
+    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+
+    def wrong_once(by: float) -> torch.Tensor:
+        outputs = torch.eye(2)[train.labels]
+        outputs[0] *= -by
+        return outputs
+
+    monkeypatch.setattr(Classes, "combined", lambda _, outputs, fitted, shapes: wrong_once(1.0)[shapes])
+    outputs = dict.fromkeys(Classes.rows, torch.zeros(len(train), 2)) | {"network": wrong_once(margin)}
+    assert automatic._Choice(train, 1.0, 0, None, False)._choose(outputs)[0] == best
+
+
+def test_intervals_of_candidates_are_wilsons(tmp_path):
+    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+    low, high = Classes(train).interval(torch.tensor([1.0] * 8 + [0.0] * 2))
+    z = 1.959964
+    reach = z * (0.8 * 0.2 / 10 + z**2 / (4 * 10**2)) ** 0.5
+    expected = [(0.8 + z**2 / 20 + sign * reach) / (1 + z**2 / 10) for sign in (-1, 1)]
+    assert [low, high] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.slow

@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import r2_score
 
 import pointset
+from pointset.data.normalize import log_size
 from pointset.errors import PointsetError
 from pointset.training.recipe import Recipe
+from pointset.training.regression import Regression
+from pointset.zoo.predicting import predict
 from pointset.zoo.regressors import predict_numbers
 
 RECIPE = Recipe(epochs=2, batch_size=16, validation=0.25, augment=("scale", "jitter"))
@@ -46,6 +50,41 @@ def test_every_loss_learns_numbers_over_decades_in_their_own_units(loss: str) ->
     assert (numbers.low < numbers.values).all()
     assert (numbers.values < numbers.high).all()
     assert regressor.log.tolist() == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("loss", "formula"),
+    [
+        ("squared", lambda e, s: e**2),
+        ("absolute", lambda e, s: abs(e)),
+        ("huber", lambda e, s: torch.where(abs(e) < 1, e**2 / 2, abs(e) - 1 / 2)),
+        ("gaussian", lambda e, s: (s + e**2 / s.exp()) / 2),
+    ],
+)
+def test_losses_are_their_formulas_of_standardised_errors(loss: str, formula) -> None:
+    regressor = model(variance=loss == "gaussian")
+    objective = Regression(regressor, SETS, Recipe(loss=loss), 0)
+    batch = next(objective.batches(0))
+    outputs, log_variances = torch.randn(2, len(batch.labels), 2, generator=torch.Generator().manual_seed(0))
+    errors = outputs - regressor.standardised(batch.labels).float()
+    given = torch.cat([outputs, log_variances], dim=1) if loss == "gaussian" else outputs
+    torch.testing.assert_close(objective.loss(given, batch).mean, formula(errors, log_variances).mean())
+
+
+def test_validation_r2_is_that_of_scikit_learn() -> None:
+    regressor = model()
+    objective = Regression(regressor, SETS, RECIPE, 0)
+    outputs = predict(regressor, objective.validation.normalized("none")).logits
+    expected = r2_score(regressor.standardised(objective.validation.targets), outputs)
+    assert objective.validate(regressor)["validation_r2"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_augmented_shapes_keep_their_sizes() -> None:
+    sizes = dict(zip(map(tuple, Y.tolist()), log_size(torch.from_numpy(X)).tolist(), strict=True))
+    recipe = Recipe(augment=("stretch-wide", "shift-wide", "jitter"))
+    for batch in Regression(model(), SETS, recipe, 0).batches(0):
+        expected = [sizes[tuple(target)] for target in batch.labels.tolist()]
+        np.testing.assert_allclose(log_size(batch.points), expected, atol=1e-4)
 
 
 def test_a_scaled_shape_has_a_scaled_number() -> None:

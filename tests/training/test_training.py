@@ -23,6 +23,7 @@ from pointset.errors import PointsetError
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loading import load_run
 from pointset.training.loop import Training, best_epoch, learning_rate
+from pointset.training.objectives import Classification
 from pointset.training.recipe import Recipe
 
 SHORT = Recipe(epochs=2, batch_size=16, learning_rate=3e-3)
@@ -49,6 +50,57 @@ def test_it_learns(name, train, test):
     fitted = pointset.fit(model, train, Recipe(epochs=40, batch_size=16, learning_rate=5e-3), progress=False)
     assert fitted.history[0]["loss"] > fitted.history[-1]["loss"]
     assert pointset.evaluate(fitted.model, test).accuracy > 0.75  # chance is a third; some balls and boxes look alike
+
+
+class Flat(nn.Module):
+    """A linear function of a cloud's corner."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, points: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        return self.layer(points.amax(dim=1))
+
+
+def test_a_training_follows_its_formulas_by_hand(train):
+    """Warm-up and cosine, smoothed labels, clipped gradients, decay of the matrix alone, momentum; in float64."""
+    recipe = Recipe(
+        epochs=2,
+        batch_size=25,
+        learning_rate=0.5,
+        optimizer="sgd",
+        momentum=0.8,
+        weight_decay=0.1,
+        warmup=0.3,
+        label_smoothing=0.2,
+        clip_norm=0.2,
+    )
+    model, objective, norms = Flat(), Classification(train, recipe, 3), []
+    W, b = (parameter.detach().clone().double() for parameter in model.parameters())
+    momenta, rates = [torch.zeros_like(W), torch.zeros_like(b)], [1 / 3, 2 / 3, 1]
+    rates += [(1 + math.cos(math.pi * step / 7)) / 2 for step in range(7)]
+    batches = [batch for epoch in range(2) for batch in objective.batches(epoch)]
+    for batch, rate in zip(batches, rates, strict=True):
+        rows = batch.points.double().amax(dim=1)
+        wanted = 0.8 * nn.functional.one_hot(batch.labels, 3) + 0.2 / 3
+        slopes = ((rows @ W.T + b).softmax(dim=1) - wanted) / len(rows)
+        gradients = [slopes.T @ rows, slopes.sum(dim=0)]
+        norms.append(math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients)))
+        for weights, gradient, momentum, decay in zip((W, b), gradients, momenta, (0.1, 0.0), strict=True):
+            momentum.mul_(0.8).add_(gradient * min(1, 0.2 / norms[-1]) + decay * weights)
+            weights.sub_(0.5 * rate * momentum)
+    fitted = pointset.fit(model, train, recipe, seed=3, progress=False)
+    assert min(norms) < 0.2 < max(norms)
+    for found, expected in zip(fitted.model.parameters(), (W, b), strict=True):
+        torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_validation_shapes_are_those_of_the_seed_and_are_not_trained_on(train):
+    objective = Classification(train, Recipe(validation=0.2), 3)
+    own, held_out = train.split_validation(0.2, 3)
+    assert (objective.train.names, objective.validation.names) == (own.names, held_out.names)
+    assert held_out.names != train.split_validation(0.2, 0)[1].names
 
 
 def test_waiting_time_is_not_counted_as_training_time(train):
