@@ -1,9 +1,35 @@
-"""Damages files as a bad disk or a cut connection would."""
+"""Damages files as a bad disk or a cut connection would, and kills work in the middle."""
 
+import itertools
+import multiprocessing
 import os
+import signal
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+
+def kill_at(call: int, owner: Any, name: str, work: Callable[..., object], *arguments: Any) -> None:
+    """Do some work in a process that is killed when a function is called for the n-th time."""
+    calls, plain = itertools.count(1), getattr(owner, name)
+
+    def deadly(*given: Any, **options: Any) -> Any:
+        if next(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return plain(*given, **options)
+
+    def killed() -> None:
+        setattr(owner, name, deadly)
+        work(*arguments)
+
+    process = multiprocessing.get_context("fork").Process(target=killed)
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of threads, which do nothing here
+        process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
 
 
 def damaged(content: bytes, seed: int) -> bytes:

@@ -14,7 +14,6 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
-from pointset.evaluation.robustness import robustness
 from pointset.explain.critical_points import critical_points
 from pointset.explain.specialisation import specialisation
 from pointset.inputs import InputError
@@ -44,7 +43,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "evaluate, 4 inputs": (lambda: pointset.evaluate(WIDER, SETS), "4|inputs=3"),
     "evaluate, a batch of 0": (lambda: pointset.evaluate(MODEL, SETS, batch_size=0), "batch_size|at least 1|got 0"),
     "fit, a dict": (lambda: pointset.fit(MODEL, SETS, {"epochs": 1}), "recipe|Recipe|{'epochs': 1}"),
-    "robustness": (lambda: robustness(MODEL, BATCH), "data|PointSets"),
     "maps, a name": (lambda: pointset.attention_maps("isab4-pma", CLOUD), "model|torch module"),
     "critical points": (lambda: critical_points(MODEL, BATCH), "[n, 3]|float32 [2, 5, 3]"),
     "specialisation": (lambda: specialisation(MODEL, BATCH), "sets|PointSets"),
@@ -59,7 +57,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a task's recipe": (lambda: task_recipe(steps=np.zeros(2)), "steps|float64"),
     "a shape": (lambda: SETS.subset([99]), "indices|99|3"),
     "shapes": (lambda: SETS.subset(BATCH), "indices|[k]|float32 [2, 5, 3]"),
-    "shapes by a mask": (lambda: SETS.subset(np.array([True, False, True])), "indices|bool [3]"),
     "a cut": (lambda: SETS.split_validation(0.5, -1), "seed|-1"),
     "points of a pool": (lambda: pool(points=BATCH), "points|[3, P, 3]|float32 [2, 5"),
     "labels": (lambda: pool(labels=np.arange(4)), "labels|integers [3]|int64 [4]"),

@@ -10,7 +10,6 @@ from pointset.errors import escaped, in_markdown
 from pointset.runs import digests
 from pointset.runs.provenance import command, origin
 from pointset.runs.spreadsheets import as_csv
-from pointset.training.checkpoints import RunFolder
 
 if TYPE_CHECKING:
     from pointset.comparison.metric import Metric, Published, Row
@@ -179,6 +178,8 @@ def rows_and_pairs(comparison: Comparison) -> dict[str, Any]:
 
 def origins(comparison: Comparison) -> list[dict[str, Any]]:
     """The distinct combinations of versions, machine and commit that made the runs, each with its number of runs."""
+    from pointset.training.checkpoints import RunFolder  # it loads torch, a verdict without runs needs none
+
     origins: list[dict[str, Any]] = []
     for run in comparison.runs:
         about = RunFolder(comparison.run_of(run).folder).description()

@@ -261,12 +261,10 @@ def test_names_make_a_composition_in_their_order() -> None:
         (lambda: Scale(2.0, 1.0), "2.0, 1.0"),
         (lambda: Scale(0.0, 1.0), "low"),
         (lambda: Jitter(-1.0), "sigma.*-1"),
-        (lambda: Shift(-1.0), "limit.*-1"),
         (lambda: Drop(1.5), "most.*1.5"),
         (lambda: RotateUp("x"), "'y', 'z'.*'x'"),  # type: ignore[arg-type]
         (lambda: Background(most=1.0), "most"),
         (lambda: Crop(probability=0.0), "probability"),
-        (lambda: Uneven(-1.0), "most"),
     ],
 )
 def test_wrong_options_say_what_is_expected(make: Any, words: str) -> None:

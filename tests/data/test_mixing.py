@@ -100,17 +100,6 @@ def test_sets_of_several_sizes_keep_their_sizes_and_take_no_padding(mix: CutMix)
     torch.testing.assert_close(came.sum(dim=1) / sizes.clamp(min=1), found.shares)
 
 
-@pytest.mark.parametrize("mix", BOTH)
-def test_the_generator_decides_everything(mix: CutMix) -> None:
-    state = torch.get_rng_state()
-    first, again, other = (mix(marked(20, 10), seeded(seed)) for seed in (0, 0, 1))
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
-    assert not torch.equal(first.points, other.points)
-    assert torch.equal(torch.get_rng_state(), state)
-    alone = mix(marked(1, 10), seeded())
-    assert (alone.shares.item(), rows(alone.points[0])) == (0.0, rows(marked(1, 10)[0]))
-
-
 def sets(shapes: int = 12) -> PointSets:
     names = [f"shape{row}" for row in range(shapes)]
     labels = np.arange(shapes) % 3

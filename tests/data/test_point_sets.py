@@ -20,7 +20,6 @@ from pointset.data.dataset import PointSets, load_dataset
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool, random_subsets
-from pointset.data.pools.store import build_dataset
 from pointset.errors import PointsetError
 
 
@@ -284,12 +283,3 @@ def test_an_epoch_leaves_no_pool_in_memory(tmp_path: Path) -> None:
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     assert float(done.stdout) < 60  # megabytes; 180 if the pages stayed
-
-
-@pytest.mark.parametrize(("built", "normals"), [(False, False), (True, True), (True, False)])
-def test_a_pool_that_was_built_is_used(home: Path, few: Path, built: bool, normals: bool) -> None:
-    build_dataset(few, points=300, normals=built, progress=False, workers=1)
-    pools = {path: path.stat().st_mtime_ns for path in (home / "pools").iterdir()}
-    data = load_dataset(few, points=50, pool_points=300, normals=normals)
-    assert (data.describe()["pool"], data.has_normals) == (300, normals)
-    assert {path: path.stat().st_mtime_ns for path in (home / "pools").iterdir()} == pools

@@ -68,20 +68,6 @@ def test_a_pose_is_saved_as_its_normalisation(pose: str, up: str, how: str, clou
         pointset.DataOptions(pose=pose, features="normals")
 
 
-def test_a_model_for_any_pose_predicts_turned_shapes_alike(clouds_folder, tmp_path) -> None:
-    train, test = (pointset.load_dataset(clouds_folder, split, 64, pose="any") for split in ("train", "test"))
-    turned = test.points @ turns(len(test), None).mT
-    for name in ("features-svm", "rff-max"):
-        model = pointset.create_model(name, classes=3, **({"dim": 16} if name == "rff-max" else {}))
-        pointset.fit(model, train, pointset.Recipe(epochs=30, learning_rate=1e-2), run=tmp_path / name)
-        loaded, _ = pointset.load_run(tmp_path / name)
-        same = (loaded.predict(turned) == loaded.predict(test.points)).float().mean()
-        assert same > 0.9, name
-        with pytest.raises(pointset.PointsetError, match="page"):
-            pointset.describe_plainly(loaded)
-        assert pointset.evaluate(loaded, test).accuracy > 0.5, name
-
-
 def test_isolated_points_are_left_out_with_one_line() -> None:
     rng = np.random.default_rng(0)
     sphere = rng.normal(size=(1000, 3))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-import pointset
 from pointset.data.batches import batches, fixed_batches
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.dataset import load_dataset
@@ -81,18 +80,6 @@ def test_batches_are_padded_with_zeros_and_masked(folder: Path) -> None:
     assert next(fixed_batches(data, 4)).mask is not None
     seen = torch.cat([batch.labels for batch in batches(data, 4, seed=0, epoch=0)])
     assert sorted(seen.tolist()) == sorted(data.labels.tolist())
-
-
-def test_a_model_is_trained_and_measured_on_ragged_sets(folder: Path) -> None:
-    train, test = load_dataset(folder, points=8), load_dataset(folder, "test", points=8)
-    model = pointset.create_model("isab16-pma", classes=2, dim=8, heads=2)
-    recipe = pointset.Recipe(epochs=2, batch_size=3, validation=0.3)
-    fitted = pointset.fit(model, train, recipe, progress=False)
-    assert all(np.isfinite(row["loss"]) for row in fitted.history)
-    one_by_one = pointset.evaluate(model, test, batch_size=1).logits
-    np.testing.assert_allclose(pointset.evaluate(model, test).logits, one_by_one, atol=1e-5)
-    unpadded = torch.cat([model(points[None], None) for points, _ in test]).detach().numpy()
-    np.testing.assert_allclose(one_by_one, unpadded, atol=1e-5)
 
 
 def test_the_pool_on_disk_follows_its_files(folder: Path, home: Path) -> None:

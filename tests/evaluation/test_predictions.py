@@ -5,12 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 import pointset
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.evaluation import Evaluation
-from pointset.evaluation.predictions import load_predictions, save_predictions
 from pointset.evaluation.shape_predictions import accuracy_of, guess
 from pointset.zoo.predicting import Prediction
 
@@ -24,13 +22,6 @@ def test_accuracy_counts_shapes_and_mean_class_accuracy_counts_classes():
     assert found.accuracy == pytest.approx(5 / 6)
     assert found.per_class == {"a": 0.75, "b": 1.0}  # c and d have no shape
     assert found.mean_class_accuracy == pytest.approx(0.875)
-
-
-def test_loss_is_the_cross_entropy():
-    rng = np.random.default_rng(0)
-    logits, labels = rng.normal(size=(30, 4)).astype(np.float32), rng.integers(4, size=30)
-    expected = nn.functional.cross_entropy(torch.from_numpy(logits), torch.from_numpy(labels))
-    assert Evaluation(logits, labels, list("abcd")).loss == pytest.approx(float(expected), rel=1e-5)
 
 
 @pytest.mark.slow
@@ -70,12 +61,3 @@ def test_classes_are_compared_by_name_and_spelling_does_not_matter_where_it_deci
     shapes = [ShapeFile(Path(true), "a", true) for true in ("Night-Stand", "Bed", "bed", "cat")]
     found = guess(shapes, prediction, classes, [9] * 4)
     assert accuracy_of(found, classes) == pytest.approx(expected)
-
-
-def test_predictions_are_read_as_they_were_saved(tmp_path):
-    evaluation = Evaluation(
-        np.eye(2, dtype=np.float32), np.array([0, 1]), ["bed", "chair"], ["bed/ü.off", "chair/1.off"]
-    )
-    save_predictions(evaluation, tmp_path)
-    found = load_predictions(tmp_path)
-    assert (found.names, found.classes, found.accuracy) == (evaluation.names, evaluation.classes, 1.0)

@@ -7,31 +7,12 @@ import torch
 from torch import Tensor
 
 from pointset.errors import PointsetError
-from pointset.nn.pooling.aggregation import AggregationPool, check_aggregation
+from pointset.nn.pooling.aggregation import AggregationPool, aggregation_names, check_aggregation
 
 NAN = float("nan")
 X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [NAN, NAN]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])
 MASK = torch.tensor([[True, True, False], [True, True, True]])
-NAMES = [
-    "attentional",
-    "deepsets",
-    "graphmultisettransformer",
-    "max",
-    "mean",
-    "median",
-    "min",
-    "mul",
-    "powermean",
-    "quantile",
-    "set2set",
-    "settransformer",
-    "softmax",
-    "sort",
-    "std",
-    "sum",
-    "var",
-    "variancepreserving",
-]
+NAMES = aggregation_names()
 DIM = 8
 
 

@@ -9,7 +9,6 @@ from torch import Tensor
 from pointset.configuration import AttentionOptions
 from pointset.nn.attention import Multihead, explicit, fused
 from pointset.nn.fast.absorbed import absorbed, absorbed_in_tiles
-from pointset.nn.fast.packing import Packed
 
 # Every size differs, so that a swapped axis fails.
 B, N, M, DIM_QUERY, DIM_KEY, DIM, HEADS = 2, 3, 7, 5, 11, 12, 4
@@ -82,38 +81,6 @@ def test_every_way_has_the_gradients_of_the_fused_one(attention, way):
     assert result.keys() == expected.keys()
     for name in expected:
         torch.testing.assert_close(result[name], expected[name], msg=lambda text, name=name: f"{name}: {text}")
-
-
-CHOICES = {
-    "a few shared queries": (1, 2, 16, {}, absorbed_in_tiles),
-    "few queries of each set": (3, 1, 16, {}, absorbed),
-    "few queries, sparse weights": (1, 1, 16, {"weights": "sparsemax"}, absorbed),
-    "few queries, dropped weights": (1, 1, 16, {"attention_dropout": 0.5}, None),
-    "few queries, own function": (1, 1, 16, {"weights": torch.sigmoid}, None),
-    "few queries, additive score": (1, 1, 16, {"score": "additive"}, None),
-    "a set that reads itself": (3, 100, 16, {}, fused),
-    "a set that reads itself, sparse weights": (3, 100, 16, {"weights": "sparsemax"}, None),
-    "thin keys": (3, 100, 3, {}, absorbed),
-    "thin keys, more weights than fit the cache": (3, 1200, 3, {}, fused),
-    "thin keys, more weights than fit the cache, sparse": (3, 1200, 3, {"weights": "sparsemax"}, absorbed),
-}
-
-
-@pytest.mark.parametrize("title", CHOICES)
-def test_a_faster_way_is_chosen_where_its_result_is_the_same(title):
-    batch, n, dim_key, options, way = CHOICES[title]
-    attention = Multihead(16, dim_key, 16, AttentionOptions(**options))
-    Y = torch.zeros(3, max(n, 100), dim_key)
-    assert attention.faster_way(torch.zeros(batch, n, 16), Y, None) is way
-
-
-@pytest.mark.parametrize("lengths", [(20, 1, 79), (50, 50)])
-def test_packed_keys_are_read_as_those_of_single_sets(lengths):
-    for queries in (1, 30):
-        attention = Multihead(16, 16, 16, AttentionOptions(form="paper")).double()
-        X, Y = torch.randn(1, queries, 16).double(), torch.randn(100, 16).double()
-        alone = torch.cat([attention(X, y[None]) for y in Y.split(lengths)])
-        torch.testing.assert_close(attention(X, Y, Packed(lengths)), alone)
 
 
 @pytest.mark.parametrize("scale", ["model", "head"])

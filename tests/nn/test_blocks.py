@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from pointset.configuration import AttentionOptions
-from pointset.evaluation.symmetry import check_symmetry
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows
 from pointset.nn.fast.packing import Packed
 from pointset.nn.pooling.pma import AttentionPool
@@ -126,9 +125,6 @@ def test_seeds_take_the_set_s_statistics_in_turn():
     torch.testing.assert_close(pma(X)[0], reference_mab(pma.mab, S, X[0], SCALES["model"]))
 
 
-NORMS = ("layer", "set", "group", "instance", "batch")
-
-
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("form", TRANSCRIBED)
 def test_the_published_decoder_is_its_formula(form, seeds):
@@ -156,18 +152,6 @@ def test_the_published_decoder_is_its_formula(form, seeds):
     )
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("norm", "prenorm"), [("none", False), *((norm, prenorm) for norm in NORMS for prenorm in (False, True))]
-)
-@pytest.mark.parametrize(("block", "form"), [(SAB, "reference"), (ISAB, "paper")])
-def test_encoders_are_equivariant_and_ignore_padding(block, form, norm, prenorm):
-    module = block(DIM, DIM, options=AttentionOptions(heads=HEADS, form=form, norm=norm, prenorm=prenorm)).double()
-    found = check_symmetry(module, dim=DIM)
-    assert found.kind == "equivariant"
-    assert found.worst < 1e-10
 
 
 def test_normal_rows_start_further_apart_than_the_released_ones():

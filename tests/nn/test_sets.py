@@ -4,24 +4,11 @@ import pytest
 import torch
 
 from pointset.evaluation.symmetry import check_symmetry
-from pointset.nn import EquivariantLayer, GroupNorm, InstanceNorm, MaxPool, MeanPool, SetNorm, SumPool
+from pointset.nn import EquivariantLayer, GroupNorm, InstanceNorm, SetNorm
 from pointset.nn.norms import BatchNorm
 
 X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [99.0, 99.0]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])
 MASK = torch.tensor([[True, True, False], [True, True, True]])
-
-
-@pytest.mark.parametrize(
-    ("pool", "expected"),
-    [
-        (MaxPool(), [[3.0, -2.0], [9.0, 8.0]]),
-        (MeanPool(), [[2.0, -3.0], [7.0 / 3, 4.0 / 3]]),
-        (SumPool(), [[4.0, -6.0], [7.0, 4.0]]),
-    ],
-)
-def test_pools_by_hand(pool, expected):
-    torch.testing.assert_close(pool(X, MASK), torch.tensor(expected).unsqueeze(1))
-    torch.testing.assert_close(pool(X[1:], None), torch.tensor(expected[1:]).unsqueeze(1))
 
 
 @pytest.mark.parametrize("statistic", ["max", "mean"])

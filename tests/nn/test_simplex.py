@@ -10,7 +10,6 @@ from simplex_cases import case, reference, weights_of
 from torch import Tensor
 
 from pointset.nn.simplex import (
-    BOUNDED,
     WEIGHTS,
     entmax15,
     sparsemax,
@@ -67,42 +66,6 @@ def test_weights_equal_those_found_by_bisection(name, drawn):
     z, u, mask = drawn
     found = weights_of(name, u)(z, mask)
     torch.testing.assert_close(found, reference(name, z, u, mask), atol=1e-9, rtol=1e-7)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None)
-@given(drawn=cases)
-def test_weights_lie_on_the_simplex_and_are_optimal(name, drawn):
-    """A point solves a convex problem if no direction to a feasible q descends; the best q is found greedily."""
-    z, u, mask = drawn
-    bounds = u if name in BOUNDED else torch.ones_like(u)
-    bounds = bounds if mask is None else bounds * mask
-    p = weights_of(name, u)(z, mask)
-    assert (p >= 0).all()
-    assert (p <= bounds + 1e-12).all()
-    torch.testing.assert_close(p.sum(dim=-1), torch.ones(p.shape[:-1], dtype=p.dtype))
-    if name in ("softmax", "csoftmax"):
-        bounds = bounds.masked_fill(p < 1e-290, 0)  # too small for a double, and with it for the slope
-    slope = slopes(name, z, p)
-    torch.testing.assert_close((slope * p).sum(dim=-1), lowest_reachable(slope, bounds), atol=1e-6, rtol=1e-9)
-
-
-def slopes(name: str, z: Tensor, p: Tensor) -> Tensor:
-    """The gradient of the objective that p must minimise."""
-    if name in ("sparsemax", "csparsemax"):
-        return p - z
-    if name == "entmax15":
-        return 2 * p.sqrt() - 4 / 3 - z
-    return torch.where(p > 0, p, 1).log() - z
-
-
-def lowest_reachable(slope: Tensor, bounds: Tensor) -> Tensor:
-    """The smallest slope.q over q on the simplex with q <= bounds: the lowest slopes get all they can."""
-    ascending, order = slope.sort(dim=-1)
-    room = bounds.gather(-1, order)
-    before = room.cumsum(dim=-1) - room
-    return (ascending * torch.minimum(room, (1 - before).clamp(min=0))).sum(dim=-1)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,8 +4,6 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from simplex_cases import case, reference, weights_of
 
 from pointset.errors import PointsetError
@@ -13,22 +11,6 @@ from pointset.nn.simplex import BOUNDED, BoundsError, bounded_softmax, bounded_s
 
 SOLVERS = {"bisection": constrained_sparsemax, "sort": torch.func.vmap(constrained_sparsemax)}
 """Traced code sorts."""
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-@settings(max_examples=25, deadline=None)
-@given(
-    seed=st.integers(0, 2**31),
-    keys=st.integers(1, 90),
-    scale=st.sampled_from([0.0, 0.01, 1.0, 1e3]),
-    masked=st.booleans(),
-    room=st.sampled_from([1.0, 1.05, 1.5, 4.0, 50.0]),
-)
-def test_every_solver_finds_the_projection(solver, seed, keys, scale, masked, room):
-    z, u, mask = case(seed, keys, scale, masked, room)
-    mask = mask if mask is None else mask.expand(z.shape)
-    found = SOLVERS[solver](*((z, u) if mask is None else (z, u, mask)))
-    torch.testing.assert_close(found, reference("csparsemax", z, u, mask), atol=1e-9, rtol=1e-7)
 
 
 # By hand. From the largest score on, keys take all they may, and equal scores share what is left. In these sizes a
@@ -105,11 +87,6 @@ REFUSED = {
         torch.tensor([[0.5, 0.3, 0.1], [0.5, 0.3, 0.2]]),
         None,
         "each row's real keys .* sum of 0.9: raise",
-    ),
-    "sum below 1 without padding": (
-        torch.tensor([0.5, 0.3, 0.2]),
-        torch.tensor([True, True, False]),
-        "sum of 0.8: raise",
     ),
     "negative": (torch.tensor([0.9, 0.9, -0.25]), None, "got -0.25: clamp"),
     "NaN": (torch.tensor([0.9, 0.9, torch.nan]), None, "got nan"),

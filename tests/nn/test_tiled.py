@@ -140,17 +140,6 @@ def test_transforms_and_autocast_get_the_plain_operations():
         assert model(points.float()).dtype == torch.bfloat16
 
 
-def test_hooks_are_called():
-    model = create_model("isab4-pma", classes=5, dim=16)
-    seen = []
-    for module in model.modules():
-        if isinstance(module, nn.Linear):
-            module.register_forward_hook(lambda module, *_: seen.append(module))
-    model(normal(2, 70, 3).float())
-    writes = model.encoder[0].writes
-    assert {writes.multihead.query, writes.feed_forward[0]} <= set(seen)
-
-
 def test_dropout_draws_the_same_numbers_with_and_without_tiles(monkeypatch):
     X, weights = normal(7, 33, 5).requires_grad_(), normal(7, 33, 5, seed=1)
     monkeypatch.setattr(dropout, "TILE", 64)

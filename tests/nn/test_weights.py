@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-import pointset
 from pointset.configuration import AttentionOptions
-from pointset.nn import PMA, Multihead, Weights
+from pointset.nn import Multihead, Weights
 from pointset.nn.attention import explicit
 from pointset.nn.simplex import BOUNDED, WEIGHTS, constrained_sparsemax
 
@@ -94,23 +93,6 @@ def test_half_precision_leaves_the_last_seed_a_complete_row(name, coverage, dtyp
     assert found.dtype == dtype
     assert torch.equal(found, weights(logits.float()).to(dtype))
     torch.testing.assert_close(weights(padded, mask)[..., :keys], found)
-
-
-def test_seeds_with_coverage_look_at_different_points():
-    """Equal seeds read the same points without coverage, and different points with it."""
-    torch.manual_seed(0)
-    distances = {}
-    for coverage in ("none", "seeds"):
-        options = AttentionOptions(
-            weights=("csparsemax",), bound=1.0 if coverage == "seeds" else 4.0, coverage=coverage
-        )
-        pma = PMA(8, 4, options)
-        with torch.no_grad():
-            pma.seeds.copy_(pma.seeds[:, :1].expand_as(pma.seeds))
-        (found,) = pointset.attention_maps(pma, torch.randn(40, 8))
-        distances[coverage] = found.row_distance().mean()
-    assert distances["none"] < 1e-6
-    assert distances["seeds"] > 0.5
 
 
 def test_dropped_weights_are_zero_and_the_others_larger():

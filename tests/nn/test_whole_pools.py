@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from pointset.nn import registry
-from pointset.nn.fast.packing import Packed
 from pointset.nn.pooling.whole import WholePool
 from pointset.zoo.models import create_model
 
@@ -50,19 +49,6 @@ def test_gradients_are_exact(listed, sizes):
         return torch.func.functional_call(pool, {name: given[name] for name in names[:-1]}, (given["X"], mask))
 
     assert torch.autograd.gradcheck(call, parameters, fast_mode=True)
-
-
-@pytest.mark.parametrize("listed", LISTED)
-def test_neither_order_nor_padding_nor_a_neighbour_changes_a_set(listed):
-    pool, (X, mask) = pool_of(listed), padded((7, 1, 4), 9)
-    found = pool(X, mask)
-    assert found.shape[:2] == (3, 1)
-    for row, size in enumerate((7, 1, 4)):
-        alone = X[row : row + 1, :size]
-        torch.testing.assert_close(found[row : row + 1], pool(alone))
-        torch.testing.assert_close(pool(alone[:, torch.randperm(size)]), pool(alone))
-    packed = pool(X[mask], Packed((7, 1, 4)))
-    torch.testing.assert_close(packed, found)
 
 
 @pytest.mark.parametrize("listed", LISTED)

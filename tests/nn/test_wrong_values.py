@@ -54,7 +54,6 @@ def test_a_message_names_the_wrong_input(name):
         (lambda: nn.SAB(4, 8)(X), r"X must be \[B, n, 4\], got float32 \[2, 5, 8\]"),
         (lambda: nn.ISAB(8, 8)(X[0]), r"X must be \[B, n, 8\], got float32 \[5, 8\]"),
         (lambda: nn.PMA(8)(X.double()), r"Z is float64 \[2, 5, 8\] and the block computes in float32"),
-        (lambda: nn.MAB(4, 8, 8)(X, X), r"X must be \[B, n, 4\], got float32 \[2, 5, 8\]"),
         (lambda: nn.MAB(8, 4, 8)(X, X), r"Y must be \[B, n, 4\], got float32 \[2, 5, 8\]"),
         (
             lambda: nn.MAB(8, 8, 8)(X[:1].repeat(4, 1, 1), X),
@@ -86,9 +85,7 @@ def test_lengths_are_whole_numbers(lengths):
     [
         (HEADS[0], HEADS, HEADS, r"float32 \[4, 5, 3\], "),
         (HEADS[..., :2], HEADS, HEADS, r"float32 \[2, 4, 5, 2\], "),
-        (HEADS[:, :2], HEADS, HEADS, r"float32 \[2, 2, 5, 3\], "),
         (HEADS, HEADS, HEADS[:, :, :4], r"float32 \[2, 4, 4, 3\]$"),
-        (HEADS.repeat(2, 1, 1, 1), HEADS, HEADS, r"float32 \[4, 4, 5, 3\], "),
     ],
 )
 def test_queries_keys_and_values_of_different_shapes_are_an_error(Q, K, V, got):

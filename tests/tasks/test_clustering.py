@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from pointset.evaluation.symmetry import check_symmetry
-from pointset.tasks import shipped_experiment
 from pointset.tasks.clustering import (
     LEAST_SCALE,
     Clustering,
@@ -18,7 +17,6 @@ from pointset.tasks.clustering import (
     oracle_metrics,
     truth_of,
 )
-from pointset.tasks.experiments import read_experiment
 from pointset.zoo.options import ModelOptions
 
 TASK = Clustering()
@@ -130,23 +128,3 @@ def test_the_published_oracle_is_the_likelihood_of_the_truth():
     assert mean_log_likelihood([truth_of(batch) for batch in batches], batches) == pytest.approx(-1.4726, abs=0.02)
     oracle = oracle_metrics(batches[:8])
     assert oracle["truth, EM"] > oracle["truth"] + 0.03
-
-
-def test_the_experiment_is_the_papers():
-    long = read_experiment(shipped_experiment("clustering"))
-    assert long.labels == list(TASK.rows)
-    assert (long.recipe.steps, long.recipe.batch_size, long.recipe.learning_rate) == (50_000, 10, 1e-3)
-    assert (long.recipe.optimizer, long.recipe.clip_norm) == ("adam", None)
-    assert (long.recipe.schedule, long.recipe.step_every, long.recipe.step_factor) == ("step", 35_000, 0.1)
-    assert (long.model.dim, long.model.heads, long.model.form, long.model.dropout) == (128, 4, "reference", 0.0)
-    assert {row: (*values["LL0"][:2], *values["LL1"][:2]) for row, values in long.published.items()} == {
-        "rFF + mean": (-2.0006, 0.0123, -1.6186, 0.0042),
-        "rFFp-mean + mean": (-1.7606, 0.0213, -1.5191, 0.0026),
-        "rFFp-max + max": (-1.7692, 0.0130, -1.5103, 0.0035),
-        "SAB + mean": (-1.6772, 0.0066, -1.5070, 0.0115),
-        "ISAB16 + mean": (-1.6955, 0.0730, -1.4742, 0.0158),
-        "rFF + PMA4": (-1.6680, 0.0040, -1.5409, 0.0037),
-        "SAB + PMA4": (-1.5145, 0.0046, -1.4619, 0.0048),
-        "ISAB16 + PMA4": (-1.5009, 0.0068, -1.4530, 0.0037),
-    }
-    assert {metric.runs for row in long.published.values() for metric in row.values()} == {5}

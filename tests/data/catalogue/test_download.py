@@ -4,17 +4,14 @@ import contextlib
 import gzip
 import hashlib
 import io
-import os
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import tarfile
 import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -317,56 +314,18 @@ def test_an_archive_saved_by_hand_is_checked_unpacked_and_kept(home: Path, site:
     assert path.exists()
 
 
-CHILD = """
-import sys, time, zipfile
-import msgspec
-from pointset.data.catalogue import download
-from pointset.data.catalogue.cards import load_card, Download
-url, slow = sys.argv[1], float(sys.argv[2])
-card = msgspec.structs.replace(load_card("modelnet10"), urls=(url,))
-download.load_card = lambda name: msgspec.structs.replace(card, download=Download())
-extract = zipfile.ZipFile.extract
-def slowly(*arguments):
-    done = extract(*arguments)
-    print("unpacked one", flush=True)
-    time.sleep(slow)
-    return done
-zipfile.ZipFile.extract = slowly
-print(download.fetch("modelnet10", progress=False))
-"""
-
-
-def child(site: Site, slow: float) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", CHILD, f"{site.url}/ModelNet10.zip", str(slow)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ.copy())
-
-
-def test_killed_while_unpacking_leaves_nothing_that_looks_finished(home: Path, site: Site, archive: bytes) -> None:
-    process = child(site, slow=30)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "unpacked one\n"
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert not (home / "datasets" / "ModelNet10").exists()
-    assert contents(fetch("modelnet10", progress=False)) == FILES
-    assert sorted(path.name for path in (home / "datasets").iterdir()) == [".modelnet10.lock", "ModelNet10"]
-    assert len(site.asked) == 1, "the archive was whole: it is not downloaded again"
-
-
-@pytest.mark.slow
-def test_two_processes_fetch_once(home: Path, site: Site, archive: bytes) -> None:
+def test_two_at_once_fetch_once(home: Path, site: Site, archive: bytes) -> None:
     site.delay = threading.Event()
-    processes = [child(site, slow=0) for _ in range(2)]
-    limit = time.monotonic() + 60
-    while not site.asked:
-        assert time.monotonic() < limit
-        time.sleep(0.01)
-    time.sleep(0.3)
-    site.delay.set()
-    for process in processes:
-        printed, _ = process.communicate(timeout=60)
-        assert process.returncode == 0
-        assert printed.splitlines()[-1] == str(home / "datasets" / "ModelNet10")
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(fetch, "modelnet10", progress=False) for _ in range(2)]
+        limit = time.monotonic() + 60
+        while not site.asked:
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        time.sleep(0.1)
+        site.delay.set()
+        assert {one.result(60) for one in both} == {home / "datasets" / "ModelNet10"}
+    assert contents(home / "datasets" / "ModelNet10") == FILES
     assert len(site.asked) == 1
 
 

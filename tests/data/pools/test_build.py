@@ -44,8 +44,9 @@ def test_the_order_of_work_changes_no_byte(
 
 @pytest.mark.slow
 def test_a_dask_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes]) -> None:
+    """Workers in threads: tests/runs has a cluster of processes."""
     distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
-    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "scheduler_port": 0}
+    options: dict[str, Any] = {"processes": False, "n_workers": 2, "dashboard_address": ":0", "scheduler_port": 0}
     with distributed.LocalCluster(**options) as cluster:
         assert build(meshes, backend="dask", scheduler=cluster.scheduler_address).sampled == COUNT
         assert contents(home) == undisturbed

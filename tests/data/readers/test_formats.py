@@ -6,7 +6,6 @@ import pytest
 
 from pointset.data.readers.clouds import CloudError
 from pointset.data.readers.formats import (
-    has_faces,
     is_shape_file,
     read_header,
     require_shape_file,
@@ -29,22 +28,6 @@ def test_files_of_shapes_by_name(names: list[str], inside: bool, at_top: bool) -
     for name in names:
         assert is_shape_file(name, at_top=False) == inside, name
         assert is_shape_file(name, at_top=True) == at_top, name
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        (["element vertex 3", "element face 1", "end_header"], True),
-        (["element vertex 3", "element tristrips 1", "end_header"], True),
-        (["element vertex 3", "element face 0", "end_header"], False),
-        (["element vertex 1", "end_header", "element face 1"], False),
-        (None, False),
-    ],
-)
-def test_faces_are_those_that_a_header_announces(lines: list[str] | None, expected: bool, tmp_path: Path) -> None:
-    if lines is not None:
-        (tmp_path / "a.ply").write_text("\n".join(["ply", *lines, ""]))
-    assert has_faces(tmp_path / "a.ply") == expected
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from pointset.data import normalize_chunks, normalize_points, open_scan, read_cloud
+from pointset.data import normalize_chunks, open_scan, read_cloud
 from pointset.data.readers.clouds import CloudError
 from pointset.data.readers.scans import PIECE
 from pointset.data.sampling import import_open3d
@@ -315,15 +314,6 @@ def test_a_truncated_file_and_an_invalid_number_are_errors_while_reading_in_piec
     broken[123, 4] = np.inf
     with pytest.raises(CloudError, match=r"a.npy: point 123 has a number that is not finite, \[.*inf.*leave it out"):
         list(open_scan(write(path, broken), features=["normals"])())
-
-
-def test_a_scan_can_be_used_as_chunks(tmp_path: Path) -> None:
-    from pointset import create_model
-
-    model = create_model("isab3-pma", classes=4, dim=8).double().eval()
-    scan = open_scan(write(tmp_path / "a.npy", POINTS))
-    expected = model(normalize_points(torch.from_numpy(POINTS)[None], "unit-sphere")).detach()
-    torch.testing.assert_close(model.stream(normalize_chunks(scan, "unit-sphere")), expected)
 
 
 def test_numbers_that_a_model_cannot_hold_are_named(tmp_path: Path) -> None:
