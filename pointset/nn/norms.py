@@ -161,12 +161,11 @@ class BatchNorm(nn.BatchNorm1d):
         return X if self.training and len(X) < 2 else super().forward(X)
 
     def folded_into(self, linear: nn.Linear) -> tuple[Float[Tensor, "d d_in"], Float[Tensor, " d"]]:
-        """W and b of a single linear layer that, in evaluation, equals a linear layer followed by this norm."""
+        """W and b of a linear layer that, in evaluation, equals one without a bias followed by this norm."""
         assert self.running_mean is not None
         assert self.running_var is not None
         scale = self.weight * torch.rsqrt(self.running_var + self.eps)
-        mean = self.running_mean if linear.bias is None else self.running_mean - linear.bias
-        return linear.weight * scale.unsqueeze(1), self.bias - mean * scale
+        return linear.weight * scale.unsqueeze(1), self.bias - self.running_mean * scale
 
 
 class VectorBatchNorm(BatchNorm):

@@ -185,7 +185,7 @@ def _check_reading(mab: MAB, name: str) -> None:
     stream_part(mab.norm_key, f"{name}.norm_key")
     if not mab.multihead.is_plain:
         raise StreamingError(
-            f"{name} uses {mab.multihead.weights.extra_repr()} weights of an {type(mab.multihead.score).__name__}; "
+            f"{name} uses {mab.multihead.weights.extra_repr()} weights of its {type(mab.multihead.score).__name__}; "
             "only softmax weights of a DotScore or BilinearScore can be streamed: call the model on the whole cloud"
         )
 

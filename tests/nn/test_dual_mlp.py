@@ -99,12 +99,18 @@ def test_the_pooling_is_its_formula(width, hidden, train, norm):
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("train", [True, False])
-def test_the_interaction_is_its_formula(train, norm):
-    layer, rows = moved(InteractionLayer(16, 3, norm), train), sets(16)
-    expected = torch.cat(interacted(rows, layer))
+def test_the_encoder_is_its_formula(train, norm):
+    """A stem ReLU(N(X W)), then two interaction layers."""
+    model, rows = moved(pointset.create_model("dumlp3-max", classes=4, dim=16, norm=norm), train), sets(3)
+    stem, *layers = model.encoder
+    expected = [one.clamp(min=0) for one in network(rows, stem)]
+    for layer in layers:
+        expected = interacted(expected, layer)
     X, mask = padded(rows)
-    torch.testing.assert_close(layer(X, mask)[mask], expected)
-    torch.testing.assert_close(layer(torch.cat(rows), Packed(LENGTHS)), expected)
+    torch.testing.assert_close(model.encode(X, mask)[mask], torch.cat(expected))
+    torch.testing.assert_close(model.encode(torch.cat(rows), Packed(LENGTHS)), torch.cat(expected))
+    with torch.no_grad():  # works in place
+        torch.testing.assert_close(model.encode(X, mask)[mask], torch.cat(expected))
 
 
 @pytest.mark.parametrize("module", [DualMLPPool(2, 3, 4, None), InteractionLayer(4, 2, "batch")], ids=["pool", "layer"])

@@ -40,7 +40,7 @@ def cut(cloud: Tensor, *sizes: int) -> list[Tensor]:
 
 
 CASES = [(name, {}) for name in NAMES]
-CASES += list(itertools.product(("isab5-max", "isab5-pma3", "rffp-pma"), OPTIONS[1:]))
+CASES += list(itertools.product(("isab5-max", "isab5-pma3", "rffp-pma4"), OPTIONS[1:]))
 CASES += [
     ("rffp-mean+pma+sum", {"seeds": "pooled"}),
     ("rff-max", {"norm": "layer"}),
@@ -216,7 +216,7 @@ def test_attention_of_ten_million_rows_is_exact_in_float32() -> None:
         ("rff-pma", {"norm": "set", "prenorm": True, "layers": 1}, "pool.pma.mab.norm_key is of type SetNorm"),
         ("rff-max", {"outputs": "all"}, "encoder.0 is of type ConnectedLayers"),
         ("isab5-max", {"weights": "sparsemax"}, "encoder.0.reads uses sparsemax weights.*softmax"),
-        ("rff-pma", {"score": "additive"}, "pool.pma.mab uses softmax weights of an AdditiveScore"),
+        ("rff-pma", {"score": "additive"}, "pool.pma.mab uses softmax weights of its AdditiveScore"),
     ],
 )
 def test_models_that_cannot_stream_raise_before_the_first_point_is_read(name: str, options: dict, words: str) -> None:
