@@ -25,7 +25,7 @@ TYPED = (
     "pointset.tasks.clustering",
     "pointset.zoo.classifiers",
     "pointset.zoo.models",
-    "pointset.zoo.segmenters",
+    "pointset.zoo.classifiers",
 )
 install_import_hook(TYPED, "beartype.beartype")
 

@@ -28,7 +28,7 @@ from pointset.runs.progress import on_terminal, progress_bar, write_line
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
 from pointset.training.devices import find_device, warn_of_slow_products
 from pointset.training.distributed import world_size
-from pointset.zoo.custom_parts import user_parts
+from pointset.zoo.registration import user_parts
 
 MOST_DEVIATION = 1e-2
 """Tolerated deviation of a model under symmetries, relative to its largest logit; rounding mostly stays below 1e-4."""

@@ -24,8 +24,8 @@ from pointset.runs import digests
 from pointset.runs.claims import claim, owned
 from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import count_parameters
-from pointset.zoo.custom_parts import carried
 from pointset.zoo.options import ModelOptions
+from pointset.zoo.registration import carried
 
 
 def of_size(size: Size) -> str:

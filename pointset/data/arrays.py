@@ -199,9 +199,8 @@ def _geometric_arrays(item: Any, index: int, options: DataOptions, normals: bool
 
 def _label(item: Any) -> int:
     label: Any = getattr(item, "y", None)
-    whole = isinstance(label, int) or (
-        isinstance(label, torch.Tensor) and label.numel() == 1 and not label.dtype.is_floating_point
-    )
+    single = isinstance(label, torch.Tensor) and label.numel() == 1 and not label.dtype.is_floating_point
+    whole = isinstance(label, int) or single
     if getattr(item, "pos", None) is None or not whole or int(label) < 0:
         raise PointsetError(f"it must have positions pos and one class y from 0, got {quoted(item)}")
     return int(label)
@@ -246,9 +245,7 @@ def _point_labels(given: Any, count: int) -> np.ndarray:
     """Labels of the points of a cloud [n], int32."""
     labels = as_array(given)
     if labels.dtype.kind not in "iub" or labels.shape != (count,):
-        raise PointsetError(
-            f"point_labels must be whole numbers [{count}], one for each point, got {described(labels)}"
-        )
+        raise PointsetError(f"point_labels must be whole numbers [{count}], one per point, got {described(labels)}")
     return labels.astype(np.int32)
 
 

@@ -30,18 +30,14 @@ UP_TO_Z = {
 """Matrices that turn a shape with this direction up to Z up."""
 
 
-def _with_headings() -> dict[str, NDArray[np.float64]]:
-    """Each of the six directions, and then a quarter turn about the vertical up to three times: "-x@90"."""
-    quarter = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
-    return {
-        f"{up}@{90 * count}": np.linalg.matrix_power(quarter, count) @ np.array(matrix)
-        for up, matrix in UP_TO_Z.items()
-        for count in range(4)
-    }
-
-
-TURNS = _with_headings()
-"""The 24 turns of a cube, as matrices to Z up by name: the direction that is up, and degrees about the vertical."""
+QUARTER = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
+TURNS: dict[str, NDArray[np.float64]] = {
+    f"{up}@{90 * count}": np.linalg.matrix_power(QUARTER, count) @ np.array(matrix)
+    for up, matrix in UP_TO_Z.items()
+    for count in range(4)
+}
+"""The 24 turns of a cube, as matrices to Z up by name ("-x@90"): the direction that is up, and degrees about the
+vertical."""
 
 
 def usual_up(names: Iterable[str]) -> Axis | None:
@@ -112,10 +108,7 @@ def _moments(points: NDArray[np.float32]) -> NDArray[np.float64] | None:
 
 
 def _turned(classes: list[NDArray[np.float64]], free: NDArray[np.int64]) -> float:
-    """The scatter within classes, from 0 for shapes turned to their axes to 1 for shapes turned at random.
-
-    Turns keep the axes that are not `free`.
-    """
+    """The scatter within classes: 0 for shapes turned to their axes, 1 at random; turns keep axes that are not free."""
     scatter, own_axes, random = 0.0, 0.0, 0.0
     for moments in classes:
         mean = _over_turns(moments, free)

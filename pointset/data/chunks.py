@@ -41,7 +41,7 @@ def blocks(
         start = 0
         while start < len(piece):
             stop = min(len(piece), start + rows - filled)
-            numbers = _numbers(piece[start:stop])
+            numbers = piece[start:stop].detach() if isinstance(piece, Tensor) else as_numbers(piece[start:stop])
             _require_finite(buffer[filled : filled + stop - start].copy_(numbers), numbers, number)
             filled, start = filled + stop - start, stop
             if filled == rows:
@@ -73,14 +73,11 @@ def fresh_pieces(chunks: Chunks) -> Callable[[], Iterable[Piece]]:
 def check_piece(piece: Any, number: int, width: int) -> None:
     """Raise a PointsetError unless the piece is a tensor or array of numbers [n, width]."""
     if not isinstance(piece, Tensor | np.ndarray):
-        raise PointsetError(
-            f"piece {number} of the cloud is a {type(piece).__name__}: give tensors or arrays [n, {width}]"
-        )
+        raise PointsetError(f"piece {number} of the cloud is a {type(piece).__name__}: give arrays [n, {width}]")
     numbers = not piece.is_complex() if isinstance(piece, Tensor) else piece.dtype.kind in "fiu"
     if piece.ndim != 2 or piece.shape[1] != width or not numbers:
-        raise PointsetError(
-            f"piece {number} of the cloud must be numbers [n, {width}], got {piece.dtype} {list(piece.shape)}"
-        )
+        found = f"{piece.dtype} {list(piece.shape)}"
+        raise PointsetError(f"piece {number} of the cloud must be numbers [n, {width}], got {found}")
 
 
 def _require_finite(held: Tensor, given: Tensor, number: int) -> None:
@@ -89,11 +86,8 @@ def _require_finite(held: Tensor, given: Tensor, number: int) -> None:
     if bool(held.sum().isfinite()) or bool(held.isfinite().all()):
         return
     if bool(given.isfinite().all()):
-        greatest = float(given.abs().max())
-        raise PointsetError(
-            f"piece {number} of the cloud has the number {greatest:.3g}, too large for {held.dtype}: scale it "
-            "down, as normalize_chunks does"
-        )
+        fault = f"the number {float(given.abs().max()):.3g}, too large for {held.dtype}: scale it down"
+        raise PointsetError(f"piece {number} of the cloud has {fault}, as normalize_chunks does")
     raise PointsetError(f"piece {number} of the cloud has a number that is not finite: leave the point out")
 
 
@@ -106,7 +100,3 @@ def _pieces(chunks: Any) -> Iterable[Piece]:
             f"pointset.data.open_scan(path), got {type(chunks).__name__}"
         )
     return chunks
-
-
-def _numbers(rows: Piece) -> Tensor:
-    return rows.detach() if isinstance(rows, Tensor) else as_numbers(rows)

@@ -164,11 +164,14 @@ def _folder_pool(
         sampling = Sampling.none(normals, options.further, options.labels or "")
     elif options.further:
         raise PointsetError(
-            f"{folder} holds meshes, whose points have only normals: leave {', '.join(options.further)} out"
+            f"{folder} has meshes, whose points have normals alone: leave {', '.join(options.further)} out"
         )
     elif options.labels and not is_current(folder):
         raise PointsetError(f"{folder} holds meshes, whose points have no labels: only those of shapes10 have parts")
-    plan = _prefer_existing_pool(Plan.of(f"{folder.name}-{split}", listing, sampling))
+    plan = Plan.of(f"{folder.name}-{split}", listing, sampling)
+    with_normals = dataclasses.replace(plan, sampling=dataclasses.replace(plan.sampling, normals=True))
+    if with_normals.folder.is_dir() and not plan.folder.is_dir():  # it holds the same points
+        plan = with_normals
     pool = load_pool(plan, on_error=options.on_error, progress=progress)
     wanted = {name: array for name, array in pool.arrays.items() if name in sampling.arrays}
     parts = dict(enumerate(PARTS)) if listing.kind == "meshes" else None
@@ -204,12 +207,6 @@ def _warn_of_missing_classes(
             reasons.append(f"only in {name}: {one_line(', '.join(map(pool.classes.__getitem__, missing)), REPEATED)}")
     if reasons:
         warnings.warn(f"{folder} has classes {', '.join(reasons)}", UserWarning, stacklevel=4)
-
-
-def _prefer_existing_pool(plan: Plan) -> Plan:
-    """The plan, or the plan with normals if only that pool has been built: it holds the same points."""
-    more = dataclasses.replace(plan, sampling=dataclasses.replace(plan.sampling, normals=True))
-    return more if more.folder.is_dir() and not plan.folder.is_dir() else plan
 
 
 def _require_no_sampling(folder: Path, options: DataOptions) -> None:

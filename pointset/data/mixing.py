@@ -288,9 +288,7 @@ def recipe_augmentations(names: Sequence[str], up: Axis = "z") -> tuple[Compose,
     _require_known(names, (*AUGMENTATIONS, *MIXINGS))
     for name, after in itertools.pairwise(names):
         if name in MIXINGS:
-            raise PointsetError(
-                f"augment has {after!r} after {name!r}, which mixes augmented shapes: put {name!r} last"
-            )
+            raise PointsetError(f"augment has {after!r} after {name!r}, which mixes augmented shapes: put it last")
     mix = MIXINGS.get(names[-1]) if names else None
     return augmentation_from_names(names[:-1] if mix else names, up), mix
 

@@ -7,6 +7,7 @@ rounding.
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -139,29 +140,20 @@ def is_standardized(points: Tensor, mask: Tensor | None = None) -> Tensor:
     return change.amax((1, 2)) <= STANDARDIZED if points.numel() else torch.ones(len(points), dtype=torch.bool)
 
 
-def unchanged(points: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Return the points unchanged, except padded rows, which become zeros."""
-    return zero_padding(points, mask)
-
-
-def principal_axes(points: Tensor, mask: Tensor | None = None) -> Tensor:
+def to_axes(points: Tensor, mask: Tensor | None = None, *, about: int | None = None) -> Tensor:
     """As `center_standardize`, then turn the cloud to its principal axes: the longest points up, along z.
 
     Axes are the eigenvectors of the covariance, of increasing eigenvalue along x, y and z. The cubes of the coordinates
     have a positive sum along y and z; along x the sign makes it a rotation. Rotated clouds so become equal, but where
-    an axis or its sign is not determined, small changes can turn a shape: see `half_turns`.
+    an axis or its sign is not determined, small changes can turn a shape: see `half_turns`. The cloud can be turned
+    `about` z alone (2: the longer horizontal axis lies along y), or about y alone (1: along z).
     """
-    return _turned(center_standardize(points, mask), None)
-
-
-def upright_axes(points: Tensor, mask: Tensor | None = None) -> Tensor:
-    """As `principal_axes`, but turned about z alone: the longer horizontal axis lies along y."""
-    return _turned(center_standardize(points, mask), 2)
-
-
-def upright_axes_y(points: Tensor, mask: Tensor | None = None) -> Tensor:
-    """As `principal_axes`, but turned about y alone: the longer horizontal axis lies along z."""
-    return _turned(center_standardize(points, mask), 1)
+    centred = center_standardize(points, mask)
+    if not centred.numel():
+        return centred
+    exact = centred.double().nan_to_num()
+    axes = _axes(exact.mT @ exact, about)
+    return centred @ _signed(axes, (exact @ axes).pow(3).sum(dim=1), about).to(centred.dtype)
 
 
 def log_size(points: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -194,10 +186,8 @@ NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
     "unit-sphere": unit_sphere,
     "standardize": standardize,
     "center-standardize": center_standardize,
-    "principal-axes": principal_axes,
-    "upright-axes": upright_axes,
-    "upright-axes-y": upright_axes_y,
-    "none": unchanged,
+    **{how: partial(to_axes, about=about) for how, about in ABOUT.items()},
+    "none": zero_padding,
 }
 
 
@@ -218,15 +208,6 @@ def _normalized(
     return torch.where(measured, normalised, _normalized(points.double(), mask, dims, size_of).to(points.dtype))
 
 
-def _turned(centred: Tensor, about: int | None) -> Tensor:
-    """Centred clouds [B, n, 3], turned to their axes; points at the origin, such as padding, stay there."""
-    if not centred.numel():
-        return centred
-    exact = centred.double().nan_to_num()
-    axes = _axes(exact.mT @ exact, about)
-    return centred @ _signed(axes, (exact @ axes).pow(3).sum(dim=1), about).to(centred.dtype)
-
-
 def _axes(covariance: Tensor, about: int | None) -> Tensor:
     """New axes as columns [B, 3, 3], of increasing variance; with `about`, this axis stays."""
     if about is None:
@@ -245,10 +226,9 @@ def _signed(axes: Tensor, cubes: Tensor, about: int | None) -> Tensor:
     signs = torch.where(cubes < 0, -1.0, 1.0).to(axes)
     if about is not None:
         signs[:, about] = 1
-    free = 0  # x is never the axis that stays
-    signs[:, free] = 1
+    signs[:, 0] = 1  # x is never the axis that stays
     axes = axes * signs[:, None]
-    axes[:, :, free] *= torch.where(torch.linalg.det(axes) < 0, -1.0, 1.0).to(axes)[:, None]
+    axes[:, :, 0] *= torch.where(torch.linalg.det(axes) < 0, -1.0, 1.0).to(axes)[:, None]
     return axes
 
 

@@ -78,11 +78,13 @@ def sample_arrays(
         raise PointsetError(f"seed must not be negative, got {seed}")
     if sampler not in SAMPLERS:
         raise PointsetError(f"sampler must be one of {', '.join(SAMPLERS)}, got {quoted(sampler)}")
-    corners = _corners(mesh)
+    # [3 corners, 3 axes, F]: the long last axis makes arithmetic fast.
+    corners = mesh.vertices.T.copy().take(mesh.faces.T, axis=1).swapaxes(0, 1)
     fault = float32_fault(corners.min(axis=2).min(axis=0), corners.max(axis=2).max(axis=0))
     if fault:
         raise MeshError(f"the mesh {fault}")
-    crosses = _cross_products(corners)
+    (x, y, z), (u, v, w) = corners[1] - corners[0], corners[2] - corners[0]
+    crosses = np.stack([y * w - z * v, z * u - x * w, x * v - y * u])  # normals, with twice the face's area as length
     generator = np.random.Generator(np.random.PCG64(seed))
     areas = np.sqrt(_sum_of_squares(crosses))  # twice the areas, to be exact
     points, faces = _draw_uniform(corners, areas, CANDIDATES[sampler] * n, generator)
@@ -94,7 +96,10 @@ def sample_arrays(
         points, faces = points[chosen], faces[chosen]
     arrays = {"points": points.astype(np.float32, order="C")}
     if normals:
-        arrays["normals"] = _directions(crosses.T[faces]).astype(np.float32, order="C")
+        scaled = crosses.T[faces]
+        scaled = scaled / np.abs(scaled).max(axis=1, keepdims=True)  # small squares underflow
+        directions = scaled / np.sqrt(_sum_of_squares(scaled.T))[:, None]
+        arrays["normals"] = directions.astype(np.float32, order="C")
     if face_labels is not None:
         arrays["labels"] = face_labels[faces]
     return arrays
@@ -157,18 +162,6 @@ def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
     return chosen
 
 
-def _corners(mesh: Mesh) -> np.ndarray:
-    """Corner coordinates of all faces, [3 corners, 3 axes, F]; the long last axis makes arithmetic fast."""
-    return mesh.vertices.T.copy().take(mesh.faces.T, axis=1).swapaxes(0, 1)
-
-
-def _cross_products(corners: np.ndarray) -> np.ndarray:
-    """Cross products [3, F] of two edges of each face: normals, with twice the face's area as length."""
-    x, y, z = corners[1] - corners[0]
-    u, v, w = corners[2] - corners[0]
-    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u])
-
-
 def _draw_uniform(
     corners: np.ndarray, areas: np.ndarray, n: int, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -177,20 +170,16 @@ def _draw_uniform(
     if cumulative[-1] == 0:
         raise MeshError(f"the mesh has no area to sample: each of its {len(areas)} faces is degenerate")
     r0, r1, r2 = generator.random((n, 3)).T.copy()
-    faces = _first_above(cumulative, r0 * cumulative[-1])
+    # The first cumulative sum above each number is never that of a face without area. Sorted numbers keep the search in
+    # the processor's cache, which makes it several times faster.
+    numbers = r0 * cumulative[-1]
+    order, faces = numbers.argsort(), np.empty(n, dtype=np.int64)
+    faces[order] = cumulative.searchsorted(numbers[order], side="right")
     # P = (1 - sqrt(r1)) A + sqrt(r1) (1 - r2) B + sqrt(r1) r2 C (Osada et al., Shape Distributions, ACM Transactions on
     # Graphics 21(4), 2002).
     root = np.sqrt(r1)
     a, b, c = (corner.take(faces, axis=1) for corner in corners)
     return ((1 - root) * a + root * (1 - r2) * b + root * r2 * c).T, faces
-
-
-def _first_above(cumulative: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Index of the first cumulative sum above each number, which is never that of a face without area."""
-    order = numbers.argsort()  # keeps the search in the processor's cache, which makes it several times faster
-    indices = np.empty(len(numbers), dtype=np.int64)
-    indices[order] = cumulative.searchsorted(numbers[order], side="right")
-    return indices
 
 
 def _poisson_disk(candidates: np.ndarray, mesh: Mesh, n: int) -> np.ndarray:
@@ -223,12 +212,6 @@ def import_open3d() -> ModuleType:
             f"Open3D cannot be imported ({one_line(error, REPEATED)}): install the extra open3d, and if a system "
             "library is missing, on Debian `apt-get install libegl1 libgl1 libidn2-0 libudev1 libusb-1.0-0 libx11-6`"
         ) from error
-
-
-def _directions(vectors: np.ndarray) -> np.ndarray:
-    """Unit vectors [N, 3]; each is divided by its largest component first, because small squares underflow."""
-    scaled = vectors / np.abs(vectors).max(axis=1, keepdims=True)
-    return scaled / np.sqrt(_sum_of_squares(scaled.T))[:, None]
 
 
 def _sum_of_squares(columns: np.ndarray) -> np.ndarray:

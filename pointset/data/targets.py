@@ -65,9 +65,7 @@ def join_targets(
             raise PointsetError(f"{where} is the second row for {quoted(name)}: delete one")
         rows[name] = [_number(cells.get(column, ""), f"{where}: {column} of {quoted(name)}") for column in target]
         if folder is not None and name not in wanted and not (folder / name).exists():
-            raise PointsetError(
-                f"{where}: {quoted(name)} is not a file of {folder}: correct the name, or delete the row"
-            )
+            raise PointsetError(f"{where}: {quoted(name)} is not a file of {folder}: correct it, or delete the row")
     lacking = {name: f"{quoted(name)} has no row in {file}" for name in names if name not in rows}
     refuse_or_leave_out(lacking, len(names) - len(lacking), on_error, "shapes", "add rows, or move the files away")
     nothing = [math.nan] * len(target)
@@ -125,9 +123,7 @@ def name_labels(
     if not values:
         raise PointsetError(f"no point of {source} has a label from 0 up: negative labels mean that there is none")
     if len(values) > MOST_CLASSES:
-        raise PointsetError(
-            f"the points of {source} have {len(values):,} labels: give a column with at most {MOST_CLASSES:,}"
-        )
+        raise PointsetError(f"the points of {source} have {len(values):,} labels: give at most {MOST_CLASSES:,}")
     where = str(source)
     if names is None and isinstance(source, Path) and (source / NAMES).exists():
         names, where = _read_names(source / NAMES), str(source / NAMES)

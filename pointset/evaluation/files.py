@@ -23,10 +23,9 @@ from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.numbers import Estimate, estimate
 from pointset.evaluation.shape_predictions import Guess, guess
 from pointset.streaming import StreamingError, check_streams, stream_rows
-from pointset.zoo.classifiers import Classifier, SetModel
+from pointset.zoo.classifiers import Classifier, Segmenter, SetModel
 from pointset.zoo.predicting import BATCH, Prediction, padded_batches, predict, predict_in_pieces, predict_points
 from pointset.zoo.regressors import LEVEL, Regressor
-from pointset.zoo.segmenters import Segmenter
 
 T = TypeVar("T")
 SMALL = 16_384

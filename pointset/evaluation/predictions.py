@@ -21,8 +21,8 @@ from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model
 from pointset.runs import digests
+from pointset.zoo.classifiers import Segmenter
 from pointset.zoo.predicting import Prediction, predict, predict_points
-from pointset.zoo.segmenters import Segmenter
 
 T = TypeVar("T")
 PREDICTIONS = "predictions.npz"

@@ -1,7 +1,5 @@
 """Critical points, which a max pooling selects."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

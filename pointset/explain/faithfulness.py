@@ -7,9 +7,8 @@ the insertion curve large. A random order of the points is the baseline: it is n
 random points is still the same shape.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -129,7 +128,11 @@ def check_explanations(
     generator = torch.Generator().manual_seed(seed)
     curves: dict[str, list[tuple[ndarray, ndarray]]] = {}
     with in_evaluation_mode(model):
-        names = [name for name in explanations or EXPLANATIONS if explanations or _has(model, clouds[0], name)]
+        names = list(explanations or ())
+        for name in () if explanations else EXPLANATIONS:
+            with suppress(PointsetError):  # the model does not have it
+                EXPLANATIONS[name](model, clouds[0], 0)
+                names.append(name)
         for cloud in clouds:
             label = int(_probabilities(model, cloud, torch.ones(1, len(cloud), dtype=torch.bool)).argmax())
             importances = {name: EXPLANATIONS[name](model, cloud, label) for name in names}
@@ -137,14 +140,6 @@ def check_explanations(
             for name, importance in importances.items():
                 curves.setdefault(name, []).append(_curves(model, cloud, label, importance))
     return {name: Curves(*(np.stack(column) for column in zip(*rows, strict=True))) for name, rows in curves.items()}
-
-
-def _has(model: nn.Module, cloud: Tensor, name: str) -> bool:
-    try:
-        EXPLANATIONS[name](model, cloud, 0)
-    except PointsetError:
-        return False
-    return True
 
 
 def _curves(model: nn.Module, cloud: Tensor, label: int, importance: Tensor) -> tuple[ndarray, ndarray]:

@@ -21,10 +21,10 @@ from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, PMA
 from pointset.nn.encoders.dumlp import InteractionLayer
 from pointset.nn.layers import in_evaluation_mode
-from pointset.nn.pooling.asp import AttentiveStatisticsPool
 from pointset.nn.pooling.dumlp import DualMLP, DualMLPPool
+from pointset.nn.pooling.moments import AttentiveStatisticsPool
 from pointset.nn.pooling.pma import AttentionPool
-from pointset.nn.registry import attending
+from pointset.nn.registry import PARTS
 
 Kind = Literal["reads", "writes", "pools", "self"]
 Side = Literal["keys", "queries", "both", "neither"]
@@ -166,7 +166,7 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     modules = dict(attentions(model))
     if not modules:
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
-        names = ", ".join(entry.name for entry in attending())
+        names = ", ".join(entry.name for entry in PARTS.values() if entry.maps)
         raise PointsetError(f"{name} has no attention maps: use a model with one of {names}")
     is_single = points.dim() == 2
     points, mask = (points[None], None if mask is None else mask[None]) if is_single else (points, mask)

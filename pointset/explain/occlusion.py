@@ -1,7 +1,5 @@
 """Occlusion: remove points to find those that a prediction depends on. A check of attention maps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

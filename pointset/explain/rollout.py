@@ -1,7 +1,5 @@
 """Attention rollout: attention through all layers, from the pooled vectors back to the points."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
@@ -43,15 +41,18 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
         raise PointsetError("rollout needs the maps of one cloud, got a batch: give [entry[0] for entry in maps]")
     pooling = [index for index, entry in enumerate(maps) if entry.kind == "pools"]
     if len(pooling) != 1:
+        raise PointsetError(f"rollout needs one map of kind 'pools', got {len(pooling)}: see critical_points for max")
+    kinds = [(entry.kind, entry.layer.removesuffix(entry.kind)) for entry in maps]
+    reads = {(index, block) for index, (kind, block) in enumerate(kinds) if kind == "reads"}
+    writes = {(index - 1, block) for index, (kind, block) in enumerate(kinds) if kind == "writes"}
+    for _, block in sorted(reads ^ writes):  # every ISAB has its two maps in succession
         raise PointsetError(
-            f"rollout needs one map of kind 'pools', got {len(pooling)}: for a max pool see critical_points"
+            f"{block}reads is not followed by {block}writes: rollout needs all maps of a model in their order; "
+            "for the encoder dumlp, which writes back without attention, use occlusion"
         )
-    _require_whole(maps)
     for entry in maps:
         if (entry.weights.sum(dim=-1) - 1).abs().max() > 1e-3 or entry.weights.min() < 0:
-            raise PointsetError(
-                f"rollout needs rows that sum to 1, but rows of {entry.layer} do not sum to 1: use occlusion"
-            )
+            raise PointsetError(f"rollout needs sums of 1, and rows of {entry.layer} do not sum to 1: use occlusion")
     averaged = [entry.heads("mean").weights[0] for entry in maps]
     shares = averaged[pooling[0]]
     for entry, weights in zip(maps[pooling[0] + 1 :], averaged[pooling[0] + 1 :], strict=True):
@@ -65,15 +66,3 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
         else:
             shares = 0.5 * shares + 0.5 * shares @ weights
     return shares / torch.clamp(shares.sum(dim=1, keepdim=True), min=1e-12)
-
-
-def _require_whole(maps: Sequence[AttentionMap]) -> None:
-    """Raise a PointsetError unless every ISAB has its two maps in succession."""
-    kinds = [(entry.kind, entry.layer.removesuffix(entry.kind)) for entry in maps]
-    reads = {(index, block) for index, (kind, block) in enumerate(kinds) if kind == "reads"}
-    writes = {(index - 1, block) for index, (kind, block) in enumerate(kinds) if kind == "writes"}
-    for _, block in sorted(reads ^ writes):
-        raise PointsetError(
-            f"{block}reads is not followed by {block}writes: rollout needs all maps of a model in their order; "
-            "for the encoder dumlp, which writes back without attention, use occlusion"
-        )

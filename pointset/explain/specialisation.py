@@ -62,10 +62,11 @@ class Specialisation:
     def table(self, control: Specialisation | None = None, style: str = "simple") -> str:
         """A table of the median and range of each measure over heads and inducing points, with those of the control."""
         columns = {"trained": self} if control is None else {"trained": self, "untrained": control}
-        lines = [
-            [name, *(_in_words(column.measures[name]) for column in columns.values()), DESCRIPTIONS[name]]
-            for name in self.measures
-        ]
+        lines = []
+        for name in self.measures:
+            values = [column.measures[name] for column in columns.values()]
+            cells = [f"{each.median():.3f} ({each.min():.3f} to {each.max():.3f})" for each in values]
+            lines.append([name, *cells, DESCRIPTIONS[name]])
         return tabulate(lines, ["measure", *columns, "meaning"], tablefmt=style, disable_numparse=True)
 
 
@@ -105,7 +106,11 @@ def specialisation(
         torch.Size([4, 4])
     """
     check("sets", sets, PointSets)
-    rows = _first_of_each_class(sets, per_class)
+    by_label = [torch.nonzero(sets.labels == label)[:per_class, 0] for label in sets.labels.unique()]
+    chosen = [some for some in by_label if len(some) > 1]
+    if per_class < 2 or not chosen:
+        raise PointsetError(f"{sets.name} has no class with two shapes: give more shapes, or per_class above 1")
+    rows = torch.cat(chosen)
     points, labels = sets.points[rows], sets.labels[rows]
     mask = None if sets.mask is None else sets.mask[rows]
     augment = augmentation_from_names(("scale", "jitter"), sets.up)
@@ -157,16 +162,6 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
     return build_model(dataclasses.replace(spec, seed=spec.seed + seed)).eval()
 
 
-def _first_of_each_class(sets: PointSets, count: int) -> Tensor:
-    rows = [torch.nonzero(sets.labels == label)[:count, 0] for label in sets.labels.unique()]
-    rows = [some for some in rows if len(some) > 1]
-    if count < 2 or not rows:
-        raise PointsetError(
-            f"{sets.name} has no class with two shapes to compare: give more shapes, or per_class above 1"
-        )
-    return torch.cat(rows)
-
-
 def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | None) -> AttentionMap:
     """The map of the layer, or if `layer` is None the first map of kind "reads" or "pools"."""
     maps = [each for each in attention_maps(model, points, mask) if each.kind in ("reads", "pools")]
@@ -200,7 +195,3 @@ def _off_diagonal(similarity: Tensor) -> Tensor:
     """Mean over the off-diagonal columns of similarities [..., m, m], [..., m]; NaN if m is 1."""
     others = similarity.shape[-1] - 1
     return (similarity.sum(dim=-1) - similarity.diagonal(dim1=-2, dim2=-1)) / others
-
-
-def _in_words(values: Tensor) -> str:
-    return f"{values.median():.3f} ({values.min():.3f} to {values.max():.3f})"

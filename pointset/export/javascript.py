@@ -22,8 +22,8 @@ from pointset.explain.maps import attention_kinds, attentions
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB
 from pointset.nn.dropout import Dropout
+from pointset.nn.encoders.deepsets import EquivariantLayer
 from pointset.nn.encoders.dumlp import InteractionLayer, Stem
-from pointset.nn.encoders.rffp import EquivariantLayer
 from pointset.nn.layers import ConnectedLayers, Masked
 from pointset.nn.norms import BatchNorm, NoNorm
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
@@ -56,10 +56,8 @@ class PlainModel:
     def __repr__(self) -> str:
         """A summary in one line."""
         classes, inputs = len(self.tree["classes"]), self.tree["inputs"]
-        return (
-            f"PlainModel {self.tree['name']}: {classes} classes, {inputs} numbers of each point, "
-            f"{len(self.weights) / 1e3:,.0f} kB of weights"
-        )
+        weights = f"{len(self.weights) / 1e3:,.0f} kB of weights"
+        return f"PlainModel {self.tree['name']}: {classes} classes, {inputs} numbers of each point, {weights}"
 
     def as_content(self) -> dict[str, Any]:
         """Tree and weights as one mapping for JSON."""
@@ -91,12 +89,10 @@ def describe_plainly(
     """
     name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
     if not isinstance(model, SetClassifier):
-        raise PointsetError(
-            f"{name} has no encoder and pooling, so it cannot run in a page: use a model such as isab16-pma"
-        )
+        raise PointsetError(f"{name} has no encoder and pooling, so no page can run it: use a model such as isab16-pma")
     if "axes" in model.normalize:
         raise PointsetError(
-            f"{name} turns shapes to their axes ({model.normalize}), which a page cannot do: draw it without --live"
+            f"{name} turns shapes to their axes ({model.normalize}), and a page cannot: draw without --live"
         )
     describer, data = Describer(model), (description or {}).get("data", {})
     tree = {
@@ -186,7 +182,11 @@ class Describer:
         if isinstance(module, Masked):
             return self.describe(module.rowwise, "rowwise")
         if isinstance(module, NormedLayers):
-            return {"kind": "Sequential", "modules": self._normed(module)}
+            # Linear layers, each followed by a norm, with ReLUs between them; a stem also ends with one.
+            pairs = zip(module.linear, module.norm, strict=True)
+            layers = [layer for linear, norm in pairs for layer in (nn.ReLU(), linear, norm)][1:]
+            modules = self.describe_all(layers + [nn.ReLU()] * isinstance(module, Stem))
+            return {"kind": "Sequential", "modules": modules}
         if isinstance(module, PMA) and module.pooled_seeds is not None:
             raise self.unsupported("has seeds that are computed from the set")
         known = next((kind for kind in type(module).__mro__ if kind in FIELDS), None)
@@ -195,7 +195,12 @@ class Describer:
             called = f" ({entry.kind} {entry.name!r})" if entry else ""
             raise self.unsupported(f"is a {type(module).__name__}{called}")
         if isinstance(module, Multihead):
-            self._require_dot_product(module)
+            if type(module.score) is not DotScore:
+                raise self.unsupported(f"has an {type(module.score).__name__}")
+            if module.score.log_temperature is not None:
+                raise self.unsupported("has a trained temperature")
+            if unknown := [str(name) for name in module.weights.names if str(name) != "softmax"]:
+                raise self.unsupported(f"has {unknown[0]} weights")
             return self._fields(module, known, factor=module.score.factor)
         if isinstance(module, StatisticPool):
             if type(module).of_statistics is not StatisticPool.of_statistics:
@@ -215,20 +220,6 @@ class Describer:
         if module in self.attending:
             values["map"] = self.attending[module]
         return {"kind": known.__name__} | values
-
-    def _normed(self, module: NormedLayers) -> list[Any]:
-        """Linear layers, each followed by a norm, with ReLUs between them; a stem also ends with one."""
-        pairs = zip(module.linear, module.norm, strict=True)
-        layers = [layer for linear, norm in pairs for layer in (nn.ReLU(), linear, norm)][1:]
-        return self.describe_all(layers + [nn.ReLU()] * isinstance(module, Stem))
-
-    def _require_dot_product(self, module: Multihead) -> None:
-        if type(module.score) is not DotScore:
-            raise self.unsupported(f"has an {type(module.score).__name__}")
-        if module.score.log_temperature is not None:
-            raise self.unsupported("has a trained temperature")
-        if unknown := [str(name) for name in module.weights.names if str(name) != "softmax"]:
-            raise self.unsupported(f"has {unknown[0]} weights")
 
     def array(self, tensor: Tensor) -> dict[str, int]:
         """Add an array to the weights, and return the reference to it."""

@@ -22,7 +22,7 @@ from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
 from pointset.training.checkpoints import describe_model
 from pointset.zoo.abilities import check_export
-from pointset.zoo.segmenters import Segmenter
+from pointset.zoo.classifiers import Segmenter
 
 CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))
 """(sets, points) of the batches on which a file is compared with its model; they differ from the example input of the
@@ -113,26 +113,21 @@ def export_model(
     try:
         program = record(portable(model), _inputs(model), mask)
     except Exception as error:  # torch.export raises many types of exceptions
-        raise PointsetError(
-            f"{name} cannot be exported: its computation depends on the sizes or the content of its sets in a way "
-            f"that torch.export does not support ({_in_short(error)})"
-        ) from error
+        fault = f"depends on sizes or content of sets in a way that torch.export lacks ({_in_short(error)})"
+        raise PointsetError(f"{name} cannot be exported: its computation {fault}") from error
     try:
         content = form.write(program, text)
     except Exception as error:
-        raise PointsetError(
-            f"{name} cannot be exported as {form.title}: torch does not support an operation ({_in_short(error)})"
-        ) from error
+        fault = f"torch does not support an operation ({_in_short(error)})"
+        raise PointsetError(f"{name} cannot be exported as {form.title}: {fault}") from error
     agreements: list[Agreement] = []
 
     def write(temporary: Path) -> None:
         temporary.write_bytes(content)
         agreement = _agreement(model, form.open(temporary), mask)
         if not agreement.holds:
-            raise PointsetError(
-                f"{path} is not written: its logits differ from those of {name} by {agreement.difference:.1e}, "
-                f"more than the {agreement.bound:.1e} that rounding explains"
-            )
+            fault = f"by {agreement.difference:.1e}, more than the {agreement.bound:.1e} that rounding explains"
+            raise PointsetError(f"{path} is not written: its logits differ from those of {name} {fault}")
         agreements.append(agreement)
 
     write_for_user(path, write)
@@ -170,17 +165,18 @@ def _agreement(model: nn.Module, exported: Run, mask: bool) -> Agreement:
     differences, roundings = [], []
     with torch.inference_mode():
         for sets, points in CHECKED:
-            cloud, real = _cloud(sets, points, _inputs(model)), _some(sets, points) if mask else None
+            cloud = torch.randn(sets, points, _inputs(model), generator=torch.Generator().manual_seed(points))
+            real = torch.rand(sets, points, generator=torch.Generator().manual_seed(points)) < 2 / 3 if mask else None
+            if real is not None:  # the first set has all its points, the third is empty
+                real[0], real[2:] = True, False
             logits, precise = eager(cloud, real), exact(cloud.double(), real)
             resolution = torch.finfo(torch.float32).eps / 2 * logits.abs().max()
             roundings += [_largest(logits, precise), float(resolution)]
             try:
                 answer = exported(cloud, real)
             except Exception as error:  # each runtime raises its own types of exceptions
-                raise PointsetError(
-                    f"the exported {_name(model)} fails on batches of {sets} x {points} points ({_in_short(error)}): "
-                    "the file is not written"
-                ) from error
+                fault = f"fails on batches of {sets} x {points} points ({_in_short(error)})"
+                raise PointsetError(f"{_name(model)} is not written: its file {fault}") from error
             differences.append(_largest(answer, logits))
     # The maximum of numpy is NaN if one of them is.
     return Agreement(float(np.max(differences)), max(roundings), CHECKED)
@@ -190,19 +186,6 @@ def _eager(model: nn.Module, dtype: torch.dtype = torch.float32) -> Run:
     """A copy of the model on the CPU, in evaluation mode."""
     copied = copy.deepcopy(model).to("cpu", dtype).eval()
     return lambda points, mask: copied(points) if mask is None else copied(points, mask)
-
-
-def _cloud(sets: int, points: int, inputs: int) -> Tensor:
-    """Random points [sets, points, inputs] with the scale of normalised points."""
-    return torch.randn(sets, points, inputs, generator=torch.Generator().manual_seed(points))
-
-
-def _some(sets: int, points: int) -> Tensor:
-    """A mask [B, n] that hides about a third of the points; the first set has all its points, the third is empty."""
-    real = torch.rand(sets, points, generator=torch.Generator().manual_seed(points)) < 2 / 3
-    real[0] = True
-    real[2:] = False
-    return real
 
 
 def _largest(logits: Tensor, expected: Tensor) -> float:

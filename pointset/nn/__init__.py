@@ -5,7 +5,7 @@ Sets of several sizes can also be packed: concatenated, with a `Packed` instead 
 
 from pointset.nn.attention import Multihead, attend
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
-from pointset.nn.encoders.rffp import EquivariantLayer
+from pointset.nn.encoders.deepsets import EquivariantLayer
 from pointset.nn.fast.packing import Packed
 from pointset.nn.layers import PointHead
 from pointset.nn.norms import GroupNorm, InstanceNorm, LayerNorm, SetNorm

@@ -175,7 +175,8 @@ class Multihead(nn.Module):
 
     def faster_way(self, Q: Tensor, Y: Tensor, mask: Layout | None) -> Way | None:
         """The function that computes the result of `explicit` in less time, or None."""
-        plain, may_absorb = self.is_plain and self.record is None, self.is_linear and self.weights.sum_to_one
+        plain = self.is_plain and self.record is None
+        may_absorb = isinstance(self.score, DotScore) and self.weights.sum_to_one
         B, n, m = _known(Y.shape[0], 1), _known(Q.shape[1], ANY_SIZE), _known(Y.shape[-2], ANY_SIZE)
         if isinstance(mask, Packed):
             B, m = len(mask), len(Y) // max(1, len(mask))
@@ -187,14 +188,9 @@ class Multihead(nn.Module):
         return fused if plain and (m > FEW_KEYS or Y.device.type != "cpu") else None
 
     @property
-    def is_linear(self) -> bool:
-        """True if the logits are products of (transformed) queries and keys."""
-        return isinstance(self.score, DotScore)
-
-    @property
     def is_plain(self) -> bool:
-        """True for softmax of a linear score, without dropout."""
-        return self.is_linear and self.weights.are_softmax
+        """True for softmax of a linear score, whose logits are products of queries and keys, without dropout."""
+        return isinstance(self.score, DotScore) and self.weights.are_softmax
 
     def _attend_run(self, Q: Tensor, Y: Tensor) -> Tensor:
         """`attend` for a plain batch of sets of one size, which may be 0."""

@@ -27,10 +27,8 @@ def check_rows(X: Any, layout: Any, weight: Tensor, letter: str = "X") -> None:
     """
     check_layout(X, layout, letter, weight.shape[-1])
     if X.dtype != weight.dtype and not (X.dtype in LOWER and torch.is_autocast_enabled(X.device.type)):
-        wanted = str(weight.dtype).removeprefix("torch.")
-        raise InputError(
-            f"{letter} is {described(X)} and the block computes in {wanted}: give {letter}.to(torch.{wanted})"
-        )
+        kind = str(weight.dtype).removeprefix("torch.")
+        raise InputError(f"{letter} is {described(X)} and the block computes in {kind}: give {letter}.to(torch.{kind})")
 
 
 def check_layout(X: Any, layout: Any, letter: str = "Z", width: int | None = None) -> None:

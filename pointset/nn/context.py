@@ -1,17 +1,19 @@
 """PointNet and DGCNN, for comparison with the zoo, built from torch-geometric's layers.
 
 Both work on packed rows (the real rows of all sets, concatenated; see `Packed`), so padding affects neither the results
-nor the batch statistics.
+nor the batch statistics. Without padding, each mask would have a graph of its own: an exported program keeps it.
 """
 
 import itertools
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import as_mask
+from pointset.nn.masks import as_mask, masked_max, masked_mean, zero_padding
 from pointset.nn.registry import register
 
 # A batch norm would turn a single row into zeros, so it is left unchanged.
@@ -35,6 +37,8 @@ class PointNet(nn.Module):
 
     def forward(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]."""
+        if torch.compiler.is_exporting():
+            return self.head(masked_max(rowwise(self.rows, points), mask).flatten(1))
         rows, sets = pack(points, mask)
         return self.head(self.pool(self.rows(rows), sets.index(rows.device), dim_size=len(sets)))
 
@@ -64,6 +68,8 @@ class DGCNN(nn.Module):
 
     def forward(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]."""
+        if torch.compiler.is_exporting():
+            return self._of_padded(points, mask)
         rows, sets = pack(points, mask)
         stages = []
         for convolution in self.convolutions:
@@ -71,6 +77,25 @@ class DGCNN(nn.Module):
             stages.append(rows)
         rows, index = self.rows(torch.cat(stages, dim=1)), sets.index(rows.device)
         return self.head(torch.cat([pool(rows, index, dim_size=len(sets)) for pool in self.pools], dim=1))
+
+    def _of_padded(self, points: Tensor, mask: Any) -> Tensor:
+        """The logits with k neighbours [B, n, k] in place of a list of edges."""
+        keep, stages = as_mask(points, mask), [points]
+        for convolution in self.convolutions:
+            rows = stages[-1]
+            # By default, cdist chooses its algorithm by n.
+            distance = torch.cdist(rows, rows, compute_mode="use_mm_for_euclid_dist")
+            distance = distance.masked_fill(~keep[:, None, :], float("inf"))
+            # Pad with k columns at infinity, so that topk finds k columns in a set of any size.
+            near = F.pad(distance, (0, self.neighbours), value=float("inf")).topk(self.neighbours, largest=False)
+            first = torch.arange(rows.shape[0], device=rows.device)[:, None, None] * rows.shape[1]
+            others = rows.flatten(0, 1)[near.indices.clamp(max=rows.shape[1] - 1) + first]  # [B, n, k, d_in]
+            own = rows.unsqueeze(2).expand_as(others)
+            edges = rowwise(convolution.nn, torch.cat([own, others - own], dim=3))
+            edges = edges.masked_fill(~near.values.isfinite().unsqueeze(-1), float("-inf"))
+            stages.append(zero_padding(edges.amax(dim=2), keep))
+        rows = rowwise(self.rows, torch.cat(stages[1:], dim=2))
+        return self.head(torch.cat([masked_max(rows, keep), masked_mean(rows, keep)], dim=2).flatten(1))
 
     def _edges(self, rows: Tensor, sets: Packed) -> Int[Tensor, "2 edges"]:
         """Edges neighbour -> row, within each set, between the packed rows."""
@@ -89,3 +114,8 @@ def pack(points: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[T
         return points, mask
     keep = as_mask(points, mask)
     return points[keep], Packed(tuple(keep.sum(dim=1).tolist()))
+
+
+def rowwise(network: Any, rows: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d"]:
+    """Apply a network for rows [N, d_in] to rows [..., d_in]."""
+    return network(rows.flatten(0, -2)).unflatten(0, rows.shape[:-1])

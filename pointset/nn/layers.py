@@ -72,7 +72,8 @@ class ConnectedLayers(nn.Module):
         """Return the rows, in the order of X; `mask` is True at real rows."""
         rows, outputs = X, []
         for number, layer in enumerate(self.layers):
-            rows = self.enter(number, rows, X)
+            if number and len(self.coordinates):
+                rows = rows + self.coordinates[number - 1](X)
             for module in layer:  # type: ignore[attr-defined]
                 rows = module(rows, mask)
             outputs.append(rows)
@@ -80,10 +81,6 @@ class ConnectedLayers(nn.Module):
         for module in self.join:
             rows = module(rows, mask)
         return rows
-
-    def enter(self, number: int, rows: Tensor, X: Tensor) -> Tensor:
-        """The input of layer `number` (from 0): the output of the layer before, plus the mapped coordinates if used."""
-        return rows + self.coordinates[number - 1](X) if number and len(self.coordinates) else rows
 
 
 class PointHead(nn.Module):

@@ -32,11 +32,6 @@ def _largest(X: Float[Tensor, "B n d"]) -> Float[Tensor, "B 1 d"]:
     return X.amax(dim=1, keepdim=True)
 
 
-def masked_min(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:
-    """Smallest value of each feature over the real rows; 0 for an empty set."""
-    return -masked_max(-X, mask)
-
-
 def masked_sum(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:
     """Sum of each feature over the real rows; 0 for an empty set."""
     if isinstance(mask, Packed):
@@ -66,7 +61,7 @@ def masked_deviation(X: Float[Tensor, "*rows d"], mask: Layout | None = None) ->
 
 STATISTICS: dict[StatisticName, Callable[[Tensor, Layout | None], Tensor]] = {
     "max": masked_max,
-    "min": masked_min,
+    "min": lambda X, mask: -masked_max(-X, mask),
     "mean": masked_mean,
     "sum": masked_sum,
     "deviation": masked_deviation,

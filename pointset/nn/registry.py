@@ -167,11 +167,6 @@ def parts(kind: Kind) -> list[Part]:
     return sorted((part for part in PARTS.values() if part.kind == kind), key=lambda part: part.name)
 
 
-def attending() -> list[Part]:
-    """The parts in which `attention_maps` finds attention."""
-    return [part for part in PARTS.values() if part.maps]
-
-
 def part_of(module: nn.Module) -> Part | None:
     """The part from which a module was built, or under which its class is registered."""
     built = getattr(module, "registered_as", None)

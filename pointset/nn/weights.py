@@ -130,11 +130,7 @@ def _keys(logits: Tensor, keep: Tensor | None) -> Tensor:
 
 
 def function_of(weights: Weighting) -> Callable[..., Any]:
-    """The function for a name or a callable. A module, which may have trained weights, is copied for each block.
-
-    Raises:
-        PointsetError: the name is not registered.
-    """
+    """The function for a registered name or a callable. A module, which may be trained, is copied for each block."""
     if isinstance(weights, str):
         registered = registry.PARTS.get(("weights", weights))
         if registered is None:

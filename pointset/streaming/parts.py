@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from pointset.errors import PointsetError
 from pointset.nn.blocks import ISAB, MAB, PMA, PooledSeeds
 from pointset.nn.context import PointNet
+from pointset.nn.encoders.deepsets import EquivariantLayer
 from pointset.nn.encoders.dumlp import InteractionLayer
-from pointset.nn.encoders.rffp import EquivariantLayer
 from pointset.nn.layers import Masked, in_evaluation_mode
 from pointset.nn.norms import BatchNorm, LayerNorm, NoNorm
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
@@ -26,13 +26,7 @@ from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.pma import AttentionPool
 from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.registry import part_of
-from pointset.streaming.running import (
-    Rowwise,
-    Running,
-    RunningStatistic,
-    running_attention,
-    running_maps,
-)
+from pointset.streaming.running import Rowwise, Running, RunningStatistic, running_attention, running_maps
 
 Settled = TypeVar("Settled")
 Part = Generator[tuple[Running, ...], None, Settled]
@@ -201,9 +195,7 @@ def chain_of(model: nn.Module) -> tuple[list[Part[Rowwise]], Part[Tensor], Calla
         return [rows], _one_pass(RunningStatistic("max")), lambda pooled: model.head(pooled[0])
     encoder, pool, head = (getattr(model, name, None) for name in ("encoder", "pool", "head"))
     if not isinstance(encoder, nn.ModuleList) or pool is None or head is None:
-        raise StreamingError(
-            f"a {type(model).__name__} has no encoder and pooling to stream through: call it on the cloud"
-        )
+        raise StreamingError(f"a {type(model).__name__} has no encoder and pooling to stream: call it on the cloud")
     parts = [stream_part(module, f"encoder.{number}") for number, module in enumerate(encoder)]
     return parts, stream_part(pool, "pool"), head
 

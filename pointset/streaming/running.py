@@ -41,23 +41,18 @@ class RunningStatistic:
 
     def add(self, rows: Rows) -> None:
         """Add a block of rows."""
-        if self._total is None and self.name == "deviation":
-            self._origin = rows.mean(dim=1, keepdim=True)
-        block = self._of_block(rows)
-        if self._total is None:
-            self._total = block
-        else:
-            self._total = torch.maximum(self._total, block) if self.name in ("max", "min") else self._total + block
         self._count += rows.shape[1]
         self._dtype = rows.dtype
-
-    def _of_block(self, rows: Tensor) -> Tensor:
         if self.name in ("max", "min"):
-            return rows.amax(dim=1, keepdim=True) if self.name == "max" else -rows.amin(dim=1, keepdim=True)
+            block = rows.amax(dim=1, keepdim=True) if self.name == "max" else -rows.amin(dim=1, keepdim=True)
+            self._total = block if self._total is None else torch.maximum(self._total, block)
+            return
         if self.name == "deviation":
+            self._origin = rows.mean(dim=1, keepdim=True) if self._total is None else self._origin
             centred = (rows - self._origin).to(exact_type(rows.device))
             rows = torch.cat([centred, centred.square()])
-        return rows.sum(dim=1, keepdim=True, dtype=exact_type(rows.device))
+        block = rows.sum(dim=1, keepdim=True, dtype=exact_type(rows.device))
+        self._total = block if self._total is None else self._total + block
 
     def result(self) -> Float[Tensor, "1 1 d"]:
         """The statistic of all rows so far."""

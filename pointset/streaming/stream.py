@@ -1,6 +1,6 @@
 """The logits of a cloud that is read in pieces: repeated passes, each through more layers of the model."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TypeVar, cast
 
 import torch
@@ -11,7 +11,7 @@ from pointset.errors import PointsetError
 from pointset.inputs import require_model
 from pointset.nn.layers import in_evaluation_mode
 from pointset.streaming.parts import Part, chain_of, check_streams
-from pointset.streaming.running import Rowwise, Running
+from pointset.streaming.running import Rowwise
 
 Settled = TypeVar("Settled")
 
@@ -53,14 +53,12 @@ class Passes:
     def _settled(self, part: Part[Settled]) -> Settled:
         while True:
             try:
-                self._accumulate(next(part))
+                running = next(part)
             except StopIteration as done:
                 return done.value
-
-    def _accumulate(self, running: Sequence[Running]) -> None:
-        for rows in self.encoded():
-            for statistic in running:
-                statistic.add(rows)
+            for rows in self.encoded():
+                for statistic in running:
+                    statistic.add(rows)
 
     def encoded(self) -> Iterator[Tensor]:
         """Make one pass; yield the rows [1, n, d] that the last of the layers gives for each block.

@@ -32,10 +32,10 @@ from pointset.training.loop import Fitted, fit_objective
 from pointset.training.objectives import Loss
 from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.custom_parts import source_digests
 from pointset.zoo.models import create_model
 from pointset.zoo.names import CLASSIFIER, zoo_name
 from pointset.zoo.options import ModelOptions
+from pointset.zoo.registration import source_digests
 
 if TYPE_CHECKING:
     from pointset.comparison.report.sections import Section

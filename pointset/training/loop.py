@@ -32,9 +32,9 @@ from pointset.training.objectives import Classification, Objective, PointClassif
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
 from pointset.training.regression import Regression
+from pointset.zoo.classifiers import Segmenter
 from pointset.zoo.models import know_data, load_weights
 from pointset.zoo.regressors import Regressor
-from pointset.zoo.segmenters import Segmenter
 
 
 def fit(

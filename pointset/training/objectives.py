@@ -22,8 +22,8 @@ from pointset.data.targets import UNLABELLED
 from pointset.errors import PointsetError, described, quoted
 from pointset.evaluation import evaluate, evaluate_points
 from pointset.training.recipe import Recipe
+from pointset.zoo.classifiers import Segmenter
 from pointset.zoo.predicting import forward, forward_points
-from pointset.zoo.segmenters import Segmenter
 
 _SIZES = 0x51
 """Keeps the draws of set sizes apart from other uses of the same seed and epoch."""

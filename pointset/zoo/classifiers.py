@@ -1,4 +1,4 @@
-"""Classifiers of point sets: head(pool(encoder(X))), and context models with the same methods."""
+"""Classifiers of point sets and of their points: head(pool(encoder(X))), and context models with the same methods."""
 
 import html
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from pointset.nn.checks import LOWER
 from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
 from pointset.nn.masks import zero_padding
 from pointset.nn.registry import part_of
-from pointset.streaming.stream import stream_logits
-from pointset.zoo.predicting import BATCH, as_given, cloud_batches, embed_rows, predict
+from pointset.streaming.stream import stream_logits, stream_rows
+from pointset.zoo.predicting import BATCH, as_given, cloud_batches, embed_rows, predict, predict_points
 from pointset.zoo.trust import Trust
 
 CloudsLike = Any
@@ -147,7 +147,7 @@ class PooledClassifier(Classifier):
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
         """Return the pooled rows of each set side by side: what the head gets. Points are taken as they are."""
-        points, mask = checked(points, mask, self.inputs, self)
+        points, mask = checked(self, points, mask)
         return self.pool(self.encode(points, mask), mask).flatten(1)
 
 
@@ -171,7 +171,7 @@ class SetClassifier(PooledClassifier):
         Raises:
             InputError: the points are not [B, n, inputs] or [n, inputs], or the mask is not of these points.
         """
-        points, mask = checked(points, mask, self.inputs, self)
+        points, mask = checked(self, points, mask)
         return self.head(self.pool(self.encode(points, mask), mask))
 
     def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "B classes"]:
@@ -190,7 +190,7 @@ class SetClassifier(PooledClassifier):
         Raises:
             InputError: the points are not [N, inputs], or `batch` does not number them like that.
         """
-        points, packed, places = sort_sets(*checked_packed(points, batch, sets, self.inputs, self))
+        points, packed, places = sort_sets(*checked_packed(self, points, batch, sets))
         points, layout = (points, packed) if self.packs and not packed.is_better_padded else packed.padded(points)
         pooled = self.pool(self.encode(points, layout), layout)
         return self.head(pooled[places])
@@ -213,6 +213,83 @@ class SetClassifier(PooledClassifier):
         return stream_logits(self, chunks)
 
 
+class Segmenter(PooledClassifier):
+    """logits of each point = head(row of the encoder, pool(encoder(X))), as in PointNet's segmentation network.
+
+    Equivariant to the order of the points, for sets of any size. The layers know a point by its coordinates and by
+    what it reads from summaries of its set (inducing points, a pooled vector), not by its neighbours as PointNet++ and
+    DGCNN do, which learn more from each pass over the data and take far longer for it.
+
+    Attributes:
+        encoder: equivariant modules, called in turn as `module(X, mask)`; rows in, rows out.
+        pool: called as `pool(Z, mask)`; [B, n, d] to [B, k, d].
+        head: called as `head(Z, pooled, mask)`; logits of every row.
+        classes: names of the classes of points, in the order of the logits; None before training.
+    """
+
+    def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B n classes"]:
+        """Return logits [B, n, classes], zeros for padded points.
+
+        Args:
+            points: [B, n, inputs], or one cloud [n, inputs], which gives [1, n, classes].
+            mask: bool [B, n], True at real points; the values of padded points have no effect.
+
+        Raises:
+            InputError: the points are not [B, n, inputs] or [n, inputs], or the mask is not of these points.
+        """
+        shape = getattr(points, "shape", ())
+        points, mask = checked(self, points, mask)
+        rows = self.encode(points, mask)
+        logits = self.head(rows, self.pool(rows, mask), mask)
+        return logits[:, :0] if shape[-2:-1] == (0,) else logits  # `checked` gives an empty set one row
+
+    def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "N classes"]:
+        """Return logits [N, classes] of the points of sets of several sizes, without padding.
+
+        Args:
+            points: [N, inputs], the sets one after the other.
+            batch: [N], the number of the set of each point; see `SetClassifier.packed`.
+            sets: number of sets; one more than the last number when None.
+        """
+        points, layout = checked_packed(self, points, batch, sets)
+        if layout.is_better_padded or not self.packs:
+            padded, mask = layout.padded(points)
+            logits = self(padded, mask)
+            return logits.flatten(0, 1) if mask is None else logits[mask]
+        points, ordered, places = sort_sets(points, layout)
+        rows = self.encode(points, ordered)
+        logits = self.head(rows, self.pool(rows, ordered), ordered).split(ordered.lengths)
+        return torch.cat([logits[place] for place in places])
+
+    def stream(self, chunks: Any) -> Iterator[Float[Tensor, "n classes"]]:
+        """Yield the logits [n_i, classes] of a cloud of any size that arrives in pieces, in constant memory.
+
+        They equal `model(cloud[None])[0]` in evaluation mode up to float32 rounding, in the order of the points. The
+        last pass over the cloud follows those that the pooled vector needs; see `SetClassifier.stream`.
+        """
+        return stream_rows(self, chunks)
+
+    def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
+        """Return the class index of each point: an array or a tensor [n] for each cloud, in a list.
+
+        Clouds may have any unit and position: they are normalised as in training; see `Classifier.predict`.
+
+        Args:
+            points: one cloud [n, inputs], a batch [B, n, inputs], or a list of B clouds [n_i, inputs].
+            mask: bool [B, n] of a batch, True at real points; the others have no class.
+            batch_size: clouds at a time; does not change the result beyond rounding.
+        """
+        return [as_given(logits.argmax(dim=1), points) for logits in self._logits(points, mask, batch_size)]
+
+    def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
+        """Return the probabilities of the classes of each point, float32 [n, classes] for each cloud; see `predict`."""
+        each = self._logits(points, mask, batch_size)
+        return [as_given((logits / self.temperature).softmax(dim=1), points) for logits in each]
+
+    def _logits(self, points: Any, mask: Any, batch_size: int) -> list[Tensor]:
+        return predict_points(self, self._batches(points, mask, batch_size))
+
+
 class PackedClassifier(Classifier):
     """A context model with the methods of `SetClassifier`."""
 
@@ -222,19 +299,18 @@ class PackedClassifier(Classifier):
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]; see `SetClassifier.forward`."""
-        return self.model(*checked(points, mask, self.inputs, self))
+        return self.model(*checked(self, points, mask))
 
     def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes] of sets of several sizes without padding them; see `SetClassifier.packed`."""
-        return self.model(*checked_packed(points, batch, sets, self.inputs, self))
+        return self.model(*checked_packed(self, points, batch, sets))
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
         """Return one row for each set, of a model that has them; see `SetClassifier.embed_sets`."""
         if not isinstance(self.model, Baseline):
-            raise InputError(
-                f"a {type(self.model).__name__} has no embedding: use a model with an encoder and a pooling"
-            )
-        return self.model.rows(*checked(points, mask, self.inputs, self))
+            kind = type(self.model).__name__
+            raise InputError(f"a {kind} has no embedding: use a model with an encoder and a pooling")
+        return self.model.rows(*checked(self, points, mask))
 
     def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
         """Return the logits [1, classes] of one cloud in pieces; see `SetClassifier.stream`. dgcnn refuses."""
@@ -248,12 +324,13 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters()) + heads - len(baselines)  # their anchors
 
 
-def checked(points: Any, mask: Any, inputs: int, model: nn.Module | None = None) -> tuple[Tensor, Tensor | None]:
+def checked(model: SetModel, points: Any, mask: Any) -> tuple[Tensor, Tensor | None]:
     """Points [B, n, inputs] with zeros in padded rows and at least one row, or an error that shows the shapes."""
-    like = None if model is None else next(model.parameters(), None)
-    given = points
-    if not _casts(points):  # mixed precision leaves them as they are
-        points = as_points(points, inputs, like)
+    given, inputs = points, model.inputs
+    # Mixed precision converts lower precision by itself; it leaves double precision alone.
+    is_cast = isinstance(points, Tensor) and points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)
+    if not is_cast:
+        points = as_points(points, inputs, next(model.parameters(), None))
     if points.dim() not in (2, 3) or points.shape[-1] != inputs:
         raise InputError(f"points must be [B, n, {inputs}] or, of one cloud, [n, {inputs}], got {described(given)}")
     mask = as_mask(mask, points)
@@ -265,18 +342,10 @@ def checked(points: Any, mask: Any, inputs: int, model: nn.Module | None = None)
     return zero_padding(points, mask), mask
 
 
-def _casts(points: Any) -> bool:
-    """True for points that mixed precision converts by itself; it leaves double precision alone."""
-    return isinstance(points, Tensor) and points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)
-
-
-def checked_packed(
-    points: Any, batch: Any, sets: int | None, inputs: int, model: nn.Module | None = None
-) -> tuple[Tensor, Packed]:
+def checked_packed(model: SetModel, points: Any, batch: Any, sets: int | None) -> tuple[Tensor, Packed]:
     """Points of sets laid end to end and how they lie, or an error that shows the shapes."""
-    like = None if model is None else next(model.parameters(), None)
-    rows = as_points(points, inputs, like, "[N, {}]")
+    rows = as_points(points, model.inputs, next(model.parameters(), None), "[N, {}]")
     if rows.dim() != 2:
-        raise InputError(f"points must be [N, {inputs}], got {described(points)}")
+        raise InputError(f"points must be [N, {model.inputs}], got {described(points)}")
     whole = isinstance(batch, np.ndarray) and batch.dtype.kind in "iu"
     return rows, lengths_of(torch.from_numpy(batch.astype(np.int64)) if whole else batch, rows, sets)

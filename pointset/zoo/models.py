@@ -4,9 +4,9 @@ All poolings except pma share one head, so such models differ only in the poolin
 comparison.
 """
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,23 +15,21 @@ from torch import Tensor, nn
 
 from pointset.baselines.mixture import Mixture
 from pointset.baselines.models import BASELINES, NUMBER_BASELINES
-from pointset.configuration import Count, check, check_seed
+from pointset.configuration import Count, NormName, check, check_seed
 from pointset.data.loading import normalization_elsewhere
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.nn.dropout import Dropout
-from pointset.nn.layers import PointHead
-from pointset.nn.norms import VECTOR_NORMS, has_shift
+from pointset.nn.layers import ConnectedLayers, Masked, PointHead, in_evaluation_mode, split_layers
+from pointset.nn.norms import NORMS, VECTOR_NORMS, has_shift, make_norm
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice
-from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier
-from pointset.zoo.custom_parts import check_encoder, check_pooling, source_digests
-from pointset.zoo.layers import put_together, shape_of
+from pointset.zoo.classifiers import Classifier, PackedClassifier, Segmenter, SetClassifier
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
+from pointset.zoo.registration import check_encoder, check_pooling, source_digests
 from pointset.zoo.regressors import Regressor
-from pointset.zoo.segmenters import Segmenter
 from pointset.zoo.trust import load_trust
 
 MIXTURE = "mixture"
@@ -144,7 +142,10 @@ def create_model(
         if option not in known or value != known[option]:
             raise PointsetError(f"{trained} was trained with {option}={known.get(option)}, not {value}: leave it out")
     model = build_model(replace(spec, classes=classes or spec.classes, seed=seed))
-    load_pretrained(model, trained, spec.classes)
+    weights, own = pretrained_weights(trained), model.state_dict()
+    if classes not in (None, spec.classes):  # the last layer stays new
+        weights = {name: tensor if tensor.shape == own[name].shape else own[name] for name, tensor in weights.items()}
+    load_weights(model, weights, trained)
     know_data(model, run["data"])
     if isinstance(model, Classifier) and model.classes:
         know_card(model, trained)
@@ -188,15 +189,6 @@ def create_segmenter(
     model = build_model(Spec(name, classes, inputs, seed, chosen, per_point=True))
     assert isinstance(model, Segmenter)
     return model
-
-
-def load_pretrained(model: nn.Module, trained: str, classes: int) -> None:
-    """Load pretrained weights into a model; the last layer stays new if the number of classes differs."""
-    weights = pretrained_weights(trained)
-    own = model.state_dict()
-    if model.spec.classes != classes:  # type: ignore[union-attr]
-        weights = {name: tensor if tensor.shape == own[name].shape else own[name] for name, tensor in weights.items()}
-    load_weights(model, weights, trained)
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
@@ -245,7 +237,9 @@ def build_model(spec: Spec) -> nn.Module:
     choices = parse_name(spec.name)
     if spec.classes < 1:
         raise PointsetError(f"classes must be at least 1, got {spec.classes}")
-    with _seeded(spec.seed):
+    check_seed(spec.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(spec.seed)
         if len(choices) == 1 and spec.per_point:
             raise PointsetError(f"{spec.name} has no rows to label: give an encoder and a pooling, such as isab16-pma")
         if len(choices) == 1:
@@ -292,14 +286,6 @@ def mix(members: list[nn.Module]) -> nn.Module:
     return mixture
 
 
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    check_seed(seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
-
-
 def create_pretrained(name: str) -> nn.Module:
     """A trained model that comes with the package, by its whole name."""
     model, _, trained_on = name.partition(".")
@@ -307,7 +293,7 @@ def create_pretrained(name: str) -> nn.Module:
 
 
 def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
-    options, inputs = spec.options, spec.inputs
+    options, inputs, activation = spec.options, spec.inputs, encoder.part.activation
     values = _values(spec, statistic=pooling.part.statistic, any_width=pooling.any_width)
     modules = encoder.make(values)
     if encoder.part.user_defined:
@@ -315,36 +301,24 @@ def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
     layers = put_together(encoder, modules, inputs, options)
     width = shape_of(layers, inputs)[-1] if pooling.any_width else options.dim
     (pool,) = pooling.make({**values, "width": width})
-    pools = pool.pools if isinstance(pool, JoinedPool) else [pool]
-    pooled = sum(_pooled_width(part, one, width) for part, one in zip(pooling.members, pools, strict=True))
+    pooled = 0  # width of the pooled vectors, side by side
+    for member, own in zip(pooling.members, pool.pools if isinstance(pool, JoinedPool) else [pool], strict=True):
+        if member.part.user_defined:
+            check_pooling(member.part, own, width)
+        pooled += math.prod(shape_of([own], width))
     first = options.dropout if options.pooled_dropout is None else options.pooled_dropout
+    dim, norm = options.head_dim or options.dim, options.head_norm
     if spec.per_point:
-        dim, activation = options.head_dim or options.dim, encoder.part.activation
         row = shape_of(layers, inputs)[-1]
-        dropouts = {"dropout": options.dropout, "pooled_dropout": first}
-        point_head = PointHead(row, pooled, dim, spec.classes, options.head_norm, activation, **dropouts)
+        point_head = PointHead(row, pooled, dim, spec.classes, norm, activation, options.dropout, first)
         return Segmenter(layers, pool, point_head, inputs)
     head: list[nn.Module] = [nn.Flatten(), Dropout(first)]
     if pooling.part.head == "hidden":
-        head += _hidden(pooled, options, encoder.part.activation)
-        pooled = options.head_dim or options.dim
+        head.append(nn.Linear(pooled, dim, bias=not has_shift(norm)))
+        head += [] if norm == "none" else [VECTOR_NORMS[norm](dim)]
+        head += [activation(), Dropout(options.dropout)]
+        pooled = dim
     return SetClassifier(layers, pool, nn.Sequential(*head, nn.Linear(pooled, spec.classes)), inputs)
-
-
-def _hidden(width: int, options: ModelOptions, activation: type[nn.Module]) -> list[nn.Module]:
-    """The head's hidden layer, on the concatenated pooled vectors."""
-    dim, norm = options.head_dim or options.dim, options.head_norm
-    layers: list[nn.Module] = [nn.Linear(width, dim, bias=not has_shift(norm))]
-    if norm != "none":
-        layers.append(VECTOR_NORMS[norm](dim))
-    return [*layers, activation(), Dropout(options.dropout)]
-
-
-def _pooled_width(pooling: Choice, pool: nn.Module, width: int) -> int:
-    """Width of the rows that a pooling gives for a set of rows [n, width], side by side."""
-    if pooling.part.user_defined:
-        check_pooling(pooling.part, pool, width)
-    return math.prod(shape_of([pool], width))
 
 
 def _values(spec: Spec, **beside: Any) -> dict[str, Any]:
@@ -352,3 +326,40 @@ def _values(spec: Spec, **beside: Any) -> dict[str, Any]:
     options = spec.options
     attention = {"attention": options.attention(), "pool_attention": options.attention(pooling=True)}
     return {**vars(options), **attention, "inputs": spec.inputs, **beside}
+
+
+def put_together(encoder: Choice, modules: list[nn.Module], inputs: int, options: ModelOptions) -> list[nn.Module]:
+    """The modules that a model calls in turn, of those that an encoder was built as.
+
+    Where the connections are the usual ones these are the encoder's own, with dropout after each layer if it is asked
+    for. Weights that connections need are drawn after those of the encoder, which has the same weights with and
+    without them.
+    """
+    layers = split_layers(modules)
+    if options.row_dropout:
+        layers = [[*layer, Masked(Dropout(options.row_dropout))] for layer in layers]
+    if len(layers) < 2 or (options.coordinates == "first" and options.outputs == "last"):
+        return list(itertools.chain(*layers))
+    widths = [inputs]
+    for layer in layers:
+        widths.append(shape_of(layer, widths[-1])[-1])
+    again = widths[1:-1] if options.coordinates == "every" else []
+    coordinates = [nn.Linear(inputs, width, bias=False) for width in again]
+    join: list[nn.Module] = []
+    if options.outputs == "all":  # the norm is that of the encoder's own layers
+        kinds = [type(part) for module in itertools.chain(*layers) for part in module.modules()]
+        norm: NormName = next((name for kind in kinds for name, own in NORMS.items() if kind is own), "none")
+        linear = nn.Linear(sum(widths[1:]), options.dim, bias=not has_shift(norm))
+        join = [Masked(linear), make_norm(norm, options.dim), Masked(encoder.part.activation())]
+    connected = ConnectedLayers(layers, coordinates, join, widths)
+    connected.registered_as = encoder.part  # type: ignore[assignment]
+    return [connected]
+
+
+def shape_of(modules: Sequence[nn.Module], width: int) -> list[int]:
+    """The shape of what modules called in turn make of one row of this width."""
+    rows = torch.zeros(1, 1, width)
+    for module in modules:
+        with torch.no_grad(), in_evaluation_mode(module):
+            rows = module(rows, None)
+    return list(rows.shape)

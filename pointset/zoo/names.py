@@ -66,7 +66,15 @@ def parse_name(name: str) -> tuple[Choice, ...]:
         return (whole,)
     choices = tuple(choice for kind, part in _split(name) if (choice := registry.find(kind, part)))
     if len(choices) < 2:
-        raise PointsetError(_unknown(name))
+        near = difflib.get_close_matches(name, list_models(), n=3, cutoff=0.0)
+        encoders, poolings, models = (
+            ", ".join(part.name for part in registry.parts(kind)) for kind in ("encoder", "pooling", "model")
+        )
+        raise PointsetError(
+            f"no model is called {quoted(name)}: did you mean {', '.join(near)}? Names are encoder-pooling, encoders "
+            f"{encoders}, poolings {poolings} (m and k are numbers, aggr.<name> is a set aggregation of "
+            f"torch-geometric, + joins any two), or {models}"
+        )
     for choice in choices:
         _ = choice.reads  # raises for an argument that is refused
     return choices
@@ -141,13 +149,3 @@ def _split(name: str) -> Iterator[tuple[Kind, str]]:
     yield "encoder", encoder
     if hyphen:
         yield "pooling", pooling
-
-
-def _unknown(name: str) -> str:
-    near = difflib.get_close_matches(name, list_models(), n=3, cutoff=0.0)
-    known = {kind: ", ".join(part.name for part in registry.parts(kind)) for kind in ("encoder", "pooling", "model")}
-    return (
-        f"no model is called {quoted(name)}: did you mean {', '.join(near)}? Names are encoder-pooling, "
-        f"encoders {known['encoder']}, poolings {known['pooling']} (m and k are numbers, aggr.<name> is a set "
-        f"aggregation of torch-geometric, + joins any two), or {known['model']}"
-    )

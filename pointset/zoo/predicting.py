@@ -76,7 +76,7 @@ def predict(model: nn.Module, sets: Sets, *, batch_size: int = BATCH, last_rows:
     """
     trust = getattr(model, "trust", None)
     with _last_inputs(model, last_rows or trust is not None) as rows:
-        logits = _each(model, sets, batch_size, lambda points, mask: forward(model, points, mask))
+        logits = _each(model, sets, batch_size, partial(forward, model))
     return _prediction(model, logits, rows)
 
 
@@ -123,7 +123,7 @@ def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = BATCH) -> Floa
     embed: Any = getattr(model, "embed_sets", None)
     if embed is None:
         raise InputError(f"a {type(model).__name__} has no embedding: use a model with an encoder and a pooling")
-    return _each(model, sets, batch_size, lambda points, mask: _in_pieces(embed, points, mask))
+    return _each(model, sets, batch_size, partial(_in_pieces, embed))
 
 
 def forward(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
@@ -150,7 +150,11 @@ def cloud_batches(
         _check(points, real, first)
         first += len(points)
         if normalize != "none":
-            points = torch.cat([_normalized(change, points[..., :3], real), points[..., 3:]], dim=2)
+            places = points[..., :3]
+            moved = change(places, real)
+            if change is center_standardize:  # those that `standardize` has normalised stay where it has put them
+                moved = torch.where(is_standardized(places, real)[:, None, None], places, moved)
+            points = torch.cat([moved, points[..., 3:]], dim=2)
         yield points, real
 
 
@@ -232,14 +236,6 @@ def _cloud(cloud: Any, index: int, inputs: int) -> Tensor:
 def _floating(points: Tensor) -> Tensor:
     """In single precision at least: a mean of half precision is not one."""
     return points.float() if points.dtype in (torch.float16, torch.bfloat16) else points
-
-
-def _normalized(change: Callable[[Tensor, Tensor | None], Tensor], points: Tensor, mask: Tensor | None) -> Tensor:
-    """Normalised clouds; those that `standardize` has normalised stay where it has put them."""
-    moved = change(points, mask)
-    if change is not center_standardize:
-        return moved
-    return torch.where(is_standardized(points, mask)[:, None, None], points, moved)
 
 
 def _check(points: Tensor, mask: Tensor | None, first: int) -> None:

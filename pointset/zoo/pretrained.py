@@ -202,12 +202,19 @@ def pretrained_folder(name: str) -> Path:
     """The folder of a trained model's run."""
     if name in list_pretrained():
         return FOLDER / name
-    raise PointsetError(f"no trained model is called {quoted(name)}: {_there_are(name)}")
+    known = list_pretrained()
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.3)
+    there = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
+    raise PointsetError(f"no trained model is called {quoted(name)}: {there}")
 
 
 def pretrained_card(name: str) -> PretrainedCard:
     """The card of a trained model."""
-    return digests.parse(pretrained_folder(name) / "card.toml", _parse_card, "a trained model's card", AGAIN)
+
+    def parse(content: bytes) -> PretrainedCard:
+        return msgspec.convert(tomllib.loads(content.decode()), PretrainedCard)
+
+    return digests.parse(pretrained_folder(name) / "card.toml", parse, "a trained model's card", AGAIN)
 
 
 def pretrained_run(name: str) -> dict[str, Any]:
@@ -223,17 +230,3 @@ def pretrained_weights(name: str) -> "dict[str, Tensor]":
     from safetensors.torch import load as load_tensors  # not needed to list what there is
 
     return digests.parse(pretrained_folder(name) / "model.safetensors", load_tensors, "weights", AGAIN)
-
-
-def _parse_card(content: bytes) -> PretrainedCard:
-    found = tomllib.loads(content.decode())
-    found["accuracy"] = msgspec.convert(found.get("accuracy", {}), dict[str, Tested])
-    if isinstance(found.get("trust"), dict):
-        found["trust"] = TrustFigures.from_dict(found["trust"])
-    return PretrainedCard.from_dict(found)
-
-
-def _there_are(name: str) -> str:
-    known = list_pretrained()
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.3)
-    return f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"

@@ -110,7 +110,7 @@ class Regressor(SetModel):
             points: clouds [B, n, inputs] in their own units, not normalised.
             mask: bool [B, n], True at real points.
         """
-        points, mask = checked(points, mask, self.inputs, self)
+        points, mask = checked(self, points, mask)
         outputs = sum(
             weight * forward(network, self.prepared(points, mask, network), mask)
             for weight, network in zip(self.weights, self.networks, strict=True)
@@ -198,7 +198,7 @@ class Regressor(SetModel):
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
         """Return the pooled rows of each set side by side, of clouds in their own units, by the first network."""
-        points, mask = checked(points, mask, self.inputs, self)
+        points, mask = checked(self, points, mask)
         network: Any = self.networks[0]
         return network.embed_sets(self.prepared(points, mask, network), mask)
 

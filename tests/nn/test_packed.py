@@ -13,7 +13,7 @@ from pointset.data.ragged import pad_sets
 from pointset.nn.fast import packing
 from pointset.nn.fast.packing import Packed
 from pointset.nn.masks import STATISTICS
-from pointset.zoo.classifiers import checked_packed
+from pointset.zoo.classifiers import SetModel, checked_packed
 
 LENGTHS = (5, 0, 7, 23, 7, 1, 0)
 CLASSES = 4
@@ -167,9 +167,9 @@ POINTS, BATCH = torch.zeros(4, 3).double(), torch.tensor([0, 0, 1, 1])
     ],
 )
 def test_what_is_not_a_batch_is_refused(points, batch, sets, words):
-    assert checked_packed(POINTS, BATCH, 3, 3)[1].lengths == (2, 2, 0)
+    assert checked_packed(SetModel(3), POINTS, BATCH, 3)[1].lengths == (2, 2, 0)
     with pytest.raises(ValueError, match=words):
-        checked_packed(points, batch, sets, 3)
+        checked_packed(SetModel(3), points, batch, sets)
 
 
 class Largest(TorchDispatchMode):

@@ -6,9 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pointset.nn.pooling.asp import AttentiveStatisticsPool
-from pointset.nn.pooling.cov import CovariancePool
-from pointset.nn.pooling.gem import GeneralisedMeanPool
+from pointset.nn.pooling.moments import AttentiveStatisticsPool, CovariancePool, GeneralisedMeanPool
 from pointset.nn.pooling.repset import ApproxRepSetPool
 from pointset.nn.pooling.sorted import FeaturewiseSortPool, FixedWassersteinPool, TopPool, WassersteinPool
 

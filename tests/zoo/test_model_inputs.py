@@ -6,7 +6,7 @@ import torch
 from small_models import CLASSES, clouds
 
 import pointset
-from pointset.zoo.classifiers import checked
+from pointset.zoo.classifiers import SetModel, checked
 
 
 @pytest.mark.parametrize("name", ["isab3-max+mean", "isab3-aggr.softmax", "rff-aggr.powermean", "rff-aggr.deepsets"])
@@ -39,7 +39,7 @@ def test_mixed_precision_gives_finite_logits_near_the_exact_ones(name):
 )
 def test_wrong_shapes_are_shown(points, mask, words):
     with pytest.raises(ValueError, match=words):
-        checked(points, mask, 3)
+        checked(SetModel(3), points, mask)
 
 
 POINTS = torch.randn(2, 7, 3, generator=torch.Generator().manual_seed(0))

@@ -15,8 +15,8 @@ from pointset.nn import registry
 from pointset.streaming import StreamingError
 from pointset.training.recipe import Recipe
 from pointset.zoo.abilities import describe_models
-from pointset.zoo.custom_parts import carried, source_digests
 from pointset.zoo.options import ModelOptions
+from pointset.zoo.registration import carried, source_digests
 
 POINTS = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
 SMALL = {"dim": 8, "heads": 2, "layers": 1}

@@ -13,8 +13,8 @@ from pointset.errors import PointsetError
 from pointset.nn import StatisticPool, registry
 from pointset.streaming import StreamingError
 from pointset.training.recipe import Recipe
-from pointset.zoo.custom_parts import carried, source_digests
 from pointset.zoo.names import missing_parts
+from pointset.zoo.registration import carried, source_digests
 
 EXAMPLE = "import pointset, torch\n" + DocTestParser().get_examples(pointset.register_pooling.__doc__)[0].source
 """What the documentation shows."""

@@ -146,9 +146,8 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = Fa
     present = {name: frozenset(shape.label for shape in listed if shape.split == name) for name in {*split_of.values()}}
     split = split_called(split)
     if split not in present:
-        raise PointsetError(
-            f"{folder} has no shape in split {quoted(split)}: found {one_line(', '.join(sorted(present)), REPEATED)}"
-        )
+        known = one_line(", ".join(sorted(present)), REPEATED)
+        raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {known}")
     tree.warn_of_skipped()
     return Listing([shape for shape in listed if shape.split == split], classes, kind, present, rule)
 
@@ -322,9 +321,7 @@ def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
         if any("\ud800" <= character <= "\udfff" for character in name):
             raise PointsetError(f"{folder} holds {quoted(os.fsencode(name))}, a name that is not UTF-8: rename it")
         if name in named:
-            raise PointsetError(
-                f"{folder} holds two entries called {quoted(name)}, in two forms of Unicode: rename or delete one"
-            )
+            raise PointsetError(f"{folder} has {quoted(name)} twice, in two forms of Unicode: rename or delete one")
         named[name] = entry
     return sorted(named.items())
 

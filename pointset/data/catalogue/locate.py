@@ -38,9 +38,7 @@ def make_folder(folder: Path) -> Path:
             pass
     except OSError as error:
         reason = why_not(folder / "file", error)
-        raise PointsetError(
-            f"cannot write to {folder} ({reason}): set POINTSET_HOME to a folder that you may write to"
-        ) from error
+        raise PointsetError(f"cannot write to {folder} ({reason}): set POINTSET_HOME to another folder") from error
     return folder
 
 
@@ -96,9 +94,8 @@ def check_against_card(
         remedy = "delete that folder, and it will be built again"
     if classes != list(card.classes):
         odd = sorted(set(classes) ^ set(card.classes)) or ["their order"]
-        raise PointsetError(
-            f"{folder} has other classes than {card.name} ({one_line(', '.join(odd), REPEATED)}): {remedy}"
-        )
+        named = one_line(", ".join(odd), REPEATED)
+        raise PointsetError(f"{folder} has other classes than {card.name} ({named}): {remedy}")
     other = variant not in (None, *card.variants[:1]) and "train" in card.splits
     expected = shapes if other else card.splits.get(split, shapes)
     if shapes is not None and expected != shapes:
@@ -107,11 +104,16 @@ def check_against_card(
 
 def _card_folder(card: Card, progress: bool) -> Path:
     parent = datasets_home()
-    if card.kind == "generated":
-        return _build_if_needed(parent / card.name, progress)
-    folder = present_folder(card)
-    if folder is not None:
+    if card.kind == "generated":  # a second process waits
+        if not is_current(folder := parent / card.name):
+            make_folder(parent)
+            with full_disk_reported(folder), locked(folder):
+                for left in parent.glob(f".{folder.name}-*"):  # left by a killed build
+                    shutil.rmtree(left, ignore_errors=True)
+                build_shapes10(folder, progress=progress)
         return folder
+    if present := present_folder(card):
+        return present
     source = card.instructions
     if card.urls:
         source = f"run `pointset data fetch {card.name}`, or unpack {card.urls[0]} there"
@@ -125,14 +127,3 @@ def present_folder(card: Card) -> Path | None:
     """The folder with a card's data, named like the card or like its archive's folder; None if there is none."""
     folders = [datasets_home() / name for name in (card.name, card.folder)]
     return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
-
-
-def _build_if_needed(folder: Path, progress: bool) -> Path:
-    """Build the embedded dataset unless this version has built it; a second process waits."""
-    if not is_current(folder):
-        make_folder(folder.parent)
-        with full_disk_reported(folder), locked(folder):
-            for left in folder.parent.glob(f".{folder.name}-*"):  # left by a killed build
-                shutil.rmtree(left, ignore_errors=True)
-            build_shapes10(folder, progress=progress)
-    return folder

@@ -102,9 +102,7 @@ def read_released(
             points.append((clouds[kept] if faults else clouds).astype(np.float32, copy=False))
             labels.append(numbers[kept].astype(np.int64))
             names += [f"{stem}/{row}" for row in kept]
-    refuse_or_leave_out(
-        failures, len(names), on_error, "clouds or files of them", "correct them, or get the release again"
-    )
+    refuse_or_leave_out(failures, len(names), on_error, "clouds or files of them", "correct them, or get it again")
     if failures:
         reasons = one_line("; ".join(failures.values()), MOST_SAID)
         left_out = f"{folder}: its {split} files: {len(failures)} clouds or files of them are left out: {reasons}"
@@ -240,12 +238,11 @@ def _faults(points: NDArray[Any], labels: NDArray[Any], classes: int) -> dict[in
     infinite = ~np.isfinite(points).all(axis=(1, 2))
     # Only rows with equal first and last points can have no extent, and only wide types can overflow.
     suspects = (points[:, 0] == points[:, -1]).all(axis=1) | (points.dtype.itemsize > 4)
-    faults = {row: _fault(points[row]) for row in np.flatnonzero(suspects & ~infinite).tolist()}
+    faults: dict[int, str] = {}
+    for row in np.flatnonzero(suspects & ~infinite).tolist():
+        cloud = points[row]
+        faults[row] = extent_fault([cloud]) or float32_fault(cloud.min(axis=0), cloud.max(axis=0))
     faults |= dict.fromkeys(np.flatnonzero(infinite).tolist(), "has a coordinate that is not finite")
     for row in np.flatnonzero((labels < 0) | (labels >= classes)).tolist():
         faults[row] = f"has label {labels[row]}, but there are only {classes} classes"
     return {row: fault for row, fault in sorted(faults.items()) if fault}
-
-
-def _fault(points: NDArray[Any]) -> str:
-    return extent_fault([points]) or float32_fault(points.min(axis=0), points.max(axis=0))

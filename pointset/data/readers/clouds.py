@@ -90,7 +90,17 @@ def require_cloud(columns: np.ndarray, normals: bool, features: np.ndarray | Non
     points = np.ascontiguousarray(places, np.float32)
     turned = unit_normals(columns[:, 3:]) if normals else None
     x, y, z = corner.tolist()
-    return Cloud(points, turned, _require_features(features, len(points)), corner=(x, y, z))
+    if features is not None:
+        fits = features.ndim == 2 and len(features) == len(points) and features.shape[1]
+        if not fits or features.dtype.kind not in "fiub":
+            told = f"{features.dtype} {list(features.shape)}"
+            raise CloudError(f"expected features [n, f] of {len(points):,} points, found {told}")
+        features = features.astype(np.float64, copy=False)
+        require_finite(features)
+        if np.abs(features).max() > float(FLOAT32.max):
+            raise CloudError("has a feature that is too large for float32")
+        features = np.ascontiguousarray(features, np.float32)
+    return Cloud(points, turned, features, corner=(x, y, z))
 
 
 def extent_fault(pieces: Iterable[np.ndarray]) -> str:
@@ -117,19 +127,6 @@ def require_finite(columns: np.ndarray, first: int = 0) -> None:
         raise CloudError(f"point {first + row} has a number that is not finite, {found}: leave it out")
 
 
-def _require_features(features: np.ndarray | None, count: int) -> np.ndarray | None:
-    if features is None:
-        return None
-    if features.ndim != 2 or len(features) != count or not features.shape[1] or features.dtype.kind not in "fiub":
-        told = f"{features.dtype} {list(features.shape)}"
-        raise CloudError(f"expected features [n, f] of {count:,} points, found {told}")
-    features = features.astype(np.float64, copy=False)
-    require_finite(features)
-    if np.abs(features).max() > np.finfo(np.float32).max:
-        raise CloudError("has a feature that is too large for float32")
-    return np.ascontiguousarray(features, np.float32)
-
-
 def _look_like_colors(vectors: np.ndarray) -> bool:
     """True if vectors [n, 3] are integers up to 255 of unequal lengths: files without names often have x y z r g b."""
     if not len(vectors) or vectors.min() < 0 or not 16 < vectors.max() <= 255 or (vectors % 1).any():
@@ -147,10 +144,7 @@ def unit_normals(vectors: np.ndarray) -> np.ndarray:
     if not vectors.shape[1]:
         raise CloudError("normals are missing: give points with normals, or leave features=normals out")
     if _look_like_colors(vectors):
-        raise CloudError(
-            "has whole numbers from 0 to 255 for normals, which look like colors: leave normals out, or read them as "
-            "the feature columns"
-        )
+        raise CloudError("has whole numbers from 0 to 255 for normals, which look like colors: leave normals out")
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     if (largest == 0).any():
         raise CloudError(f"point {int(np.flatnonzero(largest == 0)[0])} has a normal of length 0")
@@ -167,10 +161,7 @@ def float32_fault(least: np.ndarray, most: np.ndarray) -> str:
     if 0 < size < float(FLOAT32.tiny):
         return f"is {size:.3g} long, too small for float32: scale it up"
     if 0 < size < LEAST_STEPS * float(FLOAT32.eps) * greatest:
-        return (
-            f"is {size:.3g} long and {greatest:.3g} away from the origin, where float32 cannot show its shape: move it "
-            "to the origin"
-        )
+        return f"is {size:.3g} long and {greatest:.3g} away from the origin, too far for float32: move it there"
     return ""
 
 

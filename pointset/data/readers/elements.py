@@ -54,7 +54,7 @@ class Ragged(NamedTuple):
 Properties = dict[str, np.ndarray | Ragged]
 
 
-def ply_columns(path: Path) -> Columns:
+def ply_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """The columns of the vertices in a PLY file without faces; a PointsetError if it is another file, or damaged."""
     if has_faces(path):
         raise PointsetError("is a mesh, among point clouds: keep them in two folders, or sample points on it")
@@ -210,7 +210,7 @@ def _length(content: np.ndarray, start: int, kind: np.dtype) -> int:
     return int(length[0])
 
 
-def pcd_columns(path: Path) -> Columns:
+def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """The columns of a PCD file; a PointsetError if it is another file, or damaged."""
     lines, offset = read_header(path, "DATA")
     header = {words[0]: words[1:] for words in lines if not words[0].startswith("#")}

@@ -72,15 +72,8 @@ def read_mesh(path: str | Path) -> Mesh:
         content = read_file(path)
         if not content.strip():
             raise MeshError("expected a mesh, found an empty file")
-        match suffix:
-            case ".off":
-                return parse_off(content, str(path))
-            case ".obj":
-                return parse_obj(content, str(path))
-            case ".stl":
-                return _parse_stl(content, str(path))
-            case _:
-                return _parse_with_trimesh(content, path)
+        parsers = {".off": parse_off, ".obj": parse_obj, ".stl": _parse_stl}
+        return parsers.get(suffix, _parse_with_trimesh)(content, str(path))
 
 
 def _parse_stl(content: bytes, name: str) -> Mesh:
@@ -103,18 +96,17 @@ def _corners_of_text(content: bytes, name: str) -> np.ndarray:
     words = len(_ONCE.findall(content))
     rest = content[facets[-1].end() :].split() if facets else []
     if not facets or words != 3 * len(facets) or (rest and rest[0].lower() != b"endsolid"):
-        raise PointsetError(
-            f"has {len(facets):,} whole facets, and {words:,} words for 3 in each: it is cut off or damaged"
-        )
+        raise PointsetError(f"has {len(facets):,} whole facets, and {words:,} words for 3 in each: it is damaged")
     if not rest:
         warnings.warn(f"{name}: does not end with endsolid: the last facets may be missing", stacklevel=2)
     return np.array([facet.groups() for facet in facets]).astype(np.float64)
 
 
-def _parse_with_trimesh(content: bytes, path: Path) -> Mesh:
+def _parse_with_trimesh(content: bytes, name: str) -> Mesh:
     """The triangles of all parts of a file, moved to their places in its scene; vertices are not merged."""
     import trimesh  # takes half a second
 
+    path = Path(name)
     suffix = path.suffix.lower()
     announced = _triangles(_document(content, suffix)) if suffix in GLTF_SUFFIXES else None
     resolver = trimesh.resolvers.FilePathResolver(str(path))

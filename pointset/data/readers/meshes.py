@@ -142,10 +142,7 @@ def _find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _cut_concave(points: np.ndarray) -> np.ndarray | None:
-    """Triangles [n - 2, 3] of a polygon [n, 3] in the plane of its normal, or None if they would not be the polygon.
-
-    Corners on a straight edge may be left out; triangles without area then complete the number.
-    """
+    """Triangles [n - 2, 3] of a polygon [n, 3] in the plane of its normal, or None if they would not be the polygon."""
     with np.errstate(all="ignore"):  # a polygon whose corners are on a line has no normal
         flat = _flattened(points)
     area = _doubled_areas(flat[None])[0]
@@ -158,6 +155,7 @@ def _cut_concave(points: np.ndarray) -> np.ndarray | None:
         return None
     if len(np.unique(cut)) < len(points) and not _is_flat(points):
         return None  # a corner above the plane is used by the fan
+    # Corners on a straight edge may be left out; triangles without area complete the number.
     return np.concatenate([cut, np.repeat(cut[-1:, :1], 3, axis=1).repeat(len(points) - 2 - len(cut), axis=0)])
 
 

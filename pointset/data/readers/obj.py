@@ -82,13 +82,7 @@ def _read_vertices(lines: Lines) -> np.ndarray:
 
 
 def _read_faces(lines: Lines, vertex_count: int, above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Vertex indices from 0, concatenated over polygons, and the polygons' numbers of corners.
-
-    Args:
-        lines: the lines of the faces.
-        vertex_count: number of vertices in the file.
-        above: integers [lines], numbers of vertices above each line.
-    """
+    """Vertex indices from 0 of all polygons, and their numbers of corners; `above` are the vertices above each line."""
     indices, sizes = _read_corners(lines.block, lines.offsets)
     if not sizes.all():
         right = np.array([bool(_CORNERS.fullmatch(text)) for text in lines.texts])

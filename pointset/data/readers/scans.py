@@ -4,7 +4,7 @@ Example: `model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))`.
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,13 +24,21 @@ from pointset.data.readers.clouds import (
     unit_normals,
 )
 from pointset.data.readers.elements import pcd_columns, ply_columns
-from pointset.data.readers.formats import CLOUD_SUFFIXES, naming, require_shape_file
+from pointset.data.readers.formats import CLOUD_SUFFIXES, LAS_SUFFIXES, naming, require_shape_file
 from pointset.data.readers.las import las_columns
 from pointset.data.readers.tables import npy_columns, npz_columns, text_columns
 from pointset.errors import quoted
 
 PIECE = 65_536
 """Default number of points that are read at a time."""
+READERS: dict[str, Callable[[Path, Sequence[str]], Columns]] = {
+    ".npy": npy_columns,
+    ".npz": npz_columns,
+    ".ply": ply_columns,
+    ".pcd": pcd_columns,
+    **dict.fromkeys(LAS_SUFFIXES, las_columns),
+}
+"""By suffix; all others are text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +164,7 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
     path, features = Path(path), tuple(features)
     with naming(path, CloudError):
         require_shape_file(path, CLOUD_SUFFIXES)
-        columns = _columns(path, features)
+        columns = READERS.get(path.suffix.lower(), text_columns)(path, features)
         if not len(columns["x"]):
             raise CloudError("expected a point cloud, found no point")
         scan = Scan(path, columns, piece, features, path.stat().st_size)
@@ -213,20 +221,3 @@ def _whole_numbers(table: np.ndarray, name: str) -> np.ndarray:
         row = int((numbers != table[:, 0]).argmax())
         raise CloudError(f"point {row} has the label {table[row, 0]:g} in {quoted(name)}: labels are whole numbers")
     return numbers
-
-
-def _columns(path: Path, features: tuple[str, ...]) -> Columns:
-    """The columns of a file with one of `CLOUD_SUFFIXES`."""
-    match path.suffix.lower():
-        case ".npy":
-            return npy_columns(path, features)
-        case ".npz":
-            return npz_columns(path, features)
-        case ".ply":
-            return ply_columns(path)
-        case ".pcd":
-            return pcd_columns(path)
-        case ".las" | ".laz":
-            return las_columns(path, features)
-        case _:
-            return text_columns(path, features)

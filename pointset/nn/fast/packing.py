@@ -148,9 +148,7 @@ def lengths_of(batch: Tensor, points: Tensor, sets: int | None = None) -> Packed
         InputError: `batch` does not have one sorted index per point, or `sets` is too small.
     """
     if not isinstance(batch, Tensor) or batch.dtype not in INTEGERS or batch.shape != points.shape[:1]:
-        raise InputError(
-            f"batch must be integers [{len(points)}], the index of each point's set, got {described(batch)}"
-        )
+        raise InputError(f"batch must be integers [{len(points)}], each point's set, got {described(batch)}")
     numbers = batch.cpu()  # one synchronisation with the GPU instead of one per check
     last = int(numbers[-1]) if len(numbers) else -1
     if len(numbers) and int(numbers[0]) < 0:

@@ -83,9 +83,7 @@ class AggregationPool(WholePool):
         try:
             self.aggregation = aggregation_resolver(name, **_arguments(canonical(name), dim, heads))
         except TypeError as error:
-            raise PointsetError(
-                f"aggr.{name} needs arguments that a name cannot contain ({error}): build it yourself"
-            ) from error
+            raise PointsetError(f"aggr.{name} needs arguments ({error}): build it yourself") from error
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
         """The aggregation of the real rows of each set."""
@@ -127,9 +125,8 @@ def check_aggregation(name: str) -> None:
         near = difflib.get_close_matches(plain, aggregation_names(), n=3, cutoff=0.0)
         raise PointsetError(f"torch-geometric has no aggregation {quoted(name)}: did you mean {', '.join(near)}?")
     if plain in REFUSED:
-        raise PointsetError(
-            f"aggr.{name} does not pool sets: {REFUSED[plain]}; choose from {', '.join(aggregation_names())}"
-        )
+        known = ", ".join(aggregation_names())
+        raise PointsetError(f"aggr.{name} does not pool sets: {REFUSED[plain]}; choose from {known}")
 
 
 def _known() -> set[str]:

@@ -28,12 +28,8 @@ class ApproxRepSetPool(WholePool):
         self.elements = nn.Parameter(torch.empty(k, dim, dim).uniform_(-1, 1))
         """The elements u, [k, hidden sets, d]."""
 
-    def matches(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:
-        """The best match of each row in each hidden set."""
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+        """The sum of the best matches of all rows in each hidden set."""
         # One product per element, so that the maximum is over the first axis.
         products = Z.flatten(0, 1).expand(len(self.elements), -1, -1) @ self.elements.to(Z.dtype).transpose(1, 2)
-        return products.amax(dim=0).relu().unflatten(0, Z.shape[:2])
-
-    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
-        """The sum of the matches."""
-        return masked_sum(self.matches(Z), mask)
+        return masked_sum(products.amax(dim=0).relu().unflatten(0, Z.shape[:2]), mask)

@@ -76,9 +76,8 @@ class TopPool(WholePool):
         # Pad to at least k rows.
         largest = F.pad(X, (0, self.k - 1), value=-torch.inf).topk(self.k, dim=2, sorted=True).values
         is_real = torch.arange(self.k, device=X.device) < sizes
-        return (
-            largest.masked_fill(~is_real, 0.0).sum(dim=2, keepdim=True) / is_real.sum(dim=2, keepdim=True)
-        ).transpose(1, 2)
+        sums = largest.masked_fill(~is_real, 0.0).sum(dim=2, keepdim=True)
+        return (sums / is_real.sum(dim=2, keepdim=True)).transpose(1, 2)
 
 
 @register("pooling", "fspool", packed=True, export=True)

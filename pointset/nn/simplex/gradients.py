@@ -90,7 +90,7 @@ def on_simplex(
     scores = single_or_double(z)
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(torch.float32).min)
-    p = closed_form(scores) if is_traced() else _OnSimplex.apply(scores, solve, rate)
+    p = closed_form(scores) if is_traced() else _Weights.apply(lambda z: (solve(z),), rate, False, scores)
     return (p if mask is None else p * mask).to(z.dtype)  # for rows without a real key
 
 
@@ -128,7 +128,7 @@ def below_bounds(
         return closed_form(scores, u).to(z.dtype)
     if z.numel():
         refuse_too_little(u.detach(), mask, SLACK.get(given.dtype, 1e-2))
-    return _BelowBounds.apply(scores, u, solve, rate, u.requires_grad).to(z.dtype)
+    return _Weights.apply(solve, rate, u.requires_grad, scores, u).to(z.dtype)
 
 
 class BoundsError(PointsetError, ValueError):
@@ -162,42 +162,28 @@ def refuse_too_little(u: Tensor, mask: Tensor | None, slack: float) -> None:
         )
 
 
-class _OnSimplex(torch.autograd.Function):
+class _Weights(torch.autograd.Function):
+    """Weights of scores z, and of bounds u if there are any, whose derivative is made only if it `keeps` their mask."""
+
     @staticmethod
-    def forward(ctx: Any, z: Tensor, solve: Any, rate: Any) -> Tensor:
-        (p,) = by_rows(lambda z: (solve(z),), z)
-        ctx.save_for_backward(p)
-        ctx.rate = rate
+    def forward(ctx: Any, solve: Any, rate: Any, keeps: bool, z: Tensor, *u: Tensor) -> Tensor:
+        p, *held = by_rows(lambda *rows: solve(*rows) if keeps else solve(*rows)[:1], z, *u)
+        ctx.save_for_backward(p, *u, *(part.bool() for part in held))
+        ctx.rate, ctx.bounds = rate, len(u)
         return p
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        def scores(p: Tensor, g: Tensor) -> Rows:
-            r = ctx.rate(p)
-            return ((g - _mean(r, g)) * r,)
+        def scores_and_bounds(p: Tensor, g: Tensor, *rest: Tensor) -> Rows:
+            u, held = rest[: ctx.bounds], rest[ctx.bounds :]
+            r = ctx.rate(p, *u)
+            # A row may have no free weight only if it has bounds.
+            centred = g - _mean(_or_weights(r, p) if u else r, g)
+            return (r * centred, *(part * centred for part in held))
 
-        (gz,) = _by_rows(scores, *ctx.saved_tensors, gradients[0])
-        return gz, None, None
-
-
-class _BelowBounds(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, u: Tensor, solve: Any, rate: Any, keeps: bool) -> Tensor:
-        p, *held = by_rows(lambda z, u: solve(z, u) if keeps else solve(z, u)[:1], z, u)
-        ctx.save_for_backward(p, u, *(part.bool() for part in held))
-        ctx.rate = rate
-        return p
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        def scores_and_bounds(p: Tensor, u: Tensor, g: Tensor, held: Tensor | None = None) -> Rows:
-            r = ctx.rate(p, u)
-            centred = g - _mean(_or_weights(r, p), g)
-            return (r * centred,) if held is None else (r * centred, held * centred)
-
-        p, u, *held = ctx.saved_tensors
-        grads = _by_rows(scores_and_bounds, p, u, gradients[0], *held)
-        return grads[0], grads[1] if held else None, None, None, None
+        p, *rest = ctx.saved_tensors
+        grads = [*_by_rows(scores_and_bounds, p, gradients[0], *rest), None]
+        return None, None, None, *grads[: 1 + ctx.bounds]
 
 
 def _mean(r: Tensor, g: Tensor) -> Tensor:
