@@ -34,16 +34,12 @@ class Score(nn.Module):
     def __init__(self, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
         self.heads, self.width = options.heads, dim // options.heads
-        self.factor = self.scale(dim, options) / options.temperature
+        scale = options.scale
+        if isinstance(scale, str):
+            scale = 1.0 / math.sqrt(dim if scale == "model" else dim / options.heads)
+        self.factor = scale / options.temperature
         self.log_temperature = nn.Parameter(torch.zeros(self.heads)) if options.trained_temperature else None
         """Logarithm of the trained factor of the temperature, [h]."""
-
-    @staticmethod
-    def scale(dim: int, options: AttentionOptions) -> float:
-        """The factor of the logits, not including the temperature."""
-        if isinstance(options.scale, str):
-            return 1.0 / math.sqrt(dim if options.scale == "model" else dim / options.heads)
-        return options.scale
 
     def scaled(self, X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B h n c"]:
         """Multiply queries or keys, to which the logits are proportional, by the factor of the logits."""
@@ -93,16 +89,12 @@ class AdditiveScore(Score):
 
     def __init__(self, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__(dim, options)
+        self.factor = 1.0 / options.temperature  # these logits do not grow with the width
         heads, width, layers = self.heads, self.width, options.score_layers
         self.of_key = nn.Parameter(uniform(heads, width, width, inputs=2 * width))
         self.of_query = nn.Parameter(uniform(heads, width, width, inputs=2 * width))
         self.hidden = nn.ParameterList(uniform(heads, width, width, inputs=width) for _ in range(layers - 1))
         self.out = nn.Parameter(uniform(heads, width, inputs=width))
-
-    @staticmethod
-    def scale(dim: int, options: AttentionOptions) -> float:
-        """1, because these logits do not grow with the width."""
-        return 1.0
 
     def forward(self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h n m"]:
         """Return the logits."""

@@ -12,19 +12,8 @@ from torch import Tensor
 from pointset.configuration import CONSTRAINED
 from pointset.nn.simplex.bounded_softmax import constrained_softmax
 from pointset.nn.simplex.bounded_sparsemax import constrained_sparsemax
-from pointset.nn.simplex.gradients import BoundsError
+from pointset.nn.simplex.gradients import BoundsError as BoundsError
 from pointset.nn.simplex.unbounded import entmax15, softmax, sparsemax
-
-__all__ = [
-    "BOUNDED",
-    "WEIGHTS",
-    "BoundsError",
-    "constrained_softmax",
-    "constrained_sparsemax",
-    "entmax15",
-    "softmax",
-    "sparsemax",
-]
 
 WEIGHTS: dict[str, Callable[..., Tensor]] = {
     "softmax": softmax,
