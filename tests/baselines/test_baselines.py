@@ -3,12 +3,23 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.kernel_ridge import KernelRidge as FittedRidge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 import pointset
 from pointset.baselines.features import BINS, ShapeFeatures, SurfaceFeatures
 from pointset.baselines.folds import assign_folds, sibling_key
-from pointset.baselines.heads import PENALTIES, PENALTY, WIDTH, SupportVectors, _leave_one_out
+from pointset.baselines.heads import (
+    PENALTIES,
+    PENALTY,
+    WIDTH,
+    KernelRidge,
+    NearestNeighbour,
+    SupportVectors,
+    _leave_one_out,
+)
 from pointset.baselines.mixture import Mixture
 from pointset.baselines.models import BASELINES
 from pointset.zoo.transfer import start_from, turn_inputs
@@ -46,6 +57,8 @@ def test_surfaces_lines_and_volumes_differ_by_their_neighbourhoods():
     assert line[0, -1] == 1
     assert plane[2, 0] == 1
     assert volume[2, 2:].sum() > 0.9
+    slopes = SurfaceFeatures()(X)[1, -34:-10].view(4, 6)
+    assert slopes[3, 0] == 1  # the normals of a level plane point up, and it has one height
 
 
 def test_a_product_weighs_its_members_by_held_out_shapes():
@@ -96,6 +109,27 @@ def test_penalties_of_a_ridge_are_the_best_for_shapes_left_out():
     assert error == pytest.approx(means.min(axis=0).mean())
     assert penalties == [PENALTIES[number] for number in means.argmin(axis=0)]
     assert penalties[0] < penalties[1]
+    ridge = KernelRidge(2)
+    ridge.fit(torch.from_numpy(rows), torch.from_numpy(y), [2])
+    given = ((torch.from_numpy(rows) - ridge.mean) * ridge.scale).numpy()
+    gamma = float(ridge.gamma)
+    penalties = _leave_one_out(rbf_kernel(given, gamma=gamma), y)[1]
+    fitted = FittedRidge(alpha=penalties, kernel="rbf", gamma=gamma).fit(given, y)
+    assert np.abs(ridge(torch.from_numpy(rows)).numpy() - fitted.predict(given)).max() < 1e-5
+
+
+def test_the_nearest_row_decides_and_blocks_count_alike():
+    generator = np.random.default_rng(0)
+    rows, labels = torch.from_numpy(generator.normal(size=(40, 5))), torch.arange(40) % 4
+    head = NearestNeighbour(4)
+    standard = head.standardise(rows, [2, 3])
+    assert [float(block.var(dim=0, correction=0).sum()) for block in standard.split([2, 3], dim=1)] == pytest.approx(
+        [1, 1]
+    )
+    head.fit(rows, labels, [2, 3])
+    new = torch.from_numpy(generator.normal(size=(30, 5)))
+    expected = KNeighborsClassifier(1).fit(standard, labels).predict((new - head.mean) * head.scale)
+    assert head(new).argmax(dim=1).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("name", BASELINES)

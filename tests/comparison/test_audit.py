@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -5,6 +7,7 @@ from command_line import fail, succeed
 from torch import nn
 
 import pointset
+from pointset.comparison import audit as auditing
 from pointset.comparison.audit import VOTES, audit, draw_steps, published_accuracies
 from pointset.errors import PointsetError
 from pointset.training.recipe import Recipe
@@ -48,6 +51,14 @@ def test_the_best_of_several_seeds_is_a_step_and_unmeasured_steps_say_why(sets):
     assert (best.accuracy, best.gain) == (1.0, 0.5)
     assert [bool(step.note) for step in steps if step.accuracy is None] == [True, True]
     assert draw_steps(steps).axes[0].get_xlabel() == "accuracy %"
+
+
+def test_votes_are_the_mean_of_probabilities(sets, monkeypatch):
+    votes = {id(sets[0]): [[0.6, 0.4], [0.6, 0.4]], id(sets[1]): [[0.1, 0.9], [0.55, 0.45]]}
+    monkeypatch.setattr(auditing, "predict_sets", lambda _, s: SimpleNamespace(probabilities=np.array(votes[id(s)])))
+    few = [each.subset([0, 1]) for each in sets]
+    votes |= {id(new): votes[id(old)] for new, old in zip(few, sets, strict=True)}
+    assert auditing._right([Spreads(0.4)], few).tolist() == [[True, False]]
 
 
 def test_other_shapes_and_no_models_are_refused(sets):

@@ -34,6 +34,10 @@ def test_components_are_those_of_the_analysis_of_variance_by_hand():
     assert spread.over_seeds == 0.0
     assert spread.item_means.tolist() == items
     assert spread.residual == pytest.approx(residual) == pytest.approx(0.5)
+    other = Spread.of(np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))  # without a residual
+    apart = (np.array([3.0, 0.5, 0.5]) - [1.0, 0.0, 0.0]).var(ddof=1)
+    tripled = Spread(2, np.array([3.0, 0.5, 0.5]), 0.0, residual)
+    assert Design.of(tripled, other, 1).over_items == pytest.approx(apart - residual / 2)
 
 
 def test_without_variation_over_seeds_it_is_the_paired_test_over_items():

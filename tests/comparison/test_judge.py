@@ -9,6 +9,7 @@ from command_line import fail, succeed
 
 import pointset
 from pointset.comparison.judge import judge
+from pointset.comparison.statistics import holm
 from pointset.errors import PointsetError
 
 ITEMS, LABELS = 200, ("cup", "lamp", "chair")
@@ -104,6 +105,15 @@ def test_classes_are_compared_with_one_correction():
     first = judge(frame).classes[0]
     assert (first.label, first.other, first.items) == ("lamp", "b", (np.resize(LABELS, ITEMS) == "lamp").sum())
     assert first.p_holm < 0.001
+
+
+def test_classes_are_ordered_by_their_p_values_corrected_by_holm():
+    frame = predictions({"a": 0.95, "b": 0.8})
+    found = judge(frame).classes
+    alone = {label: judge(frame[frame.label == label]).classes[0].p_holm for label in LABELS}
+    corrected = dict(zip(alone, holm([*alone.values()]), strict=True))
+    assert {row.label: row.p_holm for row in found} == pytest.approx(corrected)
+    assert [row.p_holm for row in found] == sorted(corrected.values())
 
 
 def test_the_resolution_and_what_settles_open_pairs_are_said(frame):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import fail, succeed
+from scipy.stats import ttest_rel
 
 import pointset
 from pointset.data.axes import TURNS, UP_TO_Z, turned_up
@@ -56,6 +57,9 @@ def test_few_shapes_or_a_small_margin_are_unsure() -> None:
     assert best_turn(scores).turn == "-x@270"
     assert "up: -x, then turned by 270 degrees, guessed from 30 shapes" in str(best_turn(scores))
     assert "unsure" not in str(best_turn(scores))
+    by_direction = dict(zip(UP_TO_Z, scores.reshape(6, 4, 30).max(axis=1), strict=True))
+    found = best_turn(scores)
+    assert found.margin == pytest.approx(ttest_rel(by_direction[found.up], by_direction[found.second]).statistic)
     for count in (1, 4):
         assert "unsure" in str(best_turn(scores[:, :count]))
 
