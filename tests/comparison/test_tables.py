@@ -109,6 +109,7 @@ def test_differences_from_the_best():
         "no shared seed",
     ]
     assert [row.best for row in rows] == [False, True, False, True, False, False]
+    assert [row.best for row in rows_of([run("first", 0.5), run("second", 0.5)])] == [True, False]
     turned = rows[0].below_best
     assert (turned.first, turned.second, turned.difference) == ("b", "a", 0.3)
     assert turned.over_seeds == Interval(pytest.approx(0.27), pytest.approx(0.34))
