@@ -13,7 +13,6 @@ import pointset
 from pointset.data.augment import (
     Augmentation,
     Drop,
-    HalfTurns,
     Jitter,
     RotateAny,
     RotateUp,
@@ -243,14 +242,6 @@ def test_normals_stay_normal_to_the_surface_and_features_stay(name: str, up: Any
         tangents = changed[0, mine, :3] - changed[0, mine[0], :3]
         torch.testing.assert_close(tangents @ changed[0, mine[0], 3:6], torch.zeros(len(mine)), atol=1e-5, rtol=0)
     torch.testing.assert_close(changed[0, :, 3:6].norm(dim=1), torch.ones(40))
-
-
-def test_half_turns_are_equally_frequent() -> None:
-    turns = torch.stack([torch.diag(torch.tensor(signs)) for signs in ((1.0, 1.0, 1.0), (-1.0, -1.0, 1.0))])
-    x, y, z = HalfTurns(turns)(torch.ones(1000, 1, 3), seeded()).unbind(2)
-    assert torch.equal(x, y)
-    assert (z == 1).all()
-    assert 0.45 < (x == 1).float().mean() < 0.55
 
 
 def test_names_make_a_composition_in_their_order() -> None:
