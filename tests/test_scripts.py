@@ -79,21 +79,6 @@ def test_quickstart_installs_once_and_passes_its_arguments_on(copy):
     assert installs(bash(copy, script)[2]), "until what decides it changes"
 
 
-def test_the_tests_are_set_up_with_their_extra_and_checked_in_order(copy):
-    status, printed, calls = bash(copy, str(copy / "scripts" / "test.sh"), "tests/nn", "-k", "mask")
-    assert status == 0, printed
-    (install,) = installs(calls)
-    assert install.endswith("-e .[open3d,test]")
-    checks = [call.removeprefix("python -m ") for call in calls if "-m ruff" in call or "-m mypy" in call]
-    assert checks == ["ruff check", "ruff format --check", "mypy"]
-    assert calls[-1] == "python -m pytest tests/nn -k mask"
-
-
-def test_a_failing_check_fails_the_whole(copy):
-    (copy / ".venv" / "bin" / "python").write_text('#!/bin/sh\ncase "$*" in *mypy*) exit 3;; esac\n')
-    assert bash(copy, str(copy / "scripts" / "test.sh"))[0] == 3
-
-
 @pytest.mark.parametrize("script", ["quickstart.sh", "test.sh"])
 def test_an_interpreter_that_is_not_there_is_named(script, copy):
     status, printed, calls = bash(copy, str(copy / "scripts" / script), PYTHON="/no/such/python")

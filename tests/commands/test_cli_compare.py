@@ -8,6 +8,7 @@ import pytest
 from command_line import fail, fail_late, succeed
 
 from pointset.commands.terminal import in_hours
+from pointset.runs import digests
 
 FILE = """
 title = "Two of them"
@@ -74,6 +75,13 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     assert shown.count("finished") == 8
     assert f"{100 * whole['runs'][0]['metrics']['accuracy']:.1f}" in shown
 
+    stale = tmp_path / "runs" / "two" / "figures" / "learning-curves-n8.png"
+    digests.write(stale, b"of a report by an earlier version")
+    assert "saved in runs/two: report.html" in succeed(capsys, "compare", file, "--report")
+    assert not stale.exists()
+    page = (tmp_path / "runs" / "two" / "report.html").read_text(encoding="utf-8")
+    assert " --report" not in page, "the command repeats the runs"
+
 
 @pytest.mark.slow
 def test_a_plan_as_text(capsys, file, tmp_path):
@@ -99,17 +107,6 @@ def test_flags_alone_make_an_experiment_of_one_size(capsys, clouds_folder):
     chosen = ("--data", str(clouds_folder), "--models", "rff-mean", "rff-max", "--points", "7", "--seeds", "5")
     states = rows_of(succeed(capsys, "compare", *chosen, "--status", "--json"))
     assert [(one["model"], one["points"], one["seed"]) for one in states] == [("rff-mean", 7, 5), ("rff-max", 7, 5)]
-
-
-@pytest.mark.slow
-def test_flags_alone_run_in_worker_processes(capsys, clouds_folder, tmp_path):
-    flags = [
-        "--models", "rff-max", "--seeds", "0", "1", "--points", "9", "--dim", "4", "--epochs", "1",
-        "--augment", "jitter",
-    ]  # fmt: skip
-    found = json.loads(succeed(capsys, "compare", "--data", str(clouds_folder), *flags, "--workers", "2", "--json"))
-    assert [run["seed"] for run in found["runs"]] == [0, 1]
-    assert found["failures"] == []
 
 
 @pytest.mark.slow

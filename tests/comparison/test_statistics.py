@@ -177,21 +177,6 @@ def quick(monkeypatch):
     monkeypatch.setattr("gc.collect", lambda *_: 0)
 
 
-@pytest.mark.usefixtures("quick")
-def test_intervals_have_their_nominal_coverage():
-    """Simulated: 95 % intervals hold the truth in 95 % of 600 repeats, within four standard errors of that share."""
-    rng = np.random.default_rng(1)
-    by_seeds = by_shapes = 0
-    for _ in range(600):
-        interval = mean_interval(list(rng.normal(0.8, 0.01, 5)))
-        by_seeds += interval.low <= 0.8 <= interval.high
-        interval, _ = paired_bootstrap(rng.choice([-1.0, 0.0, 1.0], size=500, p=[0.08, 0.80, 0.12]), resamples=1000)
-        by_shapes += interval.low <= 0.04 <= interval.high
-    slack = 4 * math.sqrt(0.95 * 0.05 / 600)
-    assert abs(by_seeds / 600 - 0.95) < slack
-    assert abs(by_shapes / 600 - 0.95) < slack
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("seeds", [1, 3])

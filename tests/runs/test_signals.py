@@ -105,8 +105,15 @@ def end(process: subprocess.Popen[str], code: int, message: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("command", ["train", "compare", "data build"])
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [
+        ("train", signal.SIGINT),
+        ("train", signal.SIGTERM),
+        ("compare", signal.SIGINT),
+        ("data build", signal.SIGTERM),
+    ],
+)
 def test_in_the_middle_of_a_command(
     command: str, number: signal.Signals, started: Any, clouds_folder: Path, meshes_folder: Path, tmp_path: Path
 ) -> None:
@@ -132,14 +139,11 @@ def test_in_the_middle_of_a_command(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
-@pytest.mark.parametrize("command", ["compare", "data build"])
-def test_while_workers_start(command: str, started: Any, clouds_folder: Path, meshes_folder: Path) -> None:
+def test_while_workers_start(started: Any, clouds_folder: Path) -> None:
     """Workers ignore Ctrl-C, because an interrupted worker would end with a traceback."""
-    options = {
-        "compare": ("--models", "rff-max", "--data", str(clouds_folder), "--out", "out", *SETS),
-        "data build": (str(meshes_folder), "--pool-points", "4000", "--sampler", "fps"),
-    }[command]
-    process = started(*command.split(), *options, "--workers", "2")
+    process = started(
+        "compare", "--models", "rff-max", "--data", str(clouds_folder), "--out", "out", "--workers", "2", *SETS
+    )
     wait_for(lambda: workers_of(process.pid), process)
     assert all(is_blocked(signal.SIGINT, worker) for worker in workers_of(process.pid))
     os.killpg(process.pid, signal.SIGINT)

@@ -3,19 +3,18 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 from command_line import fail, succeed
+from damage import kill_at
 
 import pointset
+from pointset.cli import main
 from pointset.tasks.shipped import shipped_experiment
+from pointset.training.loop import Training
 
 SEARCH = """
 data = "{data}"
@@ -82,26 +81,16 @@ def file_without_search(file: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_search_that_was_killed_ends_as_one_that_was_not(file, tmp_path, capsys):
-    file.write_text(file.read_text().replace("epochs = 3", "epochs = 25"))
-
     def command(out: str) -> list[str]:
-        return ["tune", str(file), "--trials", "4", "--workers", "1", "--out", str(tmp_path / out), "--json"]
+        return ["tune", str(file), "--trials", "3", "--workers", "1", "--out", str(tmp_path / out), "--json"]
 
-    with subprocess.Popen([sys.executable, "-m", "pointset.cli", *command("killed")]) as process:
-        second = tmp_path / "killed" / "trials" / "1" / "history.jsonl"
-        while not (second.exists() and len(second.read_text().splitlines()) > 2):
-            assert process.poll() is None, "it ended before it was killed"
-            time.sleep(0.02)
-        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-        for member in family:
-            member.kill()
-        psutil.wait_procs(family, timeout=20)
+    kill_at(5, Training, "_save", main, command("killed"))  # in the second epoch of the second trial
     killed, whole = (shown(succeed(capsys, *command(out))) for out in ("killed", "whole"))
     for rows in (killed, whole):
         for row in rows:
             del row["trial"]  # the killed trial has a second number
     assert killed == whole
-    assert {row["epochs"] for row in killed} == {25}
+    assert {row["epochs"] for row in killed} == {3}
     assert not (tmp_path / "killed" / "trials" / "2" / "history.jsonl").exists(), "the second trial has been continued"
 
 

@@ -21,8 +21,6 @@ from pointset.viz import (
     draw_pooling_comparison,
     draw_reads_and_writes,
     draw_specialisation,
-    export_cloud,
-    make_page,
     save,
 )
 from pointset.viz.color import ColorScale, colors_of
@@ -210,21 +208,6 @@ def test_the_pooling_comparison_says_what_each_panel_counts(cloud: NDArray[np.fl
     ):
         with pytest.raises(PointsetError, match=words):
             draw_pooling_comparison(cloud, **wrong)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["isab4-pma2", "sab-pma"])
-def test_every_map_over_points_can_be_drawn(name: str, tmp_path: Path) -> None:
-    model = pointset.create_model(name, classes=3, dim=8, heads=2)
-    points = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
-    maps = pointset.attention_maps(model, points)
-    shown = [attention for attention in maps if attention.points_are != "neither"]
-    assert shown
-    for attention in shown:
-        save(draw_maps(attention, points), tmp_path / "map.png", dpi=40)
-        export_cloud(attention, points, tmp_path / "map.ply")
-    page = make_page(maps, points).html
-    assert all((f'"name":"{attention.layer}"' in page) == (attention in shown) for attention in maps)
 
 
 @pytest.mark.slow

@@ -146,13 +146,6 @@ def test_heads_and_queries_can_be_chosen(attention: Callable, cloud: NDArray[np.
         make_page([attention("reads"), attention("pools", rows=1)], cloud, queries=[3])
 
 
-def test_saving(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path) -> None:
-    page = make_page(attention(), cloud)
-    assert page.save(tmp_path / "new" / "out.html").read_text(encoding="utf-8") == page.html
-    with pytest.raises(PointsetError, match=r"out\.pdf.* \.html"):
-        page.save(tmp_path / "out.pdf")
-
-
 def test_a_page_draws_the_curves_of_explanations(attention: Callable, cloud: NDArray[np.float64]) -> None:
     falling, level = 1 - np.array([SHARES]), np.ones((1, len(SHARES)))
     checks = {"occlusion": Curves(falling, level), "random": Curves(level, level)}

@@ -3,22 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from small_models import CLASSES, clouds
 
 import pointset
 from pointset.zoo.classifiers import SetModel, checked
-
-
-@pytest.mark.parametrize("name", ["isab3-max+mean", "isab3-aggr.softmax", "rff-aggr.powermean", "rff-aggr.deepsets"])
-def test_mixed_precision_gives_finite_logits_near_the_exact_ones(name):
-    model = pointset.create_model(name, classes=CLASSES, dim=16, dropout=0.0)
-    points = clouds(3, 300, 3).float()
-    with torch.autocast("cpu", torch.bfloat16):
-        logits = model(points)
-    logits.float().square().sum().backward()
-    assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
-    exact = model(points)
-    assert (logits.float() - exact).abs().max() < 0.05 * exact.abs().max()
 
 
 @pytest.mark.parametrize(
@@ -27,13 +14,11 @@ def test_mixed_precision_gives_finite_logits_near_the_exact_ones(name):
         (torch.zeros(3), None, r"points must be \[B, n, 3\] or, of one cloud, \[n, 3\], got float32 \[3\]"),
         (torch.zeros(2, 5, 4), None, r"points must be \[B, n, 3\], got float32 \[2, 5, 4\]"),
         (torch.zeros(2, 5, 3).tolist(), None, r"tensor or an array \[B, n, 3\], got list"),
-        (None, None, "got None"),
         (torch.zeros(2, 5, 3, dtype=torch.complex64), None, r"real numbers .* got complex64 \[2, 5, 3\]"),
         (np.array([["a", "b", "c"]]), None, r"real numbers .* got <U1 \[1, 3\]"),
         (torch.full((1, 5, 3), 2**40 + 1), None, "int64 .* too large for float32"),
         (torch.zeros(5, 3), torch.ones(4, dtype=torch.bool), r"mask must be bool \[5\].* got bool \[4\]"),
         (torch.zeros(2, 5, 3), [True], r"mask must be bool \[2, 5\].* got list"),
-        (torch.zeros(2, 5, 3), torch.ones(2, 4, dtype=torch.bool), r"mask must be bool \[2, 5\]"),
         (torch.zeros(2, 5, 3), torch.ones(2, 5), r"mask must be bool \[2, 5\]"),
     ],
 )

@@ -6,7 +6,6 @@ from small_models import CLASSES, model_of
 from torch import nn
 
 import pointset
-from pointset.zoo.models import build_model
 
 
 def test_the_seed_decides_the_weights_and_global_state_does_not():
@@ -16,14 +15,6 @@ def test_the_seed_decides_the_weights_and_global_state_does_not():
     for (name, mine), theirs in zip(first.named_parameters(), again.parameters(), strict=True):
         assert torch.equal(mine, theirs), name
     assert not torch.equal(first.head[2].weight, other.head[2].weight)
-
-
-@pytest.mark.parametrize("name", ["isab5-pma4", "isab5-aggr.deepsets"])
-def test_a_spec_builds_the_model_again(name):
-    model = pointset.create_model(name, classes=9, dim=16, heads=2, form="paper", seed=3)
-    again, points = build_model(model.spec), torch.randn(2, 8, 3)
-    assert torch.equal(model.eval()(points), again.eval()(points))
-    again.load_state_dict(model.state_dict())
 
 
 @pytest.mark.parametrize(
