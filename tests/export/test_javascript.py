@@ -25,7 +25,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ),
     *((name, {"norm": norm}) for name in ("rff-max", "rffp-mean", "dumlp3-dumlp3") for norm in ("none", "batch")),
     ("isab3-pma", {"scale": "head", "temperature": 0.3}),
-    ("rff-pma", {"head": "rff", "form": "paper"}),
+    ("rff-pma", {"head": "rff", "form": "paper", "temperature": 1e-5}),  # exp(logit) overflows
     ("isab3-max", {"coordinates": "every", "outputs": "all", "layers": 3}),
     ("rff-max", {"outputs": "all", "norm": "batch", "head_dim": 5, "head_norm": "batch"}),
     ("dumlp3-max", {"coordinates": "every", "head_norm": "layer"}),
@@ -50,7 +50,7 @@ def model_of(name: str, options: dict[str, Any]) -> nn.Module:
     for key, tensor in model.state_dict().items():
         if tensor.is_floating_point():
             noise = torch.rand(tensor.shape, generator=generator)
-            tensor += noise if key.endswith("running_var") else 0.4 * noise - 0.2
+            tensor += noise - 0.99 if key.endswith("running_var") else 0.4 * noise - 0.2  # not far above epsilon
             tensor.copy_(torch.from_numpy(rounded(tensor).astype("float32")))
     return model
 
