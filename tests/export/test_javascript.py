@@ -1,6 +1,7 @@
 """Models in JavaScript: logits and maps equal Python's, or the unsupported part is named."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import torch
 from torch import nn
 
 import pointset
+from pointset.data.normalize import normalize_points
 from pointset.errors import PointsetError
 from pointset.export.javascript import describe_plainly, rounded
 from pointset.nn import registry
+from pointset.viz.html_page import WEB
 
 ENCODERS = ("none", "rff", "rffp", "sab", "isab3", "dumlp3")
 POOLINGS = ("max", "mean", "sum", "max+mean", "pma", "pma2", "dumlp3", "max+pma2", "mean+dumlp3")
@@ -96,6 +99,36 @@ def test_logits_and_maps_are_those_of_python(answers: list[Any], number: int) ->
             assert [one["layer"], one["kind"]] == [expected.layer, expected.kind]
             assert [one["heads"], one["queries"], one["keys"]] == list(expected.weights.shape)
             check_near(one["weights"], expected.weights)
+
+
+ASKED = """await import(given.questions).then(({ Question, ask, probabilities }) => {
+  const model = new Model(given.described), question = new Question(Float64Array.from(given.cloud.flat()), 1);
+  Object.assign(question.how, { drop: 0.25, turn: 90 });
+  const left = question.left(), maps = [], logits = ask(model, question.posed(), left, maps);
+  const { classes, up, temperature } = model, selected = [...maps.at(-1).weights];
+  return { left, selected, probabilities: probabilities(logits, temperature), about: [classes, up, temperature] };
+})"""
+
+
+def test_a_page_answers_as_python_for_the_points_that_are_left(in_node: Callable[..., Any]) -> None:
+    """Of a turned cloud in which every point is there twice; with weights of 32 bits and names in no order."""
+    model, cloud = model_of("rff-max", {}), torch.randn(10, 3, generator=torch.Generator().manual_seed(5)).repeat(2, 1)
+    with torch.no_grad():
+        model.encoder[0].rowwise[0].weight[0, 0] = 70_000.0
+        model.encoder[2].rowwise[1].weight[:, 0] = 2.0**-14
+    about = [["d", "b", "c", "a"], "y", 2.0]
+    data = {"classes": about[0], "up": about[1], "normalize": "unit-sphere"}
+    described = describe_plainly(model, {"data": data}, temperature=2.0).as_content()
+    given = {"described": described, "cloud": cloud.tolist(), "questions": (Path(str(WEB)) / "questions.mjs").as_uri()}
+    found = in_node("modules", ASKED, given)
+    assert len(found["left"]) == 15
+    assert found["about"] == about
+    x, y, z = cloud[found["left"]].T
+    points = normalize_points(torch.stack([-y, x, z], dim=1)[None], "unit-sphere")
+    check_near(found["probabilities"], (model(points)[0] / 2).softmax(dim=0).detach())
+    twins = [point % 10 for point in found["left"]]  # of two equal points, the first is selected
+    selected = torch.tensor([twins.index(twins[most]) for most in model.encode(points)[0].argmax(dim=0)])
+    check_near(found["selected"], torch.bincount(selected, minlength=15) / 8)
 
 
 COMPUTED = {"none", "rff", "rffp", "sab", "isab", "dumlp", "max", "mean", "sum", "max+mean", "pma"}

@@ -3,8 +3,6 @@
 import pytest
 import torch
 from covering import covering_models
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -117,22 +115,6 @@ def test_every_option_gives_what_padding_gives(name, options):
 def test_the_plain_operations_give_what_padding_gives(form):
     """As on a GPU or under autocast, where tiles are not used."""
     check_same("isab3-pma", form=form, plain=True)
-
-
-@pytest.fixture(scope="module")
-def small() -> nn.Module:
-    return model_of("isab3-pma").eval()
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=20)
-@given(st.lists(st.integers(0, 30), max_size=6).map(tuple))
-def test_any_sizes_give_what_each_set_gives_alone(small, lengths):
-    sets = clouds(lengths)
-    with torch.no_grad():
-        found = small.packed(torch.cat([torch.zeros(0, 3).double(), *sets]), numbering(lengths), len(lengths))
-        alone = [small(one[None]) for one in sets]
-    torch.testing.assert_close(found, torch.cat([found[:0], *alone]), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["isab3-pma", "sab-max", "rffp-mean", "rff-aggr.median", "pointnet", "dgcnn"])
