@@ -1,25 +1,21 @@
 """`pointset attend`: from a mesh or a point cloud to a picture of what a trained model attends to."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
 
 from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, say_usual, settled_up
-from pointset.commands.options import Json, Out
+from pointset.commands.options import Json, out_file
 from pointset.commands.terminal import print_json, print_rows
 from pointset.configuration import Points, check
 from pointset.data.axes import Axis, GuessedUp
 from pointset.errors import PointsetError, escaped
-from pointset.runs.atomic import check_writable
+from pointset.runs.atomic import checked_suffix
 from pointset.zoo.pretrained import USUAL, list_pretrained
 
 if TYPE_CHECKING:
-    from pointset.data.loading import Shape
-    from pointset.evaluation.shape_predictions import Guess
-    from pointset.explain.maps import AttentionMap
     from pointset.export.javascript import PlainModel
     from pointset.viz.html_page import Page
 
@@ -37,7 +33,7 @@ def attend(
     /,
     *,
     model: Model = None,
-    output: Out = Path("attention.html"),
+    output: Annotated[Path, out_file("a picture", ".html", *STILLS, ".ply", ".glb")] = Path("attention.html"),
     layer: str | None = None,
     head: int | None = None,
     query: int | None = None,
@@ -79,23 +75,34 @@ def attend(
     """
     if points is not None:
         check("points", points, Points)
-    given = {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}
-    require_output(output, [flag for flag, value in given.items() if value is not None], points, live)
+    if live:
+        checked_suffix(output, (".html",), "a live page")
+        given = {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}
+        if flags := [flag for flag, value in given.items() if value is not None]:
+            raise PointsetError(
+                f"{' and '.join(flags)} cannot be used with --live, which shows all layers, heads and queries: "
+                "leave out either"
+            )
+        if points is not None and points > MOST_TO_ASK:
+            raise PointsetError(f"--points must be at most {MOST_TO_ASK:,} with --live, got {points:,}")
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.loading import load_shape_like
     from pointset.data.readers.formats import require_shape_file
+    from pointset.evaluation.shape_predictions import guess
     from pointset.explain.faithfulness import check_explanations
-    from pointset.explain.maps import attention_maps
+    from pointset.explain.maps import attention_maps, find_map
     from pointset.viz import Camera, draw_maps, export_cloud, make_page, save
+    from pointset.zoo.predicting import padded_batches, predict
 
     require_shape_file(shape)
     trained = load_model(model)
     plain = plain_models(trained) if live else []
-    network, data = trained.network, trained.description["data"]
+    network, data, file = trained.network, trained.description["data"], ShapeFile(shape, str(shape))
     points = max(data["points"], MOST_TO_ASK if live else ENOUGH_TO_SEE) if points is None else points
-    turn = settled_up(up, trained, [ShapeFile(shape, str(shape))])
+    turn = settled_up(up, trained, [file])
     loaded = load_shape_like(data, shape, points=points, seed=seed, up=turn, keep_outliers=keep_outliers)
-    best = _predict(trained, shape, loaded)
+    outputs = predict(network, padded_batches([loaded.points]))
+    (best,) = guess([file], outputs, data["classes"], [len(loaded.points)])
     name, confidence = best.likeliest[0]
     prediction = f"{name} ({confidence:.0%})" + f": {DO_NOT_TRUST}" * best.do_not_trust
     maps = [] if live else attention_maps(network, loaded.points)
@@ -103,45 +110,29 @@ def attend(
 
     title, note = escaped(shape.name), escaped(f"predicted: {prediction}")
     cloud, camera = loaded.points[:, :3], Camera(up=data["up"])
-    heads, queries = (None if index is None else [index] for index in (head, query))
+    chosen: dict[str, Any] = {"heads": None if head is None else [head], "queries": None if query is None else [query]}
     if live:
         live_page(plain, shape.name, loaded.raw, data["up"]).save(output)
     elif output.suffix.lower() == ".html":
-        page = make_page(
-            maps,
-            cloud,
-            title=title,
-            prediction=note,
-            classes=list(best.likeliest),
-            layer=layer,
-            heads=heads,
-            queries=queries,
-            camera=camera,
-            checks=checks,
-        )
-        page.save(output)
+        chosen |= {"layer": layer, "checks": checks, "classes": list(best.likeliest)}
+        make_page(maps, cloud, title=title, prediction=note, camera=camera, **chosen).save(output)
     else:
-        shown = _layer(maps, layer)
+        if layer is None:  # the last that reads the points, or else pools them
+            of_points = [[each for each in maps if each.kind == kind] for kind in ("reads", "pools")]
+            shown = next(filter(None, of_points), maps)[-1]
+        else:
+            shown = find_map(maps, layer=layer)
         if output.suffix.lower() in STILLS:
-            words = f"{title}, {note}; {shown.layer}"
-            save(draw_maps(shown, cloud, heads=heads, queries=queries, camera=camera, title=words), output)
+            save(draw_maps(shown, cloud, camera=camera, title=f"{title}, {note}; {shown.layer}", **chosen), output)
         else:
             export_cloud(shown, loaded.raw, output, head or 0, query or 0, mesh=loaded.mesh, up=camera.up)
 
     areas = {name: {what: float(area[0]) for what, area in curves.areas.items()} for name, curves in checks.items()}
     if as_json:
+        layers = [{"layer": each.layer, "kind": each.kind, "shape": list(each.weights.shape)} for each in maps]
+        about = {"model": trained.name, "prediction": name, "confidence": confidence}
         print_json(
-            {
-                "model": trained.name,
-                "prediction": name,
-                "confidence": confidence,
-                "do_not_trust": best.do_not_trust,
-                "layers": [
-                    {"layer": each.layer, "kind": each.kind, "shape": list(each.weights.shape)} for each in maps
-                ],
-                "checks": areas,
-                "output": str(output),
-            }
+            about | {"do_not_trust": best.do_not_trust, "layers": layers, "checks": areas, "output": str(output)}
         )
         return
     say_usual(model)
@@ -151,44 +142,6 @@ def attend(
         print_rows([{"explanation": name, **own} for name, own in zip(areas, percents, strict=True)])
         print("mean probability; below random in deletion and above it in insertion is faithful")
     print(f"saved in {output}")
-
-
-def require_output(output: Path, flags: Sequence[str], points: int | None, live: bool) -> None:
-    """Refuse other files than can be written, and flags without effect on a live page, before any slow work."""
-    suffixes = (".html",) if live else (".html", *STILLS, ".ply", ".glb")
-    if output.suffix.lower() not in suffixes:
-        kind = "a live page" if live else "a picture"
-        raise PointsetError(f"{output}: the name of {kind} must end in {', '.join(suffixes)}")
-    check_writable(output)
-    if live and flags:
-        raise PointsetError(
-            f"{' and '.join(flags)} cannot be used with --live, which shows all layers, heads and queries: "
-            "leave out either"
-        )
-    if live and points is not None and points > MOST_TO_ASK:
-        raise PointsetError(f"--points must be at most {MOST_TO_ASK:,} with --live, got {points:,}")
-
-
-def _layer(maps: "Sequence[AttentionMap]", layer: str | None) -> "AttentionMap":
-    """The map of the named layer; by default the last one that reads the points, or else pools them."""
-    from pointset.explain.maps import find_map
-
-    if layer is not None:
-        return find_map(maps, layer=layer)
-    readers = [each for each in maps if each.kind == "reads"]
-    return (readers or [each for each in maps if each.kind == "pools"] or maps)[-1]
-
-
-def _predict(trained: Trained, path: Path, shape: "Shape") -> "Guess":
-    from pointset.data.catalogue.folders import ShapeFile
-    from pointset.evaluation.shape_predictions import guess
-    from pointset.zoo.predicting import padded_batches, predict
-
-    prediction = predict(trained.network, padded_batches([shape.points]))
-    (best,) = guess(
-        [ShapeFile(path, path.name)], prediction, trained.description["data"]["classes"], [len(shape.points)]
-    )
-    return best
 
 
 def plain_models(trained: Trained) -> "list[PlainModel]":

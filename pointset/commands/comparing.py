@@ -74,18 +74,18 @@ def compare(
         raise PointsetError(
             "--labels are for points, and compare judges whole shapes: use pointset train MODEL --labels"
         )
-    out = out or Path("runs") / (file.stem if file else "compare")
     flags = Options(data_options, model_options, recipe)
-    if file is not None and file.is_dir():
-        raise PointsetError(f"{file} is a folder, and not an experiment file: write --data {shlex.quote(str(file))}")
-    if file is not None:
-        _require_no_flags(file, flags, given)
-        experiment = _changed(read_experiment(file), models, data=data, seeds=seeds, threads=running.threads)
-    else:
-        experiment = _with_flags(data, models, flags, given)
+    changes = {"data": data, "seeds": seeds, "threads": running.threads}
+    if file is None:
         title = None if models is None and data is None else ""  # the file's speaks of its models and data
-        experiment = _changed(experiment, None, data=data, seeds=seeds, threads=running.threads, title=title)
-    _run_or_show(experiment, out, running, as_json)
+        experiment = _changed(_with_flags(data, models, flags, given), None, **changes, title=title)
+    else:
+        if file.is_dir():
+            raise PointsetError(f"{file} is a folder, and no experiment file: write --data {shlex.quote(str(file))}")
+        for name in (name for options in flags for name in given_fields(options, given)):
+            raise PointsetError(f"{file} sets {name}: leave the flag out, or change the value in a copy of the file")
+        experiment = _changed(read_experiment(file), models, **changes)
+    _run_or_show(experiment, out or Path("runs") / (file.stem if file else "compare"), running, as_json)
 
 
 def task(
@@ -142,13 +142,6 @@ def _with_flags(
     return experiment.changed(models=rows, sets=sets, points=(sets.points,), model=model, recipe=recipe)
 
 
-def _require_no_flags(file: Path, flags: Options, given: frozenset[str]) -> None:
-    """Raise a PointsetError for a flag whose value the file sets."""
-    for options in flags:
-        for name in given_fields(options, given):
-            raise PointsetError(f"{file} sets {name}: leave the flag out, or change the value in a copy of the file")
-
-
 def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes: Any) -> "Experiment":
     """The experiment, changed by the flags; a flag that was not given is None."""
     given = {name: value for name, value in changes.items() if value is not None}
@@ -184,9 +177,8 @@ def _state_row(state: dict[str, Any], task: "Task", as_json: bool) -> dict[str, 
     if as_json:
         shown: dict[str, Any] = {metric.name: values.get(metric.name) for metric in task.measured}
     else:
-        shown_metrics = [metric for metric in task.measured if metric.shown and metric.brief]
-        texts = {metric.name: metric.write(values[metric.name]) for metric in shown_metrics if metric.name in values}
-        shown = {metric.title: texts.get(metric.name, "") for metric in shown_metrics}
+        brief = [metric for metric in task.measured if metric.shown and metric.brief]
+        shown = {each.title: each.write(values[each.name]) if each.name in values else "" for each in brief}
     names = {"model": "model", "points": "points", "seed": "seed", "state": "state", "done": task.unit}
     before = {head: state[name] for name, head in names.items() if state[name] is not None}
     return before | shown | {"reason": state["reason"]}
@@ -222,18 +214,12 @@ def _print_estimates(estimates: list[dict[str, Any]], threads: int, workers: "Wo
     if as_json:
         print_json({"runs": estimates, "seconds": seconds, "workers": count})
         return
-    rows: list[dict[str, Any]] = [
-        {
-            "model": left["model"],
-            "points": left["points"],
-            "runs left": left["runs"],
-            "ms a step": f"{1000 * left['step_seconds']:.1f}" if left["step_seconds"] else "",
-            "time": in_hours(left["seconds"]) if left["seconds"] else "included in the other size",
-        }
-        for left in estimates
-    ]
-    print_rows([{name: value for name, value in row.items() if value is not None} for row in rows])
-    print(
-        f"{in_hours(seconds)} of training in total, about {in_hours(together)} with {count} at once; testing not "
-        "included"
-    )
+    rows = []
+    for left in estimates:
+        size = {} if left["points"] is None else {"points": left["points"]}
+        step = f"{1000 * left['step_seconds']:.1f}" if left["step_seconds"] else ""
+        time = in_hours(left["seconds"]) if left["seconds"] else "included in the other size"
+        rows.append({"model": left["model"], **size, "runs left": left["runs"], "ms a step": step, "time": time})
+    print_rows(rows)
+    total, about = in_hours(seconds), in_hours(together)
+    print(f"{total} of training in total, about {about} with {count} at once; testing not included")

@@ -10,13 +10,12 @@ import msgspec
 from cyclopts import App
 
 from pointset.commands.models import load_model
-from pointset.commands.options import Flags, Json, Out, RunningFlags, Spread
+from pointset.commands.options import Flags, Json, RunningFlags, Spread, out_file
 from pointset.commands.terminal import print_facts, print_json, print_rows
 from pointset.data.axes import GuessedUp, turned_up
 from pointset.data.options import DataOptions, Sampler
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, escaped
-from pointset.runs.atomic import check_writable, checked_suffix
 
 POSES_SEEN = {
     "aligned": "shapes of a class have common axes",
@@ -37,23 +36,22 @@ def list_(*, as_json: Json = False) -> None:
     """List the datasets that have a card."""
     from pointset.data.catalogue.cards import list_cards, load_card
 
-    cards = [load_card(name) for name in list_cards()]
-    rows = [
-        {
-            "name": card.name,
-            "kind": card.kind,
-            "classes": len(card.classes),
-            **card.splits,
-            "summary": card.summary,
-        }
-        for card in cards
-    ]
+    rows = []
+    for card in map(load_card, list_cards()):
+        about = {"name": card.name, "kind": card.kind, "classes": len(card.classes)}
+        rows.append(about | card.splits | {"summary": card.summary})
     print_rows(rows, as_json)
 
 
 @app.command
 def show(
-    data: str, /, *, output: Out | None = None, split_seed: int = 0, up: GuessedUp = "auto", as_json: Json = False
+    data: str,
+    /,
+    *,
+    output: Annotated[Path | None, out_file("a picture", ".png", ".svg")] = None,
+    split_seed: int = 0,
+    up: GuessedUp = "auto",
+    as_json: Json = False,
 ) -> None:
     """Show a dataset's card; or for a folder, count the shapes of each class and draw some of them.
 
@@ -68,15 +66,14 @@ def show(
         up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
             guess takes the direction in which a model trained on ModelNet40 knows the shapes best.
     """
-    _check_picture(output)
     from pointset.data.catalogue.cards import list_cards, load_card
 
-    if data not in list_cards():
+    is_card = data in list_cards()
+    if not is_card or output is not None:
         overview = _look(data, output, up, split_seed)
-        print_json(overview) if as_json else _print_overview(overview)
-        return
-    if output is not None:
-        overview = _look(data, output, up, split_seed)
+        if not is_card:
+            print_json(overview) if as_json else _print_overview(overview)
+            return
         print(f"saved in {overview['picture']}", file=sys.stderr)
     card = msgspec.to_builtins(load_card(data))
     if as_json:
@@ -150,14 +147,6 @@ def build(
     for name, reason in failures.items():
         print(escaped(f"left out {name}: {reason}"))
     print(f"{seconds:.1f} s")
-
-
-def _check_picture(output: Path | None) -> None:
-    """Refuse a path that no picture can be written to, before slow work such as imports."""
-    from pointset.viz.writing import STILL_SUFFIXES
-
-    if output is not None:
-        check_writable(checked_suffix(output, STILL_SUFFIXES, "a still picture"))
 
 
 def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> dict[str, Any]:

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pointset.commands.models import Model, Trained, load_model, say_usual, settled_up
-from pointset.commands.options import Json, Out
+from pointset.commands.options import Json, Predictions
 from pointset.commands.segment import print_points
 from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import GuessedUp
 from pointset.errors import PointsetError
-from pointset.runs.atomic import check_writable, checked_suffix
 
 if TYPE_CHECKING:
     from pointset.data.point_sets import PointSets
@@ -29,7 +28,7 @@ def evaluate(
     model: Model = None,
     data: str | None = None,
     split: Literal["train", "test"] = "test",
-    output: Out | None = None,
+    output: Predictions | None = None,
     calibrate: bool = False,
     level: float = 0.9,
     points: int | None = None,
@@ -60,11 +59,8 @@ def evaluate(
     from pointset.data.loading import load_like
     from pointset.evaluation.files import in_folders
     from pointset.evaluation.predictions import evaluate_points
-    from pointset.evaluation.shape_predictions import SUFFIXES
     from pointset.training.devices import find_device
 
-    if output is not None:
-        check_writable(checked_suffix(output, SUFFIXES, "a file of predictions"))
     trained = load_model(model, learned=None)
     network, description = trained.network.to(find_device("auto")), trained.description
     if up == "guess" and (description["model"].get("per_point") or description["model"].get("targets")):

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pointset.commands.models import load_model
-from pointset.commands.options import OUT, Json, Out
+from pointset.commands.options import Json, out_file
 from pointset.commands.terminal import print_json, print_rows
 from pointset.errors import PointsetError
-from pointset.runs.atomic import checked_suffix, write_for_user
+from pointset.runs.atomic import write_for_user
 
 if TYPE_CHECKING:
     from pointset.comparison.audit import Step
@@ -25,7 +25,7 @@ def judge(
     /,
     *,
     columns: tuple[str, ...] = (),
-    output: Annotated[tuple[Path, ...], OUT] = (),
+    output: Annotated[tuple[Path, ...], out_file("a verdict", *WRITERS)] = (),
     fail_if_worse: str | None = None,
     as_json: Json = False,
 ) -> None:
@@ -47,9 +47,9 @@ def judge(
     """
     from pointset.comparison.judge import judge as judge_files
 
-    for path in output:
-        checked_suffix(path, [*WRITERS], "a verdict")
-    verdict = judge_files(files, _as_columns(columns))
+    if wrong := next((word for word in columns if "=" not in word), None):
+        raise PointsetError(f"--columns must be pairs such as item=uid, got {wrong!r}")
+    verdict = judge_files(files, dict(word.split("=", 1) for word in columns))
     worse = verdict.worse_than(fail_if_worse) if fail_if_worse is not None else []
     for path in output:
         text: str = getattr(verdict, WRITERS[path.suffix.lower()])()
@@ -63,19 +63,12 @@ def judge(
         sys.exit(WORSE)
 
 
-def _as_columns(words: tuple[str, ...]) -> dict[str, str]:
-    """The words item=uid as a mapping."""
-    if wrong := next((word for word in words if "=" not in word), None):
-        raise PointsetError(f"--columns must be pairs such as item=uid, got {wrong!r}")
-    return dict(word.split("=", 1) for word in words)
-
-
 def audit(
     runs: list[str],
     /,
     *,
     data: str | None = None,
-    output: Out | None = None,
+    output: Annotated[Path | None, out_file("a picture", ".svg", ".png")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what an accuracy is made of: farthest points, votes and the best seed, from the same weights.
@@ -95,8 +88,6 @@ def audit(
     from pointset.data.loading import load_like
     from pointset.viz.writing import save
 
-    if output is not None:
-        checked_suffix(output, (".svg", ".png"), "a picture")
     trained = [load_model(run) for run in runs]
     descriptions = [one.description["data"] for one in trained]
     keys = ("classes", "points", "normalize", "features")

@@ -13,6 +13,7 @@ from pointset.configuration import COMMON, Checked
 from pointset.data.axes import UsualUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
+from pointset.runs.atomic import check_writable, checked_suffix
 from pointset.tasks.shipped import shipped_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -116,9 +117,22 @@ DataFlags = option_flags("Data", 2, QUICK_SETS)
 ModelFlags = option_flags("Model", 3, QUICK["model"])
 RecipeFlags = option_flags("Recipe", 4, QUICK["recipe"])
 Json = Annotated[bool, Parameter(name="--json", help="Print JSON.")]
-OUT = Parameter(name=["--out", "-o"])
-Out = Annotated[Path, OUT]
+OUT = ("--out", "-o")
+Out = Annotated[Path, Parameter(name=OUT)]
 """What a command writes: a file, or a folder."""
+
+
+def out_file(what: str, *suffixes: str) -> Parameter:
+    """The flag for a file, or several, with one of the suffixes; it is checked before any work."""
+
+    def check_files(_: Any, given: Path | tuple[Path, ...]) -> None:
+        for path in given if isinstance(given, tuple) else (given,):
+            check_writable(checked_suffix(path, suffixes, what))
+
+    return Parameter(name=OUT, validator=check_files)
+
+
+Predictions = Annotated[Path, out_file("a file of predictions", ".csv", ".json")]
 Given = Annotated[frozenset[str], Parameter(parse=False)]
 """Filled by `pointset.commands.app` with the flags of the command line: a flag may repeat a default."""
 

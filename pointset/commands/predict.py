@@ -7,12 +7,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pointset.commands.models import DO_NOT_TRUST, Model, load_model, say_usual, settled_up, usable
-from pointset.commands.options import FileOptions, Json, Out, Reading, ReadingFlags
+from pointset.commands.options import FileOptions, Json, Predictions, Reading, ReadingFlags
 from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import GuessedUp
 from pointset.data.options import POSES
 from pointset.errors import PointsetError, escaped
-from pointset.runs.atomic import check_writable, checked_suffix
 from pointset.zoo.pretrained import ANY_POSE
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def classify(
     /,
     *,
     model: Model = None,
-    output: Out | None = None,
+    output: Predictions | None = None,
     pose: Literal["aligned", "any"] = "aligned",
     reading: Annotated[TurnedReading, ReadingFlags] = TurnedReading(),
     as_json: Json = False,
@@ -67,7 +66,7 @@ def classify(
     from pointset.training.devices import find_device
     from pointset.zoo.trust import LEAST
 
-    shapes, start = _checked_shapes(files, output), perf_counter()
+    shapes, start = _shapes_in(files), perf_counter()
     model = ANY_POSE if pose == "any" and model is None else model
     trained = load_model(model)
     if pose == "any" and trained.description["data"]["normalize"] != POSES["any"]:
@@ -100,7 +99,7 @@ def predict(
     /,
     *,
     model: str,
-    output: Out | None = None,
+    output: Predictions | None = None,
     level: float = 0.9,
     reading: Annotated[Reading, ReadingFlags] = Reading(),
     as_json: Json = False,
@@ -125,7 +124,7 @@ def predict(
 
     if not 0 < level < 1:
         raise PointsetError(f"level must be in (0, 1), got {level}")
-    shapes, start = _checked_shapes(files, output), perf_counter()
+    shapes, start = _shapes_in(files), perf_counter()
     trained = load_model(model, learned="numbers")
     network, data = trained.network.to(find_device("auto")), trained.description["data"]
     answers = estimate_files(network, data, shapes, level=level, up=reading.up, keep_outliers=reading.keep_outliers)
@@ -150,16 +149,13 @@ def predict(
     _report(estimates, failures, about, figures, output, as_json, print_numbers, notes)
 
 
-def _checked_shapes(files: list[Path], output: Path | None) -> "list[ShapeFile]":
-    """The shapes to predict; refuses the folder of a run, and an output that cannot be written."""
+def _shapes_in(files: list[Path]) -> "list[ShapeFile]":
+    """The shapes to predict; refuses the folder of a run."""
     from pointset.evaluation.files import in_folders
-    from pointset.evaluation.shape_predictions import SUFFIXES
 
     for path in files:
         if (path / "run.json").exists():
             raise PointsetError(f"{path} is a run, not a shape: write --model {path}")
-    if output is not None:
-        check_writable(checked_suffix(output, SUFFIXES, "a file of predictions"))
     return in_folders(files)
 
 

@@ -1,5 +1,6 @@
 """`pointset segment`: label every point of a cloud or a mesh; and the printed metrics of such labels."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from pointset.commands.terminal import print_json, print_rows
 from pointset.data.axes import UsualUp, turned_up
 from pointset.data.targets import UNLABELLED, classes_of
 from pointset.errors import PointsetError, escaped
-from pointset.runs.atomic import check_writable, write_for_user
+from pointset.runs.atomic import check_writable, checked_suffix, write_for_user
 from pointset.runs.progress import followed
 
 if TYPE_CHECKING:
@@ -59,9 +60,10 @@ def segment(
     from pointset.training.devices import find_device
 
     several = file.is_dir()
-    write = None if output is None else _write_ply if several else _writer(output)
     if several and output is not None and output.suffix:
         raise PointsetError(f"{output}: {file} is a folder, so give the name of a folder, without a suffix")
+    if output is not None and not several:
+        check_writable(checked_suffix(output, [*WRITERS], "labelled points"))
     trained = load_model(model, learned="points")
     network: Any = trained.network.to(find_device("auto"))
     data, classes = trained.description["data"], list(network.classes)
@@ -80,15 +82,12 @@ def segment(
     shapes = in_folders([file])
     for shape in followed(shapes, "labelling", "file", len(shapes), show=len(shapes) > 1):
         blocks = counted(label_points(network, data, shape.path, up=up, column=labels))
-        if output is None or write is None:
-            for _ in blocks:
-                pass
+        if output is None:
+            deque(blocks, maxlen=0)
             continue
-        path = output
-        if several:
-            path = output / f"{shape.name}.ply"
-            path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, blocks, classes, values)
+        path = output / f"{shape.name}.ply" if several else output
+        path.parent.mkdir(parents=True, exist_ok=True)
+        WRITERS[path.suffix.lower()](path, blocks, classes, values)
     iou = intersection_over_union(confusion, classes)
     known = int(confusion.sum())
     metrics: dict[str, Any] = {"labelled": known}
@@ -106,20 +105,10 @@ def segment(
         print(f"{known:,} of them have a label in {labels} that the model knows{rates}")
     rows = []
     for name, value in zip(classes, values, strict=True):
-        if not points[name] and name not in iou:
-            continue
-        row = {"label": str(value), "class": name, "points": f"{points[name]:,}"}
-        rows.append(row | ({"IoU %": f"{100 * iou[name]:.1f}" if name in iou else ""} if known else {}))
+        if points[name] or name in iou:
+            row = {"label": str(value), "class": name, "points": f"{points[name]:,}"}
+            rows.append(row | ({"IoU %": f"{100 * iou[name]:.1f}" if name in iou else ""} if known else {}))
     print_rows(rows)
-
-
-def _writer(output: Path) -> "Writer":
-    """The function that writes this suffix; a wrong path is an error before any slow work."""
-    writers: dict[str, Any] = {".ply": _write_ply, ".csv": _write_csv, ".html": _write_page}
-    if output.suffix.lower() not in writers:
-        raise PointsetError(f"{output}: the name of labelled points must end in {', '.join(writers)}")
-    check_writable(output)
-    return writers[output.suffix.lower()]
 
 
 def _write_csv(output: Path, blocks: "Blocks", classes: Sequence[str], values: Sequence[int]) -> None:
@@ -127,9 +116,7 @@ def _write_csv(output: Path, blocks: "Blocks", classes: Sequence[str], values: S
         with path.open("w", encoding="utf-8") as file:
             file.write("x,y,z,label,probability\n")
             for block in blocks:
-                labels = np.asarray(values)[block.labels]
-                rows = zip(block.points.tolist(), labels.tolist(), _confidence(block).tolist(), strict=True)
-                file.writelines(f"{x:.12g},{y:.12g},{z:.12g},{label},{share:.4f}\n" for (x, y, z), label, share in rows)
+                np.savetxt(file, np.column_stack(_columns(block, values)), ["%.12g"] * 3 + ["%d", "%.4f"], ",")
 
     write_for_user(output, write)
 
@@ -155,14 +142,9 @@ def _write_ply(output: Path, blocks: "Blocks", classes: Sequence[str], values: S
         with path.open("w+b") as file:
             file.write(head(0))
             for block in blocks:
-                table = np.empty(len(block.points), [*kinds.items()])
-                for axis, column in zip("xyz", block.points.T, strict=True):
-                    table[axis] = column
-                table["label"], table["probability"] = np.asarray(values)[block.labels], _confidence(block)
-                for name, column in zip(("red", "green", "blue"), colors[block.labels].T, strict=True):
-                    table[name] = column
-                file.write(table.tobytes())
-                count += len(table)
+                columns = [*_columns(block, values), *colors[block.labels].T]
+                file.write(np.rec.fromarrays(columns, dtype=[*kinds.items()]).tobytes())
+                count += len(block.labels)
             file.seek(0)
             file.write(head(count))
 
@@ -186,10 +168,12 @@ def _write_page(output: Path, blocks: "Blocks", classes: Sequence[str], values: 
     make_label_page(points, probabilities, classes, truth=truth, title=title).save(output)
 
 
-def _confidence(block: "LabelledPoints") -> np.ndarray:
-    """The probability of the most likely class of each point."""
-    largest: np.ndarray = block.probabilities.max(axis=1)
-    return largest
+WRITERS: "dict[str, Writer]" = {".ply": _write_ply, ".csv": _write_csv, ".html": _write_page}
+
+
+def _columns(block: "LabelledPoints", values: Sequence[int]) -> list[np.ndarray]:
+    """The coordinates, labels and probabilities of points."""
+    return [*block.points.T, np.asarray(values)[block.labels], block.probabilities.max(axis=1)]
 
 
 def print_points(model: str, result: "PointEvaluation", split: str, as_json: bool) -> None:

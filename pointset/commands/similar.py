@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from pointset.commands.models import Trained, load_model, usable
-from pointset.commands.options import Json, Out, Reading, ReadingFlags
+from pointset.commands.options import Json, Reading, ReadingFlags, out_file
 from pointset.commands.terminal import print_json, print_rows
 from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError, escaped
-from pointset.runs.atomic import check_writable, checked_suffix
 
 if TYPE_CHECKING:
     from pointset.evaluation.embedding import Embedded
@@ -34,7 +33,7 @@ def embed(
     /,
     *,
     model: Embedder = None,
-    output: Out,
+    output: Annotated[Path, out_file("a file of embeddings", ".npz", ".csv")],
     reading: Annotated[Reading, ReadingFlags] = Reading(),
     as_json: Json = False,
 ) -> None:
@@ -49,9 +48,6 @@ def embed(
         files: Meshes, point clouds, and folders of them.
         output: File for the rows (*.npz or *.csv), with the names, classes and paths of the shapes.
     """
-    from pointset.evaluation.embedding import SUFFIXES
-
-    check_writable(checked_suffix(output, SUFFIXES, "a file of embeddings"))
     start = perf_counter()
     embedded = _embed(load_model(model or EMBEDDER), files, reading)
     embedded.save(output)
@@ -70,7 +66,7 @@ def find(
     /,
     *,
     model: Embedder = None,
-    output: Out | None = None,
+    output: Annotated[Path | None, out_file("a page", ".html", ".htm")] = None,
     count: Annotated[int, Parameter(name=["--count", "-k"])] = 12,
     leaks: bool = False,
     reading: Annotated[Reading, ReadingFlags] = Reading(),
@@ -88,8 +84,6 @@ def find(
         leaks: Find near-duplicates: pairs of shapes no farther apart than two samplings of one shape. Pairs of a
             training and a test shape come first.
     """
-    if output is not None:
-        checked_suffix(output, (".html", ".htm"), "a page")
     if len(paths) != 2 - leaks:
         wanted = "a folder of shapes" if leaks else "a shape and a folder of shapes"
         raise PointsetError(f"find needs {wanted}, got {len(paths)} path{'s' * (len(paths) != 1)}")

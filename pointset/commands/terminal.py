@@ -6,6 +6,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any, TextIO, cast
 
 from pointset.errors import escaped, one_line
@@ -103,6 +104,5 @@ def print_facts(facts: Mapping[str, Any]) -> None:
 
 
 def in_hours(seconds: float) -> str:
-    """A time as h:mm:ss."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+    """A time as h:mm:ss, with days if there are any."""
+    return str(timedelta(seconds=round(seconds)))

@@ -113,7 +113,7 @@ def test_help_is_success(arguments, capsys):
         (["train", "rff-max", "--budget", "5m"], "--budget is for the choice of a model"),
         (["train", "rff-max", "--freeze", "encoder"], "--freeze needs --start"),
         (["train", "rff-max", "--start", "rff-max.modelnet40-1024", "--dim", "8"], "dim is that of rff-max.modelnet40"),
-        (["compare", "."], ". is a folder, and not an experiment file: write --data ."),
+        (["compare", "."], ". is a folder, and no experiment file: write --data ."),
         (["evaluate", "runs/best"], "'runs/best' is one argument too many: leave it out, give it with --model"),
         (["classify"], "needs FILES: see `pointset classify --help`"),
         (["classify", "~/no-such.off"], str(Path.home())),

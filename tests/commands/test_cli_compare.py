@@ -157,7 +157,7 @@ def test_a_mistake_is_one_line_and_nothing_is_written(arguments, words, capsys, 
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0, "0:00:00"), (59.6, "0:01:00"), (3599.4, "0:59:59"), (100_000, "27:46:40")]
+    ("seconds", "words"), [(0, "0:00:00"), (59.6, "0:01:00"), (3599.4, "0:59:59"), (100_000, "1 day, 3:46:40")]
 )
 def test_times_in_hours(seconds, words):
     assert in_hours(seconds) == words
