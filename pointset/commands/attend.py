@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, say_usual, settled_up
 from pointset.commands.options import Json, out_file
 from pointset.commands.terminal import print_json, print_rows
-from pointset.configuration import Points, check
+from pointset.configuration import Points
 from pointset.data.axes import Axis, GuessedUp
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import checked_suffix
@@ -39,7 +39,7 @@ def attend(
     query: int | None = None,
     check_: Annotated[bool, Parameter(name="--check")] = False,
     live: bool = False,
-    points: int | None = None,
+    points: Points | None = None,
     seed: int = 0,
     up: GuessedUp = "auto",
     keep_outliers: bool = False,
@@ -73,8 +73,6 @@ def attend(
             shapes. A file with another axis is rotated. guess takes the turn in which the model knows the shape best.
         keep_outliers: Keep isolated points of a point cloud, such as a background.
     """
-    if points is not None:
-        check("points", points, Points)
     if live:
         checked_suffix(output, (".html",), "a live page")
         given = {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}

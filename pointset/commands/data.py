@@ -12,6 +12,7 @@ from cyclopts import App
 from pointset.commands.models import load_model
 from pointset.commands.options import Flags, Json, RunningFlags, Spread, out_file
 from pointset.commands.terminal import print_facts, print_json, print_rows
+from pointset.configuration import Points, Seed
 from pointset.data.axes import GuessedUp, turned_up
 from pointset.data.options import DataOptions, Sampler
 from pointset.data.unusable import OnError
@@ -88,11 +89,11 @@ def build(
     data: str = "shapes10",
     /,
     *,
-    pool_points: int = DataOptions.pool_points,
+    pool_points: Points = DataOptions.pool_points,
     sampler: Sampler = "uniform",
     normals: bool = False,
-    data_seed: int = 0,
-    split_seed: int = 0,
+    data_seed: Seed = 0,
+    split_seed: Seed = 0,
     on_error: OnError = "raise",
     rebuild: bool = False,
     spread: Annotated[Spread, RunningFlags] = Spread(),

@@ -2,12 +2,13 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pointset.commands.models import Model, Trained, load_model, say_usual, settled_up
 from pointset.commands.options import Json, Predictions
 from pointset.commands.segment import print_points
 from pointset.commands.terminal import print_json, print_rows
+from pointset.configuration import Decay, Points
 from pointset.data.axes import GuessedUp
 from pointset.errors import PointsetError
 
@@ -30,8 +31,8 @@ def evaluate(
     split: Literal["train", "test"] = "test",
     output: Predictions | None = None,
     calibrate: bool = False,
-    level: float = 0.9,
-    points: int | None = None,
+    level: Decay = 0.9,
+    points: Points | None = None,
     on_error: Literal["raise", "skip"] | None = None,
     up: GuessedUp = "auto",
     as_json: Json = False,
@@ -84,18 +85,14 @@ def evaluate(
         _evaluate_classes(trained, sets, calibrate, output, as_json)
 
 
-def _evaluate_classes(
-    trained: Trained, sets: "PointSets", calibrate: bool, predictions: Path | None, as_json: bool
-) -> None:
+def _evaluate_classes(trained: Trained, sets: "PointSets", calibrate: bool, output: Path | None, as_json: bool) -> None:
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
     from pointset.evaluation.shape_predictions import guess, write_guesses
 
     prediction = predict_sets(trained.network, sets)
     evaluation = Evaluation.of(prediction, sets)
-    result = {"model": trained.name} | evaluation.summary()
-    if left_out := sets.describe().get("left_out"):
-        result["left_out"] = left_out
+    result = {"model": trained.name} | evaluation.summary() | _left_out(sets)
     columns = {"as trained": dict(result)}
     if calibrate:
         temperature = validation_temperature(trained.network, trained.description)
@@ -103,15 +100,13 @@ def _evaluate_classes(
         columns[f"at temperature {temperature:.3f}"] = scaled
         kept = {name: scaled[name] for name in ("accuracy", *CALIBRATION)}
         result |= {"temperature": temperature, "calibrated": kept}
-    if predictions is not None:
-        if calibrate:
-            prediction = dataclasses.replace(prediction, temperature=result["temperature"])
+        prediction = dataclasses.replace(prediction, temperature=temperature)
+    if output is not None:
         true_classes = [sets.classes[label] for label in sets.labels.tolist()]
         shapes = [ShapeFile(Path(name), name, true) for name, true in zip(sets.names, true_classes, strict=True)]
-        guesses = guess(shapes, prediction, sets.classes, sets.sizes)
         temperature = result.get("temperature", trained.network.temperature)
         about = {"model": trained.name, "temperature": temperature, "classes": sets.classes}
-        write_guesses(predictions, guesses, about)
+        write_guesses(output, guess(shapes, prediction, sets.classes, sets.sizes), about)
     if as_json:
         print_json(result)
         return
@@ -124,33 +119,34 @@ def _evaluate_classes(
         ]
     )
     print_rows([{"class": name, "accuracy %": f"{100 * value:.1f}"} for name, value in result["per_class"].items()])
-    if predictions is not None:
-        print(f"predictions saved in {predictions}")
+    if output is not None:
+        print(f"predictions saved in {output}")
 
 
-def _evaluate_numbers(
-    trained: Trained, sets: "PointSets", level: float, predictions: Path | None, as_json: bool
-) -> None:
+def _evaluate_numbers(trained: Trained, sets: "PointSets", level: float, output: Path | None, as_json: bool) -> None:
     from pointset.evaluation.numbers import estimate, evaluate_numbers
     from pointset.evaluation.shape_predictions import write_guesses
 
     evaluation = evaluate_numbers(trained.network, sets, level=level)
-    result = {"model": trained.name} | evaluation.summary()
-    if left_out := sets.describe().get("left_out"):
-        result["left_out"] = left_out
-    if predictions is not None:
+    result = {"model": trained.name} | evaluation.summary() | _left_out(sets)
+    if output is not None:
         estimates = estimate(evaluation.names, evaluation.numbers, sets.sizes, evaluation.truth)
-        write_guesses(predictions, estimates, {"model": trained.name, "level": level})
+        write_guesses(output, estimates, {"model": trained.name, "level": level})
     if as_json:
         print_json(result)
         return
     print(f"{result['shapes']} {sets.split} shapes, in the units of the targets:")
-    titles = {"r2": "R2", "mae": "mean error", "rmse": "RMSE", "coverage": f"in {level:.0%} interval", "width": "width"}
+    titles = {"r2": "R2", "mae": "mean error", "rmse": "RMSE", "width": "width"}
     rows = []
     for name, metrics in result["targets"].items():
-        texts = {title: f"{metrics[key]:.4g}" for key, title in titles.items()}
-        texts[titles["coverage"]] = f"{metrics['coverage']:.1%}"
-        rows.append({"target": name, **texts})
+        row = {"target": name} | {title: f"{metrics[key]:.4g}" for key, title in titles.items()}
+        rows.append(row | {f"in {level:.0%} interval": f"{metrics['coverage']:.1%}"})
     print_rows(rows)
-    if predictions is not None:
-        print(f"predictions saved in {predictions}")
+    if output is not None:
+        print(f"predictions saved in {output}")
+
+
+def _left_out(sets: "PointSets") -> dict[str, Any]:
+    """The shapes without which the sets were made, if there are any."""
+    left_out = sets.describe().get("left_out")
+    return {"left_out": left_out} if left_out else {}

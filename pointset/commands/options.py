@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from cyclopts import ArgumentCollection, Group, Parameter, default_name_transform
 from cyclopts.help import DefaultFormatter, HelpPanel
 
-from pointset.configuration import COMMON, Checked
+from pointset.configuration import COMMON, Checked, Cores, check
 from pointset.data.axes import UsualUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
@@ -22,18 +22,20 @@ if TYPE_CHECKING:
     from pointset.runs.workers import Workers
 
 
-def require_whole(flags: ArgumentCollection) -> None:
-    """Refuse 1.5 for a whole number: the parser rounds it to 2."""
+def check_numbers(flags: ArgumentCollection) -> None:
+    """Refuse numbers outside their annotated ranges, and 1.5 for a whole number, which the parser rounds to 2."""
     for flag in flags:
         values = flag.value if isinstance(flag.value, tuple) else (flag.value,)
         for token, value in zip(flag.tokens, values, strict=False):
             if type(value) is int and "." in token.value and float(token.value) != value:
                 raise PointsetError(f"{flag.name} must be a whole number, got {quoted(token.value)}")
+        if isinstance(flag.value, int | float):
+            check(flag.name, flag.value, flag.field_info.annotation)
 
 
 def group(title: str, sort_key: Any = None, **options: Any) -> Group:
     """A group of flags under a title in the help."""
-    return Group(title, sort_key=sort_key, validator=require_whole, **options)
+    return Group(title, sort_key=sort_key, validator=check_numbers, **options)
 
 
 def flags_in(tokens: Sequence[str]) -> frozenset[str]:
@@ -125,8 +127,8 @@ Out = Annotated[Path, Parameter(name=OUT)]
 def out_file(what: str, *suffixes: str) -> Parameter:
     """The flag for a file, or several, with one of the suffixes; it is checked before any work."""
 
-    def check_files(_: Any, given: Path | tuple[Path, ...]) -> None:
-        for path in given if isinstance(given, tuple) else (given,):
+    def check_files(_: Any, given: Path | tuple[Path, ...] | None) -> None:
+        for path in given if isinstance(given, tuple) else filter(None, (given,)):
             check_writable(checked_suffix(path, suffixes, what))
 
     return Parameter(name=OUT, validator=check_files)
@@ -141,7 +143,7 @@ Given = Annotated[frozenset[str], Parameter(parse=False)]
 class Spread:
     """Where work is done; this does not change any result."""
 
-    workers: int | None = None
+    workers: Cores | None = None
     """Number of parallel processes; default: one per core, or all of a cluster. Does not change the results."""
     scheduler: str | None = None
     """Address of a dask cluster with access to the same folders, such as tcp://host:8786, instead of this machine."""
@@ -162,7 +164,7 @@ class Spread:
 class Running(Spread):
     """What to do with an experiment: run it, or inspect it."""
 
-    threads: int | None = None
+    threads: Cores | None = None
     """Threads per run; default: as in the experiment, usually 1."""
     dry_run: Annotated[bool, COMMON] = False
     """Print the runs and an estimate of the time, without running anything."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pointset.commands.models import DO_NOT_TRUST, Model, load_model, say_usual, settled_up, usable
 from pointset.commands.options import FileOptions, Json, Predictions, Reading, ReadingFlags
 from pointset.commands.terminal import print_json, print_rows
+from pointset.configuration import Decay
 from pointset.data.axes import GuessedUp
 from pointset.data.options import POSES
 from pointset.errors import PointsetError, escaped
@@ -100,7 +101,7 @@ def predict(
     *,
     model: str,
     output: Predictions | None = None,
-    level: float = 0.9,
+    level: Decay = 0.9,
     reading: Annotated[Reading, ReadingFlags] = Reading(),
     as_json: Json = False,
 ) -> None:
@@ -122,8 +123,6 @@ def predict(
     from pointset.training.devices import find_device
     from pointset.zoo.regressors import conformal_rank
 
-    if not 0 < level < 1:
-        raise PointsetError(f"level must be in (0, 1), got {level}")
     shapes, start = _shapes_in(files), perf_counter()
     trained = load_model(model, learned="numbers")
     network, data = trained.network.to(find_device("auto")), trained.description["data"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta
 
 from pointset.commands.models import Model
-from pointset.configuration import Cores, Positive, check
+from pointset.configuration import Cores, Positive
 from pointset.data.axes import UsualUp
 from pointset.data.readers.formats import suffix_of
 from pointset.errors import PointsetError, escaped, quoted, require_extra
@@ -62,10 +62,10 @@ def serve(
     *,
     model: Model = None,
     host: str = "127.0.0.1",
-    port: int = 8000,
-    workers: int = 2,
-    megabytes: float = 50.0,
-    seconds: float = 30.0,
+    port: Port = 8000,
+    workers: Cores = 2,
+    megabytes: Positive = 50.0,
+    seconds: Positive = 30.0,
 ) -> None:
     """Answer uploads of meshes and point clouds with the classes that a trained model predicts.
 
@@ -86,10 +86,6 @@ def serve(
         seconds: Longest time for an upload, and longest time to classify it.
     """
     require_extra("serve", "a server", "fastapi", "uvicorn", "python_multipart")
-    check("port", port, Port)
-    check("workers", workers, Cores)
-    check("megabytes", megabytes, Positive)
-    check("seconds", seconds, Positive)
     import uvicorn
 
     from pointset.commands.model_processes import ModelProcesses

@@ -11,12 +11,12 @@ from cyclopts import Parameter
 from pointset.commands.models import Trained, load_model, usable
 from pointset.commands.options import Json, Reading, ReadingFlags, out_file
 from pointset.commands.terminal import print_json, print_rows
+from pointset.configuration import Count
 from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError, escaped
 
 if TYPE_CHECKING:
     from pointset.evaluation.embedding import Embedded
-    from pointset.viz.similar import Tile
 
 EMBEDDER = "isab16-max.modelnet40-1024"
 """Of the trained models, its rows are the best single embedding of foreign shapes; see `Classifier.embed`."""
@@ -67,7 +67,7 @@ def find(
     *,
     model: Embedder = None,
     output: Annotated[Path | None, out_file("a page", ".html", ".htm")] = None,
-    count: Annotated[int, Parameter(name=["--count", "-k"])] = 12,
+    count: Annotated[Count, Parameter(name=["--count", "-k"])] = 12,
     leaks: bool = False,
     reading: Annotated[Reading, ReadingFlags] = Reading(),
     as_json: Json = False,
@@ -87,8 +87,6 @@ def find(
     if len(paths) != 2 - leaks:
         wanted = "a folder of shapes" if leaks else "a shape and a folder of shapes"
         raise PointsetError(f"find needs {wanted}, got {len(paths)} path{'s' * (len(paths) != 1)}")
-    if count < 1:
-        raise PointsetError(f"--count must be at least 1, got {count}")
     if not leaks:
         require_shape_file(paths[0])
     shapes = _shapes_in(paths[-1], model, reading)
@@ -112,12 +110,6 @@ class Shapes:
 
         data, reading = self.trained.description["data"], self.reading
         return load_shape_like(data, path, seed=seed, up=reading.up, keep_outliers=reading.keep_outliers).points
-
-    def write_page(self, tiles: "Sequence[Tile]", title: str, note: str, output: Path) -> None:
-        """Write a page of pictures."""
-        from pointset.viz.similar import make_similar_page
-
-        make_similar_page(tiles, title=title, note=note, up=self.trained.description["data"]["up"]).save(output)
 
 
 def _shapes_in(path: Path, model: str | None, reading: Reading) -> Shapes:
@@ -143,14 +135,10 @@ def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedd
     files = in_folders(paths)
     network, data = trained.network.to(find_device("auto")), trained.description["data"]
     answers = embed_files(network, data, files, up=reading.up, keep_outliers=reading.keep_outliers)
-    rows, _ = usable(answers, reading.on_error, "embedding", len(files), show=len(files) > SHOWN)
-    return Embedded(
-        trained.name,
-        [shape.name for shape, _ in rows],
-        [shape.true_class for shape, _ in rows],
-        np.stack([row for _, row in rows]),
-        [str(shape.path.resolve()) for shape, _ in rows],
-    )
+    shown, _ = usable(answers, reading.on_error, "embedding", len(files), show=len(files) > SHOWN)
+    shapes, rows = zip(*shown, strict=True)
+    names, classes = [shape.name for shape in shapes], [shape.true_class for shape in shapes]
+    return Embedded(trained.name, names, classes, np.stack(rows), [str(shape.path.resolve()) for shape in shapes])
 
 
 def _print_similar(shapes: Shapes, shape: Path, count: int, output: Path | None, as_json: bool) -> None:
@@ -158,10 +146,10 @@ def _print_similar(shapes: Shapes, shape: Path, count: int, output: Path | None,
 
     from pointset.evaluation.embedding import nearest
     from pointset.explain.occlusion import similarity_influence
-    from pointset.viz.similar import Tile
+    from pointset.viz.similar import Tile, make_similar_page
 
-    embedded = shapes.embedded
-    query = _embed(shapes.trained, [shape], shapes.reading).rows
+    embedded, trained = shapes.embedded, shapes.trained
+    query = _embed(trained, [shape], shapes.reading).rows
     others = [row for row, file in enumerate(embedded.files) if file != str(shape.resolve())]
     if not others:
         raise PointsetError("the folder has no other shape than this one")
@@ -175,14 +163,15 @@ def _print_similar(shapes: Shapes, shape: Path, count: int, output: Path | None,
         tiles = [Tile([shapes.points(shape)], escaped(shape.name), "the shape")]
         for row, entry in zip(chosen, rows, strict=True):
             cloud = shapes.points(embedded.files[row])
-            influence = similarity_influence(shapes.trained.network, cloud, torch.from_numpy(query[0]))
+            influence = similarity_influence(trained.network, cloud, torch.from_numpy(query[0]))
             note = f"{entry['class']}, distance {entry['distance']:.2f}".lstrip(", ")
             tiles.append(Tile([cloud], escaped(entry["shape"]), note, influence))
         note = (
             f"Embeddings of {embedded.model}. Right pictures: dark points are those that make the shape similar; "
             "without their patch, the distance would be larger."
         )
-        shapes.write_page(tiles, escaped(f"The shapes most similar to {shape.name}"), note, output)
+        title = escaped(f"The shapes most similar to {shape.name}")
+        make_similar_page(tiles, title=title, note=note, up=trained.description["data"]["up"]).save(output)
     if as_json:
         print_json({"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)})
         return
@@ -193,35 +182,29 @@ def _print_similar(shapes: Shapes, shape: Path, count: int, output: Path | None,
 def _print_pairs(shapes: Shapes, folder: Path, output: Path | None, as_json: bool) -> None:
     from pointset.evaluation.embedding import embed as embed_clouds
     from pointset.evaluation.embedding import near_duplicates, same_shape_distance, splits_of
-    from pointset.viz.similar import Tile
+    from pointset.viz.similar import Tile, make_similar_page
 
-    embedded, names = shapes.embedded, shapes.embedded.names
+    embedded, names, trained = shapes.embedded, shapes.embedded.names, shapes.trained
     step = max(1, len(embedded.files) // RESAMPLED)
-    again = embed_clouds(shapes.trained.network, [shapes.points(file, seed=1) for file in embedded.files[::step]])
+    again = embed_clouds(trained.network, [shapes.points(file, seed=1) for file in embedded.files[::step]])
     threshold = same_shape_distance(embedded.rows[::step], again)
     pairs = near_duplicates(embedded.rows, threshold, splits_of(folder, names))
-    rows: list[dict[str, Any]] = [
-        {
-            "first": names[pair.first],
-            "second": names[pair.second],
-            "distance": pair.distance,
-            "leak": "train and test" if pair.leak else "",
-        }
-        for pair in pairs
-    ]
+    leak = "train and test"
+    rows: list[dict[str, Any]] = []
+    for pair in pairs:
+        row = {"first": names[pair.first], "second": names[pair.second], "distance": pair.distance}
+        rows.append(row | {"leak": leak * pair.leak})
     if output is not None:
-        tiles = [
-            Tile(
-                [shapes.points(embedded.files[row]) for row in (pair.first, pair.second)],
-                escaped(f"{names[pair.first]} and {names[pair.second]}"),
-                f"distance {pair.distance:.2f}" + ", train and test" * pair.leak,
-            )
-            for pair in pairs[:SHOWN]
-        ]
+        tiles = []
+        for pair in pairs[:SHOWN]:
+            clouds = [shapes.points(embedded.files[row]) for row in (pair.first, pair.second)]
+            title = escaped(f"{names[pair.first]} and {names[pair.second]}")
+            tiles.append(Tile(clouds, title, f"distance {pair.distance:.2f}" + f", {leak}" * pair.leak))
         note = (
             f"Pairs of shapes no farther apart than two samplings of one shape, by the embeddings of {embedded.model}."
         )
-        shapes.write_page(tiles, "Near-duplicates", note, output)
+        up = trained.description["data"]["up"]
+        make_similar_page(tiles, title="Near-duplicates", note=note, up=up).save(output)
     leaked = sum(pair.leak for pair in pairs)
     if as_json:
         print_json({"model": embedded.model, "threshold": threshold, "leaks": leaked, "pairs": rows})

@@ -5,6 +5,7 @@ from typing import Any
 from pointset.commands.models import USUAL
 from pointset.commands.options import Json
 from pointset.commands.terminal import print_facts, print_json, print_rows
+from pointset.configuration import Width
 from pointset.errors import PointsetError
 from pointset.zoo.listing import kept_rows
 from pointset.zoo.options import ModelOptions
@@ -20,7 +21,7 @@ def zoo(
     /,
     *,
     pretrained: bool = False,
-    dim: int = ModelOptions.dim,
+    dim: Width = ModelOptions.dim,
     as_json: Json = False,
 ) -> None:
     """List the models with their sizes and abilities, or the trained models of the package.
