@@ -1,27 +1,39 @@
 """`pointset serve`: a trained model behind an address, for programs and browsers."""
 
 import asyncio
+import os
 import secrets
 import shutil
 import socket
 import tempfile
+import warnings
+import zipfile
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from html import escape
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from pointset.commands.models import Model
+from pointset.commands.attend import MOST_TO_ASK, live_page, plain_models
+from pointset.commands.models import Model, load_model
 from pointset.configuration import Cores, Positive
 from pointset.data.axes import UsualUp
-from pointset.data.readers.formats import suffix_of
-from pointset.errors import PointsetError, escaped, quoted, require_extra
+from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
+from pointset.errors import REPEATED, PointsetError, escaped, one_line, quoted, require_extra
+from pointset.runs.answering import Answering
 
 if TYPE_CHECKING:
+    import numpy as np
     from fastapi import FastAPI
 
-    from pointset.commands.model_processes import ModelProcesses
+SERVED = (MESH_SUFFIXES | CLOUD_SUFFIXES) - {".dae"}
+"""Suffixes of files that are read for strangers; the entities of .dae, which is XML, may expand without limit."""
+ZIPPED, MOST_RATIO = (".npz", ".3mf"), 20
+"""Suffixes of archives, and the most bytes that they may unpack to for each of their own."""
 
 MOST_PAGES = 100
 """Shapes whose live page can be asked for: the last ones, of 2,048 points each."""
@@ -88,17 +100,15 @@ def serve(
     require_extra("serve", "a server", "fastapi", "uvicorn", "python_multipart")
     import uvicorn
 
-    from pointset.commands.model_processes import ModelProcesses
-
     try:
         listening = socket.create_server((host, port))
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise PointsetError(f"{quoted(host)} port {port} cannot be used ({reason}): give --host or --port") from error
-    processes = ModelProcesses(model, workers, seconds)
+    processes = Answering(partial(ServedModel, model, max(1, (os.cpu_count() or 1) // workers)), workers, seconds)
     try:
         with listening, tempfile.TemporaryDirectory(prefix="pointset-", ignore_cleanup_errors=True) as folder:
-            app = make_app(processes, processes.describe(), Path(folder), int(megabytes * 1e6), seconds)
+            app = make_app(processes, Path(folder), int(megabytes * 1e6), seconds)
             config = uvicorn.Config(
                 app,
                 log_level="warning",
@@ -113,18 +123,84 @@ def serve(
         processes.end()
 
 
-def make_app(
-    processes: "ModelProcesses", facts: dict[str, Any], folder: Path, most_bytes: int, seconds: float
-) -> "FastAPI":
-    """The application of a server for `facts` of a model; `folder` is empty and for uploads."""
+class ServedModel:
+    """A trained model in a process of its own, and what it says of files."""
+
+    def __init__(self, model: str | None, threads: int) -> None:
+        import torch
+
+        torch.set_num_threads(threads)
+        self.trained = load_model(model)
+        self.data = self.trained.description["data"]
+        try:
+            self.plain = plain_models(self.trained)
+        except PointsetError:  # a baseline or a mixture, or parts that a page has not
+            self.plain = []
+
+    def describe(self) -> dict[str, Any]:
+        """The name and the classes of the model."""
+        return {"model": self.trained.name, "classes": self.data["classes"], "points": self.data["points"]}
+
+    def classify(self, path: Path, name: str, up: UsualUp, keep_outliers: bool) -> "tuple[dict[str, Any], Any]":
+        """What `pointset classify` says of a file, and the points of its live page, or None without a page."""
+        from pointset.data.catalogue.folders import ShapeFile
+        from pointset.data.loading import load_shape_like
+        from pointset.evaluation.files import Failure, classify_files
+
+        with _calling(path, name), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            check_alone(path)
+            shapes = [ShapeFile(path, name)]
+            (answer,) = classify_files(self.trained.network, self.data, shapes, up=up, keep_outliers=keep_outliers)
+            if isinstance(answer, Failure):
+                raise PointsetError(answer.reason)
+            messages = list(dict.fromkeys(one_line(warning.message) for warning in caught))
+            cloud = None
+            if self.plain:
+                points = max(self.data["points"], MOST_TO_ASK)
+                cloud = load_shape_like(self.data, path, points=points, up=up, keep_outliers=keep_outliers).raw
+        content = {key: value for key, value in answer.as_dict().items() if key != "true_class"}
+        return content | {"warnings": [message.replace(str(path), name) for message in messages]}, cloud
+
+    def page(self, name: str, cloud: "np.ndarray") -> str:
+        """The live page of a cloud that `classify` gave."""
+        return live_page(self.plain, name, cloud, self.data["up"]).html
+
+
+def check_alone(path: Path) -> None:
+    """Refuse a file that names other files, or unpacks to far more than its size."""
+    suffix = suffix_of(path.name)
+    if suffix in (".glb", ".gltf"):
+        from pointset.data.readers.mesh_reader import names_of_others
+
+        if names := names_of_others(path):
+            raise PointsetError(f"{path}: its numbers are in another file, {quoted(names[0])}: send one .glb file")
+    if suffix in ZIPPED and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(info.file_size for info in archive.infolist())
+        if unpacked > MOST_RATIO * path.stat().st_size:
+            raise PointsetError(f"{path}: unpacks to {unpacked:,} bytes, more than {MOST_RATIO} times its size")
+
+
+@contextmanager
+def _calling(path: Path, name: str) -> Iterator[None]:
+    """Give errors the name of a file that the user knows."""
+    try:
+        yield
+    except (PointsetError, OSError) as error:
+        raise PointsetError(one_line(error, 2 * REPEATED).replace(str(path), name)) from error
+
+
+def make_app(processes: Answering, folder: Path, most_bytes: int, seconds: float) -> "FastAPI":
+    """The application of a server for processes with a `ServedModel`; `folder` is empty and for uploads."""
     from fastapi import FastAPI, HTTPException, Request, UploadFile
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import HTMLResponse, JSONResponse
 
     import pointset
-    from pointset.commands.model_processes import SERVED
     from pointset.viz.html_page import small_page
 
+    facts = processes.ask("describe")
     app = FastAPI(title=f"pointset serve {facts['model']}", version=pointset.__version__)
     app.add_middleware(LimitedUploads, most_bytes=most_bytes, seconds=seconds)
     pages: OrderedDict[str, tuple[str, Any]] = OrderedDict()
@@ -134,7 +210,7 @@ def make_app(
     async def asked(name: str, method: str, *arguments: Any) -> Any:
         """The answer of a process, or the status of what went wrong."""
         try:
-            return await processes.ask(method, *arguments)
+            return await processes.ask_later(method, *arguments)
         except PointsetError as error:
             raise HTTPException(422, str(error)) from error
         except TimeoutError as error:
@@ -163,7 +239,8 @@ def make_app(
         inside = Path(tempfile.mkdtemp(dir=folder))
         path = inside / f"shape{suffix}"
         try:
-            await asyncio.to_thread(_copy, file.file, path)
+            with path.open("wb") as copy:
+                await asyncio.to_thread(shutil.copyfileobj, file.file, copy)
             answer, cloud = await asked(name, "classify", path, name, up, keep_outliers)
         finally:
             await asyncio.to_thread(shutil.rmtree, inside, True)
@@ -198,11 +275,6 @@ def make_app(
         return page_of_form
 
     return app
-
-
-def _copy(file: Any, path: Path) -> None:
-    with path.open("wb") as copy:
-        shutil.copyfileobj(file, copy)
 
 
 class LimitedUploads:

@@ -11,6 +11,7 @@ import time
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from fastapi.testclient import TestClient
 from toy import train_run
 
 from pointset.commands import serve
-from pointset.commands.model_processes import ModelProcesses
+from pointset.runs.answering import Answering
 
 pytestmark = pytest.mark.slow
 LARGEST, SECONDS = 400_000, 30.0
@@ -38,8 +39,8 @@ def run(clouds_folder, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def processes(run) -> Iterator[ModelProcesses]:
-    processes = ModelProcesses(str(run), 1, SECONDS)
+def processes(run) -> Iterator[Answering]:
+    processes = Answering(partial(serve.ServedModel, str(run), 1), 1, SECONDS)
     yield processes
     processes.end()
 
@@ -51,7 +52,7 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(processes, folder) -> Iterator[TestClient]:
-    with TestClient(serve.make_app(processes, processes.describe(), folder, LARGEST, SECONDS)) as client:
+    with TestClient(serve.make_app(processes, folder, LARGEST, SECONDS)) as client:
         yield client
 
 
