@@ -1,7 +1,7 @@
 """`pointset segment`: label every point of a cloud or a mesh; and the printed metrics of such labels."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,21 +10,14 @@ import numpy as np
 from pointset.commands.models import load_model
 from pointset.commands.options import Json, Out
 from pointset.commands.terminal import print_json, print_rows
-from pointset.data.axes import UsualUp, turned_up
+from pointset.data.axes import UsualUp
 from pointset.data.targets import UNLABELLED, classes_of
-from pointset.errors import PointsetError, escaped
-from pointset.runs.atomic import check_writable, checked_suffix, write_for_user
+from pointset.errors import PointsetError
 from pointset.runs.progress import followed
 
 if TYPE_CHECKING:
     from pointset.evaluation.files import LabelledPoints
     from pointset.evaluation.predictions import PointEvaluation
-
-    Blocks = Iterable[LabelledPoints]
-    Writer = Callable[[Path, Blocks, Sequence[str], Sequence[int]], None]
-
-MOST_DRAWN = 20_000
-"""Points of a page; of more, every so many are drawn."""
 
 
 def segment(
@@ -58,19 +51,20 @@ def segment(
     from pointset.evaluation.files import in_folders, label_points
     from pointset.evaluation.predictions import intersection_over_union
     from pointset.training.devices import find_device
+    from pointset.viz.label_files import check_label_file, write_labels
 
     several = file.is_dir()
     if several and output is not None and output.suffix:
         raise PointsetError(f"{output}: {file} is a folder, so give the name of a folder, without a suffix")
     if output is not None and not several:
-        check_writable(checked_suffix(output, [*WRITERS], "labelled points"))
+        check_label_file(output)
     trained = load_model(model, learned="points")
     network: Any = trained.network.to(find_device("auto"))
     data, classes = trained.description["data"], list(network.classes)
     values = data["point_labels"]
     counts, confusion = np.zeros(len(classes), np.int64), np.zeros((len(classes), len(classes)), np.int64)
 
-    def counted(blocks: "Blocks") -> "Iterator[LabelledPoints]":
+    def counted(blocks: "Iterable[LabelledPoints]") -> "Iterator[LabelledPoints]":
         for block in blocks:
             counts[:] += np.bincount(block.labels, minlength=len(classes))
             if block.truth is not None:
@@ -87,7 +81,7 @@ def segment(
             continue
         path = output / f"{shape.name}.ply" if several else output
         path.parent.mkdir(parents=True, exist_ok=True)
-        WRITERS[path.suffix.lower()](path, blocks, classes, values)
+        write_labels(path, blocks, classes, values)
     iou = intersection_over_union(confusion, classes)
     known = int(confusion.sum())
     metrics: dict[str, Any] = {"labelled": known}
@@ -109,71 +103,6 @@ def segment(
             row = {"label": str(value), "class": name, "points": f"{points[name]:,}"}
             rows.append(row | ({"IoU %": f"{100 * iou[name]:.1f}" if name in iou else ""} if known else {}))
     print_rows(rows)
-
-
-def _write_csv(output: Path, blocks: "Blocks", classes: Sequence[str], values: Sequence[int]) -> None:
-    def write(path: Path) -> None:
-        with path.open("w", encoding="utf-8") as file:
-            file.write("x,y,z,label,probability\n")
-            for block in blocks:
-                np.savetxt(file, np.column_stack(_columns(block, values)), ["%.12g"] * 3 + ["%d", "%.4f"], ",")
-
-    write_for_user(output, write)
-
-
-def _write_ply(output: Path, blocks: "Blocks", classes: Sequence[str], values: Sequence[int]) -> None:
-    from pointset.viz.labels import class_colors
-
-    kinds = {"x": "<f8", "y": "<f8", "z": "<f8", "label": "<i4", "probability": "<f4"}
-    kinds |= {"red": "u1", "green": "u1", "blue": "u1"}
-    types = {"<f8": "double", "<i4": "int", "<f4": "float", "u1": "uchar"}
-    colors = (255 * class_colors(len(classes))).round().astype(np.uint8)
-
-    def head(count: int) -> bytes:
-        """The header, of one length for all counts, as it is written again when the count is known."""
-        names = [f"comment label {value} {escaped(name)}" for value, name in zip(values, classes, strict=True)]
-        columns = [f"property {types[kind]} {name}" for name, kind in kinds.items()]
-        start = ["ply", "format binary_little_endian 1.0", *names, f"comment {'.' * (20 - len(str(count)))}"]
-        lines = [*start, f"element vertex {count}", *columns, "end_header"]
-        return "".join(f"{line}\n" for line in lines).encode()
-
-    def write(path: Path) -> None:
-        count = 0
-        with path.open("w+b") as file:
-            file.write(head(0))
-            for block in blocks:
-                columns = [*_columns(block, values), *colors[block.labels].T]
-                file.write(np.rec.fromarrays(columns, dtype=[*kinds.items()]).tobytes())
-                count += len(block.labels)
-            file.seek(0)
-            file.write(head(count))
-
-    write_for_user(output, write)
-
-
-def _write_page(output: Path, blocks: "Blocks", classes: Sequence[str], values: Sequence[int]) -> None:
-    from pointset.viz.labels import make_label_page
-
-    every = list(blocks)
-    step = -(-sum(len(block.points) for block in every) // MOST_DRAWN) or 1
-    points, probabilities = (
-        np.concatenate([getattr(block, name) for block in every])[::step] for name in ("points", "probabilities")
-    )
-    truth = None
-    if every and every[0].truth is not None:
-        truth = classes_of(np.concatenate([block.truth for block in every]), dict(zip(values, classes, strict=True)))
-        truth = truth[::step]
-    title = output.stem + (f", one of every {step} points" if step > 1 else "")
-    points = turned_up(points, every[0].up, "z")
-    make_label_page(points, probabilities, classes, truth=truth, title=title).save(output)
-
-
-WRITERS: "dict[str, Writer]" = {".ply": _write_ply, ".csv": _write_csv, ".html": _write_page}
-
-
-def _columns(block: "LabelledPoints", values: Sequence[int]) -> list[np.ndarray]:
-    """The coordinates, labels and probabilities of points."""
-    return [*block.points.T, np.asarray(values)[block.labels], block.probabilities.max(axis=1)]
 
 
 def print_points(model: str, result: "PointEvaluation", split: str, as_json: bool) -> None:
