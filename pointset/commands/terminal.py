@@ -92,15 +92,17 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
 
 def print_facts(facts: Mapping[str, Any]) -> None:
     """Print a line for each fact, with the names in a column; long texts of a list have lines of their own."""
-    width = max(map(len, facts))
+    from tabulate import tabulate
+
+    rows = []
     for name, value in facts.items():
         if isinstance(value, dict):
             value = [f"{key} {part:,}" if isinstance(part, int) else f"{key} {part}" for key, part in value.items()]
             value = ", ".join(value)
         elif isinstance(value, list | tuple):
-            are_sentences = any(len(part) > 30 for part in value)
-            value = ("\n" + " " * (width + 2) if are_sentences else ", ").join(value)
-        print(f"{name:{width}}  {value}")
+            value = ("\n" if any(len(part) > 30 for part in value) else ", ").join(value)
+        rows.append((name, value))
+    print(tabulate(rows, tablefmt="plain", disable_numparse=True))
 
 
 def in_hours(seconds: float) -> str:

@@ -187,34 +187,27 @@ def _train_best(
     usual = DataOptions(points=1024, normalize="center-standardize")
     sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)))
     best = fit_automatic(sets, budget=budget, seed=seed, run=run)
-    rows = [dataclasses.asdict(candidate) for candidate in best.candidates]
     if as_json:
-        print_json({"run": str(run), "model": best.name, "candidates": rows})
+        candidates = [dataclasses.asdict(candidate) for candidate in best.candidates]
+        print_json({"run": str(run), "model": best.name, "candidates": candidates})
         return
-    shapes, classes = f"{len(sets):,} shapes", f" of {len(sets.classes)} classes"
-    measured = f"{classes}; accuracy" if sets.targets is None else f"; R2 of {', '.join(sets.target_names)}, scaled,"
-    print(f"{shapes}{measured} on training shapes that were held out:")
-    score = "accuracy %" if sets.targets is None else "R2"
-
-    def write(share: float) -> str:
-        return f"{100 * share:.1f}" if sets.targets is None else f"{share:.3f}"
-
-    print_rows(
-        [
-            {
-                "candidate": row["name"] + " *" * row["chosen"],
-                score: write(row["accuracy"]),
-                "95 % interval": f"{write(row['low'])} to {write(row['high'])}",
-                "held out": row["tested"],
-                "core-seconds": f"{row['seconds']:.0f}",
-            }
-            for row in rows
-        ]
-    )
+    of_classes = sets.targets is None
+    numbers = f"; R2 of {', '.join(sets.target_names)}, scaled,"
+    about = f" of {len(sets.classes)} classes; accuracy" if of_classes else numbers
+    print(f"{len(sets):,} shapes{about} on training shapes that were held out:")
+    rows = []
+    for each in best.candidates:
+        score, low, high = (
+            f"{100 * share:.1f}" if of_classes else f"{share:.3f}" for share in (each.accuracy, each.low, each.high)
+        )
+        row = {"candidate": each.name + " *" * each.chosen, "accuracy %" if of_classes else "R2": score}
+        row |= {"95 % interval": f"{low} to {high}", "held out": each.tested, "core-seconds": f"{each.seconds:.0f}"}
+        rows.append(row)
+    print_rows(rows)
     print(f"* chosen, and fitted to all {len(sets):,} shapes: saved in {run}. Next:")
-    verb = "classify" if sets.targets is None else "predict"
+    verb = "classify" if of_classes else "predict"
     print(f"  pointset evaluate --model {run}\n  pointset {verb} path/to/new --model {run}")
-    if sets.targets is None and (run / "network").exists():
+    if of_classes and (run / "network").exists():
         print(f"  pointset attend FILE --model {run / 'network'}")
 
 
