@@ -56,7 +56,7 @@ def load_dataset(
             features (for example "normals", which makes every point a row of 6 numbers), target and targets (columns
             of a table with numbers to predict, such as target="mass"; the shapes then need no folders of classes).
             `pointset data build` samples the pools in advance: with the default pool_points, or another number with
-            --points.
+            --pool-points.
 
     Returns:
         The sets. Each is normalised on its own, by default to a largest distance of 1 from its centre.
