@@ -92,7 +92,7 @@ def test_one_map_is_another_picture_than_all(run, shape, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-o", "box.bmp"], "must end in .html, .png, .svg, .ply, .glb"),
+        (["-o", "box.bmp"], "must end in .html or .png or .svg or .ply or .glb"),
         (["-o", "no/such/folder/box.png"], "the folder no/such/folder does not exist"),
         (
             ["-o", "box.png", "--layer", "encoder.7"],
