@@ -192,17 +192,16 @@ def _train_best(
         print_json({"run": str(run), "model": best.name, "candidates": candidates})
         return
     of_classes = sets.targets is None
-    numbers = f"; R2 of {', '.join(sets.target_names)}, scaled,"
-    about = f" of {len(sets.classes)} classes; accuracy" if of_classes else numbers
-    print(f"{len(sets):,} shapes{about} on training shapes that were held out:")
+    about = f" of {len(sets.classes)} classes; accuracy" if of_classes else f"; R2 of {', '.join(sets.target_names)}"
+    print(f"{len(sets):,} shapes{about}{'' if of_classes else ', scaled,'} on training shapes that were held out:")
     rows = []
     for each in best.candidates:
         score, low, high = (
             f"{100 * share:.1f}" if of_classes else f"{share:.3f}" for share in (each.accuracy, each.low, each.high)
         )
         row = {"candidate": each.name + " *" * each.chosen, "accuracy %" if of_classes else "R2": score}
-        row |= {"95 % interval": f"{low} to {high}", "held out": each.tested, "core-seconds": f"{each.seconds:.0f}"}
-        rows.append(row)
+        times = {"held out": each.tested, "core-seconds": f"{each.seconds:.0f}"}
+        rows.append({**row, "95 % interval": f"{low} to {high}", **times})
     print_rows(rows)
     print(f"* chosen, and fitted to all {len(sets):,} shapes: saved in {run}. Next:")
     verb = "classify" if of_classes else "predict"

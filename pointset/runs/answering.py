@@ -77,12 +77,13 @@ class Answering:
 def _answer(connection: Connection, make: Callable[[], Any]) -> None:
     """Make the object, say that it is there, and then answer until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes, and the parent ends this one
-    held, question = None, None
+    held: Any = None
+    question: tuple[str, tuple[Any, ...]] | None = None
     with suppress(EOFError, OSError):
         while True:
             try:
                 held = held or make()
-                answer = question and getattr(held, question[0])(*question[1])
+                answer: Any = question and getattr(held, question[0])(*question[1])
             except PointsetError as error:
                 answer = error
             except Exception as error:
