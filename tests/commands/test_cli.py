@@ -5,13 +5,16 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command_line import fail, fail_late, succeed
+from cyclopts import App
 
 import pointset
 from pointset.cli import main
+from pointset.commands.app import make_app
 from pointset.training.recipe import Recipe
 from pointset.zoo.abilities import describe_models
 from pointset.zoo.listing import kept_rows
@@ -69,6 +72,22 @@ def test_help_shows_what_matters_and_help_all_every_option(command, capsys):
     assert "--help-all" in few
     assert "[default: 40]" in few, "the epochs of quick.toml"
     assert "None" not in re.findall(r"default: ([^]]+)", every)
+
+
+def commands(app: App, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], App]]:
+    for name in app:
+        if not name.startswith("-"):
+            if app[name].default_command is not None:
+                yield (*words, name), app[name]
+            yield from commands(app[name], (*words, name))
+
+
+def test_help_all_works_for_every_command_and_outputs_have_one_flag(capsys):
+    for words, command in commands(make_app()):
+        few, every = (succeed(capsys, *words, flag) for flag in ("--help", "--help-all"))
+        assert words[0] in ("train", "compare") or few == every
+        names = [argument.names for argument in command.assemble_argument_collection()]
+        assert all(("-o" in each) == ("--out" in each) and "--output" not in each for each in names)
 
 
 def test_data_list_and_show(capsys):
