@@ -106,13 +106,9 @@ def usable(
     from pointset.evaluation.files import Failure
     from pointset.runs.progress import followed
 
-    results: list[T] = []
-    failures: list[Failure] = []
-    for answer in followed(answers, what, "shape", count, show=show):
-        if isinstance(answer, Failure):
-            failures.append(answer)
-        else:
-            results.append(answer)
+    answered = list(followed(answers, what, "shape", count, show=show))
+    results = [answer for answer in answered if not isinstance(answer, Failure)]
+    failures = [answer for answer in answered if isinstance(answer, Failure)]
     if len(failures) == 1 and not results:
         raise PointsetError(failures[0].reason)
     reasons = {failure.name: failure.reason for failure in failures}
