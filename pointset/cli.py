@@ -1,12 +1,17 @@
 """The command line's entry: errors, signals and exit codes. Nothing heavy is imported until a command needs it."""
 
+import signal
+import sys
+
+IS_PROGRAM = __name__ == "__main__" or "".join(sys.argv[:1]).endswith(("/pointset", "\\pointset.exe"))
+if IS_PROGRAM and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `main`, Ctrl-C ends the process without a traceback
+
 import contextlib
 import errno
 import io
 import os
 import re
-import signal
-import sys
 import threading
 from collections.abc import Sequence
 from types import FrameType

@@ -169,11 +169,11 @@ def test_terminated_with_closed_output_it_leaves_no_workers(started: Any, clouds
 
 @pytest.fixture
 def importing(started: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
-    """A command that is importing a fake torch, which reacts to interrupts with `answers`."""
+    """A command that is importing a fake torch or another library, which reacts to interrupts with `answers`."""
 
-    def start(*answers: str) -> subprocess.Popen[str]:
+    def start(*answers: str, name: str = "torch") -> subprocess.Popen[str]:
         (tmp_path / "lib").mkdir()
-        (tmp_path / "lib" / "torch.py").write_text(IMPORTED.format(answers=answers))
+        (tmp_path / "lib" / f"{name}.py").write_text(IMPORTED.format(answers=answers))
         process = started("zoo", "--dim", "16", path=str(tmp_path / "lib"))
         assert process.stdout.readline() == "importing\n"
         return process
@@ -187,6 +187,13 @@ def test_while_libraries_are_imported(answer: str, importing: Any) -> None:
     process = importing(answer, "raise")
     process.send_signal(signal.SIGINT)
     end(process, 130, "pointset: interrupted\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_while_the_command_line_itself_is_imported(number: signal.Signals, importing: Any) -> None:
+    process = importing("raise", name="sysconfig")  # which `pointset.errors` imports
+    process.send_signal(number)
+    end(process, -number, "")
 
 
 def test_interrupting_twice(importing: Any) -> None:
