@@ -16,12 +16,6 @@ def assign_folds(names: Sequence[str], labels: Sequence[int], folds: int, seed: 
 
     Shapes whose names agree up to a number and differ after it ("bolt_12", "bolt_12_b", "bolt_12.turned") are siblings
     and share a fold, unless all shapes of their class would.
-
-    Args:
-        names: paths of the shapes.
-        labels: their classes.
-        folds: number of folds.
-        seed: seed of the assignment.
     """
     generator = np.random.default_rng(seed)
     members: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))

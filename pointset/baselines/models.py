@@ -140,12 +140,7 @@ BASELINES = (
     "features+embedding-svm",
     "features+surface+embedding-svm",
 )
-NUMBER_BASELINES = (
-    "features-ridge",
-    "surface-ridge",
-    "features+surface-ridge",
-    "features+surface+embedding-ridge",
-)
+NUMBER_BASELINES = ("features-ridge", "surface-ridge", "features+surface-ridge", "features+surface+embedding-ridge")
 """Those that predict numbers: kernel ridge regression."""
 for _name in (*BASELINES, *NUMBER_BASELINES):
     register("baseline", _name)(partial(_make, _name))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from pointset.data.point_sets import PointSets
-    from pointset.training.history import Fitted
+    from pointset.training.checkpoints import Fitted
 
     Training = tuple[str, nn.Module, PointSets, Recipe]
 

@@ -52,18 +52,10 @@ class Step:
 
 
 def audit(models: Sequence[nn.Module], sets: PointSets, whole: PointSets) -> list[Step]:
-    """Measure the steps for the runs of one model.
+    """Measure the steps for the runs of one model, in order, beginning with the plain accuracy.
 
-    Args:
-        models: trained classifiers, one for each seed.
-        sets: their test sets, of random points.
-        whole: the same shapes with all their points.
-
-    Returns:
-        The steps in order, beginning with the plain accuracy.
-
-    Raises:
-        PointsetError: models is empty, or the sets are of different shapes.
+    `models` are trained classifiers, one for each seed, `sets` their test sets of random points, and `whole` the same
+    shapes with all their points.
     """
     if not models:
         raise PointsetError("an audit needs at least one run, got 0")
@@ -92,10 +84,8 @@ def _spread_sets(whole: PointSets, size: int, vote: int) -> PointSets:
         points = whole[index][0].numpy()
         kept = downsample(points, min(size, len(points)), seed=seed_for(vote, name), sampler="fps")
         clouds.append(points[kept])
-    options = whole.options
-    return from_arrays(
-        clouds, whole.labels, whole.classes, normalize=options.normalize, names=whole.names, split="test", up=whole.up
-    )
+    how: Any = {"normalize": whole.options.normalize, "names": whole.names, "split": "test", "up": whole.up}
+    return from_arrays(clouds, whole.labels, whole.classes, **how)
 
 
 def _right(models: Sequence[nn.Module], votes: Sequence[PointSets]) -> Bool[ndarray, "models shapes"]:

@@ -96,21 +96,14 @@ def run_experiment(
 def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
     """Write the tables and the report of the finished runs, without training, timing or waiting for anything.
 
-    Costs are those of an earlier call, because times measured while runs are in progress would be wrong.
-
-    Args:
-        experiment: what was run.
-        out: folder of the runs; some may be in progress.
-
-    Raises:
-        PointsetError: `out` holds a comparison with another protocol, a file in it is damaged, or no run is finished.
+    Costs are those of an earlier call, because times measured while runs are in progress would be wrong. Raises a
+    PointsetError if `out` holds a comparison with another protocol, a file in it is damaged, or no run is finished.
     """
-    out = Path(out)
-    check_folder(experiment, out)
-    outcomes = [run.read() for run in make_runs(experiment, out) if run.finished]
+    check_folder(experiment, Path(out))
+    outcomes = [run.read() for run in make_runs(experiment, Path(out)) if run.finished]
     if not outcomes:
         raise PointsetError(f"no run in {out} is finished: run the comparison first, without --report")
-    return _write(gather(experiment, out, outcomes, measure=False), report=True)
+    return _write(gather(experiment, Path(out), outcomes, measure=False), report=True)
 
 
 def _write(comparison: Comparison, report: bool) -> Comparison:
@@ -157,13 +150,10 @@ def run_one(run: Run) -> Finished | Failure:
 
 
 def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failure]:
-    """Perform runs in worker processes; the default number on this machine is the cores divided by a run's threads.
+    """Yield the outcomes of runs in worker processes, by default as many as the cores have room for, as they end.
 
     A killed process breaks the whole pool. The runs that had started are then repeated one at a time, to find the run
     that kills its process; the others continue in parallel.
-
-    Returns:
-        An iterator over the outcomes, in the order in which runs end.
     """
     left = {run.name: run for run in runs}
     while left:
@@ -186,7 +176,7 @@ def _run_in_pool(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | F
     perform = run_one if workers.backend == "loky" else run_apart
     # A worker that joblib keeps from an earlier call may be in another working directory.
     jobs = (delayed(perform)(replace(run, folder=run.folder.absolute())) for run in runs)
-    yield from run_in_workers(jobs, workers, workers.at_once(len(runs), threads), threads)
+    return run_in_workers(jobs, workers, workers.at_once(len(runs), threads), threads)
 
 
 def run_apart(run: Run) -> Finished | Failure:
@@ -194,13 +184,8 @@ def run_apart(run: Run) -> Finished | Failure:
     program = "import pickle, sys, pointset.comparison.comparing as c; c.run_one(pickle.load(sys.stdin.buffer))"
     # Limits the threads of numpy's libraries, which torch does not control; joblib does this in its own workers.
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(run.threads))
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        input=pickle.dumps(run),
-        stderr=subprocess.PIPE,
-        env={**os.environ, **limits},
-        check=False,
-    )
+    command, variables = [sys.executable, "-c", program], {**os.environ, **limits}
+    ended = subprocess.run(command, input=pickle.dumps(run), stderr=subprocess.PIPE, env=variables, check=False)
     if ended.returncode < 0:
         return run.failed("its process was killed, perhaps for lack of memory: use fewer workers")
     if ended.returncode > 0:
@@ -215,19 +200,13 @@ def run_apart(run: Run) -> Finished | Failure:
 
 
 def status(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
-    """Return the state of every run from its folder, see `Run.describe`, without starting or waiting for anything.
-
-    Raises:
-        PointsetError: the folder holds another comparison.
-    """
+    """Return the state of every run, see `Run.describe`; a PointsetError if the folder holds another comparison."""
     check_folder(experiment, Path(out))
     return [run.describe() for run in make_runs(experiment, Path(out))]
 
 
 def estimate(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
-    """Estimate the remaining time from a few measured training steps of every model at every size.
-
-    The steps are measured on this machine under its current load.
+    """Estimate the remaining time from a few training steps, measured on this machine under its current load.
 
     Returns:
         For each model and size with unfinished runs: model, points, the number of runs, the mean seconds of a training
@@ -235,8 +214,7 @@ def estimate(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
         in sequence, without the epochs that are done.
 
     Raises:
-        PointsetError: the folder holds another comparison, or the data cannot be used, for example for lack of a test
-            split.
+        PointsetError: the folder holds another comparison, or the data cannot be used.
     """
     check_folder(experiment, Path(out))
     task = experiment.task
@@ -289,28 +267,23 @@ def watched(
             if sum(other.seed == outcome.seed for other in ended) == sum(run.seed == outcome.seed for run in runs):
                 complete.append(outcome.seed)
                 if not bar.disable and len(complete) < len(experiment.seeds):
-                    write_line(table_so_far(experiment, out, ended, complete))
+                    write_line(_table_so_far(experiment, out, ended, complete))
             yield outcome
 
 
-def table_so_far(
-    experiment: Experiment, out: Path, outcomes: Sequence[Finished | Failure], seeds: Sequence[int]
-) -> str:
+def _table_so_far(experiment: Experiment, out: Path, ended: Sequence[Finished | Failure], seeds: Sequence[int]) -> str:
     """The table of some seeds, marked as preliminary; without a finished run, only that mark."""
-    ordered = tuple(seed for seed in experiment.seeds if seed in seeds)
     head = f"\n{len(seeds)} of {len(experiment.seeds)} seeds, preliminary:"
+    part = experiment.changed(seeds=tuple(seed for seed in experiment.seeds if seed in seeds))
     try:
-        of_seeds = [outcome for outcome in outcomes if outcome.seed in seeds]
-        table = gather(experiment.changed(seeds=ordered), out, of_seeds, measure=False)
+        table = gather(part, out, [outcome for outcome in ended if outcome.seed in seeds], measure=False)
     except PointsetError:  # a damaged file, which is reported at the end
         return head
     return f"{head}\n{table.caption()}\n{table.table(brief=True)}\n" if table.runs else f"{head} no run is finished"
 
 
 def _outcome_text(outcome: Finished | Failure, experiment: Experiment) -> str:
-    """The outcome of a run as text: the metrics for a terminal, formatted as in the table."""
     if isinstance(outcome, Failure):
         return f"failed: {outcome.reason}"
     metrics = [metric for metric in experiment.task.measured if metric.shown and metric.brief]
-    values = {metric: outcome.metrics[metric.name] for metric in metrics if metric.name in outcome.metrics}
-    return ", ".join(f"{metric.title} {metric.write(value)}" for metric, value in values.items())
+    return ", ".join(f"{m.title} {m.write(outcome.metrics[m.name])}" for m in metrics if m.name in outcome.metrics)

@@ -51,10 +51,8 @@ class Entry:
         described = [self.name, *(f"{key}={value}" for key, value in self.changes.items())]
         object.__setattr__(self, "label", self.label or " ".join(described))
         if len(self.label) > LONGEST_LABEL:
-            raise PointsetError(
-                f"label {quoted(self.label)} has {len(self.label)} characters, but it names a folder: "
-                f"use at most {LONGEST_LABEL}"
-            )
+            length = f"has {len(self.label)} characters, but it names a folder: use at most {LONGEST_LABEL}"
+            raise PointsetError(f"label {quoted(self.label)} {length}")
 
     @property
     def slug(self) -> str:
@@ -109,17 +107,11 @@ class Experiment:
     them."""
 
     def __post_init__(self) -> None:
-        usual = {
-            "models": tuple(map(Entry.of, self.models or self.task.rows)),
-            "model": self.model or self.task.usual_model,
-            "recipe": self.recipe or self.task.recipe(),
-        }
-        for name, value in usual.items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "models", tuple(map(Entry.of, self.models or self.task.rows)))
+        object.__setattr__(self, "model", self.model or self.task.usual_model)
+        object.__setattr__(self, "recipe", self.recipe or self.task.recipe())
         if not self.models or not self.seeds:
-            raise PointsetError(
-                'a comparison needs at least one model and one seed: give for example models = ["rff-max"]'
-            )
+            raise PointsetError('a comparison needs at least one model and one seed: give models = ["rff-max"]')
         check("title", self.title, str)
         check("threads", self.threads, Cores)
         for seed in self.seeds:
@@ -137,30 +129,26 @@ class Experiment:
             used = self.task.used_options(entry.name)
             entry.options(self.model)
             if unused := [key for key in entry.changes if key not in used]:
-                raise PointsetError(
-                    f"{entry.name} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}"
-                )
+                known = ", ".join(sorted(used))
+                raise PointsetError(f"{entry.name} does not use {unused[0]}: leave it out; it uses {known}")
             other = folders.setdefault(entry.slug.casefold(), entry.label)  # some file systems ignore case
             if other != entry.label:
-                raise PointsetError(
-                    f"{quoted(other)} and {quoted(entry.label)} would share a folder: rename one of them"
-                )
+                raise PointsetError(f"{quoted(other)} and {quoted(entry.label)} would share a folder: rename one")
 
     def _published(self, label: str, rows: Mapping[Any, Sequence[Any]]) -> dict[str | int, Published]:
         """The published values of one row, checked; in a file, sizes are texts."""
         if label not in self.labels:
             known = ", ".join(self.labels)
             raise PointsetError(f"published.{label} is not a row of the experiment: choose from {known}")
-        known_metrics = {metric.name: metric for metric in self.task.measured}
+        metrics = {metric.name: metric for metric in self.task.measured}
         published: dict[str | int, Published] = {}
         for name, values in rows.items():
             where, key = f"published.{label}.{name}", int(name) if str(name).isdecimal() else name
             if None not in self.task.sizes:
                 check(f"the key of {where}", key, Count)
-            elif key not in known_metrics:
-                named = ", ".join(known_metrics)
-                raise PointsetError(f"{where} is not of a metric of {self.task.name}: choose from {named}")
-            metric = known_metrics.get(str(key), self.task.measured[0])
+            elif key not in metrics:
+                raise PointsetError(f"{where} is not of a metric of {self.task.name}: choose from {', '.join(metrics)}")
+            metric = metrics.get(str(key), self.task.measured[0])
             check(where, values, Shares if metric.share else Numbers)
             published[key] = Published(*values)
         return published

@@ -9,7 +9,6 @@ the seed; without a column `seed`, all rows are of one run.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from statistics import fmean, stdev
@@ -47,19 +46,6 @@ SUFFIXES = (".csv", ".parquet", ".npz", ".json")
 IN_NAME = re.compile(r"[-_.]seed(\d+)$")
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """Predictions of models on the same items."""
-
-    items: ndarray
-    labels: ndarray
-    """True classes [items]."""
-    right: Mapping[str, Bool[ndarray, "seeds items"]]
-    """By model: which items its runs predict rightly."""
-    seeds: Mapping[str, tuple[Any, ...]]
-    """By model: the seeds of its runs."""
-
-
 def judge(
     predictions: "DataFrame | Mapping[str, Any] | str | Path | Sequence[str | Path]",
     columns: Mapping[str, str] | None = None,
@@ -88,21 +74,13 @@ def judge(
     if isinstance(predictions, str | Path):
         predictions = [predictions]
     if isinstance(predictions, Sequence):
-        return judge_predictions(pivot(read_tables([Path(path) for path in predictions], columns)))
-    return judge_predictions(pivot(tidy(predictions, columns)))
-
-
-def judge_predictions(predictions: Predictions) -> Verdict:
-    """Judge predictions that are arranged by model, seed and item."""
-    right = predictions.right
+        labels, right = pivot(read_tables([Path(path) for path in predictions], columns))
+    else:
+        labels, right = pivot(tidy(predictions, columns))
     rows = sorted((_row(model, scores) for model, scores in right.items()), key=lambda row: -row.accuracy)
     ordered = {row.model: right[row.model] for row in rows}
-    return Verdict(
-        rows=tuple(rows),
-        pairs=tuple(compare_crossed(ordered)),
-        classes=tuple(_class_differences(ordered, predictions.labels)),
-        items=len(predictions.items),
-    )
+    pairs, classes = compare_crossed(ordered), _class_differences(ordered, labels)
+    return Verdict(tuple(rows), tuple(pairs), tuple(classes), len(labels))
 
 
 def _row(model: str, scores: Any) -> ModelRow:
@@ -133,27 +111,18 @@ def _class_differences(right: Mapping[str, Any], labels: Any) -> list[ClassDiffe
 
 
 def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
-    """Read files of predictions into one table with the columns of `ALIASES`.
+    """Read files of predictions into one table with the columns of `ALIASES`; see `tidy`.
 
-    Args:
-        paths: CSV, parquet, npz or JSON files (of `pointset classify` and `evaluate`).
-        columns: the names of columns that are named otherwise, such as {"item": "uid"}.
-
-    Raises:
-        PointsetError: a file cannot be read, lacks a column or has no rows.
+    They are CSV, parquet, npz or JSON files (of `pointset classify` and `evaluate`).
     """
     import pandas
 
     if not paths:
         raise PointsetError("no files of predictions were given: name at least one CSV, parquet, npz or JSON file")
-    model, seed = zip(*(_named(path) for path in paths), strict=True)
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
         raise PointsetError(f"{twice} is given twice: leave one out")
-    tables = [
-        tidy(_read(path), columns, what=str(path), model=name, seed=number)
-        for path, name, number in zip(paths, model, seed, strict=True)
-    ]
+    tables = [tidy(_read(path), columns, str(path), *_named(path)) for path in paths]
     return pandas.concat(tables, ignore_index=True)
 
 
@@ -220,22 +189,14 @@ def _read_json(path: Path) -> "DataFrame":
 def tidy(
     table: "DataFrame | Mapping[str, Any]",
     columns: Mapping[str, str] | None = None,
-    *,
     what: str = "the table",
     model: str = "model",
     seed: int = 0,
 ) -> "DataFrame":
-    """The columns item, label, prediction, model and seed of a table of predictions.
+    """The columns item, label, prediction, model and seed of a table of predictions, which messages call `what`.
 
-    Args:
-        table: a DataFrame, or arrays by column.
-        columns: names of columns that are named otherwise.
-        what: what messages call the table.
-        model: the model, if no column names it.
-        seed: the seed, if no column has it.
-
-    Raises:
-        PointsetError: a column is missing or has gaps, the table is empty, or probabilities do not sum to one.
+    `model` and `seed` are those of all rows if no column has them. A PointsetError is raised if a column is missing or
+    has gaps, the table is empty, or probabilities do not sum to one.
     """
     import pandas
 
@@ -247,11 +208,9 @@ def tidy(
     if "prediction" not in names:
         tidied["prediction"] = _most_likely(table, [*names.values()], tidied["label"], what)
     tidied = tidied.assign(**{key: value for key, value in (("model", model), ("seed", seed)) if key not in tidied})
-    for key in ("item", "label", "prediction", "model", "seed"):
+    for key in ALIASES:
         if (gaps := tidied[key].isna()).any():
-            raise PointsetError(
-                f"row {int(gaps.argmax()) + 1} of {what} has no {key}: fill it in, or leave the row out"
-            )
+            raise PointsetError(f"row {gaps.argmax() + 1} of {what} has no {key}: fill it in, or leave the row out")
     numbers = all(pandas.api.types.is_numeric_dtype(tidied[key]) for key in ("label", "prediction"))
     words = ("item", "model") if numbers else ("item", "model", "label", "prediction")
     return tidied.astype(dict.fromkeys(words, str))
@@ -303,50 +262,27 @@ def _most_likely(table: "DataFrame", taken: Sequence[str], labels: Any, what: st
     return np.array(classes)[values.argmax(axis=1)]
 
 
-def pivot(table: "DataFrame") -> Predictions:
-    """Arrange a table of `tidy` by model, seed and item.
-
-    Raises:
-        PointsetError: an item is missing or stands twice for a run, or has several labels.
-    """
-    import pandas
-
-    item, items = pandas.factorize(table["item"], sort=True)
-    model, models = pandas.factorize(table["model"])
-    runs, run_of = np.unique(
-        np.stack([model, pandas.factorize(table["seed"], sort=True)[0]]), axis=1, return_inverse=True
-    )
-    seeds_known = np.sort(table["seed"].unique())
-    count = np.bincount(run_of * len(items) + item, minlength=runs.shape[1] * len(items)).reshape(-1, len(items))
-
-    def name(run: int) -> str:
-        return f"model {models[runs[0, run]]}, seed {seeds_known[runs[1, run]]}"
-
-    if count.max() > 1:
-        run, place = np.argwhere(count > 1)[0]
-        raise PointsetError(f"item {quoted(items[place])} stands {count[run, place]} times for {name(run)}: keep one")
-    if count.min() < 1:
-        run, place = np.argwhere(count < 1)[0]
-        missing = int((count[run] < 1).sum())
+def pivot(table: "DataFrame") -> tuple[ndarray, dict[str, Bool[ndarray, "seeds items"]]]:
+    """The label of each item of a table of `tidy`, and by model which items its runs predict rightly."""
+    run, keys = ["model", "seed"], ["model", "seed", "item"]
+    if (again := table.duplicated(keys)).any():
+        first = table[again].iloc[0]
+        count = (table[keys] == first[keys]).all(axis=1).sum()
+        name = f"model {first['model']}, seed {first['seed']}"
+        raise PointsetError(f"item {quoted(first['item'])} stands {count} times for {name}: keep one")
+    right = table.assign(right=table["label"] == table["prediction"]).pivot(index=run, columns="item", values="right")
+    for (model, seed), gaps in right.isna().iterrows():
+        if gaps.any():
+            raise PointsetError(
+                f"model {model}, seed {seed} lacks {gaps.sum():,} of {len(gaps):,} items, such as "
+                f"{quoted(gaps.idxmax())}: all runs must have the same items"
+            )
+    labels = table.drop_duplicates("item").set_index("item")["label"]
+    if (differ := table["label"] != table["item"].map(labels)).any():
+        row = table[differ].iloc[0]
         raise PointsetError(
-            f"{name(run)} lacks {missing:,} of {len(items):,} items, such as {quoted(items[place])}: "
-            "all runs must have the same items"
+            f"item {quoted(row['item'])} has the label {quoted(labels[row['item']])} and, for model {row['model']}, "
+            f"seed {row['seed']}, {quoted(row['label'])}: an item must have one label"
         )
-    label, labels = pandas.factorize(table["label"])
-    first = np.full(len(items), -1)
-    first[item[::-1]] = label[::-1]
-    if (differ := label != first[item]).any():
-        row = int(differ.argmax())
-        raise PointsetError(
-            f"item {quoted(items[item[row]])} has the label {quoted(labels[first[item[row]]])} and, for "
-            f"{name(run_of[row])}, {quoted(labels[label[row]])}: an item must have one label"
-        )
-    right = np.zeros(count.shape, bool)
-    right[run_of, item] = (table["label"].to_numpy() == table["prediction"].to_numpy()).astype(bool)
-    by_model = {str(model): runs[0] == number for number, model in enumerate(models)}
-    return Predictions(
-        np.asarray(items),
-        np.asarray(labels)[first],
-        {model: right[rows] for model, rows in by_model.items()},
-        {model: tuple(seeds_known[runs[1, rows]].tolist()) for model, rows in by_model.items()},
-    )
+    by_model = {str(model): right.loc[model].to_numpy(bool) for model in table["model"].unique()}
+    return labels[right.columns].to_numpy(), by_model

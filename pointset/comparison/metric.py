@@ -67,6 +67,10 @@ class Published(NamedTuple):
     runs: int
     """Number of runs."""
 
+    def write(self, metric: Metric) -> str:
+        """The mean, and with several runs the deviation, as text."""
+        return metric.write(self.mean, self.deviation if self.runs > 1 else None)
+
 
 @dataclass(frozen=True)
 class Summary:

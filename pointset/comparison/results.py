@@ -23,27 +23,33 @@ from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import digests
 from pointset.runs.provenance import machine
 from pointset.training.checkpoints import RunFolder
-from pointset.training.recipe import Recipe
 from pointset.zoo.pretrained import DataDescription
 
 
-@dataclass(frozen=True)
 class Results:
-    """The results of one set size, as data for the sections of a report; iterating gives the labels of the rows."""
+    """The results of one set size, as data for the sections of a report; iterating gives the labels of the rows.
 
-    points: Size
-    metric: Metric
-    """The first metric, which ranks the rows."""
-    recipe: Recipe
-    """Recipe of all runs."""
-    parts: Mapping[str, tuple[str, str]]
-    """Encoder and pooling of every row of the experiment, by label; a whole model has no pooling."""
-    rows: Mapping[str, Row]
-    """The rows with a finished run, by label."""
-    folders: Mapping[str, Mapping[int, Path]]
-    """Folders of the finished runs, by label and seed, in the experiment's order."""
-    chance: Mapping[str, float]
-    """Values of the metric without a model, by name; empty if the task has none."""
+    Attributes:
+        points: the set size.
+        metric: the first metric, which ranks the rows.
+        recipe: recipe of all runs.
+        parts: encoder and pooling of every row of the experiment, by label; a whole model has no pooling.
+        rows: the rows with a finished run, by label.
+        folders: folders of the finished runs, by label and seed, in the experiment's order.
+        chance: values of the metric without a model, by name; empty if the task has none.
+    """
+
+    def __init__(self, comparison: "Comparison", points: Size) -> None:
+        experiment, task = comparison.experiment, comparison.experiment.task
+        names = {entry.label: task.zoo_name(entry.name).partition("-") for entry in experiment.models}
+        self.points, self.metric, self.recipe = points, comparison.metrics[0], experiment.recipe
+        self.parts = {label: (encoder, pooling) for label, (encoder, _, pooling) in names.items()}
+        self.rows = {row.model: row for row in comparison.rows if row.points == points}
+        self.folders: dict[str, dict[int, Path]] = {label: {} for label in self.rows}
+        for run in comparison.runs:
+            if run.points == points:
+                self.folders[run.model][run.seed] = comparison.run_of(run).folder
+        self.chance = task.chance(self.first(next(iter(self)))) if self.rows else {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)
@@ -59,6 +65,11 @@ class Results:
         """The labels of the best rows, best first."""
         merits = {label: self.metric.merit(row.metrics[self.metric.name].mean) for label, row in self.rows.items()}
         return sorted(self, key=lambda label: -merits[label])[:count]
+
+    def shown(self, count: int) -> list[str]:
+        """The labels of the best rows, in the order of the experiment."""
+        best = self.best(count)
+        return [label for label in self if label in best]
 
     def curves(self, label: str, name: str) -> list[list[float]]:
         """A column of the training histories, for each seed that has it, cut to the shortest history."""
@@ -125,8 +136,37 @@ class Comparison:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """One row per size and model, in the experiment's order."""
-        return make_rows(self.experiment, self.runs, self.pairs, self.costs, self.metrics)
+        """One row per size and model with a finished run, in the experiment's order; of equals, the first is best."""
+        first, rows = self.metrics[0], list[Row]()
+        for size in self.experiment.task.sizes:
+            groups: dict[str, list[Finished]] = {}
+            for run in self.runs:
+                if run.points == size:
+                    groups.setdefault(run.model, []).append(run)
+            merits = {label: first.merit(fmean(r.metrics[first.name] for r in runs)) for label, runs in groups.items()}
+            best = max(merits, key=lambda label: merits[label], default="")
+            pairs, costs = self.pairs.get(size, ()), self.costs.get(size, {})
+            below = {pair.second: pair for pair in pairs if pair.first == best}
+            below |= {pair.first: pair.reversed() for pair in pairs if pair.second == best}
+            rows += [
+                Row(
+                    model=label,
+                    points=size,
+                    seeds=len(runs),
+                    metrics={metric.name: self._summary(metric, runs) for metric in self.metrics},
+                    parameters=runs[0].parameters,
+                    seconds=fmean(run.seconds for run in runs),
+                    cost=costs.get(label),
+                    below_best=below.get(label),
+                    best=label == best,
+                )
+                for label, runs in groups.items()
+            ]
+        return rows
+
+    def _summary(self, metric: Metric, runs: Sequence[Finished]) -> Summary:
+        published = self.experiment.published_of(runs[0].model, runs[0].points, metric)
+        return Summary.of([run.metrics[metric.name] for run in runs], metric, published)
 
     def table(self, style: str = "simple", brief: bool = False) -> str:
         """The table in one of tabulate's formats ("simple", "github", ...); `brief` has fewer columns."""
@@ -141,11 +181,10 @@ class Comparison:
         file = self.folder / f"sets{of_size(task.sizes[0])}.json"  # equal shapes are left out at all sizes
         remedy = f"delete {self.folder} and run the same command again"
         sets = digests.read_json(file, remedy, dict[str, DataDescription]).values() if file.exists() else []
-        left_out = ", ".join(
-            f"{split['skipped']} of {split['skipped'] + split.get('shapes', 0)} {split.get('split', '')} shapes"
-            for split in sets
-            if split.get("skipped")
-        )
+        skipping = [
+            (split["skipped"], split.get("shapes", 0), split.get("split", "")) for split in sets if split.get("skipped")
+        ]
+        left_out = ", ".join(f"{count} of {count + shapes} {split} shapes" for count, shapes, split in skipping)
         return (
             f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {task.length(recipe)}{rounded}, width "
             f"{experiment.model.dim}, form {experiment.model.form}; {task.taken(recipe)}{spread}"
@@ -153,13 +192,7 @@ class Comparison:
         )
 
     def run(self, label: str, seed: int, points: Size = None) -> Run:
-        """A finished run, with its folder and options.
-
-        Args:
-            label: label of the row.
-            seed: seed of the run.
-            points: size of the sets; default: the first size of the experiment.
-        """
+        """A finished run, with its folder and options; `points` is the first size of the experiment by default."""
         points = points or self.experiment.task.sizes[0]
         for run in self.runs:
             if (run.model, run.points, run.seed) == (label, points, seed):
@@ -183,52 +216,7 @@ class Comparison:
 
     def results(self, points: Size) -> Results:
         """The results of one size, as data for a report."""
-        task, rows = self.experiment.task, {row.model: row for row in self.rows if row.points == points}
-        folders: dict[str, dict[int, Path]] = {label: {} for label in rows}
-        for run in self.runs:
-            if run.points == points:
-                folders[run.model][run.seed] = self.run_of(run).folder
-        first = next((folder for by_seed in folders.values() for folder in by_seed.values()), None)
-        names = {entry.label: task.zoo_name(entry.name).partition("-") for entry in self.experiment.models}
-        return Results(
-            points=points,
-            metric=self.metrics[0],
-            recipe=self.experiment.recipe,
-            parts={label: (encoder, pooling) for label, (encoder, _, pooling) in names.items()},
-            rows=rows,
-            folders=folders,
-            chance=task.chance(first) if first else {},
-        )
-
-
-def make_rows(
-    experiment: Experiment,
-    runs: Sequence[Finished],
-    pairs: Mapping[Size, Sequence[Pair]],
-    costs: Mapping[Size, Mapping[str, Cost]],
-    metrics: Sequence[Metric],
-) -> list[Row]:
-    """Make one row for every size and model with a finished run; of equally good rows, the first is the best."""
-    rows = []
-    for size in experiment.task.sizes:
-        groups = {label: [r for r in runs if (r.model, r.points) == (label, size)] for label in experiment.labels}
-        groups = {label: group for label, group in groups.items() if group}
-        first = metrics[0]
-        merits = {label: first.merit(fmean(run.metrics[first.name] for run in runs)) for label, runs in groups.items()}
-        best = max(merits, key=lambda label: merits[label], default="")
-        below = {pair.second: pair for pair in pairs.get(size, ()) if pair.first == best}
-        below |= {pair.first: pair.reversed() for pair in pairs.get(size, ()) if pair.second == best}
-        for label, group in groups.items():
-            summaries = {
-                metric.name: Summary.of(
-                    [run.metrics[metric.name] for run in group], metric, experiment.published_of(label, size, metric)
-                )
-                for metric in metrics
-            }
-            cost, seconds = costs.get(size, {}).get(label), fmean(run.seconds for run in group)
-            parameters, is_best = group[0].parameters, label == best
-            rows.append(Row(label, size, len(group), summaries, parameters, seconds, cost, below.get(label), is_best))
-    return rows
+        return Results(self, points)
 
 
 def gather(
@@ -266,7 +254,11 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Si
     entries = [entry for entry in experiment.models if entry.label in trained and entry.name not in task.baselines]
     file = out / f"costs{of_size(size)}.json"
     remedy = f"delete {file} and run the same command again to measure them"
-    costs = digests.parse(file, _parse_costs, "the costs of models", remedy) if file.exists() else {}
+
+    def parse(content: bytes) -> dict[str, Cost]:
+        return msgspec.convert(json.loads(content)["models"], dict[str, Cost])
+
+    costs = digests.parse(file, parse, "the costs of models", remedy) if file.exists() else {}
     if measure and not {entry.label for entry in entries} <= set(costs):
         models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries]
         try:
@@ -278,7 +270,3 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Si
         as_dicts = {label: asdict(cost) for label, cost in costs.items()}
         digests.write_json(file, {"models": as_dicts, "machine": machine() | {"threads": threads}})
     return {entry.label: costs[entry.label] for entry in entries if entry.label in costs}
-
-
-def _parse_costs(content: bytes) -> dict[str, Cost]:
-    return msgspec.convert(json.loads(content)["models"], dict[str, Cost])

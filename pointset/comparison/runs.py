@@ -163,11 +163,7 @@ class Run:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the run against other processes.
-
-        Raises:
-            PointsetError: another process is working on it.
-        """
+        """Lock the run against other processes; a PointsetError if another one is working on it."""
         busy = "another process is working on it: wait for it to finish"
         with owned(self.folder, busy, self._lock_file.name, wait=2):  # `running` may hold the lock for a moment
             yield
@@ -183,37 +179,27 @@ class Run:
         seconds = fitted.work if fitted.history else time.process_time() - start
         if not self.result.exists():
             metrics, tested = self.task.test(self, fitted.model)
-            result = Finished(
-                self.label,
-                self.size,
-                self.seed,
-                metrics=metrics,
-                parameters=count_parameters(fitted.model),
-                seconds=round(seconds, 3),
-                length=self.task.done(len(fitted.history), self.recipe),
-                tested=tested,
-            )
+            parameters, length = count_parameters(fitted.model), self.task.done(len(fitted.history), self.recipe)
+            of_run = (self.label, self.size, self.seed)
+            result = Finished(*of_run, metrics, parameters, round(seconds, 3), length, tested)
             digests.write_json(self.result, asdict(result))
         if not self.finished:
             self.task.test_further(self, fitted.model)
         return self.read()
 
     def read(self) -> Finished:
-        """Read the saved result.
+        """Read the saved result; a PointsetError if it is damaged, of another run, or lacks the first metric."""
 
-        Raises:
-            PointsetError: it is damaged, belongs to another run, or lacks the metric that ranks the rows.
-        """
+        def parse(content: bytes) -> Finished:
+            result = msgspec.convert(json.loads(content), Finished)
+            if result.name != self.name:
+                raise ValueError(f"it is that of {result.name}")
+            if (first := self.task.measured[0].name) not in result.metrics:  # of a version with other metrics
+                raise ValueError(f"it has no {first}")
+            return result
+
         remedy = f"delete {self.result} and run the same command again to test the model again"
-        return digests.parse(self.result, self._parse_result, "the result of this run", remedy)
-
-    def _parse_result(self, content: bytes) -> Finished:
-        result = msgspec.convert(json.loads(content), Finished)
-        if result.name != self.name:
-            raise ValueError(f"it is that of {result.name}")
-        if (first := self.task.measured[0].name) not in result.metrics:  # of a version with other metrics
-            raise ValueError(f"it has no {first}")
-        return result
+        return digests.parse(self.result, parse, "the result of this run", remedy)
 
     def failed(self, reason: str) -> Failure:
         """Save the reason of a failure, if the folder can be written and no other process works on the run."""
@@ -222,11 +208,7 @@ class Run:
         return Failure(self.label, self.size, self.seed, reason)
 
     def read_failure(self) -> str:
-        """Read the saved reason of the failure.
-
-        Raises:
-            PointsetError: the file is damaged.
-        """
+        """Read the saved reason of the failure; a PointsetError if the file is damaged."""
         remedy = f"delete {self.failure} and run the same command again"
         return digests.read_text(self.failure, remedy).strip()
 
@@ -265,11 +247,7 @@ def check_folder(experiment: Experiment, out: Path) -> None:
 
 
 def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, object]]) -> None:
-    """Save the protocol, the names of the metrics and the data's descriptions in a folder that the caller owns.
-
-    Raises:
-        PointsetError: the folder belongs to another protocol or other data.
-    """
+    """Save protocol, names of metrics and descriptions of the data; a PointsetError if the folder has other ones."""
     protocol = experiment.protocol()
     metrics = {"metrics": [metric.name for metric in experiment.task.measured]}  # later versions may have further ones
     claim(out / "protocol.json", protocol | metrics, list(protocol), "comparison")

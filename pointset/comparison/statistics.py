@@ -99,13 +99,13 @@ def write_p(value: float | None) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
-    """Confidence interval of the mean of independent values by Student's t; None for fewer than two values."""
+def mean_interval(values: Sequence[float]) -> Interval | None:
+    """95 % confidence interval of the mean of independent values by Student's t; None for fewer than two values."""
     from scipy.stats import t
 
     if len(values) < 2:
         return None
-    reach = float(t.ppf(0.5 + confidence / 2, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+    reach = float(t.ppf(1 - LEVEL / 2, len(values) - 1)) * stdev(values) / len(values) ** 0.5
     return Interval(fmean(values) - reach, fmean(values) + reach)
 
 
@@ -169,33 +169,29 @@ def seed_error(values: Float[ndarray, "models seeds"]) -> SeedError | None:
 
 
 def paired_bootstrap(
-    differences: Float[ndarray, " shapes"], seed: int = 0, confidence: float = 0.95, resamples: int = RESAMPLES
+    differences: Float[ndarray, " shapes"], seed: int = 0, resamples: int = RESAMPLES
 ) -> tuple[Interval, float]:
-    """Percentile interval of the mean per-shape difference, and the p-value of the hypothesis that it is zero.
+    """95 % interval (percentiles) of the mean per-shape difference, and the p-value of the hypothesis that it is zero.
 
     Shapes are resampled with replacement (Efron and Tibshirani 1993, chapters 13 and 16). A resampled mean of exactly
     zero counts as evidence for the hypothesis, so that two models that never differ have p = 1. If no resample is on
     the other side of zero, the bootstrap only shows p < 2 / (resamples + 1), which Holm's correction in a table of 23
     rows raises above 0.05; the p-value is then that of the paired t-test, if smaller.
     """
+    from scipy.stats import ttest_1samp
+
     if len(differences) == 0:
         raise PointsetError("the data has no test shapes: use data with a test split")
     # The mean of a resample depends only on how often each distinct value is drawn.
     values, counts = np.unique(differences, return_counts=True)
     drawn = np.random.default_rng(seed).multinomial(len(differences), counts / len(differences), resamples)
     means = drawn @ values / len(differences)
-    low, high = np.quantile(means, [0.5 - confidence / 2, 0.5 + confidence / 2])
+    low, high = np.quantile(means, [LEVEL / 2, 1 - LEVEL / 2])
     smaller = min(np.sum(means <= 0.0), np.sum(means >= 0.0))
     p = min(1.0, float(2 * (smaller + 1) / (resamples + 1)))
-    return Interval(float(low), float(high)), p if smaller else min(p, _paired_t_test(differences))
-
-
-def _paired_t_test(differences: Float[ndarray, " shapes"]) -> float:
-    from scipy.stats import ttest_1samp
-
-    if len(differences) < 2 or differences.std() < 1e-12:
-        return 1.0
-    return float(ttest_1samp(differences, 0.0).pvalue)
+    if not smaller and len(differences) > 1 and differences.std() >= 1e-12:
+        p = min(p, float(ttest_1samp(differences, 0.0).pvalue))
+    return Interval(float(low), float(high)), p
 
 
 def mcnemar(first: Bool[ndarray, " shapes"], second: Bool[ndarray, " shapes"]) -> float:
@@ -214,20 +210,19 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def compare_pairs(scores: Mapping[str, Mapping[int, ndarray]], pooled: bool, resamples: int = RESAMPLES) -> list[Pair]:
-    """Compare all pairs of models.
+    """Compare every two models that share a seed, in the given order.
 
-    Args:
-        scores: for each model and seed, which test sets are right (bool [sets], the same sets for all), or the share of
-            each test set in the metric (float [sets]), or only the metric (float [1]).
-        pooled: estimate the error over seeds from all models together.
-        resamples: resamples of the bootstrap over test sets.
-
-    Returns:
-        One `Pair` for every two models that share a seed, in the given order.
+    `scores` has for each model and seed which test sets are right (bool [sets], the same sets for all), or the share of
+    each test set in the metric (float [sets]), or only the metric (float [1]). If `pooled`, the error over seeds is
+    estimated from all models with several seeds together, from the seeds that they share.
     """
-    error = _common_error(scores) if pooled else None
+    several = [runs for runs in scores.values() if len(runs) > 1]
+    shared = [seed for seed in next(iter(several), {}) if all(seed in runs for runs in several)]
+    error = None
+    if pooled and shared:
+        error = seed_error(np.array([[runs[seed].mean() for seed in shared] for runs in several]))
     pairs = [
-        _compare(first, second, scores[first], scores[second], error, resamples)
+        _compare(scores, first, second, error, resamples)
         for first, second in itertools.combinations(scores, 2)
         if scores[first].keys() & scores[second].keys()
     ]
@@ -235,23 +230,11 @@ def compare_pairs(scores: Mapping[str, Mapping[int, ndarray]], pooled: bool, res
     return [pair if pair.p is None else replace(pair, p_holm=next(corrected)) for pair in pairs]
 
 
-def _common_error(scores: Mapping[str, Mapping[int, ndarray]]) -> SeedError | None:
-    """The pooled error of all models with several seeds, from the seeds that they share; None for fewer than two."""
-    several = [runs for runs in scores.values() if len(runs) > 1]
-    shared = [seed for seed in next(iter(several), {}) if all(seed in runs for runs in several)]
-    return seed_error(np.array([[runs[seed].mean() for seed in shared] for runs in several])) if shared else None
-
-
 def _compare(
-    first: str,
-    second: str,
-    ours: Mapping[int, ndarray],
-    theirs: Mapping[int, ndarray],
-    error: SeedError | None,
-    resamples: int,
+    scores: Mapping[str, Mapping[int, ndarray]], first: str, second: str, error: SeedError | None, resamples: int
 ) -> Pair:
-    seeds = [seed for seed in ours if seed in theirs]
-    a, b = (np.stack([runs[seed] for seed in seeds]) for runs in (ours, theirs))  # [seeds, sets]
+    seeds = [seed for seed in scores[first] if seed in scores[second]]
+    a, b = (np.stack([scores[model][seed] for seed in seeds]) for model in (first, second))  # [seeds, sets]
     apart = a.astype(float) - b
     over_seeds = [float(difference) for difference in apart.mean(axis=1)]
     difference = fmean(over_seeds)

@@ -12,9 +12,8 @@ from pointset.runs.provenance import command, origin
 from pointset.runs.spreadsheets import as_csv
 
 if TYPE_CHECKING:
-    from pointset.comparison.metric import Metric, Published, Row
+    from pointset.comparison.metric import Metric, Row
     from pointset.comparison.results import Comparison
-    from pointset.comparison.runs import Finished
     from pointset.comparison.statistics import Interval
 
 FILES = ("report.html", "table.md", "results.csv", "results.json")
@@ -30,20 +29,8 @@ Table = list[dict[str, Any]]
 """Rows of a table; the keys of the first are its header."""
 
 
-def make_table(
-    rows: Sequence[Row],
-    metrics: Sequence[Metric],
-    style: str = "simple",
-    brief: bool = False,
-) -> str:
-    """Format rows as a text table in one of tabulate's formats.
-
-    Args:
-        rows: rows of a comparison.
-        metrics: metrics of its task.
-        style: one of tabulate's formats.
-        brief: leave out columns that do not fit a terminal.
-    """
+def make_table(rows: Sequence[Row], metrics: Sequence[Metric], style: str = "simple", brief: bool = False) -> str:
+    """Format rows as a table in one of tabulate's formats; `brief` leaves out columns that do not fit a terminal."""
     table = make_cells(rows, metrics, brief)
     return format_table(table, style, ["left" if is_words(name) else "right" for name in table[0]])
 
@@ -103,15 +90,11 @@ def _metric_columns(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool)
         if metric == metrics[0] and len({row.model for row in rows}) > 1:
             columns["against the best"] = [row.against_best(metric) for row in rows]
         if metric.detailed:
-            columns[f"{lead}published{unit}"] = [_published(summary.published, metric) for summary in summaries]
+            columns[f"{lead}published{unit}"] = [
+                summary.published.write(metric) if summary.published else "" for summary in summaries
+            ]
             columns[f"{lead}verdict"] = [summary.verdict(metric) for summary in summaries]
     return columns
-
-
-def _published(published: Published | None, metric: Metric) -> str:
-    if published is None:
-        return ""
-    return metric.write(published.mean, published.deviation if published.runs > 1 else None)
 
 
 def write_interval(interval: Interval | None, metric: Metric) -> str:
@@ -126,46 +109,26 @@ def in_table(text: str, style: str) -> str:
 
 def save(comparison: Comparison) -> None:
     """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
-    task, names = comparison.experiment.task, {metric.name for metric in comparison.metrics}
+    task, folder = comparison.experiment.task, comparison.folder
+    names = {metric.name for metric in comparison.metrics}
     tables: dict[str, Table] = {"results.csv": []}
     for run in comparison.runs:
-        columns = _grid_columns(run)
+        columns = {"model": run.model} | ({} if run.points is None else {"points": run.points}) | {"seed": run.seed}
         metrics = {name: value for name, value in run.metrics.items() if name in names}
-        counts = {
-            "parameters": run.parameters,
-            "seconds": run.seconds,
-            task.unit: run.length,
-            task.sets_are: run.tested,
-        }
-        tables["results.csv"].append({**columns, **metrics, **counts})
+        lengths = {task.unit: run.length, task.sets_are: run.tested}
+        tables["results.csv"].append(
+            columns | metrics | {"parameters": run.parameters, "seconds": run.seconds} | lengths
+        )
         for name, rows in task.tables(comparison.run_of(run).folder, columns).items():
             tables.setdefault(name, []).extend(rows)
     for name, rows in tables.items():
-        digests.write_text(comparison.folder / name, as_csv(rows))
-    digests.write_text(comparison.folder / "table.md", table_file(comparison))
-    digests.write_json(comparison.folder / "results.json", as_dict(comparison))
+        digests.write_text(folder / name, as_csv(rows))
+    digests.write_text(folder / "table.md", f"{comparison.table('github')}\n\n{comparison.caption()}\n")
+    digests.write_json(folder / "results.json", as_dict(comparison))
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:
     """The whole comparison as plain data: rows, pairs, runs, failures, configuration and origins."""
-    return {
-        **rows_and_pairs(comparison),
-        "runs": [asdict(run) for run in comparison.runs],
-        "failures": [asdict(failure) for failure in comparison.failures],
-        "configuration": comparison.experiment.as_dict(),
-        "origins": origins(comparison),
-        **origin(),
-        "command": command(),
-    }
-
-
-def table_file(comparison: Comparison) -> str:
-    """The content of table.md."""
-    return f"{comparison.table('github')}\n\n{comparison.caption()}\n"
-
-
-def rows_and_pairs(comparison: Comparison) -> dict[str, Any]:
-    """The rows and pairs of a comparison as plain data."""
     first = comparison.metrics[0]
     return {
         "rows": [{**asdict(row), "against_best": row.against_best(first)} for row in comparison.rows],
@@ -173,6 +136,12 @@ def rows_and_pairs(comparison: Comparison) -> dict[str, Any]:
             str(size or "all"): [{**asdict(pair), "distinguishable": pair.distinguishable} for pair in pairs]
             for size, pairs in comparison.pairs.items()
         },
+        "runs": [asdict(run) for run in comparison.runs],
+        "failures": [asdict(failure) for failure in comparison.failures],
+        "configuration": comparison.experiment.as_dict(),
+        "origins": origins(comparison),
+        **origin(),
+        "command": command(),
     }
 
 
@@ -202,8 +171,3 @@ def machine_of(origin: Mapping[str, Any]) -> str:
     if (machine := origin["machine"]) is None:
         return "an unrecorded machine"
     return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
-
-
-def _grid_columns(run: Finished) -> dict[str, Any]:
-    points = {} if run.points is None else {"points": run.points}
-    return {"model": run.model, **points, "seed": run.seed}

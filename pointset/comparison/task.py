@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -101,8 +101,7 @@ class Task(ABC):
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
         """Prepare the sets of a size, and describe them as plain data, to which the comparison's folder is then bound.
 
-        Raises:
-            PointsetError: the data is missing, or cannot be used with the recipe.
+        A PointsetError is raised if the data is missing, or cannot be used with the recipe.
         """
 
     @abstractmethod
@@ -161,8 +160,8 @@ class Task(ABC):
         return {}
 
     @abstractmethod
-    def sections(self, results: Results) -> Mapping[str, Callable[[], Iterable[Section]]]:
-        """Functions that make the sections of the report for one size, beyond pairs and costs, by title."""
+    def sections(self, results: Results) -> Iterator[Section]:
+        """The sections of the report for one size, beyond pairs and costs."""
 
     def tables(self, folder: Path, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """Rows of further CSV files, by file name, from the folder of one run; each row starts with `columns`."""

@@ -16,7 +16,7 @@ METHOD = (
     "model, Satterthwaite's degrees of freedom (the fewest for the part of the seeds), Holm's correction for the "
     "number of pairs, level 0.05."
 )
-SHOWN_CLASSES = 12
+SHOWN_CLASSES = SHOWN_PAIRS = 12
 
 
 @dataclass(frozen=True)
@@ -186,35 +186,30 @@ class Verdict:
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        pairs = [
-            {**asdict(pair), "distinguishable": pair.distinguishable, "to_settle": _to_settle(pair)}
-            for pair in self.pairs
-        ]
-        rows, classes = [asdict(row) for row in self.rows], [asdict(row) for row in self.classes]
-        words = {"sentences": self.sentences(), "method": METHOD}
-        return {"items": self.items, "rows": rows, "pairs": pairs, "classes": classes, **words}
+        content = asdict(self)
+        for row, pair in zip(content["pairs"], self.pairs, strict=True):
+            row |= {"distinguishable": pair.distinguishable, "to_settle": _to_settle(pair)}
+        return {"items": content.pop("items"), **content, "sentences": self.sentences(), "method": METHOD}
 
     def __str__(self) -> str:
-        tables = [self.table(), self.pair_table(12) if len(self.rows) > 2 else self.pair_table()]
-        drawn = [format_table(table) for table in tables if table]
-        left = len(self.pairs) - 12
-        more = [f"and {left:,} more pairs; -o verdict.html has all"] if len(self.rows) > 2 and left > 0 else []
+        drawn = [format_table(table) for table in (self.table(), self.pair_table(SHOWN_PAIRS)) if table]
+        left = len(self.pairs) - SHOWN_PAIRS
+        more = [f"and {left:,} more pairs; -o verdict.html has all"] if left > 0 else []
         return "\n".join([*"\n\n".join(drawn).splitlines(), *more, "", *map(escaped, self.sentences())])
 
     def as_markdown(self) -> str:
         """As Markdown: sentences, and the tables of models, pairs and classes."""
-        return self._document("github", "## {}".format)
+        sentences = "\n\n".join([*(in_table(text, "github") for text in self.sentences()), METHOD])
+        return f"{sentences}\n\n{self._sections('github', '##')}"
 
     def as_latex(self) -> str:
         """As LaTeX (booktabs): the sentences as comments, and the tables of models, pairs and classes."""
         comments = "".join(f"% {escaped(text)}\n" for text in [*self.sentences(), METHOD])
-        return comments + self._document("latex_booktabs", "% {}".format, words=False)
+        return comments + self._sections("latex_booktabs", "%")
 
-    def _document(self, style: str, heading: Any, words: bool = True) -> str:
-        blocks = [*(in_table(text, style) for text in self.sentences()), METHOD] if words else []
-        for title, table in self._tables().items():
-            blocks += [heading(title), format_table(table, style)]
-        return "\n\n".join(blocks) + "\n"
+    def _sections(self, style: str, heading: str) -> str:
+        texts = [f"{heading} {title}\n\n{format_table(table, style)}" for title, table in self._tables().items()]
+        return "\n\n".join(texts) + "\n"
 
     def _tables(self) -> dict[str, Table]:
         tables = {"Models": self.table(), "Pairs": self.pair_table(), "Classes": self.class_table()}
@@ -222,26 +217,19 @@ class Verdict:
 
     def as_html(self) -> str:
         """As one page without outside files, with the intervals of the models drawn."""
-        low, high = self._axis()
-        bars = [
-            {
-                "model": row.model,
-                "mean": _place(row.accuracy, low, high),
-                "low": _place(row.interval.low if row.interval else row.accuracy, low, high),
-                "high": _place(row.interval.high if row.interval else row.accuracy, low, high),
-                "level": row.model == self.best or not self.pair(self.best, row.model).distinguishable,
-            }
-            for row in self.rows
-        ]
-        ends = [percent(low), percent(high)]
-        template = templates().get_template("verdict.html")
-        return template.render(verdict=self, bars=bars, ends=ends, tables=self._tables(), method=METHOD)
-
-    def _axis(self) -> tuple[float, float]:
         ends = [row.interval or Interval(row.accuracy, row.accuracy) for row in self.rows]
         low, high = min(end.low for end in ends), max(end.high for end in ends)
         margin = 0.05 * (high - low) or 0.01
-        return max(0.0, low - margin), min(1.0, high + margin)
+        low, high = max(0.0, low - margin), min(1.0, high + margin)
+        bars = []
+        for row, end in zip(self.rows, ends, strict=True):
+            shares = {"mean": row.accuracy, "low": end.low, "high": end.high}
+            places = {name: round(100 * (share - low) / (high - low), 2) for name, share in shares.items()}
+            level = row.model == self.best or not self.pair(self.best, row.model).distinguishable
+            bars.append({"model": row.model, "level": level, **places})
+        axis = [percent(low), percent(high)]
+        template = templates().get_template("verdict.html")
+        return template.render(verdict=self, bars=bars, ends=axis, tables=self._tables(), method=METHOD)
 
 
 def percent(share: float, sign: str = "") -> str:
@@ -270,7 +258,3 @@ def _to_settle(pair: CrossedPair) -> str:
     if not ways and (both := pair.design.both_for(pair.difference)):
         return f"{both[0]:,} seeds and {both[1]:,} items"
     return " or ".join(ways) or "too small to find"
-
-
-def _place(value: float, low: float, high: float) -> float:
-    return round(100 * (value - low) / (high - low), 2)

@@ -2,12 +2,7 @@
 
 from pointset.evaluation.corruptions import list_corruptions
 from pointset.evaluation.predictions import Evaluation, PointEvaluation, evaluate, evaluate_points
-from pointset.evaluation.robustness import (
-    Robustness,
-    accuracy_by_size,
-    corrupted_sets,
-    robustness,
-)
+from pointset.evaluation.robustness import Robustness, accuracy_by_size, corrupted_sets, robustness
 
 __all__ = [
     "Evaluation",

@@ -51,22 +51,12 @@ def brier_score(logits: Float[ndarray, "shapes classes"], labels: Int[ndarray, "
 
 
 def reliability(
-    logits: Float[ndarray, "shapes classes"],
-    labels: Int[ndarray, " shapes"],
-    edges: Edges = "width",
-    bins: int = BINS,
+    logits: Float[ndarray, "shapes classes"], labels: Int[ndarray, " shapes"], edges: Edges = "width", bins: int = BINS
 ) -> Reliability:
     """Sort predictions into bins of confidence.
 
-    Args:
-        logits: logits of the test shapes [shapes, classes].
-        labels: their classes [shapes].
-        edges: "width" for bins of equal width on (0, 1], as in arXiv 1706.04599, eq. 3; "mass" for bins with equally
-            many predictions, so that a few crowded bins do not decide the error (Nguyen and O'Connor 2015).
-        bins: number of bins.
-
-    Raises:
-        PointsetError: the logits are empty, or bins is below 1.
+    The bins have equal width on (0, 1], as in arXiv 1706.04599, eq. 3; or equal mass, that is equally many predictions,
+    so that a few crowded bins do not decide the error (Nguyen and O'Connor 2015).
     """
     if not len(labels) or bins < 1:
         raise PointsetError(f"calibration needs at least 1 prediction and 1 bin, got {len(labels)} and {bins}")
@@ -89,13 +79,6 @@ def fit_temperature(logits: Float[ndarray, "shapes classes"], labels: Int[ndarra
     """The temperature T in [0.01, 100] for which softmax(logits / T) has the least log loss on validation shapes.
 
     It keeps the order of the logits, and with it every prediction (arXiv 1706.04599, section 4.2).
-
-    Args:
-        logits: of the validation shapes, never of test shapes.
-        labels: their classes.
-
-    Raises:
-        PointsetError: the logits are empty.
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp

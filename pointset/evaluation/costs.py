@@ -32,7 +32,7 @@ class Cost:
     threads. Other work on the machine only adds to a time, mostly to a long one, and a median may show it."""
     step_memory_mb: float
     """Peak memory of a training step, beyond what was allocated before it, in MB of 10^6 bytes; on a CPU with the
-    parameters, which are there before: see `held_at_peak`."""
+    parameters, which are there before: see `_Held`."""
 
 
 def measure_costs(
@@ -122,28 +122,22 @@ def step_memory(model: nn.Module, points: int, batch_size: int) -> int:
         F.cross_entropy(model(clouds).flatten(1), labels).backward()
 
     with torch.random.fork_rng():
-        return _peak_on_gpu(step, clouds.device) if clouds.is_cuda else held_at_peak(step)
-
-
-def _peak_on_gpu(step: Callable[[], None], device: torch.device) -> int:
-    torch.cuda.reset_peak_memory_stats(device)
-    before = torch.cuda.memory_allocated(device)
-    step()
-    return torch.cuda.max_memory_allocated(device) - before
-
-
-def held_at_peak(step: Callable[[], None]) -> int:
-    """The most bytes that results of operators hold at one time (the peak of a whole process never falls).
-
-    A view of a tensor from before the step is such a result: a linear layer transposes its weights, which count.
-    """
-    with _Held() as held:
-        step()
-    return held.peak
+        if clouds.is_cuda:
+            torch.cuda.reset_peak_memory_stats(clouds.device)
+            before = torch.cuda.memory_allocated(clouds.device)
+            step()
+            return torch.cuda.max_memory_allocated(clouds.device) - before
+        with _Held() as held:
+            step()
+        return held.peak
 
 
 class _Held(TorchDispatchMode):
-    """Follows the memory of the results of every operator, backward pass included, until it is freed."""
+    """Follows the memory of the results of every operator, backward pass included, until it is freed.
+
+    The peak of a whole process never falls. A view of a tensor from before is a result too: a linear layer transposes
+    its weights, which count.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -139,9 +139,8 @@ def embed_files(
     keep_outliers: bool = False,
 ) -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
     """Yield each shape and its row, in their order, or why a file cannot be used; arguments as of `classify_files`."""
-    answers = zip(
-        shapes, _read_all(partial(read_points, data, up=up, keep_outliers=keep_outliers), shapes), strict=True
-    )
+    read = partial(read_points, data, up=up, keep_outliers=keep_outliers)
+    answers = zip(shapes, _read_all(read, shapes), strict=True)
     while block := [*itertools.islice(answers, BATCH)]:
         clouds = [points for _, points in block if isinstance(points, Tensor)]
         rows = iter(embed_rows(model, padded_batches(clouds)).cpu().numpy() if clouds else ())

@@ -65,17 +65,11 @@ def classify_files(
     up: str = "auto",
     keep_outliers: bool = False,
 ) -> Iterator[Guess | Failure]:
-    """Classify files of shapes, each prepared like those that a model was trained on.
+    """Classify meshes and point clouds, each prepared like those that a model was trained on.
 
-    Args:
-        model: from `load_run`, on the device that is to compute.
-        data: `description["data"]` of its run.
-        shapes: meshes and point clouds; small clouds are classified in batches, large scans are read in pieces.
-        up: the files' upward axis; see `load_shape_like`.
-        keep_outliers: keep isolated points of clouds that fit into memory; see `pointset.data.loading`.
-
-    Yields:
-        For each shape, in their order, its prediction, or why it cannot be used: such a file stops nothing.
+    Small clouds are classified in batches, large scans are read in pieces. `data` is `description["data"]` of the
+    model's run; for `up` and `keep_outliers`, see `load_shape_like`. Yields for each shape, in their order, its
+    prediction, or why it cannot be used: such a file stops nothing.
     """
 
     def answer(shapes: Sequence[ShapeFile], prediction: Prediction, points: Sequence[int], how: bool) -> list[Guess]:

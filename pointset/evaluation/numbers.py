@@ -14,9 +14,9 @@ from torch import nn
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import check_evaluation, load_arrays, require_finite, save_arrays
+from pointset.evaluation.shape_predictions import short
 from pointset.zoo.regressors import LEVEL, Numbers, Regressor, predict_numbers
 
-DIGITS = 6
 NUMBERS = "numbers.npz"
 """The predictions of a run of a comparison, in its folder."""
 
@@ -141,8 +141,8 @@ class Estimate:
         row: dict[str, Any] = {"name": self.name}
         for target, numbers in self.values.items():
             if target in self.truth:
-                row[f"{target}_true"] = _short(self.truth[target])
-            row |= {f"{target}{end}": _short(n) for end, n in zip(("", "_low", "_high"), numbers, strict=True)}
+                row[f"{target}_true"] = short(self.truth[target])
+            row |= {f"{target}{end}": short(n) for end, n in zip(("", "_low", "_high"), numbers, strict=True)}
         return row | {"points": self.points}
 
     as_row = as_dict
@@ -160,10 +160,6 @@ def estimate(
     ]
 
 
-def _short(number: float) -> float | None:
-    return float(f"{number:.{DIGITS}g}") if np.isfinite(number) else None
-
-
 def save_numbers(evaluation: NumberEvaluation, folder: Path) -> None:
     """Save predictions, intervals, true values and names in the folder of a run."""
     numbers = evaluation.numbers
@@ -173,12 +169,12 @@ def save_numbers(evaluation: NumberEvaluation, folder: Path) -> None:
 
 def load_numbers(folder: Path) -> NumberEvaluation:
     """Read what `save_numbers` wrote."""
-    return load_arrays(folder / NUMBERS, _as_evaluation)
 
+    def make(arrays: Mapping[str, np.ndarray]) -> NumberEvaluation:
+        values, truth = arrays["values"], arrays["truth"]
+        if values.shape != truth.shape or values.ndim != 2 or len(arrays["targets"]) != values.shape[1]:
+            raise ValueError(f"values {values.shape} and truth {truth.shape}")
+        numbers = Numbers(tuple(arrays["targets"].tolist()), values, arrays["low"], arrays["high"], LEVEL)
+        return NumberEvaluation(numbers, truth, arrays["names"].tolist())
 
-def _as_evaluation(arrays: Mapping[str, np.ndarray]) -> NumberEvaluation:
-    values, truth = arrays["values"], arrays["truth"]
-    if values.shape != truth.shape or values.ndim != 2 or len(arrays["targets"]) != values.shape[1]:
-        raise ValueError(f"values {values.shape} and truth {truth.shape}")
-    numbers = Numbers(tuple(arrays["targets"].tolist()), values, arrays["low"], arrays["high"], LEVEL)
-    return NumberEvaluation(numbers, truth, arrays["names"].tolist())
+    return load_arrays(folder / NUMBERS, make)

@@ -291,14 +291,14 @@ def save_predictions(evaluation: Evaluation, folder: Path) -> None:
 
 def load_predictions(folder: Path) -> Evaluation:
     """Read what `save_predictions` wrote."""
-    return load_arrays(folder / PREDICTIONS, _as_evaluation)
 
+    def make(arrays: Mapping[str, np.ndarray]) -> Evaluation:
+        logits, labels = arrays["logits"], arrays["labels"]
+        if logits.ndim != 2 or labels.shape != logits.shape[:1] or logits.dtype.kind != "f" or labels.dtype.kind != "i":
+            raise ValueError(f"logits {logits.dtype} {logits.shape} and labels {labels.dtype} {labels.shape}")
+        return Evaluation(logits, labels, arrays["classes"].tolist(), arrays["names"].tolist())
 
-def _as_evaluation(arrays: Mapping[str, np.ndarray]) -> Evaluation:
-    logits, labels = arrays["logits"], arrays["labels"]
-    if logits.ndim != 2 or labels.shape != logits.shape[:1] or logits.dtype.kind != "f" or labels.dtype.kind != "i":
-        raise ValueError(f"logits {logits.dtype} {logits.shape} and labels {labels.dtype} {labels.shape}")
-    return Evaluation(logits, labels, arrays["classes"].tolist(), arrays["names"].tolist())
+    return load_arrays(folder / PREDICTIONS, make)
 
 
 def save_arrays(file: Path, **arrays: Any) -> None:

@@ -69,21 +69,15 @@ class Robustness:
             PointsetError: the two were not measured on the same corruptions, severities and seed, or the baseline makes
                 no error under some corruption.
         """
-        theirs = {name: list(by_severity) for name, by_severity in baseline.errors.items()}
-        if (
-            theirs != {name: list(by_severity) for name, by_severity in self.errors.items()}
-            or self.seed != baseline.seed
-        ):
+        mine, theirs = ([(name, [*by]) for name, by in which.errors.items()] for which in (self, baseline))
+        if dict(mine) != dict(theirs) or self.seed != baseline.seed:
             raise PointsetError(
                 "the baseline was measured on other corruptions, severities or seed: use the same for both"
             )
-        perfect = [name for name, error in baseline.corruption_errors.items() if error == 0]
-        if perfect:
-            raise PointsetError(
-                f"the baseline makes no error under {perfect[0]}, so the relative error is undefined: use a weaker "
-                "baseline"
-            )
         own, other = self.corruption_errors, baseline.corruption_errors
+        if perfect := [name for name, error in other.items() if error == 0]:
+            undefined = "so the relative error is undefined: use a weaker baseline"
+            raise PointsetError(f"the baseline makes no error under {perfect[0]}, {undefined}")
         return float(np.mean([own[name] / other[name] for name in own]))
 
 
@@ -123,14 +117,11 @@ def robustness(
         for severity in severities:
             find_corruption(name, severity)
     clean = evaluate(model, data, batch_size=batch_size)
-    errors = {
-        name: {
-            severity: 1
-            - evaluate(model, corrupted_sets(data, name, severity, seed=seed), batch_size=batch_size).accuracy
-            for severity in severities
-        }
-        for name in names
-    }
+
+    def error(name: str, severity: int) -> float:
+        return 1 - evaluate(model, corrupted_sets(data, name, severity, seed=seed), batch_size=batch_size).accuracy
+
+    errors = {name: {severity: error(name, severity) for severity in severities} for name in names}
     return Robustness(1 - clean.accuracy, errors, seed)
 
 
@@ -165,7 +156,9 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
             "coordinates alone: load it without features"
         )
     generator = torch.Generator().manual_seed(seed_for(seed, f"{name}/{severity}"))
-    source = _with_more_points(data, corruption.points_needed)
+    source = copy.copy(data)
+    source.options = dataclasses.replace(data.options, points=corruption.points_needed * data.size)
+    source = source if (source.sizes == source.options.points).all() else data
     corrupted: list[Tensor] = [torch.empty(0, 3)] * len(source)
     sizes = source.sizes
     with torch_threads(1):
@@ -216,27 +209,13 @@ _TOGETHER = 8
 largest intermediate results of so few clouds stay in the processor's cache."""
 
 
-def _with_more_points(data: PointSets, factor: int) -> PointSets:
-    """The same shapes with `factor` times as many points, if every pool has them; else the data as it is."""
-    larger = copy.copy(data)
-    larger.options = dataclasses.replace(data.options, points=factor * data.size)
-    return larger if (larger.sizes == factor * data.sizes).all() else data
-
-
 def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) -> PointSets:
     """The dataset with clouds [n_i, d] in place of its own, in sets of at most `size` points."""
     rows, normals = torch.cat(list(clouds)).numpy(), data.options.has_normals
     arrays = {"normals": rows[:, 3:6]} if normals else {}
     arrays |= {"features": rows[:, 3 + 3 * normals :]} if data.options.further else {}
-    pool = Pool(
-        rows[:, :3],
-        data.names,
-        data.labels.numpy(),
-        list(data.classes),
-        "derived",
-        offsets=np.cumsum([0, *map(len, clouds)]),
-        arrays=arrays,
-    )
+    labels, offsets = data.labels.numpy(), np.cumsum([0, *map(len, clouds)])
+    pool = Pool(rows[:, :3], data.names, labels, list(data.classes), "derived", offsets=offsets, arrays=arrays)
     options = dataclasses.replace(data.options, points=size, data_seed=seed)
     return PointSets(pool, options, name=data.name, source=data.source, split=data.split)
 
@@ -260,11 +239,11 @@ def robustness_of(folders: Mapping[int, Path]) -> dict[int, Tested]:
     """Results on corrupted and on smaller test sets, for each seed that was tested on them."""
     files = {seed: folder / ROBUSTNESS for seed, folder in folders.items() if (folder / ROBUSTNESS).exists()}
     remedy = "delete {} and run the same command again to test the model again"
+
+    def parse(content: bytes) -> Tested:
+        return msgspec.convert(json.loads(content), Tested, strict=False)  # keys of JSON are texts
+
     return {
-        seed: digests.parse(file, _parse_robustness, "the robustness of a model", remedy.format(file))
+        seed: digests.parse(file, parse, "the robustness of a model", remedy.format(file))
         for seed, file in files.items()
     }
-
-
-def _parse_robustness(content: bytes) -> Tested:
-    return msgspec.convert(json.loads(content), Tested, strict=False)  # keys of JSON are texts

@@ -50,11 +50,11 @@ class Guess:
 
     def as_dict(self) -> dict[str, Any]:
         """The prediction as plain data, for JSON."""
-        classes = [{"class": name, "probability": _short(probability)} for name, probability in self.likeliest]
+        classes = [{"class": name, "probability": short(probability)} for name, probability in self.likeliest]
         content: dict[str, Any] = {"name": self.name, "true_class": self.true_class, "classes": classes}
-        content |= {"entropy": _short(self.entropy), "points": self.points, "streamed": self.streamed}
+        content |= {"entropy": short(self.entropy), "points": self.points, "streamed": self.streamed}
         content |= {"do_not_trust": self.do_not_trust}
-        return content if self.novelty is None else content | {"novelty": _short(self.novelty)}
+        return content if self.novelty is None else content | {"novelty": short(self.novelty)}
 
     def as_row(self) -> dict[str, Any]:
         """As one row of a table: class_1, probability_1, class_2, ..."""
@@ -121,5 +121,6 @@ def write_guesses(path: Path, guesses: "Sequence[Guess] | Sequence[Estimate]", a
     write_for_user(path, lambda file: file.write_text(text, encoding="utf-8", errors="backslashreplace"))
 
 
-def _short(number: float) -> float:
-    return float(f"{number:.{DIGITS}g}")
+def short(number: float) -> float | None:
+    """A number with a few digits, for files; None for one that is not finite."""
+    return float(f"{number:.{DIGITS}g}") if np.isfinite(number) else None

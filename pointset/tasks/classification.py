@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter, methodcaller
@@ -133,7 +133,7 @@ class Classification(ShapeTask):
             commands += [["attend", "SHAPE.off", "--model", with_maps[0].folder]]
         return [shlex.join(["pointset", *map(str, words)]) for words in commands]
 
-    def sections(self, results: Results) -> Mapping[str, Callable[[], Iterable[Section]]]:
+    def sections(self, results: Results) -> Iterator[Section]:
         """Learning curves, smaller and corrupted sets, calibration, classes, mistakes."""
         from pointset.tasks.classification_report import sections  # matplotlib and scipy, which training does not need
 
@@ -146,33 +146,21 @@ class Classification(ShapeTask):
         return {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())}
 
     def tables(self, folder: Path, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """The rows of classes.csv, and of robustness.csv if robustness was tested."""
-        rows = {"classes.csv": class_rows(folder, columns), "robustness.csv": robustness_rows(folder, columns)}
-        return {name: table for name, table in rows.items() if table}
+        """The rows of classes.csv, and of robustness.csv if the run was tested on corrupted and smaller sets.
 
-
-def class_rows(folder: Path, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The accuracy of a run on each class, and the number of test shapes of the class, as rows of a table."""
-    run = load_predictions(folder)
-    counts = dict(zip(run.classes, np.bincount(run.labels, minlength=len(run.classes)).tolist(), strict=True))
-    return [
-        {**columns, "class": name, "shapes": counts[name], "accuracy": accuracy}
-        for name, accuracy in run.per_class.items()
-    ]
-
-
-def robustness_rows(folder: Path, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The errors of a run on corrupted and smaller test sets, as rows of a table; empty if it was not tested on them.
-
-    Column `test` is a corruption and `level` its severity (0 for clean sets); or `test` is "points" and `level` the
-    number of points.
-    """
-    rows = []
-    for tested in robustness_of({0: folder}).values():
-        errors = [("clean", 0, tested.clean_error)]
-        errors += [
-            (name, level, error) for name, by_level in tested.errors.items() for level, error in by_level.items()
+        In classes.csv, `shapes` is the number of test shapes of a class. In robustness.csv, `test` is a corruption and
+        `level` its severity (0 for clean sets); or `test` is "points" and `level` the number of points.
+        """
+        run = load_predictions(folder)
+        counts = dict(zip(run.classes, np.bincount(run.labels, minlength=len(run.classes)).tolist(), strict=True))
+        classes = [
+            {**columns, "class": name, "shapes": counts[name], "accuracy": accuracy}
+            for name, accuracy in run.per_class.items()
         ]
-        errors += [("points", size, 1.0 - accuracy) for size, accuracy in tested.by_size.items()]
-        rows += [{**columns, "test": test, "level": level, "error": error} for test, level, error in errors]
-    return rows
+        errors: list[tuple[str, int, float]] = []
+        for tested in robustness_of({0: folder}).values():
+            errors += [("clean", 0, tested.clean_error)]
+            errors += [(name, level, error) for name, of in tested.errors.items() for level, error in of.items()]
+            errors += [("points", size, 1.0 - accuracy) for size, accuracy in tested.by_size.items()]
+        robustness = [{**columns, "test": test, "level": level, "error": error} for test, level, error in errors]
+        return {"classes.csv": classes} | ({"robustness.csv": robustness} if robustness else {})

@@ -1,13 +1,9 @@
-"""The sections that the report of a comparison of classifiers adds to those of every comparison.
-
-Functions that draw return a matplotlib figure, or None without data.
-"""
+"""The sections that the report of a comparison of classifiers adds to those of every comparison."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -38,7 +34,6 @@ BASELINES_TEXT = (
     "Dashed: guessing (chance), and always predicting the most frequent class of the test set (majority); omitted if "
     "they would compress the curves."
 )
-ROBUSTNESS = "Corrupted and smaller test sets"
 ROBUSTNESS_TEXT = (
     "The corruptions of ModelNet40-C (arXiv 2201.12296) that need no renderer, and random and nearest-patch dropout "
     "(arXiv 2202.03377), each at five severities, on the whole test set. mCE is the mean corruption error (arXiv "
@@ -54,50 +49,40 @@ CONFUSION_TEXT = (
     "The two most accurate models, first seed: the share of each true class in per cent, if at least 1 per cent. "
     "Shades show its square root, so that single mistakes are visible."
 )
-CONFUSIONS = "The most frequent confusions"
 CONFUSIONS_TEXT = (
     "The most frequent confusions of the two most accurate models (first seed), counted over both. Left: a "
     "misclassified shape; right: a shape of the predicted class. Colour: height."
 )
-CLASSES = "Accuracy of every class"
 CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs are in classes.csv."
 
 
-def sections(results: Results, test_sets: Callable[[], PointSets]) -> dict[str, Callable[[], Iterable[Section]]]:
-    """Functions that make the sections, by title; `test_sets` loads the test shapes, or raises if they are missing."""
-    return {
-        "Learning curves": partial(_learning_curves, results),
-        ROBUSTNESS: partial(_robustness, results),
-        "Calibration": lambda: [
-            Section("Calibration", CALIBRATION_TEXT, reliability(results), "reliability", calibration_table(results))
-        ],
-        "Confusion matrices": partial(_confusions, results),
-        CONFUSIONS: partial(_frequent_confusions, results, test_sets),
-        CLASSES: lambda: [Section(CLASSES, CLASSES_TEXT, table=class_table(results))],
-    }
-
-
-def _learning_curves(results: Results) -> Iterator[Section]:
-    if (chart := curves(results)) is not None:
+def sections(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
+    """The sections; `test_sets` loads the test shapes, or raises if they are missing."""
+    columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
+    if (chart := learning_curves(results, columns, lambda epoch: epoch, "epoch", scale=100, level=True)) is not None:
         several = any(row.seeds > 1 for row in results.rows.values())
         text = f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
         yield Section("Learning curves", text, chart, "learning-curves")
-
-
-def _robustness(results: Results) -> Iterator[Section]:
     if table := robustness_table(results):
-        yield Section(ROBUSTNESS, ROBUSTNESS_TEXT, table=table)
+        yield Section("Corrupted and smaller test sets", ROBUSTNESS_TEXT, table=table)
+    yield Section("Calibration", CALIBRATION_TEXT, reliability(results), "reliability", calibration_table(results))
+    yield from _confusions(results)
+    yield from _frequent_confusions(results, test_sets)
+    yield Section("Accuracy of every class", CLASSES_TEXT, table=class_table(results))
 
 
 def _confusions(results: Results) -> Iterator[Section]:
-    """One section, or one for each of two large matrices."""
-    figures = confusions(results)
-    if len(figures) == 1:
-        yield Section("Confusion matrices", CONFUSION_TEXT, figures[0], "confusion")
+    """The two most accurate models (first seed) in one figure, or in two sections if they are large."""
+    runs = {label: load_predictions(results.first(label)) for label in results.best(2)}
+    classes = next(iter(runs.values())).classes
+    counts = {label: run.confusion for label, run in runs.items()}
+    if len(counts) == 1 or stand_together(classes):
+        yield Section("Confusion matrices", CONFUSION_TEXT, draw_confusions(counts, classes), "confusion")
         return
-    for place, (label, figure) in enumerate(zip(results.best(2), figures, strict=True)):
-        title = f"Confusion matrix of {label}"
-        yield Section(title, CONFUSION_TEXT if place == 0 else "", figure, f"confusion-{place + 1}")
+    for place, (label, matrix) in enumerate(counts.items(), 1):
+        figure = draw_confusions({label: matrix}, classes)
+        text = CONFUSION_TEXT if place == 1 else ""
+        yield Section(f"Confusion matrix of {label}", text, figure, f"confusion-{place}")
 
 
 def _frequent_confusions(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
@@ -110,7 +95,7 @@ def _frequent_confusions(results: Results, test_sets: Callable[[], PointSets]) -
     if any(run.labels.tolist() != sets.labels.tolist() for run in runs.values()):
         return
     if tiles := list(_confusion_tiles(runs, sets)):
-        yield Section(CONFUSIONS, CONFUSIONS_TEXT, name="confusions", tiles=tiles)
+        yield Section("The most frequent confusions", CONFUSIONS_TEXT, name="confusions", tiles=tiles)
 
 
 def _confusion_tiles(runs: Mapping[str, Evaluation], sets: PointSets) -> Iterator[Tile]:
@@ -180,12 +165,8 @@ def calibration_table(results: Results) -> Table:
 
 def class_table(results: Results) -> Table:
     """For each class, its number of test shapes and the accuracy of the best models, mean over seeds."""
-    best = set(results.best(MOST))
-    runs = {
-        label: [load_predictions(folder) for folder in results.folders[label].values()]
-        for label in results
-        if label in best
-    }
+    shown = results.shown(MOST)
+    runs = {label: [load_predictions(folder) for folder in results.folders[label].values()] for label in shown}
     first = next(iter(runs.values()))[0]
     counts = np.bincount(first.labels, minlength=len(first.classes))
     return [
@@ -203,16 +184,9 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def curves(results: Results) -> Figure | None:
-    """Training accuracy by epoch, and validation accuracy if there is a validation split."""
-    columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
-    return learning_curves(results, columns, lambda epoch: epoch, "epoch", scale=100, level=True)
-
-
 def reliability(results: Results) -> Figure | None:
     """Accuracy against confidence, one panel for each of the best models (first seed); dot area shows the share."""
-    best = set(results.best(MOST))
-    shown = [label for label in results if label in best]
+    shown = results.shown(MOST)
     figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
     for axes, label in zip(panels, shown, strict=True):
         run, color = load_predictions(results.first(label)), style(results, label)["color"]
@@ -227,12 +201,3 @@ def reliability(results: Results) -> Figure | None:
     figure.supxlabel("confidence", fontsize=8, color=FAINT)
     figure.supylabel("share that is right", fontsize=8, color=FAINT)
     return figure
-
-
-def confusions(results: Results) -> list[Figure]:
-    """Confusion matrices of the two most accurate models (first seed), in one figure, or in two if they are large."""
-    runs = {label: load_predictions(results.first(label)) for label in results.best(2)}
-    classes = next(iter(runs.values())).classes
-    counts = {label: run.confusion for label, run in runs.items()}
-    groups = [counts] if stand_together(classes) else [{label: matrix} for label, matrix in counts.items()]
-    return [draw_confusions(group, classes) for group in groups]

@@ -134,9 +134,7 @@ def em_step(X: Float[Tensor, "B n d"], mixture: Mixture) -> Mixture:
     log_proportions = (members / members.sum(dim=1, keepdim=True)).clamp(min=tiny).log()
     lives = (members > tiny).unsqueeze(2)
     return Mixture(
-        log_proportions,
-        torch.where(lives, means, mixture.means),
-        torch.where(lives, scales, mixture.scales),
+        log_proportions, torch.where(lives, means, mixture.means), torch.where(lives, scales, mixture.scales)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -109,21 +109,16 @@ class ShapeRegression(ShapeTask):
         best = max(runs, key=lambda pair: first.merit(pair[1][first.name]))[0]
         return [shlex.join(["pointset", "evaluate", "--model", str(best.folder)])]
 
-    def sections(self, results: Results) -> Mapping[str, Callable[[], Iterable[Section]]]:
+    def sections(self, results: Results) -> Iterator[Section]:
         """Learning curves, and predicted against true values."""
         from pointset.comparison.report.charts import learning_curves  # matplotlib, which training does not need
         from pointset.comparison.report.sections import Section
 
-        def curves() -> Iterator[Section]:
-            columns = {"mae": "training error", "validation_r2": "validation R2"}
-            if (chart := learning_curves(results, columns, float, "epochs")) is not None:
-                yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
-
-        def truth() -> Iterator[Section]:
-            for label in results.best(1):
-                yield Section(f"Predicted and true, {label}", TRUTH_TEXT, _against_truth(results.first(label)), "truth")
-
-        return {"Learning curves": curves, "Predicted and true": truth}
+        columns = {"mae": "training error", "validation_r2": "validation R2"}
+        if (chart := learning_curves(results, columns, float, "epochs")) is not None:
+            yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
+        (best,) = results.best(1)
+        yield Section(f"Predicted and true, {best}", TRUTH_TEXT, _against_truth(results.first(best)), "truth")
 
 
 def _decimals(error: float) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -220,21 +220,17 @@ class SetProblem(Task):
         """When metrics are computed, for titles."""
         return "last step"
 
-    def sections(self, results: Results) -> Mapping[str, Callable[[], Iterable[Section]]]:
+    def sections(self, results: Results) -> Iterator[Section]:
         """The learning curves of the loss and the metrics."""
         from pointset.comparison.report.charts import learning_curves  # matplotlib, which training does not need
         from pointset.comparison.report.sections import Section
 
+        def steps(epoch: int) -> int:
+            return self.done(epoch, results.recipe)
+
         columns = {"loss": "training loss", **{metric.name: metric.title for metric in self.measured}}
-
-        def curves() -> Iterator[Section]:
-            chart = learning_curves(
-                results, columns, lambda epoch: self.done(epoch, results.recipe), "steps", fitted=True
-            )
-            if chart is not None:
-                yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
-
-        return {"Learning curves": curves}
+        if (chart := learning_curves(results, columns, steps, "steps", fitted=True)) is not None:
+            yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
 
 
 CURVES_TEXT = (
@@ -305,11 +301,7 @@ def parts_of(row: str) -> tuple[str, str]:
 
 
 def row_model(
-    row: str,
-    inputs: int,
-    options: ModelOptions,
-    seed: int,
-    head: Callable[[int], nn.Module],
+    row: str, inputs: int, options: ModelOptions, seed: int, head: Callable[[int], nn.Module]
 ) -> SetClassifier:
     """The encoder and the pooling of a row with `head(width)`, given the total width of the pooled rows."""
     model = create_model("-".join(parts_of(row)), 1, options, inputs=inputs, seed=seed)

@@ -31,8 +31,7 @@ from pointset.runs.progress import followed
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
 from pointset.tasks.experiments import experiment_from, read_content
 from pointset.tasks.shapes import ShapeTask
-from pointset.training.checkpoints import RunFolder
-from pointset.training.history import VALIDATED
+from pointset.training.checkpoints import VALIDATED, RunFolder
 from pointset.training.loop import fit
 from pointset.training.objectives import require_classes
 from pointset.training.recipe import Recipe
@@ -123,6 +122,7 @@ class Search:
 def run_search(search: Search, out: Path, trials: int, workers: Workers, progress: bool = True) -> Tuned:
     """Run the trials that the folder does not have yet, reproducibly with one worker; it has `best.toml` at the end."""
     from joblib import delayed
+    from optuna.trial import TrialState
 
     check("trials", trials, Count)
     workers.check()
@@ -136,7 +136,10 @@ def run_search(search: Search, out: Path, trials: int, workers: Workers, progres
         described = {**vars(search), "space": {name: repr(space) for name, space in search.space.items()}}
         claim(out / "search.json", described, list(described), "search")
         study = _study(out, search.seed)
-        _repeat_interrupted(study)
+        for trial in study.trials:  # those in which an earlier call was killed are the next ones
+            if trial.state == TrialState.RUNNING:
+                study.tell(trial.number, state=TrialState.FAIL)
+                study.enqueue_trial(trial.params, user_attrs={"run": trial.user_attrs.get("run", trial.number)})
         if (left := trials - len(_ended(study))) > 0:
             jobs = (delayed(_try)(search, out.absolute()) for _ in range(left))
             results = run_in_workers(jobs, workers, workers.at_once(left, experiment.threads), experiment.threads)
@@ -186,7 +189,8 @@ def _study(out: Path, seed: int) -> "Study":
     try:
         storage = JournalStorage(JournalFileBackend(str(file), lock))
         study = optuna.create_study(storage=storage, study_name="pointset", **how)
-        begun = len(study.trials) - len(_interrupted(study))
+        interrupted = [t for t in study.trials if t.state.name == "FAIL" and "reason" not in t.user_attrs]
+        begun = len(study.trials) - len(interrupted)
     except Exception as error:  # Optuna takes its journal as it is
         raise _damaged(file, error) from error
     study.sampler = optuna.samplers.TPESampler(n_startup_trials=8, seed=1_000_003 * seed + begun)
@@ -198,24 +202,10 @@ def _damaged(file: Path, error: Exception) -> PointsetError:
     return PointsetError(f"{file} is damaged ({reason}): restore it from a copy, or delete {file.parent} and run again")
 
 
-def _interrupted(study: "Study") -> list[Any]:
-    return [trial for trial in study.trials if trial.state.name == "FAIL" and "reason" not in trial.user_attrs]
-
-
 def _ended(study: "Study") -> list[Any]:
     return [
         trial for trial in study.trials if trial.state.name in ("COMPLETE", "PRUNED") or "reason" in trial.user_attrs
     ]
-
-
-def _repeat_interrupted(study: "Study") -> None:
-    """Let the next trials be those in which an earlier call was killed."""
-    from optuna.trial import TrialState
-
-    for trial in study.trials:
-        if trial.state == TrialState.RUNNING:
-            study.tell(trial.number, state=TrialState.FAIL)
-            study.enqueue_trial(trial.params, user_attrs={"run": trial.user_attrs.get("run", trial.number)})
 
 
 def _try(search: Search, out: Path) -> None:

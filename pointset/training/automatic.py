@@ -26,8 +26,7 @@ from pointset.runs import digests
 from pointset.runs.claims import claim
 from pointset.training.baselines import FOLDS, baseline_of, fit_rows
 from pointset.training.candidates import Candidate, Classes, Numbers
-from pointset.training.checkpoints import RunFolder, describe
-from pointset.training.history import Fitted, make_fitted
+from pointset.training.checkpoints import Fitted, RunFolder, describe, make_fitted
 from pointset.training.loop import fit, know_training_data
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import MIXTURE, create_for, create_pretrained, load_weights
@@ -86,9 +85,9 @@ def fit_automatic(
         raise PointsetError(f"{train.name or 'the data'} has shapes of one class only: give shapes of two or more")
     if train.options.normalize == "unit-sphere":
         train = train.normalized("center-standardize")
-    folder = None if run is None else RunFolder(Path(run))
-    if folder is None:
+    if run is None:
         return _Choice(train, budget, seed, None, progress).run()
+    folder = RunFolder(Path(run))
     with folder.locked():
         about = {"data": train.describe(), "seed": seed, "budget": budget}
         claim(folder.path / "automatic.json", about, tuple(about), "automatic training")
@@ -125,22 +124,18 @@ class _Choice:
         history: list[dict[str, Any]] = []
         needed = chosen in ("network", MIXTURE)
         if steps >= FEWEST_STEPS and (needed or self.folder is not None):  # a run has a network to draw and to export
-            trained = fit(
-                self._network(),
-                self.train,
-                transfer_recipe(self.train, steps),
-                seed=self.seed,
-                run=self._inside("network"),
-                progress=self.progress,
-            )
+            trained = self._fit_network(self.train, steps, "network")
             members["network"], history = trained.model, trained.history if needed else []
         model = members[chosen] if chosen != MIXTURE else self.kind.mix(members, mixed, self._common(mixed))
         know_training_data(model, self.train)
         self.kind.finish(model, outputs[chosen])
-        candidates = tuple(
-            self._candidate(name, values, seconds[name], name == chosen) for name, values in outputs.items()
-        )
-        return Automatic(self._save(model, history, steps, candidates), chosen, candidates)
+        candidates = []
+        for name, values in outputs.items():
+            tested = values.isfinite().all(dim=1)
+            scores = self.kind.scores(values[tested], tested)
+            score, interval = float(scores.sum()) / max(len(scores), 1), self.kind.interval(scores)
+            candidates.append(Candidate(name, score, *interval, len(scores), seconds[name], name == chosen))
+        return Automatic(self._save(model, history, steps, candidates), chosen, tuple(candidates))
 
     def _fit_rows(self, name: str) -> tuple[nn.Module, Tensor]:
         model = create_for(self.train, name, seed=self.seed)
@@ -158,6 +153,10 @@ class _Choice:
             return start_from(trained, names, train.up, seed=self.seed, start=START, numbers=numbers)
         options = ModelOptions(dim=64, head_dim=256, head_norm="batch", dropout=0.3, pooled_dropout=0.0)
         return create_for(train, START.partition(".")[0], options, seed=self.seed)
+
+    def _fit_network(self, sets: PointSets, steps: int, name: str) -> Fitted:
+        run, recipe = self._inside(name), transfer_recipe(self.train, steps)
+        return fit(self._network(), sets, recipe, seed=self.seed, run=run, progress=self.progress)
 
     def _inside(self, name: str) -> Path | None:
         return None if self.folder is None else self.folder.path / name
@@ -189,8 +188,7 @@ class _Choice:
             if not inside.any():
                 continue
             others = self.train.subset((~inside).nonzero().flatten())
-            recipe, run = transfer_recipe(self.train, steps), self._inside(f"held-out-{fold}")
-            network = fit(self._network(), others, recipe, seed=self.seed, run=run, progress=self.progress).model
+            network = self._fit_network(others, steps, f"held-out-{fold}").model
             outputs[inside] = self.kind.predicted(network, self.train.subset(inside.nonzero().flatten()))
         return outputs
 
@@ -225,12 +223,6 @@ class _Choice:
     def _common(self, outputs: dict[str, Tensor]) -> Tensor:
         """True for the shapes that every candidate was judged on."""
         return torch.stack([values.isfinite().all(dim=1) for values in outputs.values()]).all(dim=0)
-
-    def _candidate(self, name: str, outputs: Tensor, seconds: float, chosen: bool) -> Candidate:
-        tested = outputs.isfinite().all(dim=1)
-        scores = self.kind.scores(outputs[tested], tested)
-        score = float(scores.sum()) / max(len(scores), 1)
-        return Candidate(name, score, *self.kind.interval(scores), len(scores), seconds, chosen)
 
     def _save(
         self, model: nn.Module, history: list[dict[str, Any]], steps: int, candidates: Sequence[Candidate]

@@ -17,9 +17,9 @@ from pointset.data.point_sets import PointSets
 from pointset.evaluation.calibration import fit_temperature
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.progress import followed
-from pointset.training.checkpoints import RunFolder
-from pointset.training.history import Fitted
+from pointset.training.checkpoints import Fitted, RunFolder
 from pointset.training.regression import learn_units
+from pointset.zoo.models import load_weights
 from pointset.zoo.regressors import Regressor
 
 FOLDS = 5
@@ -43,18 +43,13 @@ def extract_rows(
     baseline: Baseline, sets: PointSets, progress: bool, regressor: Regressor | None = None
 ) -> list[Tensor]:
     """The rows of all shapes, one block [N, views, width] for each extractor."""
-    batches = fixed_batches(sets if regressor is None else sets.normalized("none"), 64)
-    count = -(-len(sets) // 64)
+    batches, blocks = fixed_batches(sets if regressor is None else sets.normalized("none"), 64), []
     with torch.inference_mode(), in_evaluation_mode(baseline):
-        blocks = [
-            baseline.blocks(
-                batch.points
-                if regressor is None
-                else regressor.prepared(batch.points, batch.mask, regressor.networks[0]),
-                batch.mask,
-            )
-            for batch in followed(batches, "computing features", "batch", count, show=progress)
-        ]
+        for batch in followed(batches, "computing features", "batch", -(-len(sets) // 64), show=progress):
+            points = batch.points
+            if regressor is not None:
+                points = regressor.prepared(points, batch.mask, regressor.networks[0])
+            blocks.append(baseline.blocks(points, batch.mask))
     return [torch.cat(block).clone() for block in zip(*blocks, strict=True)]
 
 
@@ -113,25 +108,21 @@ def fit_rows(model: nn.Module, train: PointSets, folds: np.ndarray, most: int, p
 
 
 def fit_baseline(model: nn.Module, train: PointSets, seed: int, folder: RunFolder | None, progress: bool) -> Fitted:
-    """Fit a baseline; its run has one row of history."""
+    """Fit a baseline, or load it from its finished run, which has one row of history."""
+    if folder is not None and folder.finished:
+        load_weights(model, folder.weights(), f"the run in {folder.path}")
+        return Fitted(model.eval(), folder.history(), 1)
     began = time.perf_counter(), time.process_time()
     folds = assign_folds(train.names, train.labels.tolist(), FOLDS, seed)
     outputs, _, truth = fit_rows(model, train, folds, FOLDS if len(train) <= FEW else 1, progress)
+    row: dict[str, Any] = {"epoch": 1}
     if train.targets is None:
         right = (outputs.argmax(dim=1) == truth).float()
-        row: dict[str, Any] = {
-            "loss": float(nn.functional.cross_entropy(outputs, truth)),
-            "accuracy": float(right.mean()),
-        }
+        row |= {"loss": float(nn.functional.cross_entropy(outputs, truth)), "accuracy": float(right.mean())}
     else:
         errors = outputs - truth
-        row = {"loss": float(errors.square().mean()), "mae": float(errors.abs().mean())}
-    row = {
-        "epoch": 1,
-        **row,
-        "seconds": time.perf_counter() - began[0],
-        "processor_seconds": time.process_time() - began[1],
-    }
+        row |= {"loss": float(errors.square().mean()), "mae": float(errors.abs().mean())}
+    row |= {"seconds": time.perf_counter() - began[0], "processor_seconds": time.process_time() - began[1]}
     if folder is not None:
         folder.write_history([row])
         folder.finish(model.state_dict())

@@ -1,4 +1,4 @@
-"""Runs on disk: a folder that is complete at every moment, also if the process is killed.
+"""The result of a training, and runs on disk: folders that are complete at every moment, also after a kill.
 
     run.json            the description of the run: model, recipe, data, versions (written first)
     history.jsonl       one line per finished epoch
@@ -15,8 +15,9 @@ begins from its weights. Epochs keep their numbers, and with them their random n
 
 import io
 import json
+import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +52,10 @@ class _Row(TypedDict):
 DECISIVE = ("model", "data", "recipe", "seed")
 """Keys of run.json that must agree when a run is resumed; the others are for the record."""
 CONTINUED = "continued_from"
+OnEpoch = Callable[[Row], object]
+"""Called with each row of the history; True stops the run."""
+VALIDATED = ("validation_accuracy", "validation_r2")
+"""What early stopping follows: the first that the history has."""
 
 
 @dataclass
@@ -121,7 +126,7 @@ class RunFolder:
 
     def history(self) -> list[Row]:
         """The finished epochs."""
-        return digests.parse(self.path / "history.jsonl", parse_lines, "the history of a run", self._anew)
+        return digests.parse(self.path / "history.jsonl", _parse_lines, "the history of a run", self._anew)
 
     @property
     def epochs_before(self) -> int:
@@ -164,10 +169,15 @@ class RunFolder:
         target = self.path / f"checkpoint-{checkpoint.epoch:04d}"
         temporary = self.path / f".{target.name}.tmp"
         shutil.rmtree(temporary, ignore_errors=True)
+        optimizer = io.BytesIO()
+        torch.save(checkpoint.optimizer, optimizer)
+        files = {"optimizer.pt": optimizer.getvalue(), "history.json": json.dumps(checkpoint.history).encode()}
+        kept = {"weights": checkpoint.weights, "best": checkpoint.best, "average": checkpoint.average}
+        files |= {f"{name}.safetensors": as_safetensors(own) for name, own in kept.items() if own is not None}
         try:
             with full_disk_reported(temporary):
                 temporary.mkdir(parents=True)
-                digests.fill(temporary, as_files(checkpoint))
+                digests.fill(temporary, files)  # made in memory, so that a full disk is an error of the system
                 sync_folder(temporary)
             temporary.replace(target)
         finally:
@@ -182,26 +192,23 @@ class RunFolder:
         if not folders:
             return None
         newest = folders[-1]
-        remedy = f"delete {newest} and run the same training again from the beginning"
+        # `parse` reports a file that is present but not listed, or listed but missing.
+        present = {*digests.read_list(newest), *(path.name for path in newest.iterdir())}
+
+        def read(name: str, parse: Callable[[bytes], Any], what: str) -> Any:
+            remedy = f"delete {newest} and run the same training again from the beginning"
+            return digests.parse(newest / name, parse, what, remedy)
 
         def parse_history(content: bytes) -> list[Row]:
             if f"checkpoint-{len(rows := _checked(json.loads(content))):04d}" != newest.name:
                 raise ValueError(f"it has {len(rows)} epochs")
             return rows
 
-        # `parse` reports a file that is present but not listed, or listed but missing.
-        present = {*digests.read_list(newest), *(path.name for path in newest.iterdir())}
-        further = {
-            name: digests.parse(newest / f"{name}.safetensors", load_tensors, "weights", remedy)
-            for name in ("best", "average")
-            if f"{name}.safetensors" in present
-        }
-        checkpoint = Checkpoint(
-            weights=digests.parse(newest / "weights.safetensors", load_tensors, "weights", remedy),
-            optimizer=digests.parse(newest / "optimizer.pt", parse_optimizer, "the state of an optimizer", remedy),
-            history=digests.parse(newest / "history.json", parse_history, "the history of a run", remedy),
-            **further,
-        )
+        further = [name for name in ("best", "average") if f"{name}.safetensors" in present]
+        weights = {n: read(f"{n}.safetensors", load_tensors, "weights") for n in ("weights", *further)}
+        optimizer = read("optimizer.pt", _parse_optimizer, "the state of an optimizer")
+        history = read("history.json", parse_history, "the history of a run")
+        checkpoint = Checkpoint(optimizer=optimizer, history=history, **weights)
         self.write_history(checkpoint.history)
         return checkpoint
 
@@ -258,32 +265,16 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
     return spec.as_dict() if isinstance(spec, Spec) else {"class": type(model).__qualname__}
 
 
-def as_files(checkpoint: Checkpoint) -> dict[str, bytes]:
-    """The files of a checkpoint, by name; made in memory, so that a full disk is an error of the system."""
-    optimizer = io.BytesIO()
-    torch.save(checkpoint.optimizer, optimizer)
-    files = {
-        "weights.safetensors": as_safetensors(checkpoint.weights),
-        "optimizer.pt": optimizer.getvalue(),
-        "history.json": json.dumps(checkpoint.history).encode(),
-    }
-    further = {"best.safetensors": checkpoint.best, "average.safetensors": checkpoint.average}
-    return files | {name: as_safetensors(weights) for name, weights in further.items() if weights is not None}
-
-
 def as_safetensors(weights: Weights) -> bytes:
     """A state dict as a file."""
     return save_tensors({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()})
 
 
-def parse_optimizer(content: bytes) -> dict[str, Any]:
-    """The state of an optimizer."""
-    state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    return state
+def _parse_optimizer(content: bytes) -> Any:
+    return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
 
 
-def parse_lines(content: bytes) -> list[Row]:
-    """The rows of history.jsonl, one per epoch."""
+def _parse_lines(content: bytes) -> list[Row]:
     return _checked([json.loads(line) for line in content.splitlines()])
 
 
@@ -294,3 +285,60 @@ def _checked(rows: Any) -> list[Row]:
     if [row["epoch"] for row in rows] != [*range(1, len(rows) + 1)]:
         raise ValueError("its lines are not those of epochs 1, 2, ...")
     return list(rows)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The result of a training.
+
+    Example:
+        >>> fitted = pointset.fit(model, train, pointset.Recipe(epochs=2), progress=False)
+        >>> [row["epoch"] for row in fitted.history], fitted.best_epoch, fitted.seconds > 0
+        ([1, 2], 2, True)
+    """
+
+    model: nn.Module
+    """The given model, now trained, in evaluation mode."""
+    history: list[Row]
+    """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, including data, without
+    validation), on a CPU processor_seconds, and validation_accuracy if there is a validation split. For numbers to
+    predict, mae and validation_r2 of the standardised targets take the place of the accuracies.
+    `stopped` is True in the row after which `on_epoch` ended the run."""
+    best_epoch: int
+    """The epoch whose weights the model has: the last, or the best on validation under early stopping."""
+
+    def __repr__(self) -> str:
+        """One line with the model, the number of epochs and the last accuracies."""
+        count, last = len(self.history), self.history[-1] if self.history else {}
+        columns = {"accuracy": "training accuracy", "validation_accuracy": "validation accuracy"}
+        words = [f", {words} {100 * last[name]:.1f} %" for name, words in columns.items() if name in last]
+        words += [f", validation R2 {last[VALIDATED[1]]:.3f}"] if VALIDATED[1] in last else []
+        model = type(self.model).__name__ if "\n" in repr(self.model) else repr(self.model)
+        return f"Fitted {model}; {count} epoch{'s' * (count != 1)}{''.join(words)}"
+
+    @property
+    def seconds(self) -> float:
+        """Time spent in the epochs."""
+        return float(sum(row["seconds"] for row in self.history))
+
+    @property
+    def work(self) -> float:
+        """Seconds that depend little on other work of the machine: of the processor, or of the clock on a GPU."""
+        return float(sum(map(work_of, self.history)))
+
+
+def work_of(row: Row) -> float:
+    """`Fitted.work` of one row of a history."""
+    return float(row["processor_seconds"] if "processor_seconds" in row else row["seconds"])
+
+
+def make_fitted(model: nn.Module, history: list[Row], recipe: Recipe) -> Fitted:
+    """Make the result of a training, with the model in evaluation mode."""
+    kept = len(history) if recipe.patience is None else best_epoch(history)
+    return Fitted(model.eval(), history, kept)
+
+
+def best_epoch(history: list[Row]) -> int:
+    """The first epoch, counted from 1, of the highest validation accuracy or R2; 0 for an empty history."""
+    scores = [next((row[name] for name in VALIDATED if name in row), -math.inf) for row in history]
+    return scores.index(max(scores)) + 1 if scores else 0

@@ -39,13 +39,10 @@ class Processes:
     """
 
     def __init__(self, device: torch.device, accelerator: Any = None) -> None:
-        self.device, self.accelerator, self.rank, self.world = device, accelerator, 0, 1
+        self.accelerator, self.device, self.rank, self.world = accelerator, device, 0, 1
         if accelerator is not None:
-            self.device, self.rank, self.world = (
-                accelerator.device,
-                accelerator.process_index,
-                accelerator.num_processes,
-            )
+            self.device = accelerator.device
+            self.rank, self.world = accelerator.process_index, accelerator.num_processes
 
     @property
     def is_main(self) -> bool:

@@ -60,7 +60,16 @@ def value_errors() -> Iterator[None]:
         raise InputError(message) from error
 
 
-class PointSetEmbedding(TransformerMixin, BaseEstimator):
+class CloudEstimator(BaseEstimator):
+    """Base class of estimators whose X are clouds."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        return tags
+
+
+class PointSetEmbedding(TransformerMixin, CloudEstimator):
     """The embedding of a trained model, for pipelines: clouds in, rows of numbers out.
 
     Args:
@@ -110,7 +119,6 @@ class PointSetEmbedding(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
         tags.transformer_tags.preserves_dtype = []
         tags.no_validation = True  # `fit` looks at no X
         return tags

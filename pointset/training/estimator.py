@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -21,9 +21,9 @@ from pointset.data.point_sets import PointSets
 from pointset.errors import quoted
 from pointset.inputs import InputError
 from pointset.training.automatic import BUDGET, fit_automatic, transfer_recipe
+from pointset.training.checkpoints import Fitted
 from pointset.training.devices import find_device
-from pointset.training.embedding import CALLED, clouds_of, sized, value_errors
-from pointset.training.history import Fitted
+from pointset.training.embedding import CALLED, CloudEstimator, clouds_of, sized, value_errors
 from pointset.training.loading import load_run
 from pointset.training.loop import fit
 from pointset.training.recipe import Recipe
@@ -37,7 +37,7 @@ DATA = ("normalize", "up")
 """Fields of `DataOptions` that are for arrays; `points` has another default."""
 
 
-class PointSetEstimator(BaseEstimator):
+class PointSetEstimator(CloudEstimator):
     """Base class of the estimators: every option of data, recipe and model is a parameter of its own.
 
     Options are checked in `fit`. A subclass gives the sets of X and y, and what to call the options' defaults.
@@ -114,11 +114,6 @@ class PointSetEstimator(BaseEstimator):
     def _fields(self, kind: type) -> dict[str, Any]:
         """What was chosen of the fields of a configuration."""
         return {field.name: getattr(self, CALLED.get(field.name, field.name)) for field in dataclasses.fields(kind)}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
-        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         """With the weights on the CPU: the file may be read on a machine without this device."""
@@ -313,25 +308,22 @@ class PointSetRegressor(RegressorMixin, PointSetEstimator):
         return tags
 
 
-def _signature(default: str) -> inspect.Signature:
-    """Every option by name, as scikit-learn asks for: data, recipe, model, whose default is given."""
-    kinds = {kind: dataclasses.fields(kind) for kind in (DataOptions, Recipe, ModelOptions)}
-    options = {each.name: (each.type, each.default) for each in kinds[DataOptions] if each.name in DATA}
-    options = {"points": (int | None, None)} | options
-    for each in (*kinds[Recipe], *kinds[ModelOptions]):
+def _with_options(init: Any) -> None:
+    """Let a constructor show every option by name, as scikit-learn asks for: data, recipe, model."""
+    of_data = [each for each in dataclasses.fields(DataOptions) if each.name in DATA]
+    options: dict[str, tuple[Any, Any]] = {"points": (int | None, None)}
+    for each in (*of_data, *dataclasses.fields(Recipe), *dataclasses.fields(ModelOptions)):
         options[CALLED.get(each.name, each.name)] = each.type, each.default
     options |= {"start": (str | None, None), "budget": (float, BUDGET), "progress": (bool, False)}
     options["random_state"] = int | np.random.RandomState | None, None
-    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = [first, first.replace(name="model", default=default, annotation=str)]
+    parameters = [inspect.signature(init).parameters[name] for name in ("self", "model")]
     for name, (annotation, usual) in options.items():
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual, annotation=annotation))
-    return inspect.Signature(parameters)
+    init.__signature__ = inspect.Signature(parameters)
 
 
-for _init in (PointSetClassifier.__init__, PointSetRegressor.__init__):
-    _usual = inspect.signature(_init).parameters["model"].default
-    vars(_init)["__signature__"] = _signature(_usual)
+_with_options(PointSetClassifier.__init__)
+_with_options(PointSetRegressor.__init__)
 
 
 def _labels(y: Any) -> np.ndarray:

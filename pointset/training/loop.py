@@ -24,10 +24,19 @@ from pointset.errors import PointsetError, quoted
 from pointset.inputs import require_model
 from pointset.runs.progress import on_terminal, progress_bar
 from pointset.training.baselines import baseline_of, fit_baseline
-from pointset.training.checkpoints import Checkpoint, Row, RunFolder, Weights, describe
+from pointset.training.checkpoints import (
+    Checkpoint,
+    Fitted,
+    OnEpoch,
+    Row,
+    RunFolder,
+    Weights,
+    best_epoch,
+    describe,
+    make_fitted,
+)
 from pointset.training.devices import find_device, warn_of_slow_products
 from pointset.training.distributed import Processes, join_processes
-from pointset.training.history import Fitted, OnEpoch, best_epoch, make_fitted
 from pointset.training.objectives import Classification, Objective, PointClassification
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
@@ -87,7 +96,13 @@ def fit(
     check_seed(seed)
     train.require_inputs(model)
     if baseline_of(model):
-        return _fit_baseline(model, train, recipe, seed, run, progress)
+        know_training_data(model, train)
+        if run is None:
+            return fit_baseline(model, train, seed, None, progress)
+        folder = RunFolder(Path(run))
+        with folder.locked():
+            folder.claim(describe(model, train, recipe, seed))
+            return fit_baseline(model, train, seed, folder, progress)
     warn_of_slow_products(recipe.precision, recipe.device)
     objective = objective_for(model, train, recipe, seed)
     description = partial(describe, model, train, recipe, seed)
@@ -114,36 +129,15 @@ def know_training_data(model: nn.Module, train: PointSets) -> None:
     know_data(model, {**classes, "normalize": train.options.normalize, "centred": centred})
 
 
-def _fit_baseline(
-    model: nn.Module,
-    train: PointSets,
-    recipe: Recipe,
-    seed: int,
-    run: str | Path | None,
-    progress: bool,
-) -> Fitted:
-    """Fit a baseline, or load it from its finished run."""
-    know_training_data(model, train)
-    if run is None:
-        return fit_baseline(model, train, seed, None, progress)
-    folder = RunFolder(Path(run))
-    with folder.locked():
-        folder.claim(describe(model, train, recipe, seed))
-        if not folder.finished:
-            return fit_baseline(model, train, seed, folder, progress)
-        load_weights(model, folder.weights(), f"the run in {run}")
-        return Fitted(model.eval(), folder.history(), 1)
-
-
 def fit_objective(
     model: nn.Module,
     objective: Objective,
     recipe: Recipe,
     description: Callable[[int], dict[str, Any]],
     *,
-    seed: int = 0,
-    run: str | Path | None = None,
-    progress: bool = True,
+    seed: int,
+    run: str | Path | None,
+    progress: bool,
     on_epoch: OnEpoch | None = None,
 ) -> Fitted:
     """Train on any objective; see `fit`. `description` makes run.json from the number of processes."""

@@ -3,22 +3,33 @@
 import copy
 import inspect
 import math
+from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.adamw import adamw
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from pointset.training.checkpoints import Weights
-from pointset.training.muon import Muon
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import load_weights
 
 # These are not linear maps, so nothing speaks for pulling them to zero.
 UNDECAYED = ("inducing_points", "seeds", "ind", "seed")  # the last two are torch-geometric's names
+MOMENTUM = 0.9
+"""Of SGD."""
 FEWEST_HIDDEN = 8
 """Smallest side of a matrix that Muon moves: it is meant for those between hidden layers."""
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+"""Published coefficients of the quintic whose iteration brings all singular values near 1."""
+REPETITIONS = 5
+SMALLEST = 1e-7
+MATCHED = 0.2
+"""Root mean square of the entries of AdamW's steps (second paper), so that one learning rate serves both."""
+BETAS, EPSILON = (0.9, 0.999), 1e-8
 WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
 T = TypeVar("T", bound=Optimizer)
 
@@ -42,38 +53,99 @@ SGD = uncompiled(torch.optim.SGD)
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> Optimizer:
     """The recipe's optimizer; decay on matrices only, never on norms, biases, inducing points or seeds."""
-    groups = _groups(model, recipe.decay)
+    named = [(name.rsplit(".", 1)[-1], parameter) for name, parameter in model.named_parameters()]
+    decayed = [parameter for name, parameter in named if parameter.dim() >= 2 and name not in UNDECAYED]
+    rest = [parameter for name, parameter in named if parameter.dim() < 2 or name in UNDECAYED]
+    groups = [{"params": decayed, "weight_decay": recipe.decay}, {"params": rest, "weight_decay": 0.0}]
     match recipe.optimizer:
         case "adamw":
             return AdamW(groups, lr=recipe.learning_rate, fused=True)
         case "adam":
             return Adam(groups, lr=recipe.learning_rate, fused=True)
         case "sgd":
-            momentum, nesterov = recipe.inertia, recipe.nesterov
-            return SGD(groups, lr=recipe.learning_rate, momentum=momentum, nesterov=nesterov, fused=True)
+            return SGD(groups, lr=recipe.learning_rate, momentum=MOMENTUM, fused=True)
         case "muon":
-            return uncompiled(Muon)(
-                _with_hidden(groups), lr=recipe.learning_rate, precision=getattr(torch, recipe.precision)
-            )
+            # Hidden matrices: not the last one, and none that reads a point's numbers.
+            hidden = [matrix for matrix in decayed[:-1] if matrix.dim() == 2 and min(matrix.shape) >= FEWEST_HIDDEN]
+            chosen = {id(matrix) for matrix in hidden}
+            groups[0]["params"] = [matrix for matrix in decayed if id(matrix) not in chosen]
+            groups = [{"params": hidden, "weight_decay": recipe.decay, "hidden": True}, *groups]
+            return uncompiled(Muon)(groups, lr=recipe.learning_rate, precision=getattr(torch, recipe.precision))
 
 
-def _groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
-    decayed: list[nn.Parameter] = []
-    rest: list[nn.Parameter] = []
-    for name, parameter in model.named_parameters():
-        matrix = parameter.dim() >= 2 and name.rsplit(".", 1)[-1] not in UNDECAYED
-        (decayed if matrix else rest).append(parameter)
-    return [{"params": decayed, "weight_decay": decay}, {"params": rest, "weight_decay": 0.0}]
+class Muon(Optimizer):
+    """Muon, with Nesterov's momentum, for the groups with `hidden=True`; AdamW for the others.
+
+    Muon steps along the nearest orthogonal matrix to the momentum (K. Jordan et al., 2024, "Muon: an optimizer for
+    hidden layers in neural networks"); the size of a step is as in "Muon is Scalable for LLM Training", arXiv
+    2502.16982, section 2.2. `torch.optim.Muon` has the same rule, but handles one matrix after the other and always in
+    bfloat16, which is slow on a CPU without instructions for it. Here matrices of one shape are stacked, in the
+    precision of the model's products, and all other parameters are updated by AdamW, as in the papers.
+    """
+
+    def __init__(
+        self, groups: list[dict[str, Any]], *, lr: float, momentum: float = 0.95, precision: torch.dtype = torch.float32
+    ) -> None:
+        super().__init__(groups, {"lr": lr, "momentum": momentum, "weight_decay": 0.0, "hidden": False})
+        self.precision = precision
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Update all parameters that have a gradient."""
+        for group in self.param_groups:
+            alike: dict[Any, list[Tensor]] = defaultdict(list)
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    alike[parameter.shape if group["hidden"] else ()].append(parameter)
+            for parameters in alike.values():
+                (self._orthogonal_step if group["hidden"] else self._adamw_step)(parameters, group)
+
+    def _orthogonal_step(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
+        """Step for matrices of the same shape."""
+        gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
+        momenta = [self._kept(matrix, "momentum_buffer") for matrix in matrices]
+        torch._foreach_lerp_(momenta, gradients, 1.0 - group["momentum"])
+        ahead = torch._foreach_lerp(gradients, momenta, group["momentum"])
+        directions = orthogonalized(torch.stack(ahead).to(self.precision)).to(matrices[0].dtype).unbind()
+        torch._foreach_mul_(matrices, 1.0 - group["lr"] * group["weight_decay"])
+        torch._foreach_add_(matrices, directions, alpha=-group["lr"] * MATCHED * max(matrices[0].shape) ** 0.5)
+
+    def _adamw_step(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
+        adamw(
+            parameters,
+            [parameter.grad for parameter in parameters if parameter.grad is not None],
+            [self._kept(parameter, "exp_avg") for parameter in parameters],
+            [self._kept(parameter, "exp_avg_sq") for parameter in parameters],
+            [],
+            [self.state[p].setdefault("step", torch.zeros((), device=p.device)) for p in parameters],
+            fused=True,
+            amsgrad=False,
+            beta1=BETAS[0],
+            beta2=BETAS[1],
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            eps=EPSILON,
+            maximize=False,
+        )
+
+    def _kept(self, parameter: Tensor, name: str) -> Tensor:
+        """Optimizer state of a parameter, initially zero."""
+        state = self.state[parameter]
+        if name not in state:
+            state[name] = torch.zeros_like(parameter)
+        return state[name]
 
 
-def _with_hidden(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The groups, with hidden matrices in one of their own: not the last one, and none that reads a point's numbers."""
-    matrices, rest = groups
-    *inner, last = matrices["params"]
-    hidden = [matrix for matrix in inner if matrix.dim() == 2 and min(matrix.shape) >= FEWEST_HIDDEN]
-    chosen = set(map(id, hidden))
-    others = [matrix for matrix in inner if id(matrix) not in chosen]
-    return [{**matrices, "params": hidden, "hidden": True}, {**matrices, "params": [*others, last]}, rest]
+def orthogonalized(matrices: Tensor) -> Tensor:
+    """Matrices [k, a, b] with their singular values moved near 1, by Newton-Schulz iterations."""
+    tall = matrices.shape[1] > matrices.shape[2]
+    x = matrices.mT if tall else matrices
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=SMALLEST)
+    a, b, c = COEFFICIENTS
+    for _ in range(REPETITIONS):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.mT if tall else x
 
 
 class MovingAverage:

@@ -13,14 +13,13 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from safetensors.torch import load as load_tensors
 
-from pointset.errors import QUOTED, PointsetError, in_markdown, one_line, quoted
+from pointset.errors import QUOTED, PointsetError, in_markdown, one_line, quoted, require_extra
 from pointset.runs.atomic import as_json, check_writable, write_for_user
 from pointset.runs.digests import checked_json, sha256
 from pointset.runs.files import require_file
@@ -146,16 +145,8 @@ def open_run(path: Path) -> RunFolder:
 def push_run(run: str | Path, repository: str, *, private: bool = False) -> str:
     """Pack a finished run and put it on the hub, with a README; a repository that exists gets a new version.
 
-    Args:
-        run: the folder of the run.
-        repository: "user/name" on the hub; `hf auth login` or the environment variable HF_TOKEN says who you are.
-        private: make a new repository private.
-
-    Returns:
-        The address of the repository.
-
-    Raises:
-        PointsetError: the folder is not a finished run, huggingface_hub is not installed, or the hub refuses.
+    `repository` is "user/name" on the hub; `hf auth login` or the environment variable HF_TOKEN says who you are. With
+    `private`, a new repository is private. Returns its address.
     """
     with TemporaryDirectory() as folder, _named(repository):
         from huggingface_hub import HfApi
@@ -182,8 +173,7 @@ def pull_run(name: str) -> Path:
 @contextmanager
 def _named(repository: str) -> Iterator[None]:
     """Convert errors of the hub to one line."""
-    if find_spec("huggingface_hub") is None:
-        raise PointsetError("the hub needs huggingface_hub: run `pip install 'pointset-learn[hub]'`")
+    require_extra("hub", "the hub", "huggingface_hub")
     from huggingface_hub import logging
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 

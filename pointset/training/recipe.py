@@ -46,7 +46,7 @@ class Recipe(Checked):
     """Size of training sets as a share of the size of evaluated sets, if `train_points` is not given; 1 and None mean
     all points."""
     optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
-    """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), stochastic gradient descent with momentum, or Muon (arXiv
+    """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), stochastic gradient descent (momentum 0.9), or Muon (arXiv
     2502.16982), which orthogonalises the updates of hidden matrices and treats all other parameters as AdamW does; its
     learning rate may be two to four times AdamW's."""
     learning_rate: Annotated[Positive, COMMON] = 1e-3
@@ -55,10 +55,6 @@ class Recipe(Checked):
     """Weight decay of matrices only: norms, biases, inducing points and seeds are not decayed. It is decoupled in AdamW
     and Muon; in Adam and SGD it is an L2 penalty, added to the gradients. None means 0.01 for AdamW and Muon, 0 for the
     others."""
-    momentum: Share | None = None
-    """Momentum of SGD; None means 0.9."""
-    nesterov: bool = False
-    """Use Nesterov momentum with SGD."""
     schedule: Literal["cosine", "step", "constant"] = "cosine"
     """Learning rate after the warm-up: cosine decay to zero, drops at fixed steps, or constant."""
     warmup: Share = 0.05
@@ -107,59 +103,36 @@ class Recipe(Checked):
         super().__post_init__()
         if self.patience is not None and self.validation == 0.0:
             raise PointsetError(f"patience={self.patience} needs a validation split: set validation, such as 0.1")
-        self._check_points()
-        if self.precision == "auto":
-            from pointset.training.devices import WORTH, bfloat16_speed  # torch, which takes seconds to import
-
-            faster = bfloat16_speed(self.device) >= WORTH
-            object.__setattr__(self, "precision", "bfloat16" if faster else "float32")
-        if self.nesterov and self.momentum == 0.0:
-            raise PointsetError("nesterov needs a momentum above 0: set momentum, such as 0.9, or leave out nesterov")
-        only = {
-            "momentum": (self.momentum is not None, self.optimizer, "sgd", "optimizer"),
-            "nesterov": (self.nesterov, self.optimizer, "sgd", "optimizer"),
-            "step_every": (self.step_every != STEP_EVERY, self.schedule, "step", "schedule"),
-            "step_factor": (self.step_factor != STEP_FACTOR, self.schedule, "step", "schedule"),
-        }
-        for name, (given, chosen, needed, what) in only.items():
-            if given and chosen != needed:
-                raise PointsetError(
-                    f"{name}={getattr(self, name)} has no effect with {what} {chosen!r}: leave it out, or choose "
-                    f"{what} {needed!r}"
-                )
-
-    def _check_points(self) -> None:
         for name in ("train_points", "last_points"):
             between = getattr(self, name)
             if between is not None and between[0] > between[1]:
                 raise PointsetError(f"{name} must be the fewest and then the most points, got {list(between)}")
         if self.last_points is not None and self.train_points is None:
-            raise PointsetError(
-                f"last_points={list(self.last_points)} needs the sizes of the first epoch: "
-                "set train_points, such as [64, 128]"
-            )
+            first = "needs the sizes of the first epoch: set train_points, such as [64, 128]"
+            raise PointsetError(f"last_points={list(self.last_points)} {first}")
+        if self.precision == "auto":
+            from pointset.training.devices import WORTH, bfloat16_speed  # torch, which takes seconds to import
+
+            faster = bfloat16_speed(self.device) >= WORTH
+            object.__setattr__(self, "precision", "bfloat16" if faster else "float32")
+        for name, usual in (("step_every", STEP_EVERY), ("step_factor", STEP_FACTOR)):
+            if (given := getattr(self, name)) != usual and self.schedule != "step":
+                remedy = "leave it out, or choose schedule 'step'"
+                raise PointsetError(f"{name}={given} has no effect with schedule {self.schedule!r}: {remedy}")
 
     def total_steps(self, per_epoch: int) -> int:
         """Number of optimizer steps, with so many in an epoch."""
         return self.steps or max(self.epochs * per_epoch, self.least_steps or 0)
 
     def sizes(self, epoch: int, epochs: int, size: int) -> SizeRange | None:
-        """The fewest and the most points of training sets in an epoch; None if the dataset decides.
+        """The fewest and the most points of training sets in an epoch, from 0; None if the dataset decides.
 
-        They change from `train_points` to `last_points` by a constant factor per epoch.
-
-        Args:
-            epoch: number of the epoch, from 0.
-            epochs: number of all epochs.
-            size: points of an evaluated set, of which `points_share` is a share.
+        They change from `train_points` to `last_points` by a constant factor per epoch; evaluated sets have `size`.
         """
-        if self.train_points is not None or self.points_share is None:
-            return self._drawn_between(epoch, epochs)
-        points = max(1, round(self.points_share * size))
-        return points, points
-
-    def _drawn_between(self, epoch: int, epochs: int) -> SizeRange | None:
         first, last = self.train_points, self.last_points
+        if first is None and self.points_share is not None:
+            points = max(1, round(self.points_share * size))
+            return points, points
         if first is None or last is None:
             return first
         passed = epoch / max(1, epochs - 1)
@@ -169,10 +142,12 @@ class Recipe(Checked):
     @property
     def usual_size(self) -> SizeRange | None:
         """The approximate mean number of points over a training, as both bounds: for timing an average step."""
-        bounds = filter(None, (self._drawn_between(epoch, epochs=9) for epoch in range(9)))
+        if self.train_points is None:
+            return None
+        bounds = [self.sizes(epoch, 9, 0) or (0, 0) for epoch in range(9)]
         means = [(most - least) / math.log(most / least) if most > least else float(least) for least, most in bounds]
-        mean = round(sum(means) / max(1, len(means)))
-        return (mean, mean) if means else None
+        mean = round(sum(means) / len(means))
+        return mean, mean
 
     @property
     def sizes_in_words(self) -> str:
@@ -190,13 +165,6 @@ class Recipe(Checked):
             return self.weight_decay
         return 0.01 if self.optimizer in ("adamw", "muon") else 0.0
 
-    @property
-    def inertia(self) -> float:
-        """The momentum of SGD: as asked, or 0.9."""
-        return 0.9 if self.momentum is None else self.momentum
-
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data, for JSON: numbers where None stands for one, and nothing of what is not used."""
-        fields = super().as_dict() | {"weight_decay": self.decay, "momentum": self.inertia}
-        unused = () if self.optimizer == "sgd" else ("momentum", "nesterov")
-        return {name: value for name, value in fields.items() if name not in unused}
+        """The fields as plain data, for JSON, with the decay where None stands for it."""
+        return super().as_dict() | {"weight_decay": self.decay}

@@ -35,7 +35,7 @@ class Regression(SetObjective):
     metrics = ("mae",)
 
     def __init__(self, model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> None:
-        regressor = require_regressor(model, train)
+        regressor = _regressor_of(model, train)
         super().__init__(train, recipe, seed)
         learn_units(regressor, self.train)
         if regressor.has_variance != (recipe.loss == "gaussian"):
@@ -78,8 +78,7 @@ class Regression(SetObjective):
         return {"validation_r2": float((1 - errors / spread).mean())}
 
 
-def require_regressor(model: nn.Module, train: PointSets) -> Regressor:
-    """The model, if it is a regressor of the targets of the sets."""
+def _regressor_of(model: nn.Module, train: PointSets) -> Regressor:
     names = ", ".join(train.target_names)
     if not isinstance(model, Regressor):
         raise PointsetError(
@@ -94,7 +93,7 @@ def require_regressor(model: nn.Module, train: PointSets) -> Regressor:
 
 def learn_units(model: Regressor, train: PointSets) -> Float[Tensor, "N targets"]:
     """Set the units and the normalisation of a regressor; return the outputs that the sizes of shapes explain."""
-    require_regressor(model, train)
+    _regressor_of(model, train)
     assert train.targets is not None
     if len(train) < FEWEST:
         raise PointsetError(f"{train.name or 'the data'} has {len(train)} training shape: give at least {FEWEST}")

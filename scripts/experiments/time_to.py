@@ -21,7 +21,7 @@ from tabulate import tabulate
 
 from pointset.errors import PointsetError
 from pointset.runs import digests
-from pointset.training.history import work_of
+from pointset.training.checkpoints import work_of
 
 app = cyclopts.App(name="time_to.py", help=__doc__, result_action="return_value")
 

@@ -3,12 +3,13 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Metric, Published, Row
-from pointset.comparison.results import make_rows
+from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Finished
 from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, Pair
 from pointset.comparison.tables import in_table, make_table
@@ -70,7 +71,7 @@ def rows_of(
         seeds=tuple(dict.fromkeys(one.seed for one in runs)),
         published=published or {},
     )
-    return make_rows(experiment, runs, pairs or {}, costs or {}, METRICS)
+    return Comparison(experiment, runs, pairs or {}, costs or {}, [], Path()).rows
 
 
 def test_rows_are_means_with_sample_deviations():
@@ -217,7 +218,8 @@ def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
     runs = errors("rFF + max", 0.5, 0.75) + errors("SAB + PMA", 2.5, 3.5)
     published = {"SAB + PMA": {"worst": Published(5.0, 0.25, 5)}}
     experiment = Experiment(task=Errors(), seeds=(0, 1), published=published)
-    rows = make_rows(experiment, runs, {None: [pair("rFF + max", "SAB + PMA", -2.375, 0.01)]}, {}, Errors.measured)
+    pairs = {None: [pair("rFF + max", "SAB + PMA", -2.375, 0.01)]}
+    rows = Comparison(experiment, runs, pairs, {}, [], Path()).rows
     assert [(row.best, row.against_best(Errors.measured[0])) for row in rows] == [(True, "best"), (False, "+2.38")]
     assert rows[0].metrics["MAE"].interval.low < 0, "no share: it is not cut off at 0"
     assert columns(rows, Errors.measured) == [

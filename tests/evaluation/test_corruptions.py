@@ -76,7 +76,7 @@ def test_no_clouds_and_points_on_one_spot_are_fine(name: str) -> None:
     [
         (
             lambda: corrupt_sphere(clouds(1, 9), "gausian", 1, seeded()),
-            r"'gausian'.*did you mean 'gaussian'.*upsampling",
+            r"'gausian'.*did you mean gaussian.*upsampling",
         ),
         (lambda: corrupt_sphere(clouds(1, 9), "shear", 0, seeded()), "severity of shear.*1, 2, 3, 4 or 5.*0"),
         (lambda: corrupt_sphere(clouds(1, 9), "shear", 2.5, seeded()), "severity.*2.5"),  # type: ignore[arg-type]

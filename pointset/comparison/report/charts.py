@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointset.comparison.metric import Metric, Row, Summary
+from pointset.comparison.metric import Metric, Row
 from pointset.comparison.results import Results
 from pointset.viz.charts import (
     Dot,
@@ -65,14 +65,8 @@ def learning_curves(
 ) -> Figure | None:
     """Plot columns of the training histories, one panel each: the mean over seeds in a band from minimum to maximum.
 
-    Args:
-        results: of one size.
-        columns: columns of the histories and their titles; columns that no history has are left out.
-        place: function from an epoch to its x coordinate, in `unit`.
-        unit: unit of the x axis.
-        scale: factor for all values.
-        fitted: fit the y axis to the curves without their start.
-        level: all columns are the metric, share one y axis, and get the baselines.
+    `columns` has their titles, `place` turns an epoch into its x coordinate. With `fitted`, the y axis shows the curves
+    without their start; with `level`, all columns are the metric, share one y axis, and get the baselines.
     """
     by_name = {name: {label: results.curves(label, name) for label in results} for name in columns}
     by_name = {name: curves for name, curves in by_name.items() if any(curves.values())}
@@ -83,7 +77,10 @@ def learning_curves(
         for label, by_seed in curves.items():
             _curve(axes, scale * np.array(by_seed), place, style(results, label)["color"], _are_many(results))
         if fitted:
-            _fit(axes, scale, [curve for by_seed in curves.values() for curve in by_seed])
+            late = [curve[int(START * len(curve)) :] for by_seed in curves.values() for curve in by_seed]
+            low, high = scale * np.min(np.concatenate(late)), scale * np.max(np.concatenate(late))
+            if np.isfinite([low, high]).all() and high > low:
+                axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
         label_axes(axes, unit, columns[name])
         axes.locator_params(axis="x", nbins=5, integer=True)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -119,14 +116,6 @@ def draw_chance(axes: Axes, results: Results) -> None:
     axes.text(0.995, max(heights.values()), words, transform=across, fontsize=6.5, color=FAINT, ha="right", va="bottom")
 
 
-def _fit(axes: Axes, scale: float, curves: Sequence[Sequence[float]]) -> None:
-    """Fit the y axis to the curves without their start."""
-    shown = scale * np.concatenate([curve[int(START * len(curve)) :] for curve in curves])
-    low, high = float(shown.min()), float(shown.max())
-    if np.isfinite([low, high]).all() and high > low:
-        axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
-
-
 def pareto(results: Results) -> Figure | None:
     """Plot the first metric against multiply-adds and against training time, with a labelled Pareto frontier."""
     metric = results.metric
@@ -134,36 +123,23 @@ def pareto(results: Results) -> Figure | None:
     if len(rows) < 2:
         return None
     figure, panels = make_panels(2, 1 if _are_many(results) else 2, 3.2)
-    costs: tuple[tuple[str, list[float]], ...] = (
-        (MULTIPLY_ADDS, [row.cost.multiply_adds / 1e6 for row in rows if row.cost]),
-        (SECONDS, [row.seconds for row in rows]),
-    )
-    drawn = []
-    for axes, (label, cost) in zip(panels, costs, strict=True):
-        dots = [_dot(row, metric, x, style(results, row.model)) for row, x in zip(rows, cost, strict=True)]
+    drawn = {MULTIPLY_ADDS: [_dot(results, row, row.cost.multiply_adds / 1e6) for row in rows if row.cost]}
+    drawn[SECONDS] = [_dot(results, row, row.seconds) for row in rows]
+    for axes, (label, dots) in zip(panels, drawn.items(), strict=True):
         draw_frontier(axes, dots, metric.higher_is_better)
         draw_chance(axes, results)
         label_axes(axes, label, metric.title)
-        drawn.append((axes, dots))
     legend(figure, results, [row.model for row in rows])
-    for axes, dots in drawn:
+    for axes, dots in zip(panels, drawn.values(), strict=True):
         name_frontier(axes, dots, metric.higher_is_better)
     return figure
 
 
-def _dot(row: Row, metric: Metric, cost: float, style: Mapping[str, Any]) -> Dot:
-    scale, summary = _scale(metric), row.metrics[metric.name]
-    down, up = _reach(summary, scale)
-    mean = scale * summary.mean
-    return Dot(row.model, cost, mean, mean - down, mean + up, style)
+def _dot(results: Results, row: Row, cost: float) -> Dot:
+    scale, summary = _scale(results.metric), row.metrics[results.metric.name]
+    low, high = (summary.interval.low, summary.interval.high) if summary.interval else (summary.mean, summary.mean)
+    return Dot(row.model, cost, scale * summary.mean, scale * low, scale * high, style(results, row.model))
 
 
 def _scale(metric: Metric) -> float:
     return 100.0 if metric.share else 1.0
-
-
-def _reach(summary: Summary, scale: float) -> tuple[float, float]:
-    """Distances from the mean down to the low and up to the high end of the interval."""
-    if summary.interval is None:
-        return 0.0, 0.0
-    return scale * (summary.mean - summary.interval.low), scale * (summary.interval.high - summary.mean)

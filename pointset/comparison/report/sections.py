@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pointset.comparison.metric import Metric, Row, Size
+from pointset.comparison.metric import Metric
 from pointset.comparison.report import charts, templates
 from pointset.comparison.results import Comparison, Results
 from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Pair, write_p
@@ -30,6 +30,10 @@ PARETO_TEXT = (
 )
 PARETO_BARS = "; bars are 95 % intervals over seeds"
 HOLM = "Holm's correction for the number of pairs"
+POOLED = (
+    "If one model varies three times as much as the others, that rule is wrong in 8 to 12 % of tables of equal models, "
+    "in place of 5: pointset judge tests without it. "
+)
 SCHEME = {
     "#000000": "ink",
     INK: "ink",
@@ -79,69 +83,37 @@ class Section:
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
-    """All sections of the report that have content."""
+    """All sections of the report that have content; of several sizes, with the size in their names."""
     task = comparison.experiment.task
-    by_size = [results for size in task.sizes if len(results := comparison.results(size))]
-    for results in by_size:
-        for make in {**_makers(comparison, results), **task.sections(results)}.values():
-            yield from _made(make, results.points, several=len(task.sizes) > 1)
+    for size in task.sizes:
+        results = comparison.results(size)
+        for section in (*_common_sections(comparison, results), *task.sections(results)) if len(results) else ():
+            section.title += f", {size:,} points" if len(task.sizes) > 1 else ""
+            section.name += f"-n{size}" if section.name and size is not None else ""
+            yield section
 
 
-def _made(make: Callable[[], Iterable[Section]], size: Size = None, several: bool = False) -> Iterator[Section]:
-    """The sections of a maker, with the size in their names."""
-    for section in make():
-        section.title += f", {size:,} points" if several else ""
-        section.name += f"-n{size}" if section.name and size is not None else ""
-        yield section
-
-
-def _makers(comparison: Comparison, results: Results) -> dict[str, Callable[[], Iterable[Section]]]:
+def _common_sections(comparison: Comparison, results: Results) -> Iterator[Section]:
     """The sections of one size that every task has."""
     metric = results.metric
-    tested, cost = "Which models are distinguishable", f"{_heading(metric)} against cost"
-
-    def pairs() -> Iterator[Section]:
-        if compared := comparison.pairs.get(results.points):
-            text = pairs_text(compared, metric, comparison.experiment.task.pooled)
-            yield Section(tested, text, table=pair_table(compared, metric))
-
-    def pareto() -> Iterator[Section]:
-        if (drawn := charts.pareto(results)) is not None:
-            text = PARETO_TEXT + PARETO_BARS * _has_intervals([*results.rows.values()])
-            yield Section(cost, text + ".", drawn, "pareto")
-
-    return {tested: pairs, cost: pareto}
-
-
-def _heading(metric: Metric) -> str:
-    return metric.name[:1].upper() + metric.name[1:]
-
-
-def _has_intervals(rows: Iterable[Row]) -> bool:
-    return any(summary.interval for row in rows for summary in row.metrics.values())
-
-
-def costs_text(rows: Sequence[Row]) -> str:
-    """The units of the cost columns, without those that were not measured."""
-    counted = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training"
-    which = " (processor time without a GPU)."
-    return (counted if any(row.cost for row in rows) else "Seconds of one training") + which
+    if compared := comparison.pairs.get(results.points):
+        text = pairs_text(compared, metric, comparison.experiment.task.pooled)
+        yield Section("Which models are distinguishable", text, table=pair_table(compared, metric))
+    if (drawn := charts.pareto(results)) is not None:
+        bars = any(summary.interval for row in results.rows.values() for summary in row.metrics.values())
+        title = f"{metric.name[:1].upper()}{metric.name[1:]} against cost"
+        yield Section(title, PARETO_TEXT + PARETO_BARS * bars + ".", drawn, "pareto")
 
 
 def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
     """Explain the tests in the table of pairs, and the rule for distinguishable pairs."""
-    unit = " in points of per cent" * metric.share
     lone = [pair.p_seeds is None for pair in pairs]
     shapes = pairs[0].over_shapes is not None
-    text = f"Differences of {metric.name}{unit}. "
+    text = f"Differences of {metric.name}{' in points of per cent' * metric.share}. "
     if not all(lone):
         error = "one standard error for all models" if pooled else "a standard error for each pair"
         text += f"Over seeds: 95 % interval by Student's t, with seeds as blocks and {error}. "
-        if pooled and len({pair.first for pair in pairs}) > 1:
-            text += (
-                "If one model varies three times as much as the others, that rule is wrong in 8 to 12 % of tables of "
-            )
-            text += "equal models, in place of 5: pointset judge tests without it. "
+        text += POOLED * (pooled and len({pair.first for pair in pairs}) > 1)
     if shapes:
         averaged, first = ("", "") if all(lone) else (" averaged over seeds", " of the first seed")
         text += f"Over test shapes: 95 % interval of a paired bootstrap of the difference{averaged}. "
@@ -187,15 +159,6 @@ def verdicts(comparison: Comparison) -> list[str]:
     return sentences
 
 
-def without_a_model(comparison: Comparison) -> str:
-    """The values of the metric without a model, as text; empty if the task has none."""
-    metric = comparison.metrics[0]
-    sizes = dict.fromkeys(row.points for row in comparison.rows)
-    chances = [comparison.results(size).chance.items() for size in sizes]
-    texts = [", ".join(f"{name} {metric.write(value)}" + " %" * metric.share for name, value in c) for c in chances]
-    return "; ".join(dict.fromkeys(filter(None, texts)))
-
-
 def pair_table(pairs: Sequence[Pair], metric: Metric) -> Table:
     """The table of all pairs with intervals and p-values; empty columns are left out."""
     table = [
@@ -212,8 +175,8 @@ def pair_table(pairs: Sequence[Pair], metric: Metric) -> Table:
         }
         for pair in pairs
     ]
-    empty = {name for name in table[0] if not any(row[name] for row in table)}
-    return [{name: text for name, text in row.items() if name not in empty} for row in table]
+    filled = [name for name in table[0] if any(row[name] for row in table)]
+    return [{name: row[name] for name in filled} for row in table]
 
 
 def _verdict(pair: Pair) -> str:
@@ -241,27 +204,29 @@ def write_report(comparison: Comparison) -> None:
 
 def describe(comparison: Comparison) -> dict[str, Any]:
     """Verdicts, command, commit, machine, versions, configuration and citation, for the report's texts."""
-    experiment, origins_of_runs = comparison.experiment, origins(comparison)
-    commits = _each_once(commit_of(origin) for origin in origins_of_runs)
+    experiment, rows, metric, runs = comparison.experiment, comparison.rows, comparison.metrics[0], origins(comparison)
+    chances = [comparison.results(size).chance.items() for size in dict.fromkeys(row.points for row in rows)]
+    without = [", ".join(f"{name} {metric.write(value)}" + " %" * metric.share for name, value in c) for c in chances]
+    measured = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training"
+    costs = measured if any(row.cost for row in rows) else "Seconds of one training"
+    commits = _each_once(commit_of(origin) for origin in runs)
+    machines = _each_once(machine_of(origin) for origin in runs)
+    versions = [[f"{name} {v}" for name, v in origin["versions"].items() if v != "absent"] for origin in runs]
+    seeds = ", ".join(map(str, experiment.seeds))
     return {
         "verdicts": verdicts(comparison),
-        "without": without_a_model(comparison),
-        "costs": costs_text(comparison.rows),
+        "without": _each_once(filter(None, without)),
+        "costs": f"{costs} (processor time without a GPU).",
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.title}",
         "command": command().replace(" --report", ""),  # with --report the command would not run anything
         "commit": commits,
-        "metric": comparison.metrics[0].name,
-        "seeds": ", ".join(map(str, experiment.seeds)),
-        "machine": f"{_each_once(machine_of(origin) for origin in origins_of_runs)}, "
-        f"{experiment.threads} thread{'s' * (experiment.threads > 1)} a run",
-        "versions": _each_once(_versions(origin) for origin in origins_of_runs),
+        "metric": metric.name,
+        "seeds": seeds,
+        "machine": f"{machines}, {experiment.threads} thread{'s' * (experiment.threads > 1)} a run",
+        "versions": _each_once(map(", ".join, versions)),
         "configuration": json.dumps(experiment.as_dict(), indent=2),
-        "cite": f"pointset ({commits}), seeds {', '.join(map(str, experiment.seeds))}: {comparison.caption()}",
+        "cite": f"pointset ({commits}), seeds {seeds}: {comparison.caption()}",
     }
-
-
-def _versions(origin: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in origin["versions"].items() if version != "absent")
 
 
 def _each_once(words: Iterable[str]) -> str:

@@ -13,7 +13,6 @@ Differences from the released code:
   Here a model gets the normalisation that it was trained with instead, see `pointset.evaluation.robustness`.
 """
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -24,7 +23,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Generator, Tensor
 
-from pointset.configuration import check, check_seed
+from pointset.configuration import check, check_seed, nearest
 from pointset.data.axes import Axis
 from pointset.errors import PointsetError, described, quoted
 from pointset.evaluation.corruptions import clouds as of_clouds
@@ -91,15 +90,10 @@ def list_corruptions() -> list[str]:
 
 
 def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
-    """A corruption by name, and the level of one of its severities.
-
-    Raises:
-        PointsetError: the corruption or severity is unknown; the message lists what exists.
-    """
+    """A corruption by name, and the level of one of its severities; a PointsetError if either is unknown."""
     if name not in CORRUPTIONS:
-        near = difflib.get_close_matches(name, CORRUPTIONS, n=1)
-        meant = f"did you mean {near[0]!r}? There are " if near else "choose one of "
-        raise PointsetError(f"no corruption is called {quoted(name)}: {meant}{', '.join(list_corruptions())}")
+        near, known = nearest(name, list(CORRUPTIONS)), ", ".join(list_corruptions())
+        raise PointsetError(f"no corruption is called {quoted(name)}: did you mean {near}? There are {known}")
     if severity not in SEVERITIES:
         raise PointsetError(f"severity of {name} must be 1, 2, 3, 4 or 5, got {quoted(severity)}")
     corruption = CORRUPTIONS[name]
@@ -107,12 +101,7 @@ def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
 
 
 def corrupt(
-    points: Tensor | ndarray,
-    name: str,
-    severity: int = 3,
-    seed: int = 0,
-    *,
-    up: Axis = "z",
+    points: Tensor | ndarray, name: str, severity: int = 3, seed: int = 0, *, up: Axis = "z"
 ) -> Tensor | ndarray:
     """Corrupt clouds of any place and size: the three lines that a robustness test of any model needs.
 
@@ -164,26 +153,9 @@ def corrupt_clouds(points: Tensor, up: str, name: str, severity: int, generator:
 def corrupt_sphere(
     points: Float[Tensor, "B n 3"], name: str, severity: int, generator: Generator
 ) -> Float[Tensor, "B m 3"]:
-    """Corrupt every cloud of a batch in the unit sphere, y up, on its own.
+    """Corrupt every cloud of a batch in the unit sphere, y up, on its own, on its device and in its type.
 
-    Args:
-        points: not changed. Clouds of several sizes go in one call per size.
-        name: one of `list_corruptions()`.
-        severity: 1, the mildest, to 5.
-        generator: the only source of randomness; the same state gives the same result.
-
-    Returns:
-        Points on the same device and of the same type. Their number m depends only on n, name and severity, so the
-        result needs no padding and no mask.
-
-    Raises:
-        PointsetError: the corruption or severity is unknown, or the points are not [B, n, 3] with n at least 1.
-
-    Example:
-        >>> generator = torch.Generator().manual_seed(0)
-        >>> from pointset.evaluation.corruptions import corrupt_sphere
-        >>> corrupt_sphere(test.points, "gaussian", 3, generator).shape
-        torch.Size([8, 32, 3])
+    The number of points m depends only on n, name and severity, so the result needs no padding and no mask.
     """
     corruption, level = find_corruption(name, severity)
     _require_clouds(points)

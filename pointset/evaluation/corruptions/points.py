@@ -143,10 +143,7 @@ def drop_local(points: Float[Tensor, "B n 3"], dropped: int, generator: Generato
 
 
 def nearest_patch(
-    points: Float[Tensor, "B n 3"],
-    left: Bool[Tensor, "B n"],
-    size: int | Int[Tensor, " B"],
-    generator: Generator,
+    points: Float[Tensor, "B n 3"], left: Bool[Tensor, "B n"], size: int | Int[Tensor, " B"], generator: Generator
 ) -> Bool[Tensor, "B n"]:
     """Mark a random point of those left, and its nearest among them: `size` points in all, per cloud or for all."""
     sizes = torch.as_tensor(size, device=points.device).reshape(-1, 1)
