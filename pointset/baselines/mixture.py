@@ -1,5 +1,7 @@
 """A product of classifiers: their probabilities are multiplied, each with a weight of its own."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -42,8 +44,12 @@ class Mixture(nn.Module):
     def fit(self, logits: list[Float[Tensor, "N classes"]], labels: Int[Tensor, " N"], counts: Tensor) -> "Mixture":
         """Fit weights and prior to the members' logits for held-out shapes, at the temperatures; returns itself.
 
-        Weights are near one over the number of members if there are few shapes; `counts` [classes] are those of the
-        training shapes of each class.
+        Weights are near one over the number of members if there are few shapes.
+
+        Args:
+            logits: of each member.
+            labels: classes of the shapes.
+            counts: [classes], training shapes of each class.
         """
         shares = torch.where(counts > 0, counts.clamp(min=1) / counts.sum(), 1.0).log()
         exponents = torch.zeros(len(logits) + 1, requires_grad=True)
@@ -62,3 +68,9 @@ class Mixture(nn.Module):
         chosen = exponents.detach()
         self.weights, self.prior = chosen[:-1].exp() / len(logits), chosen[-1].clamp(0, 1) * shares
         return self
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        if temperature := state_dict.pop(f"{prefix}temperature", None):  # of runs from before there were weights
+            state_dict[f"{prefix}weights"] = (1 / temperature).expand_as(self.weights)
+            state_dict[f"{prefix}prior"] = self.prior
+        super()._load_from_state_dict(state_dict, prefix, *others)

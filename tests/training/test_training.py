@@ -70,7 +70,6 @@ def test_a_training_follows_its_formulas_by_hand(train):
         batch_size=25,
         learning_rate=0.5,
         optimizer="sgd",
-        momentum=0.8,
         weight_decay=0.1,
         warmup=0.3,
         label_smoothing=0.2,
@@ -88,7 +87,7 @@ def test_a_training_follows_its_formulas_by_hand(train):
         gradients = [slopes.T @ rows, slopes.sum(dim=0)]
         norms.append(math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients)))
         for weights, gradient, momentum, decay in zip((W, b), gradients, momenta, (0.1, 0.0), strict=True):
-            momentum.mul_(0.8).add_(gradient * min(1, 0.2 / norms[-1]) + decay * weights)
+            momentum.mul_(0.9).add_(gradient * min(1, 0.2 / norms[-1]) + decay * weights)
             weights.sub_(0.5 * rate * momentum)
     fitted = pointset.fit(model, train, recipe, seed=3, progress=False)
     assert min(norms) < 0.2 < max(norms)
