@@ -73,7 +73,8 @@ def fresh_pieces(chunks: Chunks) -> Callable[[], Iterable[Piece]]:
 def check_piece(piece: Any, number: int, width: int) -> None:
     """Raise a PointsetError unless the piece is a tensor or array of numbers [n, width]."""
     if not isinstance(piece, Tensor | np.ndarray):
-        raise PointsetError(f"piece {number} of the cloud is a {type(piece).__name__}: give arrays [n, {width}]")
+        kind = type(piece).__name__
+        raise PointsetError(f"piece {number} of the cloud is a {kind}: give tensors or arrays [n, {width}]")
     numbers = not piece.is_complex() if isinstance(piece, Tensor) else piece.dtype.kind in "fiu"
     if piece.ndim != 2 or piece.shape[1] != width or not numbers:
         found = f"{piece.dtype} {list(piece.shape)}"
