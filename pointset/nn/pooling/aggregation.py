@@ -90,11 +90,11 @@ class AggregationPool(WholePool):
         sets = torch.arange(Z.shape[0], device=Z.device)
         if mask is None:
             # Not `repeat_interleave`: torch 2.13 exports it to wrong ONNX if the number of repeats is dynamic.
-            return self._aggregated(Z.flatten(0, 1), sets[:, None].expand(Z.shape[:2]).flatten(), len(Z))
+            return self._aggregated(Z.flatten(0, 1), sets[:, None].expand(Z.shape[:2]).flatten(), Z.shape[0])
         # An empty set gets one row of zeros: without it, some aggregations would read a row of another set.
         first = torch.arange(mask.shape[1], device=Z.device) == 0
         keep = mask | (first & ~mask.any(dim=1, keepdim=True))
-        return self._aggregated(Z[keep], sets.repeat_interleave(keep.sum(dim=1)), len(Z))
+        return self._aggregated(Z[keep], sets.repeat_interleave(keep.sum(dim=1)), Z.shape[0])
 
     def pooled_packed(self, Z: Float[Tensor, "N d"], sets: Packed) -> Float[Tensor, "B 1 e"]:
         """`pooled` of packed sets, all at once."""
