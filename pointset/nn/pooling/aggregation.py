@@ -103,7 +103,7 @@ class AggregationPool(WholePool):
             sets = Packed(tuple(max(1, length) for length in sets.lengths))
         return self._aggregated(Z, sets.index(Z.device), len(sets))
 
-    def _aggregated(self, rows: Tensor, index: Tensor, sets: int) -> Tensor:
+    def _aggregated(self, rows: Tensor, index: Tensor, sets: int | torch.SymInt) -> Tensor:
         return self.aggregation(rows, index, dim_size=sets).unsqueeze(1)
 
 
