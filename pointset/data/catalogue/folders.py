@@ -321,7 +321,9 @@ def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
         if any("\ud800" <= character <= "\udfff" for character in name):
             raise PointsetError(f"{folder} holds {quoted(os.fsencode(name))}, a name that is not UTF-8: rename it")
         if name in named:
-            raise PointsetError(f"{folder} has {quoted(name)} twice, in two forms of Unicode: rename or delete one")
+            raise PointsetError(
+                f"{folder} holds two entries called {quoted(name)}, in two forms of Unicode: rename or delete one"
+            )
         named[name] = entry
     return sorted(named.items())
 
