@@ -114,7 +114,7 @@ def test_a_page_answers_as_python_for_the_points_that_are_left(in_node: Callable
     """Of a turned cloud in which every point is there twice; with weights of 32 bits and names in no order."""
     model, cloud = model_of("rff-max", {}), torch.randn(10, 3, generator=torch.Generator().manual_seed(5)).repeat(2, 1)
     with torch.no_grad():
-        model.encoder[0].rowwise[0].weight[0, 0] = 70_000.0
+        model.encoder[0].rowwise[0].bias[0] = 70_000.0
         model.encoder[2].rowwise[1].weight[:, 0] = 2.0**-14
     about = [["d", "b", "c", "a"], "y", 2.0]
     data = {"classes": about[0], "up": about[1], "normalize": "unit-sphere"}
