@@ -86,6 +86,17 @@ def test_used_options_are_those_that_change_the_model(name):
     assert used_options(name) == changing
 
 
+def test_prenorm_does_not_take_the_size_of_a_cloud_away():
+    """As layer norms of raw coordinates would."""
+    model, X = model_of("isab5-max", norm="layer", prenorm=True), clouds(2, 9, 3)
+    assert (model(3 * X) - model(X)).abs().max() > 1e-3
+
+
+def test_weights_of_the_pooling_are_not_those_of_the_layer_after_it():
+    pool = model_of("rff-pma2", pool_weights="sparsemax").pool
+    assert [set(block.mab.multihead.weights.names) for block in (pool.pma, pool.sab)] == [{"sparsemax"}, {"softmax"}]
+
+
 @pytest.mark.parametrize("norm", ["none", "layer", "batch"])
 def test_the_head_has_the_width_the_norm_and_the_rates_that_are_asked_for(norm):
     options = {"head_dim": 24, "head_norm": norm, "pooled_dropout": 0.0, "dropout": 0.25}
