@@ -62,30 +62,6 @@ def test_without_variation_over_items_it_is_welchs_test_over_seeds_with_the_fewe
     assert welch.df > 4
 
 
-def test_the_part_of_the_items_agrees_with_repeated_measures_bootstrap_and_permutations():
-    import pandas
-    from statsmodels.stats.anova import AnovaRM
-
-    # Equal runs: what is left is the variation over items.
-    rng = np.random.default_rng(0)
-    a, b = (np.repeat(rng.normal(mean, 1, (1, 500)), 3, axis=0) for mean in (0.0, 0.1))
-    spreads = Spread.of(a), Spread.of(b)
-    found = estimate(spreads, spreads[0].item_means - spreads[1].item_means)
-    wide = pandas.DataFrame({"a": a[0].astype(float), "b": b[0].astype(float), "item": range(500)})
-    long = wide.melt("item", ["a", "b"], "model", "right")
-    anova = AnovaRM(long, "right", "item", within=["model"]).fit().anova_table
-    assert found.p_value == pytest.approx(anova["Pr > F"].iloc[0])
-    data = (wide["a"], wide["b"])
-
-    def apart(x, y, axis=-1):
-        return np.mean(x, axis=axis) - np.mean(y, axis=axis)
-
-    bootstrap = stats.bootstrap(data, apart, paired=True, rng=0, method="percentile").confidence_interval
-    assert (found.interval.low, found.interval.high) == pytest.approx((bootstrap.low, bootstrap.high), abs=0.01)
-    permuted = stats.permutation_test(data, apart, permutation_type="samples", vectorized=True, rng=0)
-    assert found.p_value == pytest.approx(permuted.pvalue, abs=0.01)
-
-
 def test_the_interval_of_a_mean_agrees_with_a_mixed_model():
     """Restricted maximum likelihood for y = mean + seed + item + error gives the same standard error."""
     import pandas

@@ -137,22 +137,6 @@ def test_the_protocol_is_what_runs_share_and_no_more(read):
         assert read(WHOLE.replace(text, changed)).protocol() != one.protocol(), text
 
 
-def test_it_is_saved_as_plain_data(read):
-    import json
-
-    saved = json.loads(json.dumps(read(WHOLE).as_dict()))
-    assert saved["models"][1] == {
-        "label": "isab4-pma form=paper norm=none",
-        "name": "isab4-pma",
-        "form": "paper",
-        "norm": "none",
-    }
-    assert saved["points"] == [100, 1000]
-    assert saved["recipe"]["clip_norm"] is None
-    again = [Entry.of(given) for given in saved["models"]]
-    assert again == list(read(WHOLE).models)
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -58,16 +58,6 @@ def damage(file: Path, how: str) -> None:
         file.unlink()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["truncated", "empty"])
-@pytest.mark.parametrize("name", ["model.safetensors", "run.json"])
-def test_a_damaged_finished_run_is_named(name, how, finished, tmp_path):
-    folder = shutil.copytree(finished, tmp_path / "run")
-    damage(folder / name, how)
-    with pytest.raises(PointsetError, match=f"{name} has changed since it was written"):
-        load_run(folder)
-
-
 @pytest.mark.parametrize("how", ["truncated", "empty", "missing"])
 def test_a_damaged_history_is_named(how, finished, train, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "run")
@@ -148,13 +138,6 @@ def test_an_intact_description_of_something_else_is_refused(change, named, finis
     with pytest.raises(PointsetError, match=r"run\.json does not") as caught:
         load_run(folder)
     assert named in str(caught.value)
-
-
-def test_weights_without_run_json_are_not_loaded_as_those_of_this_training(finished, train, tmp_path):
-    folder = shutil.copytree(finished, tmp_path / "run")
-    (folder / "run.json").unlink()
-    with pytest.raises(PointsetError, match=r"run\.json is missing"):
-        pointset.fit(small(), train, SHORT, run=folder)
 
 
 def test_temporary_files_of_killed_trainings_are_removed_and_those_of_running_ones_kept(train, tmp_path):

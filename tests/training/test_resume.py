@@ -134,12 +134,6 @@ def test_early_stopping_begins_anew_and_never_loses_the_best(train, tmp_path):
     assert same_weights(longer.model, first.model)
 
 
-def test_a_run_that_its_caller_ended_goes_on_too(train, tmp_path):
-    fit(train, SHORT, tmp_path, on_epoch=lambda row: True)
-    longer = fit(train, replace(SHORT, epochs=3), tmp_path)
-    assert [row.get("stopped") for row in longer.history] == [True, None, None]
-
-
 @pytest.mark.parametrize(
     ("recipe", "seed", "words"),
     [

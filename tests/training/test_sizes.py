@@ -131,14 +131,6 @@ def test_bounds_that_make_no_sense_are_refused(changes, words):
         Recipe(**changes)
 
 
-def test_a_recipe_without_set_sizes_is_saved_as_before_set_sizes_existed(train):
-    assert not {"points", "last_points"} & Recipe().as_dict().keys()
-    recipe = Recipe(train_points=(8, 64), last_points=(64, 64))
-    assert recipe.as_dict()["points"] == [8, 64]
-    again = Recipe.from_dict(recipe.as_dict())
-    assert (again.train_points, again.last_points) == (recipe.train_points, recipe.last_points)
-
-
 def test_the_usual_size_is_the_mean_of_the_draws():
     assert Recipe().usual_size is None
     assert Recipe(train_points=(50, 50)).usual_size == (50, 50)
