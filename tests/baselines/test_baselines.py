@@ -21,7 +21,8 @@ from pointset.baselines.heads import (
     _leave_one_out,
 )
 from pointset.baselines.mixture import Mixture
-from pointset.baselines.models import BASELINES
+from pointset.baselines.models import BASELINES, Baseline
+from pointset.training.baselines import held_out_logits
 from pointset.zoo.transfer import start_from, turn_inputs
 
 
@@ -130,6 +131,17 @@ def test_the_nearest_row_decides_and_blocks_count_alike():
     new = torch.from_numpy(generator.normal(size=(30, 5)))
     expected = KNeighborsClassifier(1).fit(standard, labels).predict((new - head.mean) * head.scale)
     assert head(new).argmax(dim=1).tolist() == expected.tolist()
+
+
+def test_held_out_logits_are_of_heads_that_were_fitted_without_the_fold():
+    generator = torch.Generator().manual_seed(0)
+    rows, labels = torch.randn(40, 5, generator=generator), torch.arange(40) % 4
+    found = held_out_logits(Baseline([], NearestNeighbour(4)), [rows[:, None]], labels, np.arange(40) % 5, most=4)
+    for fold in range(4):
+        inside, head = torch.arange(40) % 5 == fold, NearestNeighbour(4)
+        head.fit(rows[~inside], labels[~inside], [5])
+        torch.testing.assert_close(found[inside], head(rows[inside]))
+    assert found[4::5].isnan().all()
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -84,7 +84,7 @@ def test_metrics_of_numbers_are_those_of_scikit_learn_in_the_units_of_the_user()
     pointset.fit(regressor, SETS, RECIPE, progress=False)
     found = pointset.evaluate_numbers(regressor, SETS, level=0.5)
     values = found.numbers.values
-    assert list(found.r2.values()) == pytest.approx(r2_score(Y, values, multioutput="raw_values"))
+    assert list(found.r2.values()) == pytest.approx(r2_score(Y, values, multioutput="raw_values"), rel=1e-9)
     assert list(found.mae.values()) == pytest.approx(np.abs(values - Y).mean(axis=0))
     inside = np.logical_not((found.numbers.low > Y) | (found.numbers.high < Y)).mean(axis=0)
     assert list(found.coverage.values()) == inside.tolist()
