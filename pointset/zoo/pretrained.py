@@ -142,24 +142,9 @@ class RunDescription(TypedDict, total=False):
     continued_from: _Epochs
 
 
-NEEDED = {
-    "model": ("name", "classes", "inputs", "seed", "options"),
-    "data": (
-        "source",
-        "classes",
-        "points",
-        "normalize",
-        "pool",
-        "sampler",
-        "seed",
-        "split_seed",
-        "variant",
-        "up",
-        "fingerprint",
-    ),
-    "recipe": ("validation",),
-    "seed": (),
-}
+OF_DATA = ("source", "classes", "points", "normalize", "pool", "sampler", "seed", "split_seed", "variant", "up")
+OF_MODEL = ("name", "classes", "inputs", "seed", "options")
+NEEDED = {"model": OF_MODEL, "data": (*OF_DATA, "fingerprint"), "recipe": ("validation",), "seed": ()}
 """What the run.json of a model of the zoo has at least."""
 
 
