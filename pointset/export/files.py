@@ -4,6 +4,7 @@ A format converts an exported program to the bytes of a file, and opens a file a
 model is stored in its file: as `pointset.json` in a .pt2 file, as metadata entries in an ONNX file.
 """
 
+import copy
 import io
 import json
 import logging
@@ -105,12 +106,19 @@ def format_of(path: Path) -> Pt2 | Onnx:
 
 
 def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
-    """Export the program of a copy made by `portable`, for any number of sets of any size.
+    """Export the program of a copy of a model, on the CPU in evaluation mode, for any number of sets of any size.
+
+    Attention, scores, norms and context models detect the export, and use the same operations for all sizes.
 
     The dynamic sizes are named (`Dim`) instead of inferred: if the computation of the model depends on them, torch then
     raises an error. Otherwise it would silently restrict the sizes of a .pt2 program, and ONNX would give wrong
     results. With `mask`, the second input is one [B, n].
     """
+    model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
+    for module in model.modules():
+        if hasattr(module, "allow_single_element"):
+            # torch-geometric's batch norm branches on the number of rows; in evaluation mode both branches are equal.
+            setattr(module, "allow_single_element", False)  # noqa: B010 - not an attribute of every module
     points, real = torch.zeros(*EXAMPLE, inputs), torch.ones(EXAMPLE, dtype=torch.bool)
     arguments = (points, real) if mask else (points,)
     with _quiet(), torch.no_grad():

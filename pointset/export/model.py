@@ -17,7 +17,6 @@ import pointset
 from pointset.data.loading import normalization_elsewhere
 from pointset.errors import PointsetError
 from pointset.export.files import Run, format_of, record
-from pointset.export.portable import portable
 from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
 from pointset.training.checkpoints import describe_model
@@ -111,7 +110,7 @@ def export_model(
     check_export(model)
     text = describe(model, mask, description or {})
     try:
-        program = record(portable(model), _inputs(model), mask)
+        program = record(model, _inputs(model), mask)
     except Exception as error:  # torch.export raises many types of exceptions
         fault = f"depends on sizes or content of sets in a way that torch.export lacks ({_in_short(error)})"
         raise PointsetError(f"{name} cannot be exported: its computation {fault}") from error

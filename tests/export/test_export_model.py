@@ -17,7 +17,6 @@ from pointset.data.normalize import normalize_points
 from pointset.errors import PointsetError
 from pointset.export.files import EXAMPLE, FORMATS, format_of, record
 from pointset.export.model import CHECKED, describe, export_model
-from pointset.export.portable import portable
 from pointset.nn import registry
 
 pytestmark = pytest.mark.slow
@@ -124,7 +123,7 @@ def test_no_size_becomes_a_constant_of_the_exported_program(name, options):
     """The only constraints on sizes in the exported program are at least one set and one point."""
     model = moved(model_of(name, **options))
     takes_mask = "aggr" not in name  # the shape checks of the tests cannot follow rows that a mask takes out
-    program = record(portable(model), 3, mask=takes_mask)
+    program = record(model, 3, mask=takes_mask)
     ranges = program.range_constraints.values()
     assert len(ranges) == 2
     assert all(int(bounds.lower) == 1 and bounds.upper > 10**15 for bounds in ranges)
