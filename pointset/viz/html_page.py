@@ -62,7 +62,7 @@ class Page:
     def _repr_html_(self) -> str:
         """The page in a sandboxed frame, for notebooks."""
         return (
-            f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" '
+            f'<iframe title="interactive page" srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" '
             f'style="width: 100%; height: {self.height}px; border: 1px solid #ddd; border-radius: 6px"></iframe>'
         )
 
