@@ -17,6 +17,7 @@ def require_model(model: Any) -> None:
     """Raise an InputError unless a model is a torch module: its name alone is not."""
     if not isinstance(model, nn.Module):
         hint = f": make it with pointset.create_model({quoted(model)})" if isinstance(model, str) else ""
+        hint = ": give its model_" if hasattr(model, "model_") else hint
         raise InputError(f"model must be a torch module, got {described(model)}{hint}")
 
 

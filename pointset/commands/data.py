@@ -179,8 +179,9 @@ def _print_overview(overview: dict[str, Any]) -> None:
     extremes = f": {most} is the largest with {largest:,} shapes, {least} the smallest with {smallest:,}"
     print(escaped(f"{len(sizes)} classes{extremes if largest > smallest else f' of {largest:,} shapes each'}"))
     splits = ", ".join(f"{count:,} {split}" for split, count in overview["splits"].items())
-    print(escaped(f"splits: {splits}; by {overview['split_rule']}"))
-    assumed = " (assumed from the file type; set it with --up y or --up z)" if overview["up_assumed"] else ""
+    print(escaped(f"splits: {splits}; {overview['split_rule']}"))
+    differ = "; the types differ: do all shapes of the picture stand upright?" if overview["up_differs"] else ""
+    assumed = f" (assumed from the file type; set it with --up y or --up z{differ})" if overview["up_assumed"] else ""
     print(overview.get("up_guess") or f"up: {overview['up']}{assumed}")
     if overview["pose"] is not None:
         print(f"pose: {POSES_SEEN[overview['pose']]}; train with --pose {overview['pose']}")

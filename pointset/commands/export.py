@@ -17,7 +17,7 @@ def export(*, model: Model = None, output: Out, mask: bool = False, as_json: Jso
 
     Args:
         output: The file to write: *.pt2 (torch.export) or *.onnx (ONNX).
-            ONNX needs `pip install onnx onnxruntime onnxscript`.
+            ONNX needs `pip install "pointset-learn[export]"`.
         mask: Add a second input, mask [B, n], True at real points, for sets of different sizes in one batch.
     """
     from pointset.export.files import format_of

@@ -49,13 +49,14 @@ def warning_in_one_line() -> Iterator[None]:
     """Print warnings for the user as one line on stderr, each once, without the place in the code."""
     shown = set[str]()
     show = warnings.showwarning
+    from pointset.runs.progress import write_line  # above the bars; it takes a while to import
 
     def print_warning(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
         if category is not UserWarning:
             show(message, category, *place, **rest)
         elif (line := one_line(message)) not in shown:
             shown.add(line)
-            print(f"pointset: warning: {line}", file=sys.stderr)
+            write_line(f"pointset: warning: {line}")
 
     with warnings.catch_warnings():
         warnings.showwarning = print_warning

@@ -132,10 +132,10 @@ def load_split(
 def _usual_up(folder: Path, pool: Pool) -> Axis:
     """The usual upward axis for the files of a folder, with a warning if it is y, or if the files differ."""
     axis: Axis = usual_up(pool.names) or "z"
-    if upright := next((name for name in pool.names if usual_up([name]) == "y"), None):
+    if upright := sorted({PurePath(name).suffix for name in pool.names if usual_up([name]) == "y"}):
         beside = ": y is taken for their upward axis" if axis == "y" else ", beside others: all are taken for Z up"
         warnings.warn(
-            f"{folder} holds {PurePath(upright).suffix} files, which usually have Y up{beside}; look at them with "
+            f"{folder} holds {' and '.join(upright)} files, which usually have Y up{beside}; look at them with "
             f"`pointset data show {folder}`, and give --up y or --up z (in Python up=)",
             UserWarning,
             stacklevel=4,

@@ -52,7 +52,6 @@ def refuse_or_leave_out(
     what: str,
     remedy: str,
     *,
-    leave_out: str = LEAVE_OUT,
     reports: Sequence[Path] = (),
 ) -> None:
     """Raise if shapes cannot be used, unless they may be left out and others remain.
@@ -63,7 +62,6 @@ def refuse_or_leave_out(
         on_error: "raise" or "skip".
         what: plural noun for the shapes in the message.
         remedy: how to repair them.
-        leave_out: how to do without them.
         reports: files that list the bad shapes.
 
     Raises:
@@ -71,5 +69,5 @@ def refuse_or_leave_out(
     """
     check("on_error", on_error, OnError)
     if failures and (on_error == "raise" or not finished):
-        advice = f"{remedy}, or {leave_out}" if finished else remedy
+        advice = f"{remedy}, or {LEAVE_OUT}" if finished else remedy
         raise UnreadableShapesError(failures, finished, reports, advice, what)

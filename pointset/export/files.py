@@ -11,7 +11,6 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, require_extra
 from pointset.runs.atomic import check_writable
 
 Run = Callable[[Tensor, Tensor | None], Tensor]
@@ -100,8 +99,7 @@ def format_of(path: Path) -> Pt2 | Onnx:
         raise PointsetError(f"the file name of an exported model must end in {' or '.join(FORMATS)}, got {path}")
     check_writable(path)
     form = FORMATS[path.suffix.lower()]
-    if missing := [name for name in form.needed if find_spec(name) is None]:
-        raise PointsetError(f"writing {form.title} needs {', '.join(missing)}: pip install {' '.join(missing)}")
+    require_extra("export", f"writing {form.title}", *form.needed)
     return form
 
 

@@ -40,12 +40,12 @@ def set_pose(baseline: Baseline, train: PointSets) -> None:
 
 
 def extract_rows(
-    baseline: Baseline, sets: PointSets, progress: bool, regressor: Regressor | None = None
+    baseline: Baseline, sets: PointSets, progress: bool, regressor: Regressor | None = None, what: str = "features"
 ) -> list[Tensor]:
     """The rows of all shapes, one block [N, views, width] for each extractor."""
     batches, blocks = fixed_batches(sets if regressor is None else sets.normalized("none"), 64), []
     with torch.inference_mode(), in_evaluation_mode(baseline):
-        for batch in followed(batches, "computing features", "batch", -(-len(sets) // 64), show=progress):
+        for batch in followed(batches, f"computing {what}", "batch", -(-len(sets) // 64), show=progress):
             points = batch.points
             if regressor is not None:
                 points = regressor.prepared(points, batch.mask, regressor.networks[0])
@@ -93,7 +93,8 @@ def fit_rows(model: nn.Module, train: PointSets, folds: np.ndarray, most: int, p
     set_pose(baseline, train)
     regressor = model if isinstance(model, Regressor) else None
     line = torch.zeros(()) if regressor is None else learn_units(regressor, train)
-    blocks = extract_rows(baseline, train, progress, regressor)
+    spec: Any = model.spec
+    blocks = extract_rows(baseline, train, progress, regressor, spec.name.rpartition("-")[0])
     truth = train.labels if regressor is None else regressor.standardised(train.learned) - line
     held_out = held_out_logits(baseline, blocks, truth, folds, most)
     fit_head(baseline, blocks, truth, held_out)

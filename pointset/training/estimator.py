@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import inspect
 import numbers
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from pointset.data.point_sets import PointSets
 from pointset.errors import quoted
 from pointset.inputs import InputError
 from pointset.training.automatic import BUDGET, fit_automatic, transfer_recipe
+from pointset.training.baselines import baseline_of
 from pointset.training.checkpoints import Fitted
 from pointset.training.devices import find_device
 from pointset.training.embedding import CALLED, CloudEstimator, clouds_of, sized, value_errors
@@ -84,6 +86,9 @@ class PointSetEstimator(CloudEstimator):
             else:
                 options = ModelOptions.from_dict(self._fields(ModelOptions))
                 model = create_for(sets, self.model, options, loss=self._fields(Recipe)["loss"], seed=seed)
+            if baseline_of(model) is not None and sets.inputs > 3:
+                text = f"{self.model} reads 3 of the {sets.inputs} numbers of a point: choose a network"
+                warnings.warn(text, UserWarning, stacklevel=4)
         return self._train(model, sets, seed)
 
     def _train(self, model: nn.Module, sets: PointSets, seed: int, before: Sequence[dict[str, Any]] = ()) -> Self:

@@ -73,7 +73,7 @@ def parse_name(name: str) -> tuple[Choice, ...]:
         raise PointsetError(
             f"no model is called {quoted(name)}: did you mean {', '.join(near)}? Names are encoder-pooling, encoders "
             f"{encoders}, poolings {poolings} (m and k are numbers, aggr.<name> is a set aggregation of "
-            f"torch-geometric, + joins any two), or {models}"
+            f"torch-geometric, + joins any two), or {models}; POINTSET_PARTS names a file with parts of your own"
         )
     for choice in choices:
         _ = choice.reads  # raises for an argument that is refused

@@ -3,6 +3,7 @@
 import itertools
 import re
 import shlex
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from pointset.data.catalogue.locate import locate_data, pools_home
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS
 from pointset.data.pool import Pool
-from pointset.data.pools.plan import FILE, Manifest, Sampling, build_command, hash_source, read_manifest
+from pointset.data.pools.plan import FILE, Entry, Manifest, Sampling, build_command, hash_source, read_manifest
 from pointset.data.pools.shapes import make_shape
 from pointset.errors import PointsetError
 from pointset.runs import digests
@@ -144,6 +145,7 @@ def look_at(
         "split_rule": rule,
         "up": "y" if (known or usual_up(files)) == "y" else "z",
         "up_assumed": known is None,
+        "up_differs": known is None and len({usual_up([file]) for file in files}) > 1,
     }
     return overview, samples
 
@@ -166,12 +168,19 @@ def _of_pool(pool: Pool) -> Iterator[Sample]:
 
 
 def _of_files(listing: Listing) -> Iterator[Sample]:
+    """Points of the first usable files of each class; a warning names the others that were tried."""
     sampling = Sampling.none(False) if listing.kind == "clouds" else Sampling(POINTS)
     for label, name in enumerate(listing.classes):
         results = (make_shape((0, shape), sampling) for shape in listing.shapes if shape.label == label)
-        usable = (arrays["points"] for _, entry, arrays in results if not entry.skipped)
+        usable = (arrays["points"] for _, entry, arrays in results if not _is_left_out(entry))
         for points in itertools.islice(usable, PER_CLASS):
             yield name, _some(points)
+
+
+def _is_left_out(entry: Entry) -> bool:
+    if entry.skipped:
+        warnings.warn(f"{entry.name} cannot be used: {entry.skipped}", UserWarning, stacklevel=2)
+    return bool(entry.skipped)
 
 
 def _some(points: NDArray[np.float32]) -> NDArray[np.float32]:

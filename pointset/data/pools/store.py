@@ -29,7 +29,7 @@ from pointset.data.options import SPLITS, DataOptions
 from pointset.data.pool import Pool
 from pointset.data.pools.plan import FILE, Entry, Manifest, Plan, Sampling, build_command, read_manifest, write_header
 from pointset.data.pools.shapes import Arrays, make_shapes
-from pointset.data.unusable import LEAVE_OUT, OnError, UnreadableShapesError, refuse_or_leave_out
+from pointset.data.unusable import OnError, UnreadableShapesError, refuse_or_leave_out
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.atomic import full_disk_reported, sync_folder, write_text
@@ -56,14 +56,12 @@ class Made:
 
     def require(self, on_error: str, plan: Plan, report: Path) -> None:
         """Raise an UnreadableShapesError if files failed, unless they may be skipped and other shapes remain."""
-        command = build_command(plan.root, plan.sampling, "--on-error", "skip")
         refuse_or_leave_out(
             self.failures,
             self.shapes,
             on_error,
             "files",
             "correct them and run again (finished shapes are kept)",
-            leave_out=LEAVE_OUT if plan.sampling.points is None else f"leave them out with `{command}`",
             reports=[report],
         )
 
