@@ -162,7 +162,7 @@ def test_the_command_prints_writes_and_fails_if_a_model_is_worse(frame, tmp_path
     assert "tree" in capsys.readouterr().err
     page, markdown, latex = (path.read_text() for path in outputs)
     assert "<svg" in page
-    assert "//" not in page
+    assert "://" not in page
     assert markdown.count("| tree") == 1
     assert latex.count(r"\toprule") == 3
 

@@ -13,7 +13,7 @@ for (const table of document.querySelectorAll("table")) {
     filled.sort((a, b) => (order === "ascending" ? compare(a, b) : compare(b, a)));
     body.append(...(order === "none" ? first : [...filled, ...empty]));
   };
-  if (first.length < 2) continue;
+  if (first.length < 2 || table.className === "bars") continue;
   heads.forEach((head, column) => {
     const words = head.classList.contains("text"), button = document.createElement("button");
     const orders = words ? ["ascending", "descending", "none"] : ["descending", "ascending", "none"];

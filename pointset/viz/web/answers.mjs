@@ -23,28 +23,19 @@ export function showAnswer(classes, list = element("answer")) {
 const across = (left) => LEFT + (1 - left) * (WIDTH - LEFT - RIGHT);
 const down = (probability) => TOP + (1 - probability) * (HEIGHT - TOP - BOTTOM);
 
-function emptyChart(lines, label) {
+/** A chart of `lines`, [{points: [[share left, probability], ...], style}], with at least one point each. */
+function chart(lines, label) {
   const axes = [["end", 0], ["middle", 0.5], ["start", 1]].flatMap(([anchor, share]) => [
     made("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: down(share), y2: down(share), class: "grid" }),
     made("text", { x: LEFT - 4, y: down(share) + 3, "text-anchor": "end" }, `${100 * share}`),
     made("text", { x: across(share), y: HEIGHT - 4, "text-anchor": anchor }, `${100 * share} %`),
   ]);
-  const curves = lines.map(({ style }) => made("g", { class: style }, made("polyline"), made("circle", { r: 2.5 })));
-  return made("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label }, ...axes, ...curves);
-}
-
-/**
- * Draw `lines`, [{points: [[share left, probability], ...], style}], with at least one point each. Curves of a chart
- * with the same label are updated in place, which is fast enough while the user drags.
- */
-function drawChart(box, lines, label) {
-  if (box.firstChild?.getAttribute("aria-label") !== label) box.replaceChildren(emptyChart(lines, label));
-  box.querySelectorAll("g").forEach((curve, i) => {
-    const { points } = lines[i], [line, dot] = curve.children, [left, last] = points.at(-1);
-    line.setAttribute("points", points.map(([share, p]) => `${across(share)},${down(p)}`).join(" "));
-    dot.setAttribute("cx", across(left));
-    dot.setAttribute("cy", down(last));
+  const curves = lines.map(({ points, style }) => {
+    const [left, last] = points.at(-1), places = points.map(([share, p]) => `${across(share)},${down(p)}`).join(" ");
+    const dot = made("circle", { r: 2.5, cx: across(left), cy: down(last) });
+    return made("g", { class: style }, made("polyline", { points: places }), dot);
   });
+  return made("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label }, ...axes, ...curves);
 }
 
 /** The answer of one model of the live page. */
@@ -82,14 +73,14 @@ export class Side {
     this.line = [...this.line, [share, shares[this.label]]].slice(-MOST_STEPS);
     say(this.change, this.best === this.label ? "" : `no longer ${nameOf(this.label)}`);
     const label = `probability of ${nameOf(this.label)} against the share of points left`;
-    drawChart(this.trail, [{ points: this.line, style: "trail" }], label);
+    this.trail.replaceChildren(chart([{ points: this.line, style: "trail" }], label));
     say(this.about, label);
   }
 
   /** Draw the curves for the orders in which points were removed. */
   compare(lines, name) {
-    drawChart(this.curves, lines, `probability of ${name} as points are removed in three orders`);
     const key = lines.map(({ name: order, style }) => made("span", { class: style }, order));
-    this.curves.append(made("p", { class: "key" }, ...key));
+    const drawn = chart(lines, `probability of ${name} as points are removed in three orders`);
+    this.curves.replaceChildren(drawn, made("p", { class: "key" }, ...key));
   }
 }

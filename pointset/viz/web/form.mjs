@@ -6,7 +6,12 @@ const MOST_SHOWN = 5;
 
 element("form").onsubmit = async (event) => {
   event.preventDefault();
-  const said = await answerTo(event.target);
+  say(element("state"), "Classifying …");
+  element("send").disabled = true;
+  const answered = fetch("classify", { method: "POST", body: new FormData(event.target) });
+  // The server's refusals have a detail, too.
+  const said = await answered.then((response) => response.json()).catch((error) => ({ detail: `no answer: ${error.message}` }));
+  element("send").disabled = false;
   say(element("fault"), said.detail ?? "");
   say(element("state"), said.name ? [`${said.name}: ${said.points.toLocaleString("en")} points`, ...said.warnings].join("; ") : "");
   say(element("doubt"), said.do_not_trust ? "Do not trust this class." : "");
@@ -14,17 +19,3 @@ element("form").onsubmit = async (event) => {
   element("page").hidden = !said.page;
   if (said.page) element("page").href = said.page;
 };
-
-/** What the server says of the chosen file, or {detail} if it does not. */
-async function answerTo(form) {
-  const body = new FormData(form);
-  say(element("state"), "Classifying …");
-  element("send").disabled = true;
-  try {
-    return await (await fetch("classify", { method: "POST", body })).json();
-  } catch (error) {
-    return { detail: `no answer from the server: ${error.message}` };
-  } finally {
-    element("send").disabled = false;
-  }
-}

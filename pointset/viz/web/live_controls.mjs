@@ -23,7 +23,11 @@ export function listenToControls(live, names) {
   element("shapes").onchange = element("up").onchange = () => live.open(Number(element("shapes").value));
   element("file").onclick = (event) => { event.target.value = ""; };  // so that the same file can be chosen again
   element("file").onchange = (event) => { if (event.target.files.length) live.read(event.target.files[0]); };
-  listenToDrops(live);
+  for (const name of ["dragover", "dragleave", "drop"]) document.addEventListener(name, (event) => {
+    event.preventDefault();
+    document.body.classList.toggle("dropping", name === "dragover");
+    if (name === "drop" && event.dataTransfer.files.length) live.read(event.dataTransfer.files[0]);
+  });
   for (const mode of ["turn", "away", "back"]) element(`mode-${mode}`).onclick = () => choose(live, mode);
   element("brush").oninput = () => { if (live.shapeView) live.shapeView.radius = Number(element("brush").value); };
   const actions = {
@@ -61,14 +65,4 @@ function slider(id, label, min, max, start, meaning, changed) {
 function choose(live, mode) {
   live.shapeView?.choose(mode);
   for (const other of ["turn", "away", "back"]) element(`mode-${other}`).setAttribute("aria-pressed", other === mode);
-}
-
-function listenToDrops(live) {
-  const over = (on) => (event) => { event.preventDefault(); document.body.classList.toggle("dropping", on); };
-  document.addEventListener("dragover", over(true));
-  document.addEventListener("dragleave", over(false));
-  document.addEventListener("drop", (event) => {
-    over(false)(event);
-    if (event.dataTransfer.files.length) live.read(event.dataTransfer.files[0]);
-  });
 }

@@ -108,7 +108,7 @@ export class MapsView extends CloudCanvas {
 
   enlarge(index) {
     const layer = this.layer;
-    this.tipAway();
+    this.leave();
     const describe = (map) => [layer.nameOf(map), `${layer.name}, ${layer.noteOf(map)}`];
     this.enlarged.show(index, this.arrangement.panels.map((panel) => panel.index), describe);
   }
@@ -182,9 +182,7 @@ export class MapsView extends CloudCanvas {
     }
   }
 
-  leave() { this.tipAway(); }
-
-  tipAway() {
+  leave() {
     element("tip").hidden = true;
     if (this.selected >= 0) { this.selected = -1; this.redraw(); }
   }
@@ -192,8 +190,7 @@ export class MapsView extends CloudCanvas {
   /** Return to the first view. */
   goHome() {
     this.camera.reset();
-    this.redraw();
-    this.turned();
+    this.moved();
   }
 
   #listen() {
@@ -208,14 +205,14 @@ export class MapsView extends CloudCanvas {
     const typing = event.target.closest("select, input, dialog");
     if (event.key === "?" && !element("help").open) element("help").showModal();
     else if (element("help").open) return;
-    else if (event.key === "Escape") { this.tipAway(); this.enlarged.close(); }
+    else if (event.key === "Escape") { this.leave(); this.enlarged.close(); }
     else if (this.enlarged.open && "np".includes(event.key)) this.enlarged.step(event.key === "n" ? 1 : -1);
     else if (!typing && !event.defaultPrevented && (event.shiftKey || !event.key.startsWith("Arrow")))
       if (turnByKey(event, this.camera)) this.moved();
   }
 
   moved() {
-    this.tipAway();
+    this.leave();
     super.moved();
   }
 

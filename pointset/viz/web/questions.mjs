@@ -82,16 +82,12 @@ export class Question {
 
 /** The logits of a model for some of the posed points; its attention and selection are added to `maps`, if given. */
 export function ask(model, posed, seen, maps = null) {
-  const rows = model.encode(modelInput(model, posed, seen), maps), logits = model.decide(rows, maps);
+  const chosen = new Float64Array(3 * seen.length);
+  seen.forEach((from, to) => { for (let k = 0; k < 3; k++) chosen[3 * to + k] = posed[3 * from + k]; });
+  const rows = model.encode(normalizePoints(chosen, model.normalize), maps), logits = model.decide(rows, maps);
   const selected = maps && model.selected(rows);
   if (selected) maps.push(selected);
   return logits;
-}
-
-function modelInput(model, posed, seen) {
-  const chosen = new Float64Array(3 * seen.length);
-  seen.forEach((from, to) => { for (let k = 0; k < 3; k++) chosen[3 * to + k] = posed[3 * from + k]; });
-  return normalizePoints(chosen, model.normalize);
 }
 
 /** Probabilities of logits that are divided by a temperature. */

@@ -42,14 +42,10 @@ export class ShapeView extends CloudCanvas {
     this.on.rest();
   }
 
+  /** Report the points under the brush. */
   #drag(event) {
     if (this.mode === "turn" || !(event.buttons & 1)) return;
-    const box = this.canvas.getBoundingClientRect();
-    this.#brush(event.clientX - box.left, event.clientY - box.top);
-  }
-
-  /** Report the points under the brush at a position of the canvas. */
-  #brush(x, y) {
+    const box = this.canvas.getBoundingClientRect(), [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const { positions, camera, look: { reach } } = this, panel = panelAt(this.panels, x, y) ?? this.panels[0];
     const positionOf = positionsIn(panel, { positions, camera, reach });
     const under = Array.from({ length: positions.length / 3 }, (_, i) => i).filter((i) => {

@@ -7,7 +7,7 @@ const READERS = { off: parseOff, obj: parseObj, stl: parseStl, xyz: parsePoints,
 
 /**
  * Read a shape from the bytes of a file: vertices, a Float64Array [3 V], and triangles, an Int32Array [3 F] or null.
- * Throws a ReadError that names the file, the line if there is one, and what was expected.
+ * Throws a ReadError.
  */
 export function readShape(bytes, name) {
   const suffix = /\.(\w+)$/.exec(name)?.[1].toLowerCase() ?? "";
