@@ -16,14 +16,6 @@ def run(clouds_folder, tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_run_becomes_a_program(run, tmp_path, capsys):
-    output = tmp_path / "model.pt2"
-    printed = succeed(capsys, "export", "--model", run, "-o", output)
-    assert printed.startswith(f"saved in {output}: rff-max, 0.")
-    assert "checked on batches of 1 and 3 sets of 1, 100, 1,500 points" in printed
-
-
-@pytest.mark.slow
 def test_onnx_with_a_mask_for_programs(run, tmp_path, capsys):
     output = tmp_path / "model.onnx"
     facts = json.loads(succeed(capsys, "export", "--model", run, "-o", output, "--mask", "--json"))

@@ -41,14 +41,6 @@ def test_a_task_by_name(capsys, tmp_path):
     assert [row["model"] for row in whole["rows"]] == ["rFF + max"]
 
 
-def test_a_plan(capsys, tmp_path):
-    out = succeed(capsys, "task", *SHORT, "--models", "rFF + max", "--dry-run")
-    assert "1 at once; testing not included" in out
-    plan = json.loads(succeed(capsys, "task", *SHORT, "--models", "rFF + max", "--dry-run", "--json"))
-    assert [(one["model"], one["runs"]) for one in plan["runs"]] == [("rFF + max", 1)]
-    assert not (tmp_path / "runs").exists()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["compare", "task"])
 def test_a_file_on_a_task(command, capsys, tmp_path):

@@ -137,10 +137,7 @@ def test_mistakes_are_found_before_anything_is_trained(models, seeds, words, clo
     ("counts", "words"),
     [
         ({"workers": 0}, "workers must be .* from 1 to 4,096, got 0"),
-        ({"workers": -5}, "got -5"),
         ({"workers": "2"}, "workers must be .*, got '2'"),
-        ({"workers": 2.5}, "workers must be .*, got 2.5"),
-        ({"threads": 0}, "threads must be .* from 1 to .*got 0"),
         ({"backend": "slurm"}, "backend must be one of loky, dask, got 'slurm'"),
         ({"scheduler": "tcp://host:1"}, "scheduler='tcp://host:1' is the address of a cluster: set backend"),
     ],

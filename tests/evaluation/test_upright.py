@@ -41,7 +41,7 @@ def test_every_turn_makes_its_direction_point_up(turn: str) -> None:
     assert len({matrix.tobytes() for matrix in TURNS.values()}) == 24
 
 
-@pytest.mark.parametrize("turn", ["z@0", "y@90", "-x@180"])
+@pytest.mark.parametrize("turn", ["y@90", "-x@180"])
 def test_shapes_that_stand_alike_are_turned_upright(turn: str, stools: np.ndarray) -> None:
     model, run = load_run(USUAL)
     guess = best_turn(turn_scores(model, run["data"], [lying(cloud, "z@0") for cloud in stools]))

@@ -175,6 +175,13 @@ def test_a_module_of_the_users_own_is_refused() -> None:
         describe_plainly(model)
 
 
+def test_a_pose_that_the_page_does_not_know_is_refused() -> None:
+    model = pointset.create_model("rff-max", classes=4, dim=8)
+    model.normalize = "principal-axes"
+    with pytest.raises(PointsetError, match="page"):
+        describe_plainly(model)
+
+
 def test_weights_have_16_bits_unless_one_is_too_large() -> None:
     assert rounded(torch.tensor([1.0001, -65504.0])).dtype == "<f2"
     assert rounded(torch.tensor([1.0, 70000.0])).tolist() == [1.0, 70000.0]

@@ -1,7 +1,6 @@
 """A worker process that is killed, for example by the out-of-memory killer, is named, and the other runs finish."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,14 +55,6 @@ def test_a_separate_process_that_cannot_start_reports_why(classifiers, tmp_path,
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert run_apart(run).reason == "its process ended with code 1: ImportError: libgomp is not there"
     assert run.failure.exists()
-
-
-@pytest.mark.slow
-def test_a_failure_in_a_separate_process_is_reported_like_a_local_one(classifiers, tmp_path):
-    (run,) = make_runs(classifiers("rff-max"), tmp_path)
-    lost = replace(run, task=replace(run.task, data="no-such-data"))
-    assert run_apart(lost) == run_one(lost)
-    assert "no-such-data" in run.failure.read_text()
 
 
 def test_a_failure_reason_that_cannot_be_written_stops_no_other_run(classifiers, tmp_path, monkeypatch):

@@ -232,13 +232,10 @@ def test_models_that_cannot_stream_raise_before_the_first_point_is_read(name: st
     ("chunks", "words"),
     [
         (iter([CLOUD]), "the chunks are a list_iterator, which can be read once.*lambda: pieces"),
-        ((piece for piece in [CLOUD]), "the chunks are a generator, which can be read once"),
         ("scan.npy", r"chunks must be a function.*open_scan\(path\), got str"),
-        (3, "chunks must be .* got int"),
         (lambda: None, "chunks must be .* got NoneType"),
         ([CLOUD, CLOUD[:, :2]], r"piece 1 of the cloud must be numbers \[n, 3\], got torch.float64 \[1037, 2\]"),
         (CLOUD[None], r"piece 0 .* got torch.float64 \[1, 1037, 3\]"),
-        (np.zeros((4, 3), complex), r"piece 0 .* got complex128 \[4, 3\]"),
         (np.array([["a", "b", "c"]]), "piece 0 .* got <U1"),
         ([[1.0, 2.0, 3.0]], r"piece 0 of the cloud is a list: give tensors or arrays \[n, 3\]"),
     ],
