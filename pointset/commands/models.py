@@ -73,10 +73,8 @@ def require_network(trained: Trained, verb: str) -> None:
     model = trained.description["model"]
     if model.get("members"):
         inside = Path(trained.name) / "network"
-        raise PointsetError(
-            f"{trained.name} is a product of several classifiers, of which only the network can be {verb}: write "
-            f"--model {inside}"
-        )
+        remedy = f"write --model {inside}" if inside.exists() else "train with a larger --budget, or a network by name"
+        raise PointsetError(f"{trained.name} is a product of classifiers, and only a network can be {verb}: {remedy}")
     if str(model.get("name")) in BASELINES:
         raise PointsetError(f"{trained.name} is {model['name']}, and only networks can be {verb}: train one by name")
 

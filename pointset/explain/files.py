@@ -111,19 +111,14 @@ def to_pandas(maps: Sequence[AttentionMap] | AttentionMap) -> DataFrame:
     Returns:
         The table.
 
-    Raises:
-        PointsetError: pandas is not installed.
-
     Example:
         >>> from pointset.explain.files import to_pandas
         >>> table = to_pandas(pointset.find_map(pointset.attention_maps(model, test.points[0]), kind="pools"))
         >>> len(table), list(table.columns)
         (128, ['layer', 'kind', 'head', 'query', 'key', 'weight', 'relative'])
     """
-    try:
-        import pandas
-    except ImportError as error:
-        raise PointsetError("a table of weights needs pandas: run `pip install pandas`") from error
+    import pandas
+
     tables = []
     for attention in [maps] if isinstance(maps, AttentionMap) else maps:
         is_batch = attention.weights.dim() > 3

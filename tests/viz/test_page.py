@@ -89,7 +89,9 @@ def test_a_notebook_gets_the_page_and_the_still_picture_as_two_outputs(
     page = make_page(attention(), cloud, queries=[0], title="1 & 2 < 3's")
     page._ipython_display_()
     assert [set(bundle) for bundle in outputs] == [{"text/html", "text/plain"}, {"image/png", "text/plain"}]
-    frame = re.fullmatch(r'<iframe srcdoc="([^"]*)" sandbox="allow-scripts" .*></iframe>', outputs[0]["text/html"])
+    frame = re.fullmatch(
+        r'<iframe title="[^"]+" srcdoc="([^"]*)" sandbox="allow-scripts" .*></iframe>', outputs[0]["text/html"]
+    )
     assert html.unescape(frame[1]) == page.html
     assert base64.b64decode(outputs[1]["image/png"]).startswith(b"\x89PNG")
 

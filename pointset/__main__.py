@@ -1,0 +1,5 @@
+"""`python -m pointset`: the command line."""
+
+from pointset.cli import main
+
+main()
