@@ -1,5 +1,0 @@
-"""`python -m pointset`: the command line."""
-
-from pointset.cli import main
-
-main()
