@@ -23,7 +23,7 @@ from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import digests
 from pointset.runs.provenance import machine
 from pointset.training.checkpoints import RunFolder
-from pointset.zoo.pretrained import DataDescription
+from pointset.zoo.descriptions import DataDescription
 
 
 class Results:

@@ -37,8 +37,8 @@ from pointset.runs.claims import claim, owned, plain
 from pointset.runs.provenance import origin
 from pointset.runs.system import sync
 from pointset.training.recipe import Recipe
+from pointset.zoo.descriptions import RunDescription
 from pointset.zoo.models import Spec, load_weights
-from pointset.zoo.pretrained import RunDescription
 
 Weights = dict[str, Tensor]
 Row = dict[str, Any]

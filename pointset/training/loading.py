@@ -7,9 +7,10 @@ from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.training.packed import PREFIX, SUFFIX, open_run, pull_run
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier, SetModel
+from pointset.zoo.descriptions import check_run, not_a_run
 from pointset.zoo.models import build_model, know_card, know_data, load_weights, spec_of
 from pointset.zoo.names import missing_parts
-from pointset.zoo.pretrained import check_run, list_pretrained, not_a_run, pretrained_folder
+from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 
 def find_run(path: str | Path) -> Path:

@@ -24,7 +24,8 @@ from pointset.runs.atomic import as_json, check_writable, write_for_user
 from pointset.runs.digests import checked_json, sha256
 from pointset.runs.files import require_file
 from pointset.training.checkpoints import RunFolder, Weights, as_safetensors
-from pointset.zoo.pretrained import RunDescription, list_pretrained
+from pointset.zoo.descriptions import RunDescription
+from pointset.zoo.pretrained import list_pretrained
 
 SUFFIX = ".pointset"
 FORMAT = 1

@@ -1,0 +1,97 @@
+"""What a run.json describes: types of what is read back, and what a model of the zoo needs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypedDict
+
+from pointset.configuration import Count, Seed
+from pointset.data.options import Normalize
+from pointset.errors import PointsetError
+
+
+class _Epochs(TypedDict):
+    epochs: int
+
+
+class _Machine(TypedDict):
+    system: str
+    cores: int | None
+    accelerator: str | None
+
+
+class _Recipe(TypedDict, total=False):
+    epochs: int
+    validation: float | None
+
+
+class _Model(TypedDict, total=False):
+    name: str
+    classes: int
+    inputs: Count
+    seed: Seed
+    options: dict[str, Any]
+    members: list[dict[str, Any]]
+    targets: list[str]
+    per_point: bool
+
+
+class DataDescription(TypedDict, total=False):
+    """The types of what is read of a `PointSets.describe` description."""
+
+    name: str
+    source: str
+    split: str
+    shapes: int
+    skipped: int
+    classes: list[str]
+    points: int
+    normalize: Normalize
+    sampler: str
+    features: list[str]
+    up: str
+    kinds: list[str]
+    centred: bool
+    fingerprint: str
+    point_classes: list[str]
+    point_labels: list[int]
+
+
+class RunDescription(TypedDict, total=False):
+    """The types of what is read of a run.json, of which a model that is not from the zoo has only a part."""
+
+    model: _Model
+    recipe: _Recipe
+    seed: int
+    data: DataDescription
+    versions: dict[str, str]
+    machine: _Machine | None
+    commit: str | None
+    continued_from: _Epochs
+
+
+OF_DATA = ("source", "classes", "points", "normalize", "pool", "sampler", "seed", "split_seed", "variant", "up")
+OF_MODEL = ("name", "classes", "inputs", "seed", "options")
+NEEDED = {"model": OF_MODEL, "data": (*OF_DATA, "fingerprint"), "recipe": ("validation",), "seed": ()}
+"""What the run.json of a model of the zoo has at least."""
+
+
+def check_run(description: Mapping[str, Any], file: Path) -> None:
+    """Raise a PointsetError unless run.json describes a model of the zoo, with all that is needed to use it."""
+    model, data = description.get("model", {}), description.get("data", {})
+    if "class" in model and "name" not in model:
+        raise PointsetError(
+            f"{file.parent} holds a model of your own ({model['class']}): build it and load model.safetensors into it"
+        )
+    missing = [part for part in NEEDED if part not in description] or [
+        f"{part}.{name}" for part, names in NEEDED.items() for name in names if name not in description[part]
+    ]
+    key = "point_classes" if model.get("per_point") else "classes"
+    if missing or len(data.get("point_labels", ())) != len(data.get("point_classes", ())):
+        raise not_a_run(file, f"it has no {[*missing, 'label for each class of points'][0]}")
+    if not model.get("targets") and (names := len(data.get(key, ()))) != model["classes"]:
+        raise not_a_run(file, f"data.{key} are {names} names for {model['classes']} classes")
+
+
+def not_a_run(file: Path, reason: str) -> PointsetError:
+    """The error for a run.json that cannot be used."""
+    return PointsetError(f"{file} does not describe a run ({reason}): restore it from a copy, or train again")
