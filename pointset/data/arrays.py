@@ -139,15 +139,14 @@ def from_arrays(
     return PointSets(pool, DataOptions.from_dict(options), name=NAME, split=split)
 
 
-def from_geometric(dataset: Any, split: str, options: DataOptions, *, normals: bool) -> PointSets:
-    """Make point sets from a torch-geometric dataset.
+def geometric_pool(dataset: Any, options: DataOptions, *, normals: bool) -> Pool:
+    """The points of a torch-geometric dataset.
 
     Args:
         dataset: a sequence of `Data` with `pos` [n, 3] and one label `y`. Those with `face` [3, F] are meshes and
             are sampled; the others are clouds, and may have `normal` [n, 3], `x` [n, f] (the feature "columns") and
             other features [n] or [n, f] by name. The class names are its `classes`, if it has them, else the labels.
             With `options.labels`, clouds need that attribute in place of one `y`: integers [n], as "y" of ShapeNet.
-        split: name of the split.
         options: how meshes are sampled, and which features are read.
         normals: keep the normals too.
 
@@ -175,11 +174,11 @@ def from_geometric(dataset: Any, split: str, options: DataOptions, *, normals: b
     names = getattr(dataset, "classes", None) or [str(label) for label in range(max(labels, default=-1) + 1)]
     columns: dict[str, Any] = {name: [own[name] for own in arrays] for name in (arrays[0] if arrays else ())}
     points, point_labels = columns.pop("points", []), columns.pop("point_labels", None)
-    how: dict[str, Any] = {"split": split, "on_error": options.on_error}
-    how |= {"y": labels, "classes": names} if point_labels is None else {"point_labels": point_labels}
-    sets = from_arrays(points, features=columns, **how)
-    pool = dataclasses.replace(sets.source_pool, sampler=options.sampler if meshes else AS_RELEASED)
-    return PointSets(pool, options, name=type(dataset).__name__, split=split)
+    if point_labels is None:
+        sets = from_arrays(points, labels, names, columns, on_error=options.on_error)
+    else:
+        sets = from_arrays(points, features=columns, point_labels=point_labels, on_error=options.on_error)
+    return dataclasses.replace(sets.source_pool, sampler=options.sampler if meshes else AS_RELEASED)
 
 
 def _geometric_arrays(item: Any, index: int, options: DataOptions, normals: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Augmentations of a batch, called as `augmentation(points [B, n, d], generator, mask=None) -> points`.
+"""Augmentations of a batch: `augmentation(points [B, n, d], generator, mask=None, normals=False) -> points`.
 
 All random numbers come from the `torch.Generator`; features (d > 3) do not change how many are drawn. The mask [B, n]
 is True at real points; padded rows come out as zeros. Distances are in the unit of the points.
@@ -8,9 +8,8 @@ with the shape: the map x -> A x takes a normal v to A^-T v, scaled to unit leng
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Generator, Tensor
@@ -21,15 +20,8 @@ from pointset.data.ragged import zero_padding
 from pointset.errors import PointsetError
 from pointset.inputs import check_clouds
 
-
-class Augmentation(Protocol):
-    """A function that changes a batch of clouds, not in place."""
-
-    def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
-    ) -> Tensor:
-        """Return the changed points [B, n, d]; `normals` is passed only if columns 3 to 5 are normals."""
-        ...
+Augmentation = Callable[..., Tensor]
+"""A function of `points`, `generator`, `mask` and `normals`, which returns changed points; see above."""
 
 
 class Change(Checked):
@@ -203,7 +195,7 @@ class Compose:
     ) -> Tensor:
         """Apply the steps in order to [B, n, d]."""
         for step in self.steps:
-            points = step(points, generator, mask, normals=True) if normals else step(points, generator, mask)
+            points = step(points, generator, mask, normals=normals)
         return points
 
 

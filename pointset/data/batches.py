@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pointset.data.augment import Augmentation
-from pointset.data.mixing import CutMix
+from pointset.data.mixing import CutMix, Mixed
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
 from pointset.data.targets import UNLABELLED
@@ -32,21 +32,8 @@ class Batch(NamedTuple):
     labels: Tensor
     """int64 [B]; for numbers to predict, float64 [B, targets] in the units of the user; with labels per point, int64
     [B, n], -1 for points without a label and padding."""
-
-
-class MixedBatch(NamedTuple):
-    """A batch in which each set may contain points of a second shape; see `pointset.data.mixing`."""
-
-    points: Tensor
-    """[B, n, d] float32; d is 3, or more with features."""
-    mask: Tensor | None
-    """bool [B, n], as in `Batch`."""
-    labels: Tensor
-    """int64 [B], label of each set's own shape."""
-    others: Tensor
-    """int64 [B], label of the second shape."""
-    shares: Tensor
-    """float32 [B], share of the points that belong to the second shape."""
+    mixed: Mixed | None = None
+    """The rows of the shapes of which the sets also have points, and their shares; see `pointset.data.mixing`."""
 
 
 def batches(
@@ -58,7 +45,7 @@ def batches(
     augment: Augmentation | None = None,
     size: Callable[[int], int] | None = None,
     mix: CutMix | None = None,
-) -> Iterator[Batch | MixedBatch]:
+) -> Iterator[Batch]:
     """One epoch of training: every shape once, in random order, each a fresh random subset of its pool.
 
     Order, subsets and augmentation all come from one generator made from (seed, epoch), so an epoch can be repeated
@@ -71,7 +58,7 @@ def batches(
         epoch: number of the epoch.
         augment: applied to the points of each batch.
         size: gives the points per set of batch i, from 0; None uses the dataset's.
-        mix: applied after `augment`; the batches are then of type `MixedBatch`, unless points have labels of their own.
+        mix: applied after `augment`.
     """
     generator = epoch_generator(seed, epoch)
     for index, rows in enumerate(torch.randperm(len(dataset), generator=generator).split(batch_size)):
@@ -81,18 +68,13 @@ def batches(
             if dataset.point_classes:  # the last column: augmentations keep it with its point
                 points = torch.cat([points, dataset.labels_at(where)[..., None]], dim=2)
             if augment is not None:
-                turning = {"normals": True} if dataset.options.has_normals else {}
-                points = augment(points, generator, mask, **turning)
-            labels = dataset.learned[rows]
+                points = augment(points, generator, mask, normals=dataset.options.has_normals)
             mixed = None if mix is None else mix(points, generator, mask)
+            points, labels = points if mixed is None else mixed.points, dataset.learned[rows]
         if dataset.point_classes:
-            points = points if mixed is None else mixed.points
-            labels = points[..., -1].long()
-            yield Batch(points[..., :-1], mask, labels if mask is None else labels.masked_fill(~mask, UNLABELLED))
-        elif mixed is None:
-            yield Batch(points, mask, labels)
-        else:
-            yield MixedBatch(mixed.points, mask, labels, labels[mixed.partners], mixed.shares)
+            points, labels = points[..., :-1], points[..., -1].long()
+            labels = labels if mask is None else labels.masked_fill(~mask, UNLABELLED)
+        yield Batch(points, mask, labels, mixed)
 
 
 def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from pointset.configuration import check
-from pointset.data.arrays import from_geometric
+from pointset.data.arrays import geometric_pool
 from pointset.data.axes import Axis, usual_up
 from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.folders import list_folder
@@ -101,11 +101,11 @@ def load_split(
 ) -> PointSets:
     """Load one split of a dataset with these options; arguments and errors as for `load_dataset`."""
     normals = normals or options.has_normals
-    rows: Tensor | None = None
+    chosen: NDArray[np.bool_] | None = None
     if not isinstance(data, str | Path):
         if options.target:
             raise PointsetError("target names columns of a table beside a folder: give the path of a folder of shapes")
-        sets = from_geometric(data, split, options, normals=normals)
+        pool, name, source = geometric_pool(data, options, normals=normals), type(data).__name__, ""
     else:
         card, folder = locate_data(data, progress=progress)
         pool, present = _folder_pool(folder, card, split, options, normals, progress)
@@ -115,18 +115,18 @@ def load_split(
                 options = dataclasses.replace(options, targets=str(file.absolute()))  # a run is tested from elsewhere
             targets = join_targets(file, pool.names, options.target, inside, options.on_error)
             pool = dataclasses.replace(pool, targets=targets, target_names=options.target)
-            rows = torch.from_numpy(np.flatnonzero(np.isfinite(targets).all(axis=1)))
+            chosen = np.isfinite(targets).all(axis=1)
         _warn_of_missing_classes(folder, pool, split, present, classes)
         name, source = (card.name, card.name) if card else (folder.name, str(folder))
         up = options.up or (card.up if card else _usual_up(folder, pool))
         about_y = (options.normalize, up) == ("upright-axes", "y")
         options = dataclasses.replace(options, up=up, normalize="upright-axes-y" if about_y else options.normalize)
-        sets = PointSets(pool, options, name=name, source=source, split=split, rows=rows)
-    if classes is None:
-        return sets
-    pool, of_classes = _keep_classes(sets.source_pool, classes)
-    rows = of_classes if rows is None else rows[torch.isin(rows, of_classes)]
-    return PointSets(pool, sets.options, name=sets.name, source=sets.source, split=split, rows=rows)
+    if classes is not None:
+        pool = _keep_classes(pool, classes)
+        of_classes = pool.labels >= 0
+        chosen = of_classes if chosen is None else chosen & of_classes
+    rows = None if chosen is None else torch.from_numpy(np.flatnonzero(chosen))
+    return PointSets(pool, options, name=name, source=source, split=split, rows=rows)
 
 
 def _usual_up(folder: Path, pool: Pool) -> Axis:
@@ -214,14 +214,12 @@ def _require_no_sampling(folder: Path, options: DataOptions) -> None:
         raise PointsetError(f"{folder} holds sampled points already: leave sampler={options.sampler!r} out")
 
 
-def _keep_classes(pool: Pool, classes: Sequence[str]) -> tuple[Pool, Tensor]:
-    """The pool relabelled to the chosen classes (-1 for others), and the rows of their shapes."""
+def _keep_classes(pool: Pool, classes: Sequence[str]) -> Pool:
+    """The pool relabelled to the chosen classes, -1 for others."""
     for name in classes:
         if name not in pool.classes:
             raise PointsetError(f"no class is called {quoted(name)}: there are {', '.join(pool.classes)}")
     new_labels = np.full(len(pool.classes), -1)
     new_labels[[pool.classes.index(name) for name in classes]] = np.arange(len(classes))
-    labels = new_labels[pool.labels]
     skipped = tuple(name for name in pool.skipped if not set(classes).isdisjoint(name.split("/")[:2]))
-    kept = dataclasses.replace(pool, labels=labels, classes=list(classes), skipped=skipped)
-    return kept, torch.from_numpy(np.flatnonzero(labels >= 0))
+    return dataclasses.replace(pool, labels=new_labels[pool.labels], classes=list(classes), skipped=skipped)

@@ -16,8 +16,7 @@ Afterwards each cloud has its earlier mean and standard deviation again, because
 scaled it as it then is. Normals and features go with their points.
 """
 
-import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
@@ -248,6 +247,7 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
     "rotate-up": lambda up: RotateUp(up),
     "rotate-any": lambda up: RotateAny(),
 }
+MIXINGS = {"cutmix-r": CutMix("random"), "cutmix-k": CutMix("nearest")}
 
 
 def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
@@ -261,39 +261,23 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
         A function of points [B, n, d] and a generator that returns points of the same shape.
 
     Raises:
-        PointsetError: a name is unknown.
+        PointsetError: a name is unknown, or one of `MIXINGS`.
 
     Example:
         >>> augment = pointset.data.augmentation_from_names(("rotate-up", "jitter"), up="y")
         >>> augment(train.points[:2], torch.Generator().manual_seed(0)).shape
         torch.Size([2, 32, 3])
     """
-    _require_known(names, AUGMENTATIONS)
+    for name in names:
+        if name in MIXINGS:
+            raise PointsetError(f"augment: {name} mixes augmented shapes, put it last in a recipe")
+        if name not in AUGMENTATIONS:
+            known = ", ".join([*AUGMENTATIONS, *MIXINGS])
+            raise PointsetError(f"augment must name any of {known}, got {quoted(name)}")
     return Compose(tuple(AUGMENTATIONS[name](up) for name in names))
 
 
-MIXINGS = {"cutmix-r": CutMix("random"), "cutmix-k": CutMix("nearest")}
-
-
 def recipe_augmentations(names: Sequence[str], up: Axis = "z") -> tuple[Compose, CutMix | None]:
-    """The augmentations in a recipe's `augment`: those of single shapes, and the mixing of shapes (or None).
-
-    Args:
-        names: keys of `AUGMENTATIONS`, then at most one of `MIXINGS`.
-        up: the axis that "turn" and "rotate-up" rotate about.
-
-    Raises:
-        PointsetError: a name is unknown, or a mixing is not last.
-    """
-    _require_known(names, (*AUGMENTATIONS, *MIXINGS))
-    for name, after in itertools.pairwise(names):
-        if name in MIXINGS:
-            raise PointsetError(f"augment has {after!r} after {name!r}, which mixes augmented shapes: put it last")
+    """The augmentations in a recipe's `augment`, and the mixing of shapes, if the last name is one of `MIXINGS`."""
     mix = MIXINGS.get(names[-1]) if names else None
     return augmentation_from_names(names[:-1] if mix else names, up), mix
-
-
-def _require_known(names: Sequence[str], known: Collection[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise PointsetError(f"augment must name any of {', '.join(known)}, got {quoted(name)}")

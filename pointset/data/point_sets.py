@@ -16,7 +16,7 @@ from pointset.data.augment import Axis
 from pointset.data.normalize import normalization
 from pointset.data.options import MORE_POINTS, DataOptions
 from pointset.data.pool import AS_RELEASED, Indices, Pool, digest_of, fixed_indices, random_indices, validation_rows
-from pointset.data.ragged import pad_rows
+from pointset.data.ragged import mask_of, pad_rows
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
 from pointset.data.targets import UNLABELLED, classes_of
 from pointset.errors import PointsetError, quoted
@@ -187,15 +187,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @property
     def mask(self) -> Tensor | None:
         """Mask of the evaluation view, bool [N, n], True at real points; None when all sets have one size."""
-        sizes = self.sizes
-        if (sizes == sizes.max(initial=0)).all():
-            return None
-        return torch.from_numpy(np.arange(sizes.max()) < sizes[:, None])
-
-    @property
-    def has_normals(self) -> bool:
-        """True if the data was loaded with normals."""
-        return "normals" in self.source_pool.arrays
+        return mask_of(torch.from_numpy(self.sizes))
 
     @property
     def point_labels(self) -> Tensor:
@@ -211,23 +203,18 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         if not self.point_classes:
             raise PointsetError(f"{self.name or 'the data'} was loaded without labels per point: load it with labels=")
         labels = classes_of(self.source_pool.take(where[0], "labels"), self.source_pool.point_classes)
-        return pad_rows(labels, where[1], UNLABELLED)[0]
+        return pad_rows(torch.from_numpy(labels), torch.from_numpy(where[1]), UNLABELLED)[0]
 
     @property
     def normals(self) -> Tensor:
-        """Unit normals at `points`, float32 [N, n, 3], padded with zeros; see `array`."""
-        return self.array("normals")
-
-    def array(self, name: str) -> Tensor:
-        """One of the pool's arrays, such as "normals", at the `points`: [N, n, ...], padded with zeros.
+        """Unit normals at `points`, float32 [N, n, 3], padded with zeros.
 
         Raises:
-            PointsetError: the data was loaded without this array.
+            PointsetError: the data was loaded without normals.
         """
-        if name not in self.source_pool.arrays:
-            remedy = ": load it with normals=True" if name == "normals" else ""
-            raise PointsetError(f"{self.name or 'the data'} was loaded without {name}{remedy}")
-        return self.array_at(name, self._fixed(self.rows.numpy()))
+        if "normals" not in self.source_pool.arrays:
+            raise PointsetError(f"{self.name or 'the data'} was loaded without normals: load it with normals=True")
+        return self._padded("normals", self._fixed(self.rows.numpy()))[0]
 
     def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None) -> Tensor:
         """The training view: a fresh random subset of each shape's pool, without replacement.
@@ -245,7 +232,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def draw_indices(
         self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
     ) -> Indices:
-        """Draw subsets as `draw` does, for `points_at` and `array_at`."""
+        """Draw subsets as `draw` does, for `points_at` and `labels_at`."""
         if size is not None:
             check("size", size, Points)
             self.require_size(size, f"size={size}")
@@ -257,14 +244,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
         Padded with zeros; the mask is None when all sets have one size.
         """
-        points, mask = pad_rows(self.source_pool.take(where[0]), where[1])
+        points, mask = self._padded("points", where)
         normalised = normalization(self.options.normalize)(points, mask)
-        beside = [self.array_at(name, where) for name in self._beside]
+        beside = [self._padded(name, where)[0] for name in self._beside]
         return (torch.cat([normalised, *beside], dim=2) if beside else normalised), mask
-
-    def array_at(self, name: str, where: Indices) -> Tensor:
-        """The numbers of one of the pool's arrays at the points of subsets, [B, n, ...], padded with zeros."""
-        return pad_rows(self.source_pool.take(where[0], name), where[1])[0]
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
         """A dataset of the shapes at `indices`, in that order, which shares the pool."""
@@ -339,6 +322,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
                 f"shape {quoted(self.names[odd[0]])} has label {int(self.labels[odd[0]])}, and there are "
                 f"{len(self.classes)} classes, counted from 0: correct the labels"
             )
+
+    def _padded(self, array: str, where: Indices) -> tuple[Tensor, Tensor | None]:
+        """The numbers of one of the pool's arrays at the points of subsets, [B, n, ...], and their mask."""
+        return pad_rows(torch.from_numpy(self.source_pool.take(where[0], array)), torch.from_numpy(where[1]))
 
     def _fixed(self, rows: NDArray[np.int64]) -> Indices:
         """Fixed subsets of some rows of the pool."""

@@ -1,11 +1,8 @@
 """Batch sets of different sizes, padded with zeros, with a mask of the real points."""
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from pointset.errors import PointsetError
@@ -16,18 +13,25 @@ def zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
     return points if mask is None else points.masked_fill(~mask.unsqueeze(2), 0.0)
 
 
-def pad_rows(rows: NDArray[Any], sizes: NDArray[np.int64], value: float = 0) -> tuple[Tensor, Tensor | None]:
+def mask_of(sizes: Tensor) -> Tensor | None:
+    """Mask bool [B, n] of sets of the sizes [B], n the largest, True at real points; None if all have one size."""
+    if not len(sizes) or sizes.min() == sizes.max():
+        return None
+    return torch.arange(int(sizes.max()), device=sizes.device) < sizes[:, None]
+
+
+def pad_rows(rows: Tensor, sizes: Tensor, value: float = 0) -> tuple[Tensor, Tensor | None]:
     """Split concatenated rows [S, ...] into sets of the sizes [B], with sum S, and pad them with a value.
 
     Returns as `pad_sets`.
     """
-    largest, width = int(sizes.max(initial=0)), rows.shape[1:]
-    if (sizes == largest).all():
-        return torch.from_numpy(rows.reshape(len(sizes), largest, *width)), None
-    mask = np.arange(largest) < sizes[:, None]
-    padded = np.full((len(sizes), largest, *width), value, rows.dtype)
+    largest = int(sizes.max()) if len(sizes) else 0
+    mask, shape = mask_of(sizes), (len(sizes), largest, *rows.shape[1:])
+    if mask is None:
+        return rows.reshape(shape), None
+    padded = rows.new_full(shape, value)
     padded[mask] = rows
-    return torch.from_numpy(padded), torch.from_numpy(mask)
+    return padded, mask
 
 
 def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
@@ -54,8 +58,4 @@ def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
         width = sets[0].shape[-1] if sets[0].dim() == 2 and sets[0].shape[1] > 3 else 3
         if points.dim() != 2 or points.shape[1] != width:
             raise PointsetError(f"set {index} must be [n, {width}], got {list(points.shape)}")
-    padded = torch.nn.utils.rnn.pad_sequence(list(sets), batch_first=True)
-    sizes = torch.tensor([len(points) for points in sets], device=padded.device)
-    if int(sizes.min()) == int(sizes.max()):
-        return padded, None
-    return padded, torch.arange(padded.shape[1], device=padded.device) < sizes[:, None]
+    return pad_rows(torch.cat(list(sets)), torch.tensor([len(points) for points in sets], device=sets[0].device))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from pointset.configuration import SizeRange
 from pointset.data.augment import Augmentation, Compose, HalfTurns
-from pointset.data.batches import Batch, MixedBatch, batches
+from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.mixing import recipe_augmentations
 from pointset.data.normalize import half_turns
@@ -93,7 +93,7 @@ class SetObjective:
             self.augment = Compose((HalfTurns(turns), *self.augment.steps))
         self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
 
-    def batches(self, epoch: int) -> Iterator[Batch | MixedBatch]:
+    def batches(self, epoch: int) -> Iterator[Batch]:
         """Every shape once, in random order, in sets of the recipe's sizes."""
         recipe, seed = self.recipe, self.seed
         epochs = math.ceil(recipe.total_steps(self.steps_per_epoch) / self.steps_per_epoch)
@@ -103,17 +103,17 @@ class SetObjective:
             self.train, recipe.batch_size, seed=seed, epoch=epoch, augment=self.augment, size=size, mix=self.mix
         )
 
-    def size(self, batch: Batch | MixedBatch) -> int:
+    def size(self, batch: Batch) -> int:
         """Number of shapes in a batch."""
         return len(batch.labels)
 
-    def weight(self, batch: Batch | MixedBatch) -> float:
+    def weight(self, batch: Batch) -> float:
         """The sum of the weights of the labels, by which `cross_entropy` divides; without weights the size."""
         if self.weights is None:
             return self.size(batch)
         return self.weights[batch.labels[batch.labels != UNLABELLED]].sum().item()
 
-    def output(self, model: nn.Module, batch: Batch | MixedBatch, device: torch.device) -> Float[Tensor, "B outputs"]:
+    def output(self, model: nn.Module, batch: Batch, device: torch.device) -> Float[Tensor, "B outputs"]:
         """One row for each set; sets of several sizes go through `model.packed` where that is faster."""
         mask = None if batch.mask is None else batch.mask.to(device)
         return forward(model, batch.points.to(device), mask).float()
@@ -137,7 +137,7 @@ class Classification(SetObjective):
                 "class_weights cannot be used with sets of two classes: leave out cutmix, or the weights"
             )
 
-    def loss(self, output: Float[Tensor, "B classes"], batch: Batch | MixedBatch) -> Loss:
+    def loss(self, output: Float[Tensor, "B classes"], batch: Batch) -> Loss:
         """Cross entropy with label smoothing, and the number of correct predictions.
 
         A mixed set has the cross entropies of both classes, weighted by their shares of the points; the correct
@@ -150,11 +150,11 @@ class Classification(SetObjective):
                 f"create it with classes={len(self.train.classes)}"
             )
         smoothing = self.recipe.label_smoothing
-        if isinstance(batch, Batch):
+        if batch.mixed is None:
             weights = None if self.weights is None else self.weights.to(output)
             mean = F.cross_entropy(output, labels, weights, label_smoothing=smoothing)
         else:
-            others, shares = batch.others.to(output.device), batch.shares.to(output.device)
+            others, shares = labels[batch.mixed.partners.to(output.device)], batch.mixed.shares.to(output.device)
             own, theirs = (
                 F.cross_entropy(output, target, label_smoothing=smoothing, reduction="none")
                 for target in (labels, others)
@@ -238,16 +238,16 @@ class PointClassification(SetObjective):
         wanted, labels = recipe.class_weights, self.train.point_labels if recipe.class_weights else torch.empty(0)
         self.weights = class_weights(wanted, labels[labels != UNLABELLED], train.point_classes)
 
-    def size(self, batch: Batch | MixedBatch) -> int:
+    def size(self, batch: Batch) -> int:
         """Number of labelled points in a batch."""
         return int((batch.labels != UNLABELLED).sum())
 
-    def output(self, model: nn.Module, batch: Batch | MixedBatch, device: torch.device) -> Float[Tensor, "R classes"]:
+    def output(self, model: nn.Module, batch: Batch, device: torch.device) -> Float[Tensor, "R classes"]:
         """Logits of the real points, set after set."""
         mask = None if batch.mask is None else batch.mask.to(device)
         return forward_points(model, batch.points.to(device), mask).float()
 
-    def loss(self, output: Float[Tensor, "R classes"], batch: Batch | MixedBatch) -> Loss:
+    def loss(self, output: Float[Tensor, "R classes"], batch: Batch) -> Loss:
         """Cross entropy with label smoothing over the labelled points, and the number of those that are right."""
         labels = (batch.labels.flatten() if batch.mask is None else batch.labels[batch.mask]).to(output.device)
         if output.dim() != 2 or output.shape[1] != len(self.train.point_classes):

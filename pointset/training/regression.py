@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.data.augment import Augmentation
-from pointset.data.batches import Batch, MixedBatch
+from pointset.data.batches import Batch
 from pointset.data.dataset import PointSets
 from pointset.data.normalize import log_size, normalization
 from pointset.errors import PointsetError, quoted
@@ -50,7 +50,7 @@ class Regression(SetObjective):
             regressor.scores = torch.full((len(train.target_names), len(self.validation)), torch.nan).to(regressor.mean)
         self.train, self.regressor = self.train.normalized("none"), regressor
 
-    def loss(self, output: Float[Tensor, "B outputs"], batch: Batch | MixedBatch) -> Loss:
+    def loss(self, output: Float[Tensor, "B outputs"], batch: Batch) -> Loss:
         """The recipe's loss of standardised targets, and the sum over the sets of the mean absolute error."""
         targets = self.regressor.standardised(batch.labels.to(output.device)).to(output)
         means, logs = output[:, : targets.shape[1]], output[:, targets.shape[1] :].clamp(*VARIANCES)

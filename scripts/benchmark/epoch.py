@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from tabulate import tabulate
 
 import pointset
-from pointset.data.batches import Batch, MixedBatch, batches
+from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.mixing import augmentation_from_names
 from pointset.runs.workers import torch_threads
@@ -33,7 +33,7 @@ def whole(name: str, train: PointSets, recipe: Recipe) -> float:
     return pointset.fit(model, train, recipe, progress=False).seconds
 
 
-def bare(name: str, drawn: Sequence[Batch | MixedBatch], classes: int, recipe: Recipe) -> float:
+def bare(name: str, drawn: Sequence[Batch], classes: int, recipe: Recipe) -> float:
     """Seconds of the same steps from batches in memory."""
     model = pointset.create_model(name, classes, dim=256).train()
     optimizer = make_optimizer(model, recipe)

@@ -126,10 +126,10 @@ def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path: Path, home:
 
 def test_normals_of_meshes_stand_behind_the_coordinates(few: Path, home: Path) -> None:
     sets = pointset.load_dataset(few, points=9, pool_points=30, features="normals", progress=False)
-    assert (sets.inputs, sets.has_normals) == (6, True)
+    assert sets.inputs == 6
     assert torch.equal(sets.points[..., 3:], sets.normals)
     plain = pointset.load_dataset(few, points=9, pool_points=30, normals=True, progress=False)
-    assert (plain.inputs, plain.has_normals) == (3, True)
+    assert (plain.inputs, plain.normals.shape) == (3, (6, 9, 3))
     torch.testing.assert_close(plain.points, sets.points[..., :3])
     with pytest.raises(PointsetError, match=r"meshes.*colors"):
         pointset.load_dataset(few, features="colors", progress=False)
@@ -178,10 +178,10 @@ def test_options_put_normals_first_and_are_saved_where_they_are_not_usual() -> N
 
 @pytest.mark.parametrize("sizes", [(9, 9), (9, 4)], ids=["even", "ragged"])
 def test_any_array_of_a_pool_follows_its_points(sizes: tuple[int, int], tmp_path: Path) -> None:
-    """The array holds the first coordinate of each point as a small integer."""
+    """Here ten times the coordinates."""
     points = RNG.integers(0, 100, (sum(sizes), 3)).astype(np.float32)
-    np.save(tmp_path / "marks.npy", points[:, 0].astype(np.int16))
-    marks = np.load(tmp_path / "marks.npy", mmap_mode="r")
+    np.save(tmp_path / "normals.npy", 10 * points)
+    normals = np.load(tmp_path / "normals.npy", mmap_mode="r")
     even = sizes == (9, 9)
     pool = pointset.data.Pool(
         points.reshape(2, 9, 3) if even else points,
@@ -189,15 +189,15 @@ def test_any_array_of_a_pool_follows_its_points(sizes: tuple[int, int], tmp_path
         np.arange(2),
         ["x", "y"],
         "as released",
-        arrays={"marks": np.ascontiguousarray(marks).reshape(2, 9) if even else marks},
+        arrays={"normals": np.ascontiguousarray(normals).reshape(2, 9, 3) if even else normals},
         offsets=None if even else np.cumsum([0, *sizes]),
     )
     sets = pickle.loads(pickle.dumps(pointset.data.PointSets(pool, DataOptions(points=7, normalize="none"))))
-    assert torch.equal(sets.array("marks"), sets.points[..., 0].to(torch.int16))
-    where = sets.draw_indices([1, 0], torch.Generator().manual_seed(0))
-    drawn, mask = sets.points_at(where)
-    assert torch.equal(drawn, sets.draw([1, 0], torch.Generator().manual_seed(0)))
-    assert torch.equal(sets.array_at("marks", where), drawn[..., 0].to(torch.int16))
-    assert (mask is None) == even
+    assert torch.equal(sets.normals, 10 * sets.points)
+    both = pointset.data.PointSets(pool, DataOptions(points=7, normalize="none", features=("normals",)))
+    drawn = both.draw([1, 0], torch.Generator().manual_seed(0))
+    assert torch.equal(drawn[..., 3:], 10 * drawn[..., :3])
+    assert torch.equal(drawn[..., :3], sets.draw([1, 0], torch.Generator().manual_seed(0)))
+    assert (both.mask is None) == even
     with pytest.raises(PointsetError, match="without normals"):
-        _ = sets.normals
+        _ = pointset.from_arrays([POINTS], [0]).normals

@@ -84,7 +84,7 @@ def test_torch_geometrics_own_data_sets_are_taken(tmp_path: Any) -> None:
     torch.manual_seed(0)
     sampled = load_dataset(Shapes(SamplePoints(12, include_normals=True)), points=7, normals=True)
     assert sampled.sizes.tolist() == [7] * 6
-    assert sampled.has_normals
+    assert sampled.normals.shape == (6, 7, 3)
 
 
 @pytest.mark.parametrize(
