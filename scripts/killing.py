@@ -5,6 +5,7 @@ import contextlib
 import http.server
 import importlib
 import os
+import pkgutil
 import re
 import signal
 import sys
@@ -15,8 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
+import pointset
 from pointset.cli import main
 from pointset.data.catalogue import cards
+
+for found in pkgutil.walk_packages(pointset.__path__, "pointset."):
+    importlib.import_module(found.name)
 
 GRACE = 20.0
 """Seconds in which the workers of a killed process have to end."""
@@ -76,29 +83,18 @@ def _become(arguments: tuple[str, ...], folder: Path, card_folder: Path, output:
         main()
     except SystemExit as left:
         code = left.code
-    (folder.parent / "modules").write_text("\n".join(sys.modules))
     threading._shutdown()  # type: ignore[attr-defined]  # what Python does at its end, and a fork does not
     atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(code if isinstance(code, int) else 1)
 
 
-def import_what_was_imported(folder: Path) -> None:
-    """Import what the last command in a folder has imported, so that the next one need not."""
-    for name in (folder.parent / "modules").read_text().splitlines():
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
-
-
 def _session(leader: int) -> list[int]:
     found = []
-    for folder in Path("/proc").iterdir():
-        try:
-            state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
-        except (OSError, ValueError):
-            continue
-        if session == str(leader) and state != "Z":
-            found.append(int(folder.name))
+    for process in psutil.process_iter(["status"]):
+        with contextlib.suppress(ProcessLookupError):
+            if os.getsid(process.pid) == leader and process.info["status"] != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
     return found
 
 

@@ -27,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import cyclopts
 from cyclopts import Parameter
-from killing import Started, import_what_was_imported, serve
+from killing import Started, serve
 
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{} 0 0\n0 {} 0\n0 0 {}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 SETS = ("--points", "16", "--pool-points", "32", "--dim", "8", "--batch-size", "4")
@@ -140,7 +140,6 @@ def undisturbed(place: Place) -> tuple[dict[str, bytes], float]:
         ended = place.start().wait()
         assert ended.code == 0, ended.said
         found.append(place.look())
-        import_what_was_imported(place.folder)
     assert not difference(*found), difference(*found)
     return found[0], ended.seconds
 

@@ -10,8 +10,6 @@ from rivals import fused, rewritten, split_along_batch
 from pointset import create_model
 from pointset.errors import PointsetError
 
-TINY = {"dim": 16, "heads": 2, "points": 70, "batch_size": 2, "rounds": 1}
-
 
 @pytest.mark.parametrize("attend", [split_along_batch, fused])
 @pytest.mark.parametrize("name", ["isab5-pma", "sab-pma"])
@@ -32,14 +30,14 @@ def test_another_function_is_found_out():
 @pytest.mark.slow
 def test_the_command_prints_a_table_and_keeps_the_rows(tmp_path, capsys):
     out = tmp_path / "bench.json"
-    sizes = "--dims 16 --heads 2 --points 70 --batch-size 2 --rounds 1 --threads 1"
+    sizes = "--dims 16 --heads 2 --points 70 --batch-size 2 --rounds 1 --threads 1 --floor"
     app(["sab-pma", *sizes.split(), "--out", str(out)], result_action="return_value")
     assert "| sab-pma |" in capsys.readouterr().out
     kept = json.loads(out.read_text())
-    assert [row["kind"] for row in kept["rows"]] == ["training step", "inference"]
+    assert [row["work"] for row in kept["rows"]] == ["training step", "inference"]
     for row in kept["rows"]:
-        assert set(row["ratios"]) == {"released", "sdpa", "torch-geometric", "torch", "aggregation"}
-        assert min(row["ratios"].values()) > 0
-        assert 0 < row["share"] < 1
+        assert min(row[rival] for rival in ("released", "sdpa", "torch-geometric", "torch", "aggregation")) > 0
+        assert 0 < row["share of product rate"] < 1
+        assert 0 < row["products"] < 1
     assert kept["machine"]["threads"] == 1
     assert set(kept) == {"rows", "versions", "machine", "commit", "command"}

@@ -15,14 +15,13 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import Any
 
 import cyclopts
 import numpy as np
 import torch
 from tabulate import tabulate
-from timing import interleaved
+from timing import interleaved, training_step
 
 from pointset import create_model
 from pointset.data import PointSets, read_mesh, sample_points
@@ -101,12 +100,6 @@ def readable(task: Task, ours: Task, files: Sequence[Path]) -> list[Path]:
     return kept
 
 
-def medians(first: Task, second: Task, files: Sequence[Path], rounds: int) -> tuple[list[float], list[float]]:
-    """Median seconds per file of two tasks that take turns."""
-    times = [interleaved({"first": partial(first, path), "second": partial(second, path)}, rounds) for path in files]
-    return [found["first"].seconds for found in times], [found["second"].seconds for found in times]
-
-
 def compare(tasks: dict[str, Task], files: Sequence[Path], rounds: int) -> list[tuple[str, ...]]:
     """One line per library: files, milliseconds per file of both, ratio of the totals, median ratio of a file."""
     lines: list[tuple[str, ...]] = []
@@ -115,7 +108,9 @@ def compare(tasks: dict[str, Task], files: Sequence[Path], rounds: int) -> list[
         if not common:
             lines.append((name, f"0 of {len(files)}", "", "", "", ""))
             continue
-        theirs, ours = medians(tasks[name], tasks[OURS], common, rounds)
+        pair = {who: tasks[who] for who in (name, OURS)}
+        times = [interleaved({who: partial(task, path) for who, task in pair.items()}, rounds) for path in common]
+        theirs, ours = ([medians[who].seconds for medians in times] for who in pair)
         ratios = [slow / fast for slow, fast in zip(theirs, ours, strict=True)]
         lines.append(
             (
@@ -162,19 +157,15 @@ def modelnet40_sized(folder: Path, points: int, pool_points: int) -> PointSets:
 
 
 def loading(sets: PointSets, rounds: int) -> tuple[str, ...]:
-    """A batch of 32 fresh subsets, augmented, against one training step of rff-max on it, taking turns."""
-    model = create_model("rff-max", classes=40).train()
+    """A batch of 32 fresh subsets, augmented, against one training step of rff-max, taking turns."""
+    model = create_model("rff-max", classes=40)
     source = batches(sets, 32, seed=0, epoch=0, augment=augmentation_from_names(("scale", "jitter"), sets.up))
-    drawing, stepping = [], []
-    for _ in range(4 * rounds + 1):
-        started = perf_counter()
-        batch = next(source)
-        drawn = perf_counter()
-        model.zero_grad()
-        torch.nn.functional.cross_entropy(model(batch.points, batch.mask), batch.labels).backward()
-        drawing.append(drawn - started)
-        stepping.append(perf_counter() - drawn)
-    draw, step = median(drawing[1:]), median(stepping[1:])  # the first batch warms up
+    batch = next(source)
+    works = {
+        "draw": lambda: next(source),
+        "step": lambda: training_step(model, lambda: model(batch.points, batch.mask)),
+    }
+    draw, step = (times.seconds for times in interleaved(works, 4 * rounds).values())
     pool = f"{len(sets):,} x {sets.source_pool.points.shape[1]:,}"
     return pool, f"{sets.size:,}", f"{1e3 * draw:.1f}", f"{1e3 * step:.1f}", f"{100 * draw / step:.1f} %"
 

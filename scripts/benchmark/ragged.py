@@ -11,16 +11,14 @@ forward and a backward pass, dropout included. Prints a Markdown table and JSON.
 
 import json
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import cyclopts
 import torch
-import torch.nn.functional as F
 from tabulate import tabulate
-from timing import Times, interleaved
-from torch import Tensor, nn
+from timing import WORKS, Times, interleaved
+from torch import Tensor
 
 import pointset
 from pointset.data import pad_sets
@@ -88,24 +86,10 @@ def compare(name: str, clouds: list[Tensor], rounds: int, **options: Any) -> lis
     rows, batch = torch.cat(clouds), torch.arange(len(clouds)).repeat_interleave(torch.tensor([*map(len, clouds)]))
     ways = {"padded": lambda: model(points, mask), "packed": lambda: model.packed(rows, batch, len(clouds))}
     found = []
-    for work in (training_step, inference):
-        model.train(work is training_step)
+    for title, work in WORKS.items():
         times = interleaved({way: partial(work, model, call) for way, call in ways.items()}, rounds)
-        found.append({"model": name, "work": work.__name__.replace("_", " "), **columns(times)})
+        found.append({"model": name, "work": title, **columns(times)})
     return found
-
-
-def training_step(model: nn.Module, call: Callable[[], Tensor]) -> None:
-    """Forward and backward."""
-    model.zero_grad()
-    logits = call()
-    F.cross_entropy(logits, torch.arange(len(logits)) % CLASSES).backward()
-
-
-def inference(model: nn.Module, call: Callable[[], Tensor]) -> None:
-    """Forward alone."""
-    with torch.inference_mode():
-        call()
 
 
 def columns(times: dict[str, Times]) -> dict[str, float]:

@@ -171,23 +171,21 @@ def geometric_aggregation(dim: int, heads: int, classes: int) -> nn.Module:
     from torch_geometric.nn.aggr import SetTransformerAggregation
 
     pool = SetTransformerAggregation(dim, 1, 2, 0, heads, dropout=0.0)
-    return nn.Sequential(nn.Linear(3, dim), Flat(pool, sized=True), nn.Dropout(0.5), nn.Linear(dim, classes))
+    return nn.Sequential(nn.Linear(3, dim), Flat(pool), nn.Dropout(0.5), nn.Linear(dim, classes))
 
 
 class Flat(nn.Module):
     """Calls an aggregation of torch-geometric with its rows and the set each row is of."""
 
-    def __init__(self, aggregation: nn.Module, *, sized: bool) -> None:
+    def __init__(self, aggregation: nn.Module) -> None:
         super().__init__()
-        self.aggregation, self.sized = aggregation, sized
-        """Whether it takes the size of the largest set, which it would look for."""
+        self.aggregation = aggregation
 
     def forward(self, X: Tensor) -> Tensor:
         """[B, n, d] to [B, d]."""
         sets, rows, _ = X.shape
         index = torch.arange(sets, device=X.device).repeat_interleave(rows)
-        size = {"max_num_elements": rows} if self.sized else {}
-        return self.aggregation(X.flatten(0, 1), index, dim_size=sets, **size)
+        return self.aggregation(X.flatten(0, 1), index, dim_size=sets, max_num_elements=rows)
 
 
 def _assembled(dim: int, classes: int, blocks: list[nn.Module], pool: nn.Module) -> nn.Sequential:

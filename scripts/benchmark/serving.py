@@ -3,7 +3,6 @@
 python scripts/benchmark/serving.py path/to/shapes --requests 2000 --at-once 50
 """
 
-import argparse
 import re
 import subprocess
 import sys
@@ -11,9 +10,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import cyclopts
 import numpy as np
 import psutil
-import requests
+from requests import post
 
 from pointset.data.catalogue.folders import list_shapes
 
@@ -23,14 +23,9 @@ def memory(server: psutil.Process) -> float:
     return sum(process.memory_info().rss for process in [server, *server.children(recursive=True)]) / 1e6
 
 
-def main() -> None:
-    """Print a line after each tenth of the requests."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--requests", type=int, default=2000)
-    parser.add_argument("--at-once", type=int, default=50)
-    given = parser.parse_args()
-    files = [(shape.path.name, shape.path.read_bytes()) for shape in list_shapes(given.folder)]
+def main(folder: Path, *, requests: int = 2000, at_once: int = 50) -> None:
+    """Print a line after each tenth of the requests with shapes of a folder."""
+    files = [(shape.path.name, shape.path.read_bytes()) for shape in list_shapes(folder)]
     command = [sys.executable, "-m", "pointset.cli", "serve", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -41,20 +36,20 @@ def main() -> None:
         def ask(number: int) -> float:
             start = time.perf_counter()
             upload = {"file": files[number % len(files)]}
-            requests.post(f"{address[0]}/classify", files=upload, timeout=600).raise_for_status()
+            post(f"{address[0]}/classify", files=upload, timeout=600).raise_for_status()
             return time.perf_counter() - start
 
-        process, tenth = psutil.Process(server.pid), max(1, given.requests // 10)
+        process, tenth = psutil.Process(server.pid), max(1, requests // 10)
         print(f"before: {memory(process):.0f} MB")
-        with ThreadPoolExecutor(given.at_once) as threads:
-            for first in range(0, given.requests, tenth):
+        with ThreadPoolExecutor(at_once) as threads:
+            for first in range(0, requests, tenth):
                 start = time.perf_counter()
-                seconds = list(threads.map(ask, range(first, min(first + tenth, given.requests))))
+                seconds = list(threads.map(ask, range(first, min(first + tenth, requests))))
                 rate, (half, most) = len(seconds) / (time.perf_counter() - start), np.percentile(seconds, [50, 100])
                 numbers = f"{rate:.0f} a second, median {half:.2f} s, longest {most:.2f} s, {memory(process):.0f} MB"
-                print(f"{first + len(seconds)} requests, {given.at_once} at once: {numbers}", flush=True)
+                print(f"{first + len(seconds)} requests, {at_once} at once: {numbers}", flush=True)
         server.terminate()
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

@@ -12,17 +12,16 @@ resident before the cloud was opened. Prints a Markdown table and JSON.
 """
 
 import json
-import math
 import subprocess
 import sys
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
-from typing import Any
 
 import cyclopts
 import numpy as np
+from tabulate import tabulate
 
 PIECE = 1_000_000
 WARM_UP = 50_000
@@ -60,8 +59,11 @@ def bench(
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
             rows.append({"points": size, **json.loads(done.stdout)})
             path.unlink()
-    exponent = fitted_exponent([row["points"] for row in rows], [row["seconds"] for row in rows])
-    print_table(rows, exponent)
+    points, seconds = (np.log([row[name] for row in rows]) for name in ("points", "seconds"))
+    exponent = float(np.polyfit(points, seconds, 1)[0]) if len(rows) > 1 else np.nan
+    shown = [{name: value for name, value in row.items() if name != "rounds"} for row in rows]
+    print(tabulate(shown, headers="keys", tablefmt="pipe", floatfmt=".2f", intfmt=","))
+    print(f"\nTime grows as n^{exponent:.2f}.\n")
     print(json.dumps({"model": model, "dim": dim, "threads": threads, "exponent": exponent, "sizes": rows}, indent=2))
 
 
@@ -109,24 +111,6 @@ def resident_megabytes() -> float:
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
-
-
-def fitted_exponent(sizes: list[int], seconds: list[float]) -> float:
-    """The slope of log(seconds) against log(points): 1 is linear time."""
-    if len(sizes) < 2:
-        return math.nan
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-
-
-def print_table(rows: list[dict[str, Any]], exponent: float) -> None:
-    """Print Markdown."""
-    print("| points | seconds | median | processor s | points a second | peak MB resident | MB before the cloud |")
-    print("|---:|---:|---:|---:|---:|---:|---:|")
-    for row in rows:
-        points, seconds = row["points"], row["seconds"]
-        times = f"{seconds:.2f} | {row['median']:.2f} | {row['processor']:.2f} | {points / seconds:,.0f}"
-        print(f"| {points:,} | {times} | {row['peak_mb']:.0f} | {row['before_mb']:.0f} |")
-    print(f"\nTime grows as n^{exponent:.2f}.\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from statistics import median
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from pointset.evaluation.costs import wait_for
 
@@ -37,3 +39,22 @@ def interleaved(
             wait_for(torch.device(device))
             found[name].append((time.perf_counter() - clock, time.process_time() - busy))
     return {name: Times(*map(median, zip(*rows[1:], strict=True))) for name, rows in found.items()}
+
+
+def training_step(model: nn.Module, call: Callable[[], Tensor]) -> None:
+    """Forward and backward pass, no optimizer; `call` gives the logits [B, classes]."""
+    model.train()
+    model.zero_grad()
+    logits = call()
+    labels = torch.arange(len(logits), device=logits.device) % logits.shape[1]
+    F.cross_entropy(logits.float(), labels).backward()
+
+
+def inference(model: nn.Module, call: Callable[[], Tensor]) -> None:
+    """Forward pass without gradients."""
+    model.eval()
+    with torch.no_grad():
+        call()
+
+
+WORKS = {"training step": training_step, "inference": inference}

@@ -10,8 +10,7 @@ from textwrap import fill
 from typing import Any
 
 from PIL import Image
-from saved import Saved, SavedRow, short
-from tabulate import tabulate
+from saved import Saved, SavedRow, short, study_table
 
 from pointset.viz.charts import (
     Dot,
@@ -145,6 +144,5 @@ def front_table(figure: Figure, saved: Mapping[str, Saved]) -> Iterator[str]:
         if not front:
             continue
         lines = [(dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in front]
-        align = ("left", "right", "right")
         yield f"At {title} no other row is as accurate for as little as these:"
-        yield tabulate(lines, ("model", figure.axis, "accuracy %"), "pipe", colalign=align, disable_numparse=True)
+        yield study_table(lines, ("model", figure.axis, "accuracy %"), form="pipe")

@@ -19,8 +19,7 @@ from typing import Any
 import cyclopts
 import numpy as np
 import torch
-from saved import FOLDER
-from tabulate import tabulate
+from saved import FOLDER, study_table
 from torch import Tensor
 
 from pointset.baselines.folds import assign_folds
@@ -175,8 +174,7 @@ def table() -> str:
             if own == name
         ]
         heads = [f"{name}, accuracy %", *(f"{size} of each class" for size in sizes)]
-        align = ["left", *["right"] * len(sizes)]
-        tables.append(tabulate(lines, heads, "pipe", colalign=align, disable_numparse=True))
+        tables.append(study_table(lines, heads, form="pipe"))
     return "\n\n".join(tables)
 
 

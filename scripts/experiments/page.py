@@ -17,10 +17,9 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 from frontiers import FIGURES, draw, front_table, written_digest
-from saved import FOLDER, PREDICTIONS, Saved, read_all, save
+from saved import FOLDER, PREDICTIONS, Saved, read_all, run, save
 from sections import SECTIONS, grid, robustness
 
-from pointset.errors import PointsetError
 from pointset.runs.atomic import write_for_user, write_text
 
 HEAD = """# Which pooling, at what cost
@@ -52,13 +51,9 @@ def page(
     check: Annotated[bool, Parameter(help="Write nothing; exit code 1 if page or figures are not up to date.")] = False,
     folder: Annotated[Path, Parameter(help="Folder of the page, which contains results/.")] = FOLDER,
 ) -> int:
-    """Write the page; exit code 2 with an error message if a comparison cannot be kept."""
-    try:
-        if save_ is not None:
-            print(save(save_, name or save_.resolve().name, note, folder / "results", timed))
-    except PointsetError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    """Write the page."""
+    if save_ is not None:
+        print(save(save_, name or save_.resolve().name, note, folder / "results", timed))
     if check:
         stale = outdated(folder)
         print("\n".join(f"{one} is out of date: run scripts/experiments/page.py" for one in stale) or "up to date")
@@ -150,4 +145,4 @@ def _commands(lines: Sequence[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(app())
+    sys.exit(run(app))

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import cyclopts
 import numpy as np
+import saved
 import torch
 from cyclopts import Parameter
 from statsmodels.stats.proportion import proportion_confint
@@ -54,18 +55,8 @@ def publish(
     data: Annotated[str, Parameter(help="The card of the data that the run was trained on.")] = "modelnet40",
     command: Annotated[str, Parameter(help="Trains it again.")],
     folder: Annotated[Path, Parameter(help="Where the trained models are.")] = FOLDER,
-) -> int:
-    """Exit code 2, with one sentence, for a run that cannot be published."""
-    try:
-        card = _publish(run, name, data, command, folder / name)
-    except PointsetError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(card)
-    return 0
-
-
-def _publish(run: Path, name: str, data: str, command: str, target: Path) -> str:
+) -> None:
+    """Measure a run, write its folder, and print its card."""
     model, description = load_run(run)
     corrupted_at = description["data"]["points"]
     description["data"]["points"] = SIZES[-1]
@@ -92,13 +83,14 @@ def _publish(run: Path, name: str, data: str, command: str, target: Path) -> str
             corruption_errors=_corruption_errors(run, corrupted_at),
         )
     )
+    target = folder / name
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     digests.write_json(target / "run.json", about)
     digests.write(target / "model.safetensors", as_safetensors(weights))
     digests.write(target / "check.safetensors", as_safetensors(_check(model)))
     digests.write_text(target / "card.toml", card + "\n")
-    return card
+    print(card)
 
 
 def _test(model: nn.Module, description: dict[str, Any], points: int) -> Evaluation:
@@ -173,4 +165,4 @@ def _card(**fields: Any) -> Iterator[str]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    sys.exit(app())
+    sys.exit(saved.run(app))

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cyclopts import App
 from tabulate import tabulate
 
 from pointset.comparison.experiment import Entry
@@ -252,10 +254,19 @@ def write_tables(name: str, tables: Iterable[str]) -> None:
     write_text(file, re.sub(r"(^\|.*\n)+", lambda _: f"{next(following)}\n", text, flags=re.MULTILINE))
 
 
-def study_table(lines: Iterable[Sequence[str]], heads: Sequence[str], left: int = 1) -> str:
+def study_table(lines: Iterable[Sequence[str]], heads: Sequence[str], left: int = 1, form: str = "github") -> str:
     """A Markdown table whose first columns are text, and the others numbers."""
     align = ["left" if column < left else "right" for column in range(len(heads))]
-    return tabulate(lines, heads, tablefmt="github", disable_numparse=True, colalign=align)
+    return tabulate(lines, heads, tablefmt=form, disable_numparse=True, colalign=align)
+
+
+def run(app: App) -> int:
+    """Run a script; exit code 2, with one sentence, for a mistake."""
+    try:
+        return app() or 0
+    except PointsetError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
 
 
 def short(cost: float) -> str:

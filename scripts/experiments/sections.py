@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from saved import Saved, SavedRow, short
-from tabulate import tabulate
+from saved import Saved, SavedRow, short, study_table
 
 from pointset.evaluation.robustness import Robustness
 
@@ -97,7 +96,7 @@ def grid(one: Saved) -> Iterator[str]:
         [f"-{pooling}", *(_cell(at.get((encoder, pooling)), best[encoder]) for encoder in encoders)]
         for pooling in poolings
     ]
-    yield _table(lines, ["accuracy %", *(f"{encoder}-" for encoder in encoders)])
+    yield study_table(lines, ["accuracy %", *(f"{encoder}-" for encoder in encoders)], form="pipe")
     lone = max(row.seeds for row in rows) == 1
     yield f"Bold: the best of its column. =: {LONE if lone else SEVERAL}"
     over_all = max(rows, key=lambda row: row.mean)
@@ -107,7 +106,8 @@ def grid(one: Saved) -> Iterator[str]:
         f"{'that run' if lone else 'it'}: {level}."
     )
     costs = [[f"-{p}", *(_cost(at.get((e, p))) for e in encoders)] for p in poolings]
-    yield _table(costs, ["M mult-adds / train s / ms a set", *(f"{encoder}-" for encoder in encoders)])
+    heads = ["M mult-adds / train s / ms a set", *(f"{encoder}-" for encoder in encoders)]
+    yield study_table(costs, heads, form="pipe")
     yield one.table.rpartition("\n\n")[2]
 
 
@@ -151,7 +151,7 @@ def _robustness_table(one: Saved) -> str:
         for (model, points), by_seed in runs.items()
     ]
     heads = ["model", "clean error %", "mean error %", "mCE %", *(f"accuracy % at {size}" for size in sizes), "seeds"]
-    return _table(table, heads)
+    return study_table(table, heads, form="pipe")
 
 
 def _robust_cells(
@@ -189,8 +189,3 @@ def _mean_accuracy(by_seed: Mapping[str, list[dict[str, str]]], size: int) -> st
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
-
-
-def _table(lines: list[list[str]], heads: list[str]) -> str:
-    align = ["left", *["right"] * (len(heads) - 1)]
-    return tabulate(lines, heads, "pipe", colalign=align, disable_numparse=True)

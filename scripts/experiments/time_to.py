@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import cyclopts
 from cyclopts import Parameter
-from tabulate import tabulate
+from saved import run, study_table
 
 from pointset.errors import PointsetError
 from pointset.runs import digests
@@ -32,20 +32,15 @@ def time_to(
     /,
     *,
     at: Annotated[tuple[float, ...], Parameter(help="Accuracies in percent.", consume_multiple=True)] = (80, 85, 88),
-) -> int:
-    """Exit code 2, with one sentence, for a folder without histories or without held-out shapes."""
-    try:
-        found = {f"{folder.name}: {row}": runs for folder in folders for row, runs in histories(folder).items()}
-    except PointsetError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+) -> None:
+    """Print a table with a line for each row of the comparisons."""
+    found = {f"{folder.name}: {row}": runs for folder in folders for row, runs in histories(folder).items()}
     lines = []
     for row, runs in found.items():
         in_all = fmean(sum(map(work_of, history)) for history in runs)
         lines.append([row, *(seconds_to(runs, share / 100) for share in at), f"{in_all:,.0f}"])
     heads = ["seconds until", *(f"{share:g} %" for share in at), "the end"]
-    print(tabulate(lines, heads, "pipe", colalign=("left", *["right"] * (len(at) + 1)), disable_numparse=True))
-    return 0
+    print(study_table(lines, heads, form="pipe"))
 
 
 History = list[dict[str, Any]]
@@ -84,4 +79,4 @@ def seconds_to(runs: Sequence[History], share: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(app())
+    sys.exit(run(app))

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from cyclopts import Parameter
 from numpy import ndarray
+from saved import run
 from scipy.optimize import minimize_scalar
 from sklearn.covariance import LedoitWolf
 from sklearn.metrics import roc_auc_score
@@ -195,16 +196,6 @@ def write_card(folder: Path, trust: Trust, worth: dict[str, Worth]) -> None:
     print(f"{file}: exponent {trust.exponent:.3g}")
 
 
-def run(tokens: list[str]) -> int:
-    """Exit code 2, with one sentence, for a mistake."""
-    try:
-        app(tokens)
-    except PointsetError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run(app))

@@ -3,13 +3,13 @@
 python scripts/experiments/upright.py path/to/modelnet9_obj --up z
 """
 
-import argparse
 from pathlib import Path
 
+import cyclopts
 import numpy as np
 
 from pointset.commands.terminal import print_rows
-from pointset.data.axes import TURNS
+from pointset.data.axes import TURNS, UsualUp
 from pointset.data.catalogue.folders import list_shapes
 from pointset.data.loading import load_shape_like
 from pointset.evaluation.upright import POINTS, best_turn, turn_scores
@@ -19,25 +19,19 @@ from pointset.zoo.pretrained import USUAL
 SIZES = (1, 2, 5, 10, 20)
 
 
-def main() -> None:
-    """Print a row for each size of folder."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--up", default="z", help="the axis that points up in the files")
-    parser.add_argument("--model", default=USUAL)
-    parser.add_argument("--draws", type=int, default=200, help="folders of each size, drawn from the shapes")
-    options = parser.parse_args()
-    model, description = load_run(options.model)
+def main(folder: Path, *, up: UsualUp = "z", model: str = USUAL, draws: int = 200) -> None:
+    """Print a row for each size of folder; `up` is the axis that points up in the files."""
+    network, description = load_run(model)
     data, rng, rows = description["data"], np.random.default_rng(0), []
-    files = [shape.path for shape in list_shapes(options.folder)]
-    upright = [load_shape_like(data, path, points=POINTS, up=options.up).raw for path in files]
+    files = [shape.path for shape in list_shapes(folder)]
+    upright = [load_shape_like(data, path, points=POINTS, up=up).raw for path in files]
     for size in SIZES:
         guesses = []
-        for _ in range(options.draws):
+        for _ in range(draws):
             turn = rng.choice([*TURNS])
             # A turn of the file, which the guess must undo: the inverse matrix leads from upright to turned.
             clouds = [upright[index] @ TURNS[turn].astype(np.float32) for index in rng.choice(len(files), size, False)]
-            guesses.append((turn, best_turn(turn_scores(model, data, clouds))))
+            guesses.append((turn, best_turn(turn_scores(network, data, clouds))))
         direction = [guess.up == turn.partition("@")[0] for turn, guess in guesses]
         is_sure = [guess.is_sure for _, guess in guesses]
         both = [right for right, sure in zip(direction, is_sure, strict=True) if sure]
@@ -49,4 +43,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)
