@@ -240,7 +240,7 @@ def label_points(
     else:
         blocks = stream_rows(model, cloud.chunks)
     scan = open_scan(path)
-    columns = (*AXES, *(() if column is None else feature_columns(column, [*scan.numbers])))
+    columns = (*AXES, *(() if column is None else feature_columns(column, scan.names)))
     rows = _Rows(scan.pieces(columns), len(columns))
     for logits in blocks:
         table = rows.take(len(logits))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.pool import digest_of
 from pointset.data.pools.plan import TYPES, Entry, Sampling, Source
-from pointset.data.readers.clouds import CloudError, arrays_of, extent_fault
+from pointset.data.readers.clouds import CloudError, extent_fault
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.scans import read_cloud
 from pointset.data.sampling import import_open3d, sample_arrays, seed_for
@@ -67,7 +67,7 @@ def _arrays(shape: ShapeFile, sampling: Sampling) -> Arrays:
         )
         if fault := extent_fault([cloud.points]):
             raise CloudError(f"the cloud {fault}")
-        arrays = arrays_of(cloud)
+        arrays = cloud.arrays
     else:
         seed, mesh = seed_for(sampling.seed, shape.name), read_mesh(shape.path)
         face_labels = label_faces(shape.path, mesh) if sampling.labels else None

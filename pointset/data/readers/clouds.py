@@ -1,6 +1,6 @@
 """Point clouds as arrays, checks of their contents, and the columns of their files by name."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,9 @@ COLORS = (("red", "green", "blue"), ("r", "g", "b"))
 """Names of the columns of a point's color."""
 ALIASES = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz", "//x": "x"}
 Columns = Mapping[str, np.ndarray]
-"""Arrays [n] by the names of the columns, in the order of the file; of a large file, views that read what is sliced."""
+"""Arrays [n] by the names of the columns, in the order of the file."""
+Table = tuple[tuple[str, ...], int, Callable[[slice], Columns]]
+"""The names of the columns of a file, the number of its points, and a function that reads some of them."""
 FLOAT32 = np.finfo(np.float32)
 LEAST_STEPS = 2**8
 """Minimum number of float32 steps along a shape, below which rounding would destroy its form."""
@@ -25,10 +27,7 @@ class CloudError(PointsetError, ValueError):
     """A point cloud cannot be used; the message names the file and, where it can, the line.
 
     Example:
-        >>> try:
-        ...     pointset.data.read_cloud("absent.npy")
-        ... except pointset.data.CloudError as error:
-        ...     print("absent.npy" in str(error))
+        >>> issubclass(pointset.data.CloudError, pointset.PointsetError)
         True
     """
 
@@ -54,19 +53,17 @@ class Cloud:
     corner: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """What was subtracted from the coordinates of a cloud far from the origin, where float32 would blur its shape."""
 
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays that the cloud has, by name."""
+        return {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
+
     def __getitem__(self, rows: np.ndarray) -> "Cloud":
         """The cloud of these rows."""
-        arrays = (self.normals, self.features, self.labels)
-        normals, features, labels = (None if array is None else array[rows] for array in arrays)
-        return Cloud(self.points[rows], normals, features, labels, self.corner)
+        return Cloud(**{name: array[rows] for name, array in self.arrays.items()}, corner=self.corner)
 
 
-def arrays_of(cloud: Cloud) -> dict[str, np.ndarray]:
-    """The arrays that a cloud has, by name."""
-    return {name: array for name, array in vars(cloud).items() if isinstance(array, np.ndarray)}
-
-
-def require_cloud(columns: np.ndarray, normals: bool, features: np.ndarray | None = None) -> Cloud:
+def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cloud:
     """Make a cloud from an array [n, 3] or, with normals, [n, 6], and optional features [n, f].
 
     Raises:
@@ -84,31 +81,26 @@ def require_cloud(columns: np.ndarray, normals: bool, features: np.ndarray | Non
         is_rounded = (places != places.astype(np.float32)).any()
     if is_rounded and 0 < (most - least).max() < FINE_STEPS * float(FLOAT32.eps) * max(-least.min(), most.max()):
         places, corner, least, most = places - least, least, least - least, most - least
-    fault = float32_fault(least, most)
-    if fault:
+    if fault := float32_fault(least, most):
         raise CloudError(f"the cloud {fault}")
     points = np.ascontiguousarray(places, np.float32)
-    turned = unit_normals(columns[:, 3:]) if normals else None
-    x, y, z = corner.tolist()
+    normals = unit_normals(columns[:, 3:]) if columns.shape[1] == 6 else None
     if features is not None:
         fits = features.ndim == 2 and len(features) == len(points) and features.shape[1]
         if not fits or features.dtype.kind not in "fiub":
-            told = f"{features.dtype} {list(features.shape)}"
-            raise CloudError(f"expected features [n, f] of {len(points):,} points, found {told}")
+            found = f"{features.dtype} {list(features.shape)}"
+            raise CloudError(f"expected features [n, f] of {len(points):,} points, found {found}")
         features = features.astype(np.float64, copy=False)
         require_finite(features)
         if np.abs(features).max() > float(FLOAT32.max):
             raise CloudError("has a feature that is too large for float32")
         features = np.ascontiguousarray(features, np.float32)
-    return Cloud(points, turned, features, corner=(x, y, z))
+    x, y, z = corner.tolist()
+    return Cloud(points, normals, features, corner=(x, y, z))
 
 
 def extent_fault(pieces: Iterable[np.ndarray]) -> str:
-    """The fault of a cloud whose points (at least two) are all at one place; "" for other clouds.
-
-    Args:
-        pieces: pieces of a cloud, [n_i, 3], n_i > 0. Reading stops at the first two points that differ.
-    """
+    """The fault of a cloud, in pieces [n_i, 3], whose points (at least two) are all at one place; "" for other clouds."""
     place, count = np.zeros(3), 0
     for piece in pieces:
         place = place if count else piece[0]
@@ -122,32 +114,19 @@ def require_finite(columns: np.ndarray, first: int = 0) -> None:
     """Raise a CloudError for the first row with a number that is not finite; rows are counted from `first`."""
     finite = np.isfinite(columns).all(axis=1)
     if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
+        row = int(np.argmin(finite))
         found = columns[row].tolist()
         raise CloudError(f"point {first + row} has a number that is not finite, {found}: leave it out")
 
 
-def _look_like_colors(vectors: np.ndarray) -> bool:
-    """True if vectors [n, 3] are integers up to 255 of unequal lengths: files without names often have x y z r g b."""
-    if not len(vectors) or vectors.min() < 0 or not 16 < vectors.max() <= 255 or (vectors % 1).any():
-        return False
-    lengths = (vectors**2).sum(axis=1)
-    return bool((lengths != lengths[0]).any())
-
-
 def unit_normals(vectors: np.ndarray) -> np.ndarray:
-    """Scale normals [n, 3] to unit length, float32.
-
-    Raises:
-        CloudError: normals are missing, one has length 0, or they look like colors.
-    """
-    if not vectors.shape[1]:
-        raise CloudError("normals are missing: give points with normals, or leave features=normals out")
-    if _look_like_colors(vectors):
+    """Scale normals [n, 3] to unit length, float32; a CloudError if one has length 0, or they look like colors."""
+    are_whole = len(vectors) and vectors.min() >= 0 and 16 < vectors.max() <= 255 and not (vectors % 1).any()
+    if are_whole and np.ptp((vectors**2).sum(axis=1)):  # files without names often have x y z r g b
         raise CloudError("has whole numbers from 0 to 255 for normals, which look like colors: leave normals out")
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     if (largest == 0).any():
-        raise CloudError(f"point {int(np.flatnonzero(largest == 0)[0])} has a normal of length 0")
+        raise CloudError(f"point {int(np.argmin(largest))} has a normal of length 0")
     scaled = np.ldexp(vectors, -np.frexp(largest)[1])  # by a power of two, to keep squares from overflow and underflow
     return np.ascontiguousarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True), np.float32)
 
@@ -210,11 +189,3 @@ def named_columns(names: Sequence[str], columns: Iterable[np.ndarray]) -> Column
 def looks_transposed(count: int, width: int) -> bool:
     """True if an array [count, width] seems to be transposed, with rows x, y, z and possibly normals."""
     return count in (len(AXES), len(AXES + NORMALS)) and width > 2 * count
-
-
-def full_colors(columns: Columns) -> dict[str, int]:
-    """The number of a full color in the columns of integer colors: that of 16 bits is 65535, of other types 255."""
-    names = [name for group in COLORS if {*group} <= {*columns} for name in group]
-    names += [name for name in columns if name == "colors" or name.startswith("colors ")]
-    whole = {name: columns[name].dtype for name in names if columns[name].dtype.kind in "iu"}
-    return {name: 65535 if kind.itemsize == 2 else 255 for name, kind in whole.items()}

@@ -1,20 +1,18 @@
 """Read LAS and LAZ, the formats of laser scanning, by laspy: the fields of points by name, piece by piece."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pointset.data.readers.clouds import AXES, COLORS, Columns, numbered
+from pointset.data.readers.clouds import AXES, COLORS, Columns, Table, numbered
 from pointset.errors import PointsetError
 
 FULL_INTENSITY = 65535
 AT_ONCE = 65_536
-"""Points that are read at a time to see whether all colors have 8 bits, as many programs write them."""
+"""Points that are read at a time to look at their colors."""
 LIBRARIES = ("laspy", "lazrs")
 VERSION, POINTS, VLRS, FORMAT, EVLRS = 25, 96, 100, 104, 243
 """Offsets in the header, of the minor version, the offset of the points, the numbers of records, and the format."""
@@ -24,26 +22,7 @@ RAW = {"X", "Y", "Z"}
 """Fields before scale and offset of the header are applied."""
 
 
-@dataclass(frozen=True)
-class LasColumn:
-    """One column of a LAS file, which is read when it is sliced."""
-
-    read: Any
-    """Function of a start and a stop that returns the columns between them by name."""
-    name: str
-    dtype: np.dtype
-    count: int
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        start, stop, _ = rows.indices(self.count)
-        column: np.ndarray = self.read(start, stop)[self.name]
-        return column.astype(self.dtype, copy=False)
-
-
-def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
+def las_table(path: Path, features: Sequence[str] = ()) -> Table:
     """The columns of a LAS or LAZ file, with its intensity as a fraction; a PointsetError if it is cut off."""
     if missing := [name for name in LIBRARIES if find_spec(name) is None]:
         raise PointsetError(f"LAS files need {' and '.join(missing)}: run `pip install 'pointset-learn[las]'`")
@@ -54,13 +33,24 @@ def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
         if announced > size and not header.are_points_compressed:
             raise PointsetError(f"has {size:,} bytes, and its header says {announced:,}: it is cut off or damaged")
         first = _named(reader.read_points(min(count, 1)))  # of a LAZ file, its table of chunks at the end
-    read = lru_cache(maxsize=1)(partial(_read, path))
-    columns: dict[str, Any] = {name: LasColumn(read, name, column.dtype, count) for name, column in first.items()}
-    colors = {*COLORS[0]} & {*columns} if "colors" in features else set()
-    starts = range(0, count, AT_ONCE)
-    if all(columns[name][start : start + AT_ONCE].max() <= 255 for start in starts for name in colors):
-        columns |= {name: replace(columns[name], dtype=np.dtype(np.uint8)) for name in colors}
-    return columns
+
+    short = "colors" in features and {*COLORS[0]} <= {*first} and _has_short_colors(path, count)
+
+    def rows(chosen: slice) -> Columns:
+        start, stop, _ = chosen.indices(count)
+        columns = _read(path, start, stop)
+        return columns | {name: columns[name].astype(np.uint8) for name in COLORS[0] if short}
+
+    return tuple(first), count, rows
+
+
+def _has_short_colors(path: Path, count: int) -> bool:
+    """True if all colors have 8 bits, as many programs write them."""
+    for start in range(0, count, AT_ONCE):
+        piece = _read(path, start, min(start + AT_ONCE, count))
+        if any(piece[name].max() > 255 for name in COLORS[0]):
+            return False
+    return True
 
 
 def _require_counts(path: Path) -> None:

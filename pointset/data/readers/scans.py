@@ -6,6 +6,7 @@ Example: `model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))`.
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +14,19 @@ import numpy as np
 from pointset.configuration import Count, check
 from pointset.data.readers.clouds import (
     AXES,
+    COLORS,
     NORMALS,
     Cloud,
     CloudError,
     Columns,
     feature_columns,
-    full_colors,
     require_cloud,
     require_finite,
     unit_normals,
 )
 from pointset.data.readers.elements import pcd_columns, ply_columns
 from pointset.data.readers.formats import CLOUD_SUFFIXES, LAS_SUFFIXES, naming, require_shape_file
-from pointset.data.readers.las import las_columns
+from pointset.data.readers.las import las_table
 from pointset.data.readers.tables import npy_columns, npz_columns, text_columns
 from pointset.errors import quoted
 
@@ -36,9 +37,8 @@ READERS: dict[str, Callable[[Path, Sequence[str]], Columns]] = {
     ".npz": npz_columns,
     ".ply": ply_columns,
     ".pcd": pcd_columns,
-    **dict.fromkeys(LAS_SUFFIXES, las_columns),
 }
-"""By suffix; all others are text."""
+"""By suffix; all others but LAS are text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +54,12 @@ class Scan:
 
     path: Path
     """Path of the file."""
-    numbers: Columns
-    """All columns of the file; those of large binary files are memory maps."""
+    names: tuple[str, ...]
+    """Names of all columns of the file."""
+    count: int
+    """Number of points in the file, with those that have no position."""
+    rows: Callable[[slice], Columns]
+    """Reads all columns of some points."""
     piece: int = PIECE
     """Points that are read at a time."""
     features: tuple[str, ...] = ()
@@ -81,12 +85,7 @@ class Scan:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the file with the coordinates and the features."""
-        return AXES + tuple(name for one in self.features for name in feature_columns(one, [*self.numbers]))
-
-    @property
-    def count(self) -> int:
-        """Number of points in the file, with those that have no position."""
-        return len(self.numbers["x"])
+        return AXES + tuple(name for feature in self.features for name in feature_columns(feature, self.names))
 
     def pieces(self, columns: Sequence[str]) -> Iterator[np.ndarray]:
         """Iterate over pieces [n_i, columns] of these columns, the first of which are `AXES`."""
@@ -108,17 +107,23 @@ class Scan:
             message = f"{self.path}: {left_out:,} of {self.count:,} points have no position and were left out"
             warnings.warn(message, stacklevel=2)
 
-    def _table(self, columns: Sequence[str], rows: slice) -> np.ndarray:
+    def _table(self, columns: Sequence[str], chosen: slice) -> np.ndarray:
         """Columns of some points, with integer colors as fractions; float32 if it holds all numbers, else float64."""
-        full = full_colors({name: self.numbers[name] for name in columns})
-        arrays = [self.numbers[name][rows] for name in columns]
-        is_single = not full and all(array.dtype.kind == "f" and array.dtype.itemsize <= 4 for array in arrays)
+        rows = self.rows(chosen)
+        types = [rows[name].dtype for name in columns]
+        colors = {name for group in (*COLORS, ("colors",)) if {*group} <= {*columns} for name in group}
+        single = all(kind.kind == "f" and kind.itemsize <= 4 for kind in types)
         with np.errstate(invalid="ignore"):  # a signalling NaN
-            table: np.ndarray = np.stack(arrays, axis=1).astype(np.float32 if is_single else np.float64, copy=False)
-        for index, most in ((columns.index(name), most) for name, most in full.items()):
-            table[:, index] = table[:, index] / most
-            if len(table) and not 0 <= table[:, index].min() <= table[:, index].max() <= 1:
-                raise CloudError(f"has colors in whole numbers below 0 or above {most}: save them as fractions to 1")
+            table = np.stack([rows[name] for name in columns], axis=1)
+            table = table.astype(np.float32 if single else np.float64, copy=False)
+        for index, (name, kind) in enumerate(zip(columns, types, strict=True)):
+            if kind.kind in "iu" and (name in colors or name.startswith("colors ")):
+                most = 65535 if kind.itemsize == 2 else 255
+                table[:, index] /= most
+                if table[:, index].min() < 0 or table[:, index].max() > 1:
+                    raise CloudError(
+                        f"has colors in whole numbers below 0 or above {most}: save them as fractions to 1"
+                    )
         return table
 
 
@@ -136,9 +141,8 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
     `.las` and `.laz` (laspy; `pip install 'pointset-learn[las]'`) have the fields that laspy names, such as
     return_number and classification, and an intensity from 0 to 1; colors have 16 bits, or 8 if all are below 256.
 
-    Files must be complete: they have exactly the lines or bytes that the header announces (zeros may follow in
-    binary ones). Binary files, LAS and LAZ too, may be larger than the memory; text, `.npz` and compressed `.pcd` files
-    are read into memory. Integers beyond 2^53 are rounded to float64.
+    Files must have exactly the lines or bytes that the header announces (zeros may follow in binary ones). Binary
+    files, LAS and LAZ too, may be larger than the memory; text, `.npz` and compressed `.pcd` files are read into it.
 
     Args:
         path: the file.
@@ -162,14 +166,23 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
     """
     check("piece", piece, Count)
     path, features = Path(path), tuple(features)
+    suffix = path.suffix.lower()
     with naming(path, CloudError):
         require_shape_file(path, CLOUD_SUFFIXES)
-        columns = READERS.get(path.suffix.lower(), text_columns)(path, features)
-        if not len(columns["x"]):
+        if suffix in LAS_SUFFIXES:
+            names, count, rows = las_table(path, features)
+        else:
+            columns = READERS.get(suffix, text_columns)(path, features)
+            names, count, rows = tuple(columns), len(columns["x"]), partial(_rows, columns)
+        if not count:
             raise CloudError("expected a point cloud, found no point")
-        scan = Scan(path, columns, piece, features, path.stat().st_size)
+        scan = Scan(path, names, count, rows, piece, features, path.stat().st_size)
         scan.columns  # noqa: B018 - raises if a feature is missing
         return scan
+
+
+def _rows(columns: Columns, chosen: slice) -> Columns:
+    return {name: column[chosen] for name, column in columns.items()}
 
 
 def read_cloud(
@@ -204,10 +217,10 @@ def read_cloud(
     """
     scan = open_scan(path, features=[*["normals"] * normals, *features])
     with naming(scan.path, CloudError):
-        last = () if labels is None else feature_columns(labels, [*scan.numbers])
+        last = () if labels is None else feature_columns(labels, scan.names)
         table = np.concatenate([*scan.pieces((*scan.columns, *last))])
         start, end = len(AXES) + len(NORMALS) * normals, len(scan.columns)
-        cloud = require_cloud(table[:, :start], normals, table[:, start:end] if features else None)
+        cloud = require_cloud(table[:, :start], table[:, start:end] if features else None)
         return cloud if labels is None else replace(cloud, labels=_whole_numbers(table[:, end:], labels))
 
 

@@ -4,9 +4,9 @@ A line of text is a point. The names of the columns, or the number of points, ma
 blanks, commas or semicolons; a comma is never a decimal point.
 """
 
+import io
 import re
 import zipfile
-from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from pointset.data.readers.clouds import (
     numbered,
     plain_names,
 )
-from pointset.data.readers.lines import number_table
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import read_file
 
@@ -42,6 +41,7 @@ NAMES = {
 }
 """The columns of text files whose suffix and number of columns say what they are."""
 _COMMENT = re.compile(r"[ \t]*(#|//)")
+_REMARK = re.compile(r"(#|//).*")
 
 
 def npy_columns(path: Path, features: Sequence[str]) -> Columns:
@@ -89,7 +89,7 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
         raise PointsetError("expected a point cloud, found no point")
     if count is not None and count != len(lines):
         raise PointsetError(f"has {len(lines):,} points, and its first line says {count:,}: it is cut off or damaged")
-    table = _table(lines)
+    table = _numbers(lines)
     width = table.shape[1]
     if names and len(names) != width:
         found = f"has {len(names)} names of columns, {quoted(', '.join(names))}, and {width} numbers in a line"
@@ -153,21 +153,18 @@ def _separator(line: str) -> str | None:
     return next((mark for mark in ";," if mark in line), None)
 
 
-def _table(lines: Sequence[str]) -> np.ndarray:
+def _numbers(lines: Sequence[str]) -> np.ndarray:
     """The numbers float64 [lines, columns]."""
-    mark = _separator(lines[0].partition("#")[0].partition("//")[0])
-    table = _parsed(lines, mark)
-    if table is None:
-        wrong = bisect_left(range(len(lines)), True, key=lambda line: _parsed(lines[: line + 1], mark) is None)
-        expected = "expected as many numbers as in the first line, with decimal points and one separator"
-        raise PointsetError(f"{expected}, found {quoted(lines[wrong], 40)} for point {wrong}")
-    return table
-
-
-def _parsed(lines: Sequence[str], mark: str | None) -> np.ndarray | None:
+    mark = _separator(_REMARK.sub("", lines[0]))
     text = "\n".join(lines)
     if "#" in text or "//" in text:
-        text = re.sub(r"(#|//).*", "", text)
+        text = _REMARK.sub("", text)
     if mark is not None:  # quotes around numbers, and a separator at the end of a line
         text = re.sub(rf"{mark}[ \t]*$", "", text.replace('"', ""), flags=re.MULTILINE)
-    return number_table(text.encode("latin-1"), mark)
+    try:
+        return np.loadtxt(io.StringIO(text), np.float64, comments=None, delimiter=mark, ndmin=2)
+    except ValueError as error:
+        reason = str(error).partition(";")[0]
+        raise PointsetError(
+            f"expected lines of as many numbers, with decimal points and one separator: {reason}"
+        ) from error
