@@ -100,7 +100,7 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
 
 
 def extent_fault(pieces: Iterable[np.ndarray]) -> str:
-    """The fault of a cloud, in pieces [n_i, 3], whose points (at least two) are all at one place; "" for other clouds."""
+    """The fault of a cloud in pieces [n_i, 3] whose points (at least two) are all at one place; "" for other clouds."""
     place, count = np.zeros(3), 0
     for piece in pieces:
         place = place if count else piece[0]
