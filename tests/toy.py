@@ -1,5 +1,6 @@
 """The toy dataset and the toy model of the tests: balls, boxes and rods, and a model trained on them for an epoch."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,11 @@ def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **
 def numbers(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of a history without their times."""
     return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in history]
+
+
+def results(comparison: Any) -> list[Any]:
+    """Names and results of the runs of a comparison, without their times."""
+    return [(run.name, dataclasses.replace(run.result, seconds=0.0)) for run in comparison.runs]
 
 
 def same_weights(first: nn.Module, second: nn.Module) -> bool:

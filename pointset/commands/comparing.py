@@ -30,7 +30,7 @@ from pointset.zoo.options import ModelOptions
 if TYPE_CHECKING:
     from pointset.comparison.experiment import Experiment
     from pointset.comparison.results import Comparison
-    from pointset.comparison.task import Task
+    from pointset.comparison.runs import Run
     from pointset.runs.workers import Workers
 
 
@@ -159,7 +159,7 @@ def _run_or_show(experiment: "Experiment", out: Path, running: Running, as_json:
     if running.status:
         from pointset.comparison.comparing import status
 
-        print_rows([_state_row(state, experiment.task, as_json) for state in status(experiment, out)], as_json)
+        print_rows([_state_row(run, as_json) for run in status(experiment, out)], as_json)
     elif running.dry_run:
         from pointset.comparison.comparing import estimate
 
@@ -171,17 +171,24 @@ def _run_or_show(experiment: "Experiment", out: Path, running: Running, as_json:
         _print_result(finished(experiment, out), as_json)
 
 
-def _state_row(state: dict[str, Any], task: "Task", as_json: bool) -> dict[str, Any]:
+def _state_row(run: "Run", as_json: bool) -> dict[str, Any]:
     """One row of the status table, with the names of the task."""
-    values = state["metrics"] or {}
+    task, state = run.experiment.task, run.state
+    values = run.metrics if run.result else {}  # there while tests of robustness are still missing
     if as_json:
         shown: dict[str, Any] = {metric.name: values.get(metric.name) for metric in task.measured}
     else:
         brief = [metric for metric in task.measured if metric.shown and metric.brief]
         shown = {each.title: each.write(values[each.name]) if each.name in values else "" for each in brief}
-    names = {"model": "model", "points": "points", "seed": "seed", "state": "state", "done": task.unit}
-    before = {head: state[name] for name, head in names.items() if state[name] is not None}
-    return before | shown | {"reason": state["reason"]}
+    return {
+        "model": run.model,
+        **({} if run.points is None else {"points": run.points}),
+        "seed": run.seed,
+        "state": state,
+        task.unit: task.done(run.epochs, run.experiment.recipe),
+        **shown,
+        "reason": run.reason if state == "failed" else "",
+    }
 
 
 def _print_result(result: "Comparison", as_json: bool) -> None:
@@ -195,9 +202,8 @@ def _print_result(result: "Comparison", as_json: bool) -> None:
         print(result.caption())
         print(result.table(brief=True))
         print(f"saved in {result.folder}: {', '.join(FILES)}")
-        runs = [(result.run_of(run), run.metrics) for run in result.runs]
         page = shlex.quote(str(result.folder / "report.html"))
-        commands = [f"python -m webbrowser {page}", *result.experiment.task.next_commands(runs)]
+        commands = [f"python -m webbrowser {page}", *result.experiment.task.next_commands(result.runs)]
         print("next:", *commands, sep="\n  ")
     if result.failures:
         reasons = "; ".join(f"{failure.name}: {failure.reason}" for failure in result.failures)

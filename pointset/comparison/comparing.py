@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -18,7 +19,7 @@ from typing import Any
 
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison, gather
-from pointset.comparison.runs import Failure, Finished, Run, check_folder, claim_folder, make_runs
+from pointset.comparison.runs import Run, check_folder, claim_folder, make_runs
 from pointset.comparison.tables import save
 from pointset.errors import REPEATED, PointsetError, escaped, one_line, place_in_own_code
 from pointset.evaluation.symmetry import check_symmetry
@@ -86,11 +87,10 @@ def run_experiment(
         claim_folder(experiment, out, prepared)
         warn_of_order(experiment)
         runs = make_runs(experiment, out)
-        outcomes = list(watched(experiment, out, runs, run_all(runs, workers), progress))
-        failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
-        if len(failures) == len(outcomes):
-            raise PointsetError(f"all runs failed; {failures[0].name}: {failures[0].reason}")
-        return _write(gather(experiment, out, outcomes), report)
+        ended = list(watched(experiment, out, runs, run_all(runs, workers), progress))
+        if all(run.reason for run in ended):
+            raise PointsetError(f"all runs failed; {ended[0].name}: {ended[0].reason}")
+        return _write(gather(experiment, out, ended), report)
 
 
 def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
@@ -100,10 +100,10 @@ def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
     PointsetError if `out` holds a comparison with another protocol, a file in it is damaged, or no run is finished.
     """
     check_folder(experiment, Path(out))
-    outcomes = [run.read() for run in make_runs(experiment, Path(out)) if run.finished]
-    if not outcomes:
+    finished = [run.read() for run in make_runs(experiment, Path(out)) if run.finished]
+    if not finished:
         raise PointsetError(f"no run in {out} is finished: run the comparison first, without --report")
-    return _write(gather(experiment, Path(out), outcomes, measure=False), report=True)
+    return _write(gather(experiment, Path(out), finished, measure=False), report=True)
 
 
 def _write(comparison: Comparison, report: bool) -> Comparison:
@@ -137,11 +137,12 @@ def warn_of_order(experiment: Experiment) -> None:
             warnings.warn(f"{entry.label} is not a function of sets: {message} ({symmetry})", UserWarning, stacklevel=4)
 
 
-def run_one(run: Run) -> Finished | Failure:
-    """Perform a run, or read its result if it is finished; an error becomes a `Failure`."""
+def run_one(run: Run) -> Run:
+    """Perform a run, or read its result if it is finished; an error becomes the reason of a failure."""
+    experiment = run.experiment
     try:
-        with run.locked(), torch_threads(run.threads):
-            digests.remove(run.failure)
+        with run.locked(), torch_threads(experiment.threads):
+            digests.remove(run.failure_file)
             return run.perform()
     except Exception as error:  # one run must not stop the others
         known = isinstance(error, PointsetError)
@@ -149,8 +150,8 @@ def run_one(run: Run) -> Finished | Failure:
         return run.failed(reason if known else f"{type(error).__name__}: {reason}{place_in_own_code(error)}")
 
 
-def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failure]:
-    """Yield the outcomes of runs in worker processes, by default as many as the cores have room for, as they end.
+def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
+    """Yield runs as they end in worker processes, by default as many as the cores have room for.
 
     A killed process breaks the whole pool. The runs that had started are then repeated one at a time, to find the run
     that kills its process; the others continue in parallel.
@@ -158,9 +159,8 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failur
     left = {run.name: run for run in runs}
     while left:
         try:
-            for outcome in _run_in_pool(list(left.values()), workers):
-                del left[outcome.name]
-                yield outcome
+            for ended in _run_in_pool(list(left.values()), workers):
+                yield replace(left.pop(ended.name), result=ended.result, reason=ended.reason)
         except BrokenProcessPool:
             begun = [run for run in left.values() if run.folder.exists() and not run.finished]
             for run in begun or list(left.values()):
@@ -168,10 +168,10 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failur
                 yield run_apart(run)
 
 
-def _run_in_pool(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failure]:
+def _run_in_pool(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
     from joblib import delayed
 
-    threads = runs[0].threads
+    threads = runs[0].experiment.threads
     # When a worker of a cluster dies, its other runs are lost, and joblib waits forever for dask's workers.
     perform = run_one if workers.backend == "loky" else run_apart
     # A worker that joblib keeps from an earlier call may be in another working directory.
@@ -179,11 +179,12 @@ def _run_in_pool(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | F
     return run_in_workers(jobs, workers, workers.at_once(len(runs), threads), threads)
 
 
-def run_apart(run: Run) -> Finished | Failure:
+def run_apart(run: Run) -> Run:
     """Perform one run in a subprocess, so that a killed process fails only this run."""
     program = "import pickle, sys, pointset.comparison.comparing as c; c.run_one(pickle.load(sys.stdin.buffer))"
     # Limits the threads of numpy's libraries, which torch does not control; joblib does this in its own workers.
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(run.threads))
+    threads = str(run.experiment.threads)
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
     command, variables = [sys.executable, "-c", program], {**os.environ, **limits}
     ended = subprocess.run(command, input=pickle.dumps(run), stderr=subprocess.PIPE, env=variables, check=False)
     if ended.returncode < 0:
@@ -191,18 +192,22 @@ def run_apart(run: Run) -> Finished | Failure:
     if ended.returncode > 0:
         lines = ended.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
         return run.failed(f"its process ended with code {ended.returncode}: {one_line(lines[-1], REPEATED)}")
-    if not (run.failure.exists() or run.result.exists()):
-        return run.failed(f"its process ended without a result or an error in {run.folder}: is the disk full?")
     try:
-        return run.failed(run.read_failure()) if run.failure.exists() else run.read()
+        read = run.read()
     except PointsetError as error:  # a damaged file of this run does not stop the others
         return run.failed(str(error))
+    if read.result is None and not read.reason:
+        return run.failed(f"its process ended without a result or an error in {run.folder}: is the disk full?")
+    return read
 
 
-def status(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
-    """Return the state of every run, see `Run.describe`; a PointsetError if the folder holds another comparison."""
+def status(experiment: Experiment, out: str | Path) -> list[Run]:
+    """Return every run, with its result or the reason of its failure; a PointsetError in another comparison's folder.
+
+    See also `Run.state`.
+    """
     check_folder(experiment, Path(out))
-    return [run.describe() for run in make_runs(experiment, Path(out))]
+    return [run.read() for run in make_runs(experiment, Path(out))]
 
 
 def estimate(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
@@ -220,7 +225,7 @@ def estimate(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
     task = experiment.task
     unfinished = [run for run in make_runs(experiment, Path(out)) if not run.finished]
     rows = [(size, label) for size in task.sizes for label in experiment.labels]
-    groups = [[run for run in unfinished if (run.size, run.label) == row] for row in rows]
+    groups = [[run for run in unfinished if (run.points, run.model) == row] for row in rows]
     if unfinished:
         for size in task.sizes:  # a training step would not notice a missing test split
             task.prepare(size, experiment.recipe, progress=False)
@@ -230,60 +235,61 @@ def estimate(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
 
 def _estimate(runs: Sequence[Run]) -> dict[str, Any]:
     first, step, seconds = runs[0], 0.0, 0.0
-    if first.model in first.task.baselines:
-        seconds = len(runs) * first.task.train(first, first.recipe, None).seconds
-    elif not first.task.reuses(first):
-        step, per_epoch = step_seconds(first), first.task.steps_per_epoch(first.size, first.recipe)
-        steps = first.recipe.total_steps(per_epoch)
+    task, recipe = first.experiment.task, first.experiment.recipe
+    if first.entry.name in task.baselines:
+        seconds = len(runs) * task.train(first, recipe, None).seconds
+    elif not task.reuses(first):
+        step, per_epoch = step_seconds(first), task.steps_per_epoch(first.points, recipe)
+        steps = recipe.total_steps(per_epoch)
         seconds = step * sum(max(0, steps - run.epochs * per_epoch) for run in runs)
-    row = {"model": first.label, "points": first.size, "runs": len(runs)}
+    row = {"model": first.model, "points": first.points, "runs": len(runs)}
     return row | {"step_seconds": step, "seconds": seconds}
 
 
 def step_seconds(run: Run) -> float:
     """Measure the seconds of a training step with a temporary model."""
-    size = run.recipe.usual_size
+    usual = run.experiment.recipe
+    fixed = replace(usual, validation=0.0, patience=None, train_points=usual.usual_size, last_points=None)
     for steps in (1, MEASURED_STEPS):  # the first is a warm-up: memory allocation and choice of kernels
-        recipe = replace(run.recipe, steps=steps, validation=0.0, patience=None, train_points=size, last_points=None)
-        fitted = run.task.train(run, recipe, None)
+        fitted = run.experiment.task.train(run, replace(fixed, steps=steps), None)
     return fitted.seconds / MEASURED_STEPS
 
 
 def watched(
-    experiment: Experiment, out: Path, runs: Sequence[Run], outcomes: Iterator[Finished | Failure], progress: bool
-) -> Iterator[Finished | Failure]:
-    """Yield the outcomes, and show progress: after each complete seed but the last, the table so far.
+    experiment: Experiment, out: Path, runs: Sequence[Run], ending: Iterator[Run], progress: bool
+) -> Iterator[Run]:
+    """Yield the runs as they end, and show progress: after each complete seed but the last, the table so far.
 
-    A terminal also shows a bar, and a line for each outcome.
+    A terminal also shows a bar, and a line for each run.
     """
-    ended: list[Finished | Failure] = []
-    complete: list[int] = []
+    ended: list[Run] = []
+    left = Counter(run.seed for run in runs)
     with progress_bar("comparing", "run", len(runs), show=progress) as bar:
-        for outcome in outcomes:
-            ended.append(outcome)
+        for run in ending:
+            ended.append(run)
+            left[run.seed] -= 1
             bar.update()
             if on_terminal() and not bar.disable:
-                write_line(escaped(f"{outcome.name}: {_outcome_text(outcome, experiment)}"))
-            if sum(other.seed == outcome.seed for other in ended) == sum(run.seed == outcome.seed for run in runs):
-                complete.append(outcome.seed)
-                if not bar.disable and len(complete) < len(experiment.seeds):
-                    write_line(_table_so_far(experiment, out, ended, complete))
-            yield outcome
+                write_line(escaped(f"{run.name}: {_outcome(run)}"))
+            complete = [seed for seed in experiment.seeds if not left[seed]]
+            if left[run.seed] == 0 and len(complete) < len(experiment.seeds) and not bar.disable:
+                write_line(_table_so_far(experiment, out, ended, complete))
+            yield run
 
 
-def _table_so_far(experiment: Experiment, out: Path, ended: Sequence[Finished | Failure], seeds: Sequence[int]) -> str:
+def _table_so_far(experiment: Experiment, out: Path, ended: Sequence[Run], seeds: Sequence[int]) -> str:
     """The table of some seeds, marked as preliminary; without a finished run, only that mark."""
     head = f"\n{len(seeds)} of {len(experiment.seeds)} seeds, preliminary:"
-    part = experiment.changed(seeds=tuple(seed for seed in experiment.seeds if seed in seeds))
+    part = experiment.changed(seeds=tuple(seeds))
     try:
-        table = gather(part, out, [outcome for outcome in ended if outcome.seed in seeds], measure=False)
+        table = gather(part, out, [run for run in ended if run.seed in seeds], measure=False)
     except PointsetError:  # a damaged file, which is reported at the end
         return head
     return f"{head}\n{table.caption()}\n{table.table(brief=True)}\n" if table.runs else f"{head} no run is finished"
 
 
-def _outcome_text(outcome: Finished | Failure, experiment: Experiment) -> str:
-    if isinstance(outcome, Failure):
-        return f"failed: {outcome.reason}"
-    metrics = [metric for metric in experiment.task.measured if metric.shown and metric.brief]
-    return ", ".join(f"{m.title} {m.write(outcome.metrics[m.name])}" for m in metrics if m.name in outcome.metrics)
+def _outcome(run: Run) -> str:
+    if run.reason:
+        return f"failed: {run.reason}"
+    metrics = [metric for metric in run.experiment.task.measured if metric.shown and metric.brief]
+    return ", ".join(f"{m.title} {m.write(run.metrics[m.name])}" for m in metrics if m.name in run.metrics)

@@ -15,7 +15,7 @@ from torch import nn
 
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.metric import Metric, Row, Size, Summary
-from pointset.comparison.runs import Failure, Finished, Run, make_run, of_size
+from pointset.comparison.runs import Run, of_size
 from pointset.comparison.statistics import Pair, compare_pairs
 from pointset.comparison.tables import make_table
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
@@ -48,7 +48,7 @@ class Results:
         self.folders: dict[str, dict[int, Path]] = {label: {} for label in self.rows}
         for run in comparison.runs:
             if run.points == points:
-                self.folders[run.model][run.seed] = comparison.run_of(run).folder
+                self.folders[run.model][run.seed] = run.folder
         self.chance = task.chance(self.first(next(iter(self)))) if self.rows else {}
 
     def __iter__(self) -> Iterator[str]:
@@ -101,14 +101,14 @@ class Comparison:
 
     experiment: Experiment
     """The experiment that was run."""
-    runs: list[Finished]
+    runs: list[Run]
     """Finished runs, sorted by size, then model, then seed, each in the experiment's order."""
     pairs: Mapping[Size, list[Pair]]
     """The comparisons of all pairs of models, by size."""
     costs: Mapping[Size, Mapping[str, Cost]]
     """Costs of the models, by size and label."""
-    failures: Sequence[Failure]
-    """Runs that could not be finished, each with its error."""
+    failures: Sequence[Run]
+    """Runs that could not be finished, each with its reason."""
     folder: Path
     """Folder of the runs and results."""
 
@@ -131,40 +131,42 @@ class Comparison:
     def metrics(self) -> list[Metric]:
         """The task's metrics that all runs have: those of an earlier version lack newer ones."""
         task, runs = self.experiment.task, self.runs
-        measured = task.shown_metrics(self.run_of(runs[0]).folder) if runs else task.measured
+        measured = task.shown_metrics(runs[0].folder) if runs else task.measured
         return [metric for metric in measured if all(metric.name in run.metrics for run in runs)]
 
     @cached_property
     def rows(self) -> list[Row]:
         """One row per size and model with a finished run, in the experiment's order; of equals, the first is best."""
-        first, rows = self.metrics[0], list[Row]()
-        for size in self.experiment.task.sizes:
-            groups: dict[str, list[Finished]] = {}
-            for run in self.runs:
-                if run.points == size:
-                    groups.setdefault(run.model, []).append(run)
-            merits = {label: first.merit(fmean(r.metrics[first.name] for r in runs)) for label, runs in groups.items()}
-            best = max(merits, key=lambda label: merits[label], default="")
-            pairs, costs = self.pairs.get(size, ()), self.costs.get(size, {})
-            below = {pair.second: pair for pair in pairs if pair.first == best}
-            below |= {pair.first: pair.reversed() for pair in pairs if pair.second == best}
-            rows += [
-                Row(
-                    model=label,
-                    points=size,
-                    seeds=len(runs),
-                    metrics={metric.name: self._summary(metric, runs) for metric in self.metrics},
-                    parameters=runs[0].parameters,
-                    seconds=fmean(run.seconds for run in runs),
-                    cost=costs.get(label),
-                    below_best=below.get(label),
-                    best=label == best,
-                )
-                for label, runs in groups.items()
-            ]
-        return rows
+        return [row for size in self.experiment.task.sizes for row in self._rows_of(size)]
 
-    def _summary(self, metric: Metric, runs: Sequence[Finished]) -> Summary:
+    def _rows_of(self, size: Size) -> Iterator[Row]:
+        groups: dict[str, list[Run]] = {}
+        for run in self.runs:
+            if run.points == size:
+                groups.setdefault(run.model, []).append(run)
+        first, costs = self.metrics[0], self.costs.get(size, {})
+        merits = {label: first.merit(fmean(run.metrics[first.name] for run in runs)) for label, runs in groups.items()}
+        best = max(merits, key=lambda label: merits[label], default="")
+        below: dict[str, Pair] = {}
+        for pair in self.pairs.get(size, ()):
+            if pair.first == best:
+                below[pair.second] = pair
+            elif pair.second == best:
+                below[pair.first] = pair.reversed()
+        for label, runs in groups.items():
+            yield Row(
+                model=label,
+                points=size,
+                seeds=len(runs),
+                metrics={metric.name: self._summary(metric, runs) for metric in self.metrics},
+                parameters=runs[0].result.parameters,
+                seconds=fmean(run.result.seconds for run in runs),
+                cost=costs.get(label),
+                below_best=below.get(label),
+                best=label == best,
+            )
+
+    def _summary(self, metric: Metric, runs: Sequence[Run]) -> Summary:
         published = self.experiment.published_of(runs[0].model, runs[0].points, metric)
         return Summary.of([run.metrics[metric.name] for run in runs], metric, published)
 
@@ -196,19 +198,14 @@ class Comparison:
         points = points or self.experiment.task.sizes[0]
         for run in self.runs:
             if (run.model, run.points, run.seed) == (label, points, seed):
-                return self.run_of(run)
+                return run
         known = "; ".join(run.name for run in self.runs)
         raise PointsetError(f"{quoted(label)}, seed {seed} is not a finished run: choose from {known}")
-
-    def run_of(self, finished: Finished) -> Run:
-        """The run that has this result."""
-        entry = self.experiment.entry(finished.model)
-        return make_run(self.experiment, self.folder, entry, finished.points, finished.seed)
 
     def model(self, label: str, seed: int, points: Size = None) -> nn.Module:
         """The trained model of a finished run, in evaluation mode; see `run`."""
         run = self.run(label, seed, points)
-        return run.task.train(run, run.recipe, run.folder).model
+        return self.experiment.task.train(run, self.experiment.recipe, run.folder).model
 
     def history(self, label: str, seed: int, points: Size = None) -> list[dict[str, Any]]:
         """The training history of a finished run, one row per epoch; see `run`."""
@@ -219,35 +216,32 @@ class Comparison:
         return Results(self, points)
 
 
-def gather(
-    experiment: Experiment, out: Path, outcomes: Sequence[Finished | Failure], measure: bool = True
-) -> Comparison:
-    """Make a comparison from the outcomes of runs; `measure` also measures costs that no earlier call has saved."""
+def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: bool = True) -> Comparison:
+    """Make a comparison of runs that have ended; `measure` also measures costs that no earlier call has saved."""
     labels, sizes, seeds = experiment.labels, experiment.task.sizes, experiment.seeds
     runs = sorted(
-        (outcome for outcome in outcomes if isinstance(outcome, Finished)),
+        (run for run in outcomes if not run.reason),
         key=lambda run: (sizes.index(run.points), labels.index(run.model), seeds.index(run.seed)),
     )
     by_size = {size: [run for run in runs if run.points == size] for size in sizes}
     return Comparison(
         experiment,
         runs,
-        pairs={size: _pairs(experiment, out, group) for size, group in by_size.items()},
+        pairs={size: _pairs(experiment, group) for size, group in by_size.items()},
         costs={size: _costs(experiment, out, group, size, measure) for size, group in by_size.items()},
-        failures=[outcome for outcome in outcomes if isinstance(outcome, Failure)],
+        failures=[run for run in outcomes if run.reason],
         folder=out,
     )
 
 
-def _pairs(experiment: Experiment, out: Path, runs: Sequence[Finished]) -> list[Pair]:
+def _pairs(experiment: Experiment, runs: Sequence[Run]) -> list[Pair]:
     scores: dict[str, dict[int, Any]] = {}
-    for finished in runs:
-        run = make_run(experiment, out, experiment.entry(finished.model), finished.points, finished.seed)
-        scores.setdefault(run.label, {})[run.seed] = experiment.task.scores(run.folder, finished.metrics)
+    for run in runs:
+        scores.setdefault(run.model, {})[run.seed] = experiment.task.scores(run)
     return compare_pairs(scores, experiment.task.pooled)
 
 
-def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Size, measure: bool) -> dict[str, Cost]:
+def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, measure: bool) -> dict[str, Cost]:
     """Costs of the networks that have a finished run: saved by an earlier call, or all measured now."""
     task, recipe, threads = experiment.task, experiment.recipe, experiment.threads
     trained = {run.model for run in runs}

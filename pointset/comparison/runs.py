@@ -18,11 +18,9 @@ from filelock import FileLock, Timeout
 
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Size
-from pointset.comparison.task import Task
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.claims import claim, owned
-from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import count_parameters
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.registration import carried
@@ -39,24 +37,8 @@ def of_run(size: Size, seed: int) -> str:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The outcome of a run: `Finished` or `Failure`."""
-
-    model: str
-    """The label of its row."""
-    points: Size
-    """Size of the sets."""
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """The name of the run in messages."""
-        return f"{self.model}{'' if self.points is None else f', {self.points} points'}, seed {self.seed}"
-
-
-@dataclass(frozen=True)
-class Finished(Outcome):
-    """The result of a finished run."""
+class Result:
+    """What came of a run."""
 
     metrics: Mapping[str, float]
     """Test metrics, by name."""
@@ -71,55 +53,56 @@ class Finished(Outcome):
 
 
 @dataclass(frozen=True)
-class Failure(Outcome):
-    """A run that could not be finished."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
 class Run:
-    """One run of the grid, with the task that performs it; it is pickled to other processes."""
+    """One run of the grid, and what is known of it; it is pickled to other processes and back."""
 
-    label: str
-    model: str
-    """Name of the model in the task."""
+    experiment: Experiment
+    entry: Entry
+    points: Size
+    """Size of the sets."""
+    seed: int
+    folder: Path
     zoo_name: str
     """Name of the model in the zoo; it carries user-defined encoders and poolings to other processes."""
-    size: Size
-    seed: int
-    task: Task
-    model_options: ModelOptions
-    recipe: Recipe
-    threads: int
-    """Torch threads of the run's process."""
-    folder: Path
-    """Folder of this run."""
+    result: Result = None  # type: ignore[assignment]  # what `read` has found
+    """The result, of a run that is finished."""
+    reason: str = ""
+    """Why the run could not be finished, or empty."""
+
+    @property
+    def model(self) -> str:
+        """The label of its row."""
+        return self.entry.label
+
+    @property
+    def options(self) -> ModelOptions:
+        """The options of its model."""
+        return self.entry.options(self.experiment.model)
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """The test metrics of a finished run, by name."""
+        return self.result.metrics
 
     @property
     def name(self) -> str:
         """The name of the run in messages."""
-        return Outcome(self.label, self.size, self.seed).name
-
-    def at(self, size: Size) -> Self:
-        """The run of the same row and seed at another size."""
-        row = self.folder.name.removesuffix(of_run(self.size, self.seed))
-        return replace(self, size=size, folder=self.folder.with_name(row + of_run(size, self.seed)))
+        return f"{self.model}{'' if self.points is None else f', {self.points} points'}, seed {self.seed}"
 
     @property
-    def result(self) -> Path:
+    def result_file(self) -> Path:
         """Path of the result."""
         return self.folder / "result.json"
 
     @property
-    def failure(self) -> Path:
-        """Path of the file with the reason of a failure."""
+    def failure_file(self) -> Path:
+        """Path of the reason of a failure."""
         return self.folder / "failure.txt"
 
     @property
     def finished(self) -> bool:
         """True if the run is trained and completely tested."""
-        return self.result.exists() and self.task.is_tested(self)
+        return self.result_file.exists() and self.experiment.task.is_tested(self)
 
     @property
     def epochs(self) -> int:
@@ -144,22 +127,9 @@ class Run:
             return "finished"
         if self.running:
             return "running"
-        if self.failure.exists():
+        if self.failure_file.exists():
             return "failed"
         return "stopped" if self.epochs else "waiting"
-
-    def describe(self) -> dict[str, Any]:
-        """The state as plain data: model, points, seed, state, length done in the task's unit, metrics, failure."""
-        state = self.state
-        return {
-            "model": self.label,
-            "points": self.size,
-            "seed": self.seed,
-            "state": state,
-            "done": self.task.done(self.epochs, self.recipe),
-            "metrics": self.read().metrics if self.result.exists() else None,  # robustness tests may still be missing
-            "reason": self.read_failure() if state == "failed" else "",
-        }
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -172,45 +142,54 @@ class Run:
     def _lock_file(self) -> Path:
         return self.folder / ".run-lock"
 
-    def perform(self) -> Finished:
+    def perform(self) -> Self:
         """Train and test the model; steps that are already done are not repeated."""
-        start = time.process_time()
-        fitted = self.task.train(self, self.recipe, self.folder)
+        task, recipe, start = self.experiment.task, self.experiment.recipe, time.process_time()
+        fitted = task.train(self, recipe, self.folder)
         seconds = fitted.work if fitted.history else time.process_time() - start
-        if not self.result.exists():
-            metrics, tested = self.task.test(self, fitted.model)
-            parameters, length = count_parameters(fitted.model), self.task.done(len(fitted.history), self.recipe)
-            of_run = (self.label, self.size, self.seed)
-            result = Finished(*of_run, metrics, parameters, round(seconds, 3), length, tested)
-            digests.write_json(self.result, asdict(result))
+        if not self.result_file.exists():
+            metrics, tested = task.test(self, fitted.model)
+            parameters, length = count_parameters(fitted.model), task.done(len(fitted.history), recipe)
+            result = Result(metrics, parameters, round(seconds, 3), length, tested)
+            digests.write_json(self.result_file, replace(self, result=result).as_dict())
         if not self.finished:
-            self.task.test_further(self, fitted.model)
+            task.test_further(self, fitted.model)
         return self.read()
 
-    def read(self) -> Finished:
-        """Read the saved result; a PointsetError if it is damaged, of another run, or lacks the first metric."""
+    def as_dict(self) -> dict[str, Any]:
+        """Row, size, seed and result as plain data."""
+        return {"model": self.model, "points": self.points, "seed": self.seed, **asdict(self.result)}
 
-        def parse(content: bytes) -> Finished:
-            result = msgspec.convert(json.loads(content), Finished)
-            if result.name != self.name:
-                raise ValueError(f"it is that of {result.name}")
-            if (first := self.task.measured[0].name) not in result.metrics:  # of a version with other metrics
-                raise ValueError(f"it has no {first}")
-            return result
+    def read(self) -> Self:
+        """The run with the result and the reason of a failure that are in its folder, if any.
 
-        remedy = f"delete {self.result} and run the same command again to test the model again"
-        return digests.parse(self.result, parse, "the result of this run", remedy)
+        A PointsetError if a file is damaged, or the result is of another run or lacks the first metric.
+        """
+        result: Any = None
+        reason = ""
+        if self.result_file.exists():
+            remedy = f"delete {self.result_file} and run the same command again to test the model again"
+            result = digests.parse(self.result_file, self._parse, "the result of this run", remedy)
+        if self.failure_file.exists():
+            remedy = f"delete {self.failure_file} and run the same command again"
+            reason = digests.read_text(self.failure_file, remedy).strip()
+        return replace(self, result=result, reason=reason)
 
-    def failed(self, reason: str) -> Failure:
+    def _parse(self, content: bytes) -> Result:
+        saved = json.loads(content)
+        result = msgspec.convert(saved, Result)
+        if (saved["model"], saved["points"], saved["seed"]) != (self.model, self.points, self.seed):
+            raise ValueError(f"it is that of {saved['model']}, {saved['points']} points, seed {saved['seed']}")
+        first = self.experiment.task.measured[0].name
+        if first not in result.metrics:  # of a version with other metrics
+            raise ValueError(f"it has no {first}")
+        return result
+
+    def failed(self, reason: str) -> Self:
         """Save the reason of a failure, if the folder can be written and no other process works on the run."""
         with suppress(OSError, PointsetError), self.locked():  # a full disk, for example, must not stop the other runs
-            digests.write_text(self.failure, reason + "\n")
-        return Failure(self.label, self.size, self.seed, reason)
-
-    def read_failure(self) -> str:
-        """Read the saved reason of the failure; a PointsetError if the file is damaged."""
-        remedy = f"delete {self.failure} and run the same command again"
-        return digests.read_text(self.failure, remedy).strip()
+            digests.write_text(self.failure_file, reason + "\n")
+        return replace(self, reason=reason)
 
 
 def make_runs(experiment: Experiment, out: Path) -> list[Run]:
@@ -223,21 +202,10 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
     ]
 
 
-def make_run(experiment: Experiment, out: Path, entry: Entry, size: Size, seed: int) -> Run:
+def make_run(experiment: Experiment, out: Path, entry: Entry, points: Size, seed: int) -> Run:
     """One run of the grid; its folder does not depend on the other models."""
-    options = entry.options(experiment.model)
-    return Run(
-        label=entry.label,
-        model=entry.name,
-        zoo_name=carried(experiment.task.zoo_name(entry.name), options),
-        size=size,
-        seed=seed,
-        task=experiment.task,
-        model_options=options,
-        recipe=experiment.recipe,
-        threads=experiment.threads,
-        folder=out / "runs" / f"{entry.slug}{of_run(size, seed)}",
-    )
+    zoo_name = carried(experiment.task.zoo_name(entry.name), entry.options(experiment.model))
+    return Run(experiment, entry, points, seed, out / "runs" / f"{entry.slug}{of_run(points, seed)}", zoo_name)
 
 
 def check_folder(experiment: Experiment, out: Path) -> None:

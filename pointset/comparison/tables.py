@@ -113,13 +113,19 @@ def save(comparison: Comparison) -> None:
     names = {metric.name for metric in comparison.metrics}
     tables: dict[str, Table] = {"results.csv": []}
     for run in comparison.runs:
-        columns = {"model": run.model} | ({} if run.points is None else {"points": run.points}) | {"seed": run.seed}
-        metrics = {name: value for name, value in run.metrics.items() if name in names}
-        lengths = {task.unit: run.length, task.sets_are: run.tested}
+        result, points = run.result, {} if run.points is None else {"points": run.points}
+        columns = {"model": run.model, **points, "seed": run.seed}
         tables["results.csv"].append(
-            columns | metrics | {"parameters": run.parameters, "seconds": run.seconds} | lengths
+            {
+                **columns,
+                **{name: value for name, value in run.metrics.items() if name in names},
+                "parameters": result.parameters,
+                "seconds": result.seconds,
+                task.unit: result.length,
+                task.sets_are: result.tested,
+            }
         )
-        for name, rows in task.tables(comparison.run_of(run).folder, columns).items():
+        for name, rows in task.tables(run.folder, columns).items():
             tables.setdefault(name, []).extend(rows)
     for name, rows in tables.items():
         digests.write_text(folder / name, as_csv(rows))
@@ -136,8 +142,11 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
             str(size or "all"): [{**asdict(pair), "distinguishable": pair.distinguishable} for pair in pairs]
             for size, pairs in comparison.pairs.items()
         },
-        "runs": [asdict(run) for run in comparison.runs],
-        "failures": [asdict(failure) for failure in comparison.failures],
+        "runs": [run.as_dict() for run in comparison.runs],
+        "failures": [
+            {"model": run.model, "points": run.points, "seed": run.seed, "reason": run.reason}
+            for run in comparison.failures
+        ],
         "configuration": comparison.experiment.as_dict(),
         "origins": origins(comparison),
         **origin(),
@@ -151,7 +160,7 @@ def origins(comparison: Comparison) -> list[dict[str, Any]]:
 
     origins: list[dict[str, Any]] = []
     for run in comparison.runs:
-        about = RunFolder(comparison.run_of(run).folder).description()
+        about = RunFolder(run.folder).description()
         own = {name: about.get(name) for name in ("versions", "machine", "commit")}
         same = next((other for other in origins if own.items() <= other.items()), None)
         if same is None:

@@ -139,9 +139,9 @@ class Task(ABC):
     def test_further(self, run: Run, model: nn.Module) -> None:  # noqa: B027 - most tasks have no further tests
         """Run further tests, such as robustness, and save their results in the run's folder."""
 
-    def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
+    def scores(self, run: Run) -> np.ndarray:
         """Values by which pairs are compared: bool [sets], True where a run is right, or the first metric alone [1]."""
-        return np.array([metrics[self.measured[0].name]])
+        return np.array([run.metrics[self.measured[0].name]])
 
     @abstractmethod
     def length(self, recipe: Recipe) -> str:
@@ -151,8 +151,8 @@ class Task(ABC):
     def taken(self, recipe: Recipe) -> str:
         """The test sets, and the epoch at which metrics are taken, for the caption."""
 
-    def next_commands(self, runs: Sequence[tuple[Run, Mapping[str, float]]]) -> list[str]:
-        """Commands to suggest for finished runs, given with their metrics; there is at least one run."""
+    def next_commands(self, runs: Sequence[Run]) -> list[str]:
+        """Commands to suggest for finished runs; there is at least one."""
         return []
 
     def chance(self, folder: Path) -> Mapping[str, float]:

@@ -106,28 +106,28 @@ class Classification(ShapeTask):
 
     def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
         """The metrics on the whole test split, and the number of its shapes; predictions are saved."""
-        evaluation = evaluate(model, self.load("test", run.size))
+        evaluation = evaluate(model, self.load("test", run.points))
         save_predictions(evaluation, run.folder)
         metrics = {metric.name: metric.measure(evaluation) for metric in METRICS if metric.measure}
         return metrics, len(evaluation.labels)
 
     def is_tested(self, run: Run) -> bool:
         """True if robustness is not requested for this run, or is already saved."""
-        requested = run.seed in self.robustness_seeds and run.size in (self.robustness_points or self.points)
+        requested = run.seed in self.robustness_seeds and run.points in (self.robustness_points or self.points)
         return not requested or (run.folder / ROBUSTNESS).exists()
 
     def test_further(self, run: Run, model: nn.Module) -> None:
         """Test on corrupted and on smaller sets."""
-        write_robustness(run.folder, model, self.load("test", run.size), self.sets_of(run.size).points)
+        write_robustness(run.folder, model, self.load("test", run.points), self.sets_of(run.points).points)
 
-    def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
+    def scores(self, run: Run) -> np.ndarray:
         """True for each test shape that is classified correctly."""
-        return load_predictions(folder).right
+        return load_predictions(run.folder).right
 
-    def next_commands(self, runs: Sequence[tuple[Run, Mapping[str, float]]]) -> list[str]:
+    def next_commands(self, runs: Sequence[Run]) -> list[str]:
         """Commands that evaluate the most accurate run, and show the attention of the most accurate run with any."""
-        by_accuracy = [run for run, _ in sorted(runs, key=lambda pair: -pair[1][ACCURACY.name])]
-        with_maps = [run for run in by_accuracy if any(part.part.maps for part in parse_name(self.zoo_name(run.model)))]
+        by_accuracy = sorted(runs, key=lambda run: -run.metrics[ACCURACY.name])
+        with_maps = [run for run in by_accuracy if any(part.part.maps for part in parse_name(run.zoo_name))]
         commands = [["evaluate", "--model", by_accuracy[0].folder]]
         if with_maps:
             commands += [["attend", "SHAPE.off", "--model", with_maps[0].folder]]

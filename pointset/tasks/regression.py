@@ -78,7 +78,7 @@ class ShapeRegression(ShapeTask):
 
     def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
         """The metrics on the whole test split, and the number of its shapes; predictions are saved."""
-        evaluation = evaluate_numbers(model, self.load("test", run.size))
+        evaluation = evaluate_numbers(model, self.load("test", run.points))
         save_numbers(evaluation, run.folder)
         r2, mae = evaluation.r2, evaluation.mae
         if len(r2) == 1:
@@ -89,9 +89,9 @@ class ShapeRegression(ShapeTask):
             metrics |= {f"R2 {name}": value for name, value in r2.items()}
         return metrics, len(evaluation.truth)
 
-    def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
+    def scores(self, run: Run) -> np.ndarray:
         """The share of each test shape in the first metric, float [shapes]: their mean is the metric."""
-        evaluation = load_numbers(folder)
+        evaluation = load_numbers(run.folder)
         if len(self.sets.target) == 1:
             return np.abs(evaluation.errors)[:, 0]
         return (1 - np.square(evaluation.errors) / evaluation.truth.var(axis=0)).mean(axis=1)
@@ -103,10 +103,10 @@ class ShapeRegression(ShapeTask):
             return {"mean": 0.0}
         return {"median": float(np.abs(truth - np.median(truth)).mean())}
 
-    def next_commands(self, runs: Sequence[tuple[Run, Mapping[str, float]]]) -> list[str]:
+    def next_commands(self, runs: Sequence[Run]) -> list[str]:
         """The command that evaluates the best run."""
         first = self.measured[0]
-        best = max(runs, key=lambda pair: first.merit(pair[1][first.name]))[0]
+        best = max(runs, key=lambda run: first.merit(run.metrics[first.name]))
         return [shlex.join(["pointset", "evaluate", "--model", str(best.folder)])]
 
     def sections(self, results: Results) -> Iterator[Section]:

@@ -184,8 +184,8 @@ class SetProblem(Task):
 
         def description(processes: int) -> dict[str, Any]:
             """For repeating the run, with the keys that `pointset.training.checkpoints` compares."""
-            model = {"task": self.name, "row": run.model, "options": run.model_options.as_dict()}
-            parts = source_digests(run.zoo_name, run.model_options)
+            model = {"task": self.name, "row": run.entry.name, "options": run.options.as_dict()}
+            parts = source_digests(run.zoo_name, run.options)
             return {
                 "model": {**model, "parts": parts} if parts else model,
                 "recipe": recipe.as_dict(),
@@ -195,7 +195,7 @@ class SetProblem(Task):
                 **origin(),
             }
 
-        model = self.build(run.model, run.model_options, run.seed)
+        model = self.build(run.entry.name, run.options, run.seed)
         objective = DrawnSets(self, recipe.batch_size, run.seed)
         return fit_objective(model, objective, recipe, description, seed=run.seed, run=folder, progress=False)
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from pointset.comparison.experiment import Table, as_tuple
 from pointset.comparison.metric import Size
-from pointset.comparison.runs import Run
+from pointset.comparison.runs import Run, of_run
 from pointset.comparison.task import Task
 from pointset.configuration import Points, check, check_once
 from pointset.data.dataset import load_sets, load_split
@@ -134,16 +134,17 @@ class ShapeTask(Task):
         If the recipe draws random set sizes, the model does not depend on the size of the comparison, and a model that
         was trained for another size is copied.
         """
-        train = self.load("train", run.size)
-        model = self.make_model(run.model, train, run.model_options, run.seed)
+        train = self.load("train", run.points)
+        model = self.make_model(run.entry.name, train, run.options, run.seed)
         if folder is not None:
-            others = [run.at(size).folder for size in self.points if size != run.size]
+            names = [f"{run.entry.slug}{of_run(size, run.seed)}" for size in self.points if size != run.points]
+            others = [folder.with_name(name) for name in names]
             _reuse(others, folder, model, train, recipe, run.seed)
         return fit(model, train, recipe, seed=run.seed, run=folder, progress=False)
 
     def reuses(self, run: Run) -> bool:
         """True if the recipe draws random set sizes and this is not the first size; see `train`."""
-        return run.size != self.points[0] and _any_size(run.recipe)
+        return run.points != self.points[0] and _any_size(run.experiment.recipe)
 
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
         """The number of batches of training shapes, without those of the validation split."""

@@ -3,17 +3,16 @@
 import csv
 import json
 import shutil
-from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
+from toy import results
 
 import pointset
 from pointset.comparison.comparing import estimate
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison
-from pointset.comparison.runs import Finished
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import load_predictions
@@ -35,10 +34,6 @@ PROTOCOL = {
 
 def run(folder, data, **changes) -> Comparison:
     return pointset.compare(["isab4-pma", "rff-max"], data, out=folder, **{"seeds": [0, 1], **PROTOCOL, **changes})
-
-
-def results(comparison: Comparison) -> list[Finished]:
-    return [replace(one, seconds=0.0) for one in comparison.runs]
 
 
 @pytest.fixture(scope="module")
@@ -78,14 +73,17 @@ def test_the_files_hold_every_run_and_the_protocol(done):
     assert saved["configuration"]["seeds"] == [0, 1]
     assert [entry["name"] for entry in saved["configuration"]["models"]] == ["isab4-pma", "rff-max"]
     assert saved["versions"]["torch"].startswith("2.")
-    assert [Finished(**one) for one in saved["runs"]] == comparison.runs
+    assert saved["runs"] == [one.as_dict() for one in comparison.runs]
     assert saved["failures"] == []
     (pair,) = saved["pairs"]["24"]
     assert (pair["first"], pair["second"]) == ("isab4-pma", "rff-max")
     assert [row["model"] for row in saved["rows"]] == ["isab4-pma", "rff-max"]
     assert all(row["cost"]["multiply_adds"] > 0 for row in saved["rows"])
     with (folder / "results.csv").open() as file:
-        expected = [(str(one.metrics["accuracy"]), str(one.parameters), str(one.seconds)) for one in comparison.runs]
+        expected = [
+            (str(one.metrics["accuracy"]), str(one.result.parameters), str(one.result.seconds))
+            for one in comparison.runs
+        ]
         found = [(row["accuracy"], row["parameters"], row["seconds"]) for row in csv.DictReader(file)]
         assert found == expected
     table, caption = (folder / "table.md").read_text().split("\n\n")
@@ -112,7 +110,7 @@ def test_metrics_follow_from_the_predictions(done, clouds_folder):
             "calibration_error_equal_mass",
         )
         assert one.metrics == {name: found[name] for name in names}
-        assert one.parameters == sum(parameter.numel() for parameter in model.parameters())
+        assert one.result.parameters == sum(parameter.numel() for parameter in model.parameters())
     differences = comparison.pairs[24][0].seed_differences
     accuracies = [one.metrics["accuracy"] for one in comparison.runs]
     assert differences == pytest.approx([accuracies[0] - accuracies[2], accuracies[1] - accuracies[3]])

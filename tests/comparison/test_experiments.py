@@ -86,22 +86,23 @@ def test_a_model_has_the_shared_options_with_its_own_changes(read):
         ModelOptions(dim=16, layers=3, form="paper", norm="none"),
         ModelOptions(dim=24, layers=None, seeds="pooled"),
     ]
-    runs = {run.label: run for run in make_runs(found, Path("out"))}
-    assert runs["ISAB, pooled seeds"].model == "isab4-pma"
-    assert runs["ISAB, pooled seeds"].model_options == ModelOptions(dim=24, seeds="pooled")
-    assert runs["rff-max"].model_options == ModelOptions(dim=16, layers=3)
+    runs = {run.model: run for run in make_runs(found, Path("out"))}
+    assert runs["ISAB, pooled seeds"].entry.name == "isab4-pma"
+    assert runs["ISAB, pooled seeds"].options == ModelOptions(dim=24, seeds="pooled")
+    assert runs["rff-max"].options == ModelOptions(dim=16, layers=3)
 
 
 def test_the_grid_is_seed_by_seed_and_every_run_has_a_folder_of_its_own(read):
     runs = make_runs(read(WHOLE), Path("out"))
-    assert [(run.seed, run.size) for run in runs[::3]] == [(3, 100), (3, 1000), (0, 100), (0, 1000)]
-    assert [run.label for run in runs[:3]] == read(WHOLE).labels
-    assert [not run.task.is_tested(run) for run in runs] == [True] * 6 + [False] * 6, "robustness is asked for"
+    assert [(run.seed, run.points) for run in runs[::3]] == [(3, 100), (3, 1000), (0, 100), (0, 1000)]
+    assert [run.model for run in runs[:3]] == read(WHOLE).labels
+    assert [not run.experiment.task.is_tested(run) for run in runs] == [True] * 6 + [False] * 6, (
+        "robustness is asked for"
+    )
     folders = [run.folder for run in runs]
     assert len(set(folders)) == 12
     assert folders[0] == Path("out/runs/rff-max-n100-seed3")
     assert folders[2] == Path("out/runs/ISAB_pooled_seeds-n100-seed3")
-    assert {run.threads for run in runs} == {2}
 
 
 @pytest.mark.parametrize(

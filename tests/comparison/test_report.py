@@ -177,11 +177,11 @@ def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
     folder = shutil.copytree(reported.folder, tmp_path / "copy")
     experiment = reported.experiment.changed(points=(24,))
     unfinished = make_run(experiment, folder, experiment.models[0], 24, 3)
-    unfinished.result.unlink()
+    unfinished.result_file.unlink()
     (folder / "costs-n24.json").unlink()
     found = report_finished(experiment, folder)
     assert [(run.model, run.seed) for run in found.runs] == [("rff-max", 0), (ODD, 0), (ODD, 3)]
-    assert not unfinished.result.exists(), "nothing is run"
+    assert not unfinished.result_file.exists(), "nothing is run"
     assert not (folder / "costs-n24.json").exists(), "nothing is timed"
     assert all(row.cost is None for row in found.rows)
     assert "too cold" not in (folder / "report.html").read_text(encoding="utf-8").split("Configuration")[0]
@@ -191,7 +191,7 @@ def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
     run = load_predictions(found.run("rff-max", 0, 24).folder)
     assert [float(row["accuracy"]) for row in rows] == pytest.approx([*run.per_class.values()])
     for one in found.runs:
-        found.run(one.model, one.seed, 24).result.unlink()
+        one.result_file.unlink()
     with pytest.raises(PointsetError, match=r"no run in .* is finished"):
         report_finished(experiment, folder)
 

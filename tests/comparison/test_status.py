@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 import pointset.comparison.comparing
 from pointset.comparison.comparing import estimate, status, watched
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.runs import Finished, Run, make_runs
+from pointset.comparison.runs import Result, Run, make_runs
 from pointset.data.dataset import load_dataset
 from pointset.errors import PointsetError
 from pointset.runs import digests
@@ -36,7 +36,7 @@ def experiment(clouds_folder) -> Experiment:
 
 
 def runs_of(experiment: Experiment, out: Path) -> dict[tuple[str, int, int], Run]:
-    return {(run.model, run.size, run.seed): run for run in make_runs(experiment, out)}
+    return {(run.entry.name, run.points, run.seed): run for run in make_runs(experiment, out)}
 
 
 def has_epochs(run: Run, epochs: int) -> None:
@@ -46,9 +46,8 @@ def has_epochs(run: Run, epochs: int) -> None:
 
 def has_result(run: Run, accuracy: float) -> None:
     has_epochs(run, EPOCHS)
-    metrics = {"accuracy": accuracy}
-    cell = Finished(run.label, run.size, run.seed, metrics, parameters=9, seconds=1.0, length=EPOCHS, tested=60)
-    digests.write_json(run.result, asdict(cell))
+    result = Result({"accuracy": accuracy}, parameters=9, seconds=1.0, length=EPOCHS, tested=60)
+    digests.write_json(run.result_file, replace(run, result=result).as_dict())
 
 
 def everything(folder: Path) -> dict[Path, float]:
@@ -59,16 +58,16 @@ def everything(folder: Path) -> dict[Path, float]:
 def test_robustness_is_asked_for_at_some_sizes_or_at_all(experiment, tmp_path, asked, tested):
     changed = experiment.changed(robustness_points=asked)
     runs = make_runs(changed, tmp_path)
-    waiting = {(run.size, run.seed) for run in runs if not changed.task.is_tested(run)}
+    waiting = {(run.points, run.seed) for run in runs if not changed.task.is_tested(run)}
     assert waiting == {(size, 4) for size in tested}
 
 
 def test_before_the_start_all_is_waiting_and_nothing_is_written(experiment, tmp_path):
     found = status(experiment, tmp_path / "out")
-    assert [(one["model"], one["points"], one["seed"]) for one in found] == [
+    assert [(run.model, run.points, run.seed) for run in found] == [
         (label, points, seed) for seed in (0, 4) for points in (24, 7) for label in ("rff-max", "isab4-pma form=paper")
     ]
-    assert {(one["state"], one["done"], one["metrics"], one["reason"]) for one in found} == {("waiting", 0, None, "")}
+    assert {(run.state, run.epochs, run.result, run.reason) for run in found} == {("waiting", 0, None, "")}
     assert not (tmp_path / "out").exists()
 
 
@@ -83,7 +82,10 @@ def test_every_state(experiment, tmp_path):
     (runs["rff-max", 24, 4].folder / "robustness.json").touch()
     has_result(runs["isab4-pma", 24, 4], 0.25)  # its robustness is asked for and not there
     with runs["isab4-pma", 24, 0].locked():
-        found = [tuple(row.values()) for row in status(experiment, tmp_path)]
+        found = [
+            (run.model, run.points, run.seed, run.state, run.epochs, run.result and run.metrics, run.reason)
+            for run in status(experiment, tmp_path)
+        ]
     label = "isab4-pma form=paper"
     assert found == [
         ("rff-max", 24, 0, "finished", EPOCHS, {"accuracy": 0.75}, ""),
@@ -110,7 +112,7 @@ def test_the_folder_of_another_comparison_is_refused(look, experiment, tmp_path)
 def test_a_damaged_result_is_named(experiment, tmp_path):
     run = runs_of(experiment, tmp_path)["rff-max", 24, 0]
     has_result(run, 0.5)
-    run.result.write_text(run.result.read_text().replace("0.5", "0.9"))
+    run.result_file.write_text(run.result_file.read_text().replace("0.5", "0.9"))
     with pytest.raises(PointsetError, match=r"rff-max-n24-seed0/result\.json has changed since it was written"):
         status(experiment, tmp_path)
 
@@ -120,7 +122,7 @@ def steady(monkeypatch) -> None:
     """A step takes 3 seconds for isab4-pma and 2 for rff-max at 24 points, and a tenth of it at 7 points."""
 
     def step_seconds(run: Run) -> float:
-        return {"rff-max": 2.0, "isab4-pma": 3.0}[run.model] * {24: 1.0, 7: 0.1}[run.size]
+        return {"rff-max": 2.0, "isab4-pma": 3.0}[run.entry.name] * {24: 1.0, 7: 0.1}[run.points]
 
     monkeypatch.setattr(pointset.comparison.comparing, "step_seconds", step_seconds)
 
@@ -179,9 +181,8 @@ def maxima() -> Experiment:
     )
 
 
-def finished(run: Run, error: float = 0.5) -> Finished:
-    metrics = {metric.name: error for metric in run.task.measured}
-    return Finished(run.label, run.size, run.seed, metrics, parameters=9, seconds=1.0, length=STEPS, tested=60)
+def finished(run: Run, error: float) -> Run:
+    return replace(run, result=Result({"MAE": error}, parameters=9, seconds=1.0, length=STEPS, tested=60))
 
 
 @pytest.mark.parametrize("progress", [True, False])
@@ -191,7 +192,7 @@ def test_a_table_is_shown_for_each_further_seed_but_the_last(progress, maxima, t
     shown = []
     for outcome in watched(maxima, tmp_path, runs, outcomes, progress):
         shown.append(capsys.readouterr().err.strip().splitlines())
-        assert (outcome.model, outcome.seed) == (runs[len(shown) - 1].label, runs[len(shown) - 1].seed)
+        assert (outcome.model, outcome.seed) == (runs[len(shown) - 1].model, runs[len(shown) - 1].seed)
     heads = ["", "1 of 3 seeds, preliminary:", "", "2 of 3 seeds, preliminary:", "", ""]
     assert [lines[0] if lines else "" for lines in shown] == (heads if progress else [""] * 6)
     if progress:

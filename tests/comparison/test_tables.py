@@ -10,7 +10,7 @@ import pytest
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Metric, Published, Row
 from pointset.comparison.results import Comparison
-from pointset.comparison.runs import Finished
+from pointset.comparison.runs import Result, Run
 from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, Pair
 from pointset.comparison.tables import in_table, make_table
 from pointset.evaluation.costs import Cost
@@ -21,25 +21,20 @@ METRICS = Classification().measured
 COST = Cost(multiply_adds=12_340_000, latency_ms=0.456, step_memory_mb=78.9)
 
 
-def run(model: str, accuracy: float, points: int = 24, seed: int = 0, **changes) -> Finished:
-    return Finished(
-        model=model,
-        points=points,
-        seed=seed,
-        metrics={
-            "accuracy": accuracy,
-            "mean_class_accuracy": accuracy / 2,
-            "loss": 1.5,
-            "brier": 0.25,
-            "calibration_error": 0.125,
-            "calibration_error_equal_mass": 0.0625,
-            **changes,
-        },
-        parameters=1234,
-        seconds=3.0 + seed,
-        length=2,
-        tested=60,
-    )
+def finished(model: str, points: int | None, seed: int, *result) -> Run:
+    return Run(None, Entry("rff-max", label=model), points, seed, Path(), "rff-max", Result(*result))
+
+
+def run(model: str, accuracy: float, points: int = 24, seed: int = 0) -> Run:
+    metrics = {
+        "accuracy": accuracy,
+        "mean_class_accuracy": accuracy / 2,
+        "loss": 1.5,
+        "brier": 0.25,
+        "calibration_error": 0.125,
+        "calibration_error_equal_mass": 0.0625,
+    }
+    return finished(model, points, seed, metrics, 1234, 3.0 + seed, 2, 60)
 
 
 def pair(first: str, second: str, difference: float, p_holm: float) -> Pair:
@@ -59,7 +54,7 @@ def pair(first: str, second: str, difference: float, p_holm: float) -> Pair:
 
 
 def rows_of(
-    runs: Sequence[Finished],
+    runs: Sequence[Run],
     pairs: Mapping[int, Sequence[Pair]] | None = None,
     costs: Mapping[int, Mapping[str, Cost]] | None = None,
     published: Mapping[str, Mapping[int, Published]] | None = None,
@@ -207,9 +202,9 @@ class Errors(MaxRegression):
     measured = (Metric("MAE", higher_is_better=False, digits=2), Metric("worst", higher_is_better=False))
 
 
-def errors(label: str, *values: float) -> list[Finished]:
+def errors(label: str, *values: float) -> list[Run]:
     return [
-        Finished(label, None, seed, {"MAE": value, "worst": 2 * value}, 12, 1.0, 7, 60)
+        finished(label, None, seed, {"MAE": value, "worst": 2 * value}, 12, 1.0, 7, 60)
         for seed, value in enumerate(values)
     ]
 

@@ -1,11 +1,11 @@
 """A comparison that is killed at any moment and started again gives the same results."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from damage import kill_at
+from toy import results
 
 from pointset.comparison.comparing import run_experiment, status
 from pointset.comparison.experiment import Experiment
@@ -25,10 +25,6 @@ def experiment(classifiers: Any) -> Experiment:
 
 def run(experiment: Experiment, out: Path) -> Comparison:
     return run_experiment(experiment, out, Workers(1), progress=False, report=False)
-
-
-def results(comparison: Comparison) -> list:
-    return [replace(run, seconds=0.0) for run in comparison.runs]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +47,7 @@ def whole(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> C
 )
 def test_killed_and_started_again_it_ends_with_identical_results(killed, states, experiment, whole, tmp_path):
     kill_at(*killed, run, experiment, tmp_path)
-    assert [(one["state"], one["done"]) for one in status(experiment, tmp_path)] == states
+    assert [(one.state, one.epochs) for one in status(experiment, tmp_path)] == states
     again = run(experiment, tmp_path)
     assert results(again) == results(whole)
     assert again.pairs == whole.pairs

@@ -10,7 +10,7 @@ from joblib import Parallel, delayed, parallel_config
 import pointset.comparison.comparing
 import pointset.comparison.runs
 from pointset.comparison.comparing import run_all, run_apart, run_one
-from pointset.comparison.runs import Failure, Finished, make_runs
+from pointset.comparison.runs import make_runs
 from pointset.runs.workers import Workers
 
 
@@ -21,15 +21,14 @@ def test_a_killed_worker_is_named_and_the_others_finish(classifiers, tmp_path, m
     runs = [FatalRun(**vars(harmless[0])), *harmless[1:]]
     outcomes = {outcome.model: outcome for outcome in run_all(runs, Workers(2))}
     assert len(outcomes) == 3
-    assert isinstance(outcomes["rff-mean"], Finished)
-    assert isinstance(outcomes["isab4-max"], Finished)
+    assert outcomes["rff-mean"].result
+    assert outcomes["isab4-max"].result
     killed = outcomes["rff-max"]
-    assert isinstance(killed, Failure)
     assert killed.reason == "its process was killed, perhaps for lack of memory: use fewer workers"
-    assert harmless[0].failure.read_text() == killed.reason + "\n"
+    assert harmless[0].failure_file.read_text() == killed.reason + "\n"
     (again,) = run_all(harmless[:1], Workers(1))
-    assert isinstance(again, Finished)
-    assert not harmless[0].failure.exists()
+    assert again.result
+    assert not harmless[0].failure_file.exists()
     with parallel_config("loky", n_jobs=2):
         assert Parallel()(delayed(abs)(number) for number in (-3, 2)) == [3, 2], "joblib's own pool is as it was"
 
@@ -42,7 +41,7 @@ def test_a_worker_pool_that_breaks_before_the_first_job_is_not_restarted_forever
         yield
 
     monkeypatch.setattr(pointset.comparison.comparing, "_run_in_pool", broken)
-    monkeypatch.setattr(pointset.comparison.comparing, "run_apart", lambda run: run.label)
+    monkeypatch.setattr(pointset.comparison.comparing, "run_apart", lambda run: run.model)
     assert list(run_all(runs, Workers(2))) == ["rff-max", "isab4-pma"]
 
 
@@ -54,7 +53,7 @@ def test_a_separate_process_that_cannot_start_reports_why(classifiers, tmp_path,
     monkeypatch.undo()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert run_apart(run).reason == "its process ended with code 1: ImportError: libgomp is not there"
-    assert run.failure.exists()
+    assert run.failure_file.exists()
 
 
 def test_a_failure_reason_that_cannot_be_written_stops_no_other_run(classifiers, tmp_path, monkeypatch):
@@ -66,4 +65,4 @@ def test_a_failure_reason_that_cannot_be_written_stops_no_other_run(classifiers,
     (run,) = make_runs(classifiers("rff-max"), tmp_path)
     failure = run_one(run)
     assert failure.reason.startswith("OSError: [Errno 28] No space left on device")
-    assert not run.failure.exists()
+    assert not run.failure_file.exists()

@@ -103,7 +103,7 @@ def test_a_run_killed_within_a_block_of_steps_resumes_to_the_same_bits(done, tmp
             run(experiment, tmp_path)
     folder = Path("runs") / "isab4-pma-seed0"
     assert len(RunFolder(tmp_path / folder).history()) == 1
-    assert [(one["state"], one["done"]) for one in status(experiment, tmp_path)] == [("stopped", 4)]
+    assert [(one.state, one.epochs) for one in status(experiment, tmp_path)] == [("stopped", 1)]
     drawn.clear()
     with monkeypatch.context() as patch:
         patch.setattr(Short, "draw", lambda *given: (drawn.append(1), draw(*given))[1])

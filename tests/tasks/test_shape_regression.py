@@ -63,8 +63,7 @@ def test_several_targets_are_ranked_by_r2(boxes, tmp_path) -> None:
     )
     metrics = json.loads((tmp_path / "results.json").read_text())["runs"][0]["metrics"]
     assert metrics["R2"] == pytest.approx((metrics["R2 volume"] + metrics["R2 height"]) / 2)
-    run = comparison.run_of(comparison.runs[0])
-    scores = comparison.experiment.task.scores(run.folder, metrics)
+    scores = comparison.experiment.task.scores(comparison.runs[0])
     assert scores.mean() == pytest.approx(metrics["R2"])
 
 
