@@ -6,7 +6,7 @@ import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError, described, quoted
 from pointset.inputs import InputError
 
-AS_RELEASED = "as released"
+AS_RELEASED: Final = "as released"
 """The `sampler` of clouds that were not sampled by this package."""
 LOOKED_AT = 64
 """Most shapes that `Pool.is_centred` examines."""

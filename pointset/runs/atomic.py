@@ -121,7 +121,20 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-def sync_folder(folder: Path) -> None:
-    """Flush a folder and its files to the disk, so that a renamed folder keeps its content after a power cut."""
-    for path in (*folder.iterdir(), folder):
-        sync(path)
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to write files into, which gets its name at the end, after they are flushed to the disk.
+
+    If the block fails or is killed, there is no folder of this name.
+    """
+    temporary = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)  # of a killed process
+    try:
+        with full_disk_reported(folder):
+            temporary.mkdir(parents=True)
+            yield temporary
+            for path in (*temporary.iterdir(), temporary):
+                sync(path)
+        temporary.replace(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)  # frees space if the disk is full

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs import digests
-from pointset.runs.atomic import full_disk_reported, sync_folder
+from pointset.runs.atomic import new_folder
 from pointset.runs.claims import claim, owned, plain
 from pointset.runs.provenance import origin
 from pointset.runs.system import sync
@@ -167,21 +167,13 @@ class RunFolder:
     def save(self, checkpoint: Checkpoint) -> None:
         """Add a checkpoint, then remove the ones before it."""
         target = self.path / f"checkpoint-{checkpoint.epoch:04d}"
-        temporary = self.path / f".{target.name}.tmp"
-        shutil.rmtree(temporary, ignore_errors=True)
         optimizer = io.BytesIO()
         torch.save(checkpoint.optimizer, optimizer)
         files = {"optimizer.pt": optimizer.getvalue(), "history.json": json.dumps(checkpoint.history).encode()}
         kept = {"weights": checkpoint.weights, "best": checkpoint.best, "average": checkpoint.average}
         files |= {f"{name}.safetensors": as_safetensors(own) for name, own in kept.items() if own is not None}
-        try:
-            with full_disk_reported(temporary):
-                temporary.mkdir(parents=True)
-                digests.fill(temporary, files)  # made in memory, so that a full disk is an error of the system
-                sync_folder(temporary)
-            temporary.replace(target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        with new_folder(target) as folder:
+            digests.fill(folder, files)  # made in memory, so that a full disk is an error of the system
         sync(self.path)
         self.write_history(checkpoint.history)
         self._drop_checkpoints(keep=target)

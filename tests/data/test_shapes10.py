@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pointset.data.catalogue import locate
-from pointset.data.catalogue.locate import locate_data
 from pointset.data.sampling import sample_points
 from pointset.data.shapes10 import KINDS, build_shapes10, is_current, make_shape
 from pointset.data.shapes10.build import FORMAT, MARKER
@@ -64,27 +62,6 @@ def test_a_folder_of_another_version_or_of_the_user_is_left_alone(marker, built,
     with pytest.raises(PointsetError, match=r"shapes10 is not .* move it away"):
         build_shapes10(folder, progress=False)
     assert (folder / "mug" / "train" / "mine.off").read_text() == "mine"
-
-
-def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path, monkeypatch):
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path))
-    left = tmp_path / "datasets" / ".shapes10-abc123" / "shapes10" / "mug"
-    left.mkdir(parents=True)
-    monkeypatch.setattr(locate, "build_shapes10", lambda folder, progress: folder.mkdir())
-    _, folder = locate_data("shapes10", progress=False)
-    assert sorted(path.name for path in folder.parent.iterdir()) == ["shapes10", "shapes10.lock"]
-
-
-def test_a_build_that_fails_leaves_nothing(tmp_path, monkeypatch):
-    from pointset.data.shapes10 import build
-
-    def break_down(path, mesh):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(build, "write_off", break_down)
-    with pytest.raises(KeyboardInterrupt):
-        build_shapes10(tmp_path / "shapes10", train=1, test=1, progress=False)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

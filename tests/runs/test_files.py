@@ -1,5 +1,6 @@
 """Files that are complete at every moment, and their digests: every change is detected, a kill leaves a whole file."""
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -16,7 +17,7 @@ from damage import flipped
 
 from pointset.errors import PointsetError
 from pointset.runs import atomic, digests
-from pointset.runs.atomic import check_writable, sync_folder, write_atomically, write_for_user
+from pointset.runs.atomic import check_writable, new_folder, write_atomically, write_for_user
 from pointset.runs.claims import owned
 
 REMEDY = "delete all and start again"
@@ -67,12 +68,25 @@ def test_the_error_for_an_unwritable_path_names_the_cause(place, why, why_before
 
 
 def test_files_are_flushed_before_they_are_renamed_and_folders_with_what_is_in_them(tmp_path, monkeypatch):
-    flushed, path = [], tmp_path / "a.bin"
-    monkeypatch.setattr(os, "fsync", lambda number: flushed.append((os.fstat(number).st_ino, path.exists())))
-    write_atomically(path, lambda temporary: temporary.write_bytes(b"1"))
-    sync_folder(tmp_path)
-    file, folder = path.stat().st_ino, tmp_path.stat().st_ino
-    assert flushed == [(file, False), (file, True), (folder, True)]
+    flushed, paths = [], [tmp_path / "a.bin", tmp_path / "new", tmp_path / "new" / "b.bin"]
+
+    def flush(number):
+        flushed.append((os.fstat(number).st_ino, [path.exists() for path in paths[:2]]))
+
+    monkeypatch.setattr(os, "fsync", flush)
+    write_atomically(paths[0], lambda temporary: temporary.write_bytes(b"1"))
+    with new_folder(paths[1]) as folder:
+        (folder / "b.bin").write_bytes(b"2")
+    file, folder, inside = (path.stat().st_ino for path in paths)
+    assert flushed == [(file, [False, False]), (inside, [True, False]), (folder, [True, False])]
+
+
+def test_a_folder_that_is_not_finished_does_not_get_its_name(tmp_path):
+    (tmp_path / ".new.tmp" / "of a killed process").mkdir(parents=True)
+    with contextlib.suppress(KeyboardInterrupt), new_folder(tmp_path / "new") as folder:
+        assert list(folder.iterdir()) == []
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_list_is_one_that_sha256sum_checks(tmp_path):

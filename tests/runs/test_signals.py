@@ -125,7 +125,7 @@ def test_in_the_middle_of_a_command(
     begun = {
         "train": "out/history.jsonl",
         "compare": "out/runs/*/history.jsonl",
-        "data build": "home/pools/*.partial/*.shapes",
+        "data build": "home/pools/*.partial/*.shape",
     }
     process = started(*command.split(), *options)
     wait_for(lambda: any(tmp_path.glob(begun[command])), process)

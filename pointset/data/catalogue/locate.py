@@ -1,7 +1,6 @@
 """Folders of downloaded data, generated datasets and pools: where they are, and that of a dataset by its name."""
 
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 from pointset.data.catalogue.cards import Card, list_cards, load_card, nearest_cards
 from pointset.data.shapes10 import build_shapes10, is_current
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
-from pointset.runs.atomic import full_disk_reported, why_not
+from pointset.runs.atomic import why_not
 
 
 def home() -> Path:
@@ -107,9 +106,7 @@ def _card_folder(card: Card, progress: bool) -> Path:
     if card.kind == "generated":  # a second process waits
         if not is_current(folder := parent / card.name):
             make_folder(parent)
-            with full_disk_reported(folder), locked(folder):
-                for left in parent.glob(f".{folder.name}-*"):  # left by a killed build
-                    shutil.rmtree(left, ignore_errors=True)
+            with locked(folder):
                 build_shapes10(folder, progress=progress)
         return folder
     if present := present_folder(card):

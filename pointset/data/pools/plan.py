@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, ClassVar, Literal, Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 import pointset
-from pointset.configuration import Points, check, check_seed
+from pointset.configuration import Checked, Points, Seed
 from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.locate import pools_home
 from pointset.data.options import Sampler
@@ -42,16 +42,16 @@ TYPES = {"points": "<f4", "normals": "<f4", "features": "<f4", "labels": "<i4"}
 
 
 @dataclass(frozen=True)
-class Sampling:
+class Sampling(Checked):
     """How shapes become points: meshes are sampled, clouds are read unchanged."""
 
-    LATER = ("features", "labels")
+    LATER: ClassVar = ("features", "labels")
 
-    points: int | None
+    points: Points | None
     """Points per mesh, P; None for clouds, which keep all points."""
-    sampler: str = "uniform"
+    sampler: Sampler | Literal["as released"] = "uniform"
     """The sampler; `AS_RELEASED` for clouds."""
-    seed: int = 0
+    seed: Seed = 0
     """Each mesh is sampled with its own seed, derived from this one and the shape's name."""
     normals: bool = False
     """Keep the unit normal at each point too."""
@@ -65,22 +65,11 @@ class Sampling:
         """The sampling of clouds, which keeps all points."""
         return cls(None, AS_RELEASED, 0, normals, features, labels)
 
-    def __post_init__(self) -> None:
-        if self.points is None:
-            return
-        check("points", self.points, Points)
-        check_seed(self.seed)
-        check("sampler", self.sampler, Sampler)
-
     @property
     def arrays(self) -> tuple[str, ...]:
         """Names of the arrays of a shape: points and normals [n, 3], features [n, f] and labels [n]; see `TYPES`."""
         beside = {"normals": self.normals, "features": self.features, "labels": self.labels}
         return ("points", *(name for name, wanted in beside.items() if wanted))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data; `LATER` ones only if set, so that identities of earlier versions stay the same."""
-        return {name: value for name, value in vars(self).items() if value or name not in self.LATER}
 
 
 @dataclass(frozen=True)
@@ -160,8 +149,7 @@ def hash_source(path: Path) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for file in _files(path):
         with file.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
+            hashlib.file_digest(stream, lambda: digest)
     return digest.hexdigest()
 
 

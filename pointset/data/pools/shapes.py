@@ -89,8 +89,8 @@ def _make_batch(jobs: Sequence[Job], sampling: Sampling) -> list[Result]:
     return [make_shape(job, sampling) for job in jobs]
 
 
-def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Generator[list[Result], None, None]:
-    """Make the points of many files, in any order, some at a time.
+def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Generator[Result, None, None]:
+    """Make the points of many files, in any order.
 
     Raises:
         PointsetError: the cluster cannot be reached, its library is missing, or a worker process died.
@@ -107,10 +107,11 @@ def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Ge
         while workers.cores == 1 or time.monotonic() < end:
             if (batch := next(batches, None)) is None:
                 return
-            yield _make_batch(batch, sampling)
+            yield from _make_batch(batch, sampling)
     try:
         while tasks := [delayed(_make_batch)(batch, sampling) for batch in itertools.islice(batches, ROUND)]:
-            yield from run_in_workers(tasks, workers, workers.cores)
+            for results in run_in_workers(tasks, workers, workers.cores):
+                yield from results
     except BrokenProcessPool as error:
         raise PointsetError(
             "a worker process was stopped, most often because memory ran out: run again with fewer workers; finished "

@@ -1,18 +1,17 @@
 """Open pools on disk, and build them if needed, or in advance for all splits of a dataset.
 
-A pool is built under a lock in a folder beside it, from which an interrupted build is continued: a file for every few
-finished shapes, with a digest, so that a torn file counts as absent. When all are there, the arrays and the manifest
+A pool is built under a lock in a folder beside it, from which an interrupted build is continued: a file for every
+finished shape, with a digest, so that a torn file counts as absent. When all are there, the arrays and the manifest
 are written in shape order to another folder, which is renamed. Opening a pool reads every byte of it, but only size
 and time of the shapes' files, which `pointset.data.pools.inspection` reads too.
 """
 
 import contextlib
-import functools
 import hashlib
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,21 +24,21 @@ from pointset.configuration import check
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import locate_data, locked, make_folder
 from pointset.data.catalogue.released import is_released
-from pointset.data.options import SPLITS, DataOptions
+from pointset.data.options import SPLITS, DataOptions, Sampler
 from pointset.data.pool import Pool
 from pointset.data.pools.plan import FILE, Entry, Manifest, Plan, Sampling, build_command, read_manifest, write_header
 from pointset.data.pools.shapes import Arrays, make_shapes
 from pointset.data.unusable import OnError, UnreadableShapesError, refuse_or_leave_out
 from pointset.errors import PointsetError
 from pointset.runs import digests
-from pointset.runs.atomic import full_disk_reported, sync_folder, write_text
+from pointset.runs.atomic import full_disk_reported, new_folder, write_text
 from pointset.runs.progress import progress_bar
 from pointset.runs.workers import Workers
 
 ERRORS = "errors.json"
 """File in the folder of an unfinished pool with the files that could not be used, and the reasons."""
 DIGEST = 32
-"""Bytes at the start of a file of finished shapes."""
+"""Bytes at the start of the file of a finished shape."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Made:
     failures: dict[str, str]
     """The reasons why files cannot be used, by the shape's name."""
 
-    def require(self, on_error: str, plan: Plan, report: Path) -> None:
+    def require(self, on_error: str, report: Path) -> None:
         """Raise an UnreadableShapesError if files failed, unless they may be skipped and other shapes remain."""
         refuse_or_leave_out(
             self.failures,
@@ -93,7 +92,7 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
     kept, failures = manifest.kept, manifest.failures
     if failures:
         if clouds:
-            Made(plan.folder, len(kept), 0, failures).require(on_error, plan, plan.folder / FILE)
+            Made(plan.folder, len(kept), 0, failures).require(on_error, plan.folder / FILE)
         warnings.warn(
             f"{plan.name} lacks {len(failures)} of {len(manifest.entries)} shapes, whose files could not be "
             f"used: {plan.folder / FILE} says why",
@@ -160,7 +159,7 @@ def build_pool(
                 return _make_pool(plan, workers or Workers(), on_error, progress)
     manifest, _ = open_pool(plan, progress)
     made = Made(folder, len(manifest.kept), 0, manifest.failures)
-    made.require(on_error, plan, folder / FILE)
+    made.require(on_error, folder / FILE)
     return made
 
 
@@ -169,85 +168,74 @@ def unfinished_folder(folder: Path) -> Path:
     return folder.with_name(folder.name + ".partial")
 
 
+def shape_file(unfinished: Path, row: int) -> Path:
+    """The file of a finished shape, by its row in the plan."""
+    return unfinished / f"{row}.shape"
+
+
 def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> Made:
     """Make the missing shapes, then write the pool; the caller holds the lock."""
     folder = unfinished_folder(plan.folder)
     folder.mkdir(exist_ok=True)
-    entries, files, failed = dict[int, Entry](), dict[int, Path](), dict[int, Entry]()
-    written = list(folder.glob("*.shapes"))
-    for file in written:
-        current = {row: entry for row, (entry, _) in read_shapes(file).items() if entry.is_current}
-        entries |= current
-        files |= dict.fromkeys(current, file)
+    entries = dict[int, Entry]()
+    for row in range(len(plan.shapes)):
+        if (finished := read_shape(shape_file(folder, row))) and finished[0].is_current:
+            entries[row] = finished[0]
     before = len(entries)
     jobs = [job for job in enumerate(plan.shapes) if job[0] not in entries]
     bar = progress_bar(f"making {plan.name}", "shape", len(plan.shapes), show=progress, done=before)
-    with bar, contextlib.closing(make_shapes(jobs, plan.sampling, workers)) as batches:
-        for number, results in enumerate(batches, start=len(written)):
-            failed |= {row: entry for row, entry, _ in results if entry.skipped}
-            made = {row: (entry, arrays) for row, entry, arrays in results if not entry.skipped}
-            file = folder / f"{number}.shapes"
-            write_shapes(file, made)
-            entries |= {row: entry for row, (entry, _) in made.items()}
-            files |= dict.fromkeys(made, file)
-            bar.update(len(results))
-    failures = {entry.name: entry.skipped for _, entry in sorted(failed.items())}
-    result = Made(plan.folder, len(entries), len(entries) - before, failures)
-    write_text(folder / ERRORS, json.dumps(failures, indent=1, ensure_ascii=False) + "\n")
-    result.require(on_error, plan, folder / ERRORS)
-    _write_pool(plan, entries | failed, files)
+    with bar, contextlib.closing(make_shapes(jobs, plan.sampling, workers)) as results:
+        for row, entry, arrays in results:
+            entries[row] = entry
+            if not entry.skipped:
+                write_shape(shape_file(folder, row), entry, arrays)
+            bar.update()
+    entries = dict(sorted(entries.items()))
+    manifest = Manifest(str(plan.root), plan.classes, plan.sampling, tuple(entries.values()))
+    made = Made(plan.folder, len(manifest.kept), len(manifest.kept) - before, manifest.failures)
+    write_text(folder / ERRORS, json.dumps(made.failures, indent=1, ensure_ascii=False) + "\n")
+    made.require(on_error, folder / ERRORS)
+    files = (shape_file(folder, row) for row, entry in entries.items() if not entry.skipped)
+    _write_pool(plan.folder, manifest, files)
     shutil.rmtree(folder)
-    return result
+    return made
 
 
-def write_shapes(file: Path, shapes: Mapping[int, tuple[Entry, Arrays]]) -> None:
-    """Write finished shapes, by their row in the plan, after a digest."""
-    content = msgspec.msgpack.encode(
-        {
-            row: (entry, {name: array.tobytes() for name, array in arrays.items()})
-            for row, (entry, arrays) in shapes.items()
-        }
-    )
+def write_shape(file: Path, entry: Entry, arrays: Arrays) -> None:
+    """Write a finished shape after a digest."""
+    content = msgspec.msgpack.encode((entry, {name: array.tobytes() for name, array in arrays.items()}))
     file.write_bytes(hashlib.sha256(content).digest() + content)
 
 
-def read_shapes(file: Path) -> dict[int, tuple[Entry, dict[str, bytes]]]:
-    """Read what `write_shapes` wrote; nothing if a kill, a full disk or a power cut damaged the file."""
-    digest, content = (whole := file.read_bytes())[:DIGEST], whole[DIGEST:]
-    if hashlib.sha256(content).digest() != digest:
-        return {}
-    return msgspec.msgpack.decode(content, type=dict[int, tuple[Entry, dict[str, bytes]]])
+def read_shape(file: Path) -> tuple[Entry, dict[str, bytes]] | None:
+    """Read what `write_shape` wrote; None if there is no file, or a kill, a full disk or a power cut damaged it."""
+    content = file.read_bytes() if file.exists() else b""
+    if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:
+        return None
+    return msgspec.msgpack.decode(content[DIGEST:], type=tuple[Entry, dict[str, bytes]])
 
 
-def _write_pool(plan: Plan, entries: Mapping[int, Entry], files: Mapping[int, Path]) -> None:
-    """Write the pool of the finished shapes."""
-    manifest = Manifest(str(plan.root), plan.classes, plan.sampling, tuple(entries[row] for row in sorted(entries)))
-    whole = plan.folder.with_name(plan.folder.name + ".whole")
-    shutil.rmtree(whole, ignore_errors=True)  # left by a killed build
-    read = functools.lru_cache(maxsize=2)(read_shapes)  # neighbouring shapes are mostly in one file
-    try:
-        whole.mkdir()
+def _write_pool(target: Path, manifest: Manifest, files: Iterable[Path]) -> None:
+    """Write the pool of the finished shapes, whose files are in their order."""
+    with new_folder(target) as folder:
         with contextlib.ExitStack() as opened:
-            arrays = {name: opened.enter_context((whole / f"{name}.npy").open("wb")) for name in plan.sampling.arrays}
+            names = manifest.sampling.arrays
+            arrays = {name: opened.enter_context((folder / f"{name}.npy").open("wb")) for name in names}
             for name, array in arrays.items():
                 write_header(array, name, manifest.shape(name))
-            for row in sorted(files):
-                if row not in (shapes := read(files[row])):
-                    raise PointsetError(f"{files[row]} is damaged: run the command again, which makes its shapes again")
+            for file in files:
+                if not (finished := read_shape(file)):
+                    raise PointsetError(f"{file} is damaged: run the command again, which makes its shape again")
                 for name, array in arrays.items():
-                    array.write(shapes[row][1][name])
-        digests.fill(whole, {FILE: manifest.as_json()})
-        sync_folder(whole)
-        whole.replace(plan.folder)
-    finally:  # frees space if the disk is full
-        shutil.rmtree(whole, ignore_errors=True)
+                    array.write(finished[1][name])
+        digests.fill(folder, {FILE: manifest.as_json()})
 
 
 def build_dataset(
     name_or_folder: str | Path,
     *,
     points: int = DataOptions.pool_points,
-    sampler: str = "uniform",
+    sampler: Sampler = "uniform",
     seed: int = 0,
     normals: bool = False,
     workers: int | None = None,

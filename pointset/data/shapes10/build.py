@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +16,7 @@ from pointset.data.readers.meshes import Mesh
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.kinds import bench, bookshelf, chair, desk, dresser, lamp, mug, stool, table, vase
 from pointset.errors import PointsetError
-from pointset.runs.atomic import write_json
+from pointset.runs.atomic import new_folder, write_json
 from pointset.runs.progress import followed
 
 if TYPE_CHECKING:
@@ -94,8 +92,7 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
             f"{folder} is not the shapes10 of this version of pointset: move it away, and shapes10 will be built there"
         )
     counts = {"train": train, "test": test}
-    temporary = folder.with_name(f".{folder.name}-{os.getpid()}")
-    try:
+    with new_folder(folder) as temporary:
         for kind in followed(KINDS, "building shapes10", "kind", len(KINDS), show=progress):
             for split in SPLITS:
                 (temporary / kind / split).mkdir(parents=True, exist_ok=True)
@@ -104,9 +101,6 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
                     mesh = make_shape(kind, split, number, seed)
                     write_off(temporary / kind / split / f"{kind}_{label:04d}.off", mesh)
         write_json(temporary / MARKER, {"format": FORMAT, "seed": seed, "shapes_per_kind": counts})
-        temporary.replace(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def finished(parts: list[Trimesh], rng: Generator) -> tuple[Mesh, NDArray[np.int64]]:
