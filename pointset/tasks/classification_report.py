@@ -18,11 +18,10 @@ from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, calibration
 from pointset.evaluation.predictions import load_predictions
 from pointset.evaluation.robustness import robustness_of
-from pointset.viz.charts import label_axes, make_panels, plain
+from pointset.viz.charts import label_axes, make_panels, plain, shorten
 from pointset.viz.clouds import draw_tile
 from pointset.viz.color import FAINT, INK
 from pointset.viz.confusion import draw_confusions, stand_together
-from pointset.viz.sheet import shorten
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

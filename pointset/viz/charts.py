@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
@@ -16,23 +18,40 @@ from matplotlib.transforms import Bbox
 
 from pointset.errors import escaped
 from pointset.viz.color import COLORS, FAINT, INK
-from pointset.viz.sheet import Picture, shorten
+from pointset.viz.writing import as_png
 
 MARKERS = "osD^vPX*<>hpd8Hx+1234"
-ACROSS = 5
-"""Maximum number of names in a line of a legend."""
-HANDLE, LETTER = 0.5, 0.07
-"""Width in inches of the marker before a name in a legend, and of a letter."""
+WIDTH, DPI = 7.2, 100
+"""Width of a figure in inches, as wide as the text of a page, and its resolution on a screen."""
+LETTER = 0.0078
+"""Width of a letter in inches, per point of font size."""
 LINE = 0.16
-"""Height in inches of a line of a legend."""
-WIDTH = 7.2
-"""Width of a figure in inches, as wide as the page's text."""
+"""Height in inches of a line of text or of a legend."""
+ACROSS, HANDLE = 5, 0.5
+"""Maximum number of names in a line of a legend, and the width in inches of the marker before a name."""
 STEP = 9.0
 """Distance in points between the lines on which names of dots can be placed."""
 MARK = 3.5
 """Half the width of a dot, in points."""
 LONGEST = 3.5
 """Largest width of the name of a dot, in inches."""
+
+
+class Picture(Figure):
+    """A matplotlib figure that a notebook shows as PNG when it is the last line of a cell, with or without pyplot."""
+
+    def __init__(self, width: float, height: float) -> None:
+        super().__init__(figsize=(width, height), dpi=DPI, facecolor="white")
+        FigureCanvasAgg(self)
+
+    def _repr_png_(self) -> bytes:
+        return as_png(self, DPI)
+
+
+def shorten(name: str, width: float, size: float) -> str:
+    """A name of about `width` inches in a font of this size, with its middle left out if it is longer."""
+    most = max(int(width / (LETTER * size)), 3)
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[len(name) - (most - 1) // 2 :]}"
 
 
 def line_style(index: int) -> dict[str, Any]:
@@ -45,17 +64,31 @@ def plain(label: str) -> str:
     return escaped(label).replace("$", r"\$")
 
 
-def make_panels(count: int, across: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:
-    """A figure of `count` panels, at most `across` in a line, each `height` inches high."""
+def make_panels(
+    count: int,
+    across: int,
+    height: float,
+    *,
+    width: float = WIDTH,
+    sharey: bool = False,
+    title: str = "",
+    note: str = "",
+) -> tuple[Picture, list[Axes]]:
+    """A picture of `count` panels, at most `across` in a line, each `height` inches high, under title and note."""
     across = min(across, max(count, 1))
     down = math.ceil(max(count, 1) / across)
-    figure = Picture(WIDTH, height * down + 0.5)
-    figure.set_layout_engine("constrained")
-    grid = figure.subplots(down, across, sharey=sharey, squeeze=False)
-    panels = list(grid.flat)
+    letters = int(width / (LETTER * 10))
+    heading = [escaped(shorten(title, 2 * width, 9)), note]
+    lines = [line for text in heading for line in textwrap.wrap(text, letters)]
+    picture = Picture(width, height * down + 0.5 + LINE * len(lines))
+    picture.set_layout_engine("constrained")
+    if lines:
+        picture.suptitle("\n".join(lines), fontsize=9, color=INK, parse_math=False)
+    grid = picture.subplots(down, across, sharey=sharey, squeeze=False)
+    panels: list[Axes] = list(grid.flat)
     for axes in panels[count:]:
         axes.set_axis_off()
-    return figure, panels[:count]
+    return picture, panels[:count]
 
 
 def label_axes(axes: Axes, x: str, y: str) -> None:
@@ -72,7 +105,7 @@ def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figu
     """Add a legend under the figure, with a name for each style."""
     handles = [Line2D([], [], **{"lw": 1.2, **style}) for style in styles.values()]
     names = [plain(shorten(name, WIDTH - 2 * HANDLE, 7.5)) for name in styles]
-    across = max(1, min(ACROSS, int(WIDTH / (HANDLE + LETTER * max(map(len, names), default=1)))))
+    across = max(1, min(ACROSS, int(WIDTH / (HANDLE + 9 * LETTER * max(map(len, names), default=1)))))
     lines = -(-len(names) // across)
     figure.set_figheight(figure.get_figheight() + LINE * max(0, lines - 2))  # `make_panels` has room for two
     figure.legend(handles, names, loc="outside lower center", ncols=across, fontsize=7.5, frameon=False)

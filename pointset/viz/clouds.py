@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import ListedColormap
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
 from pointset.viz.camera import Camera, Up, to_unit
+from pointset.viz.charts import LETTER, WIDTH, Picture, make_panels, plain, shorten
 from pointset.viz.color import FAINT, HOLLOW, HeightScale, Scale, colors_of, luma
 from pointset.viz.rows import as_cloud
-from pointset.viz.sheet import MARGIN, Picture, Sheet
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-GAP, HEADER, TOP, WIDTH = 0.06, 0.17, 0.68, 8.6
-LARGEST_PANEL = 4.9
+HEADER, BAR = 0.24, 0.25
+"""Inches above each panel, for its name, and below panels, for a colour bar."""
+LARGEST, NARROWEST = 3.0, 4.5
+"""Inches: largest width of a panel of several, and least width of a picture."""
 MARK = "#0B8CF2"
 """The colour of the ring: a blue that no scale contains."""
 EMPTY = 0.72
@@ -65,48 +67,52 @@ class Panel:
 
 @dataclass(frozen=True)
 class Line:
-    """Panels side by side, with a label and a note at their left."""
+    """Panels side by side, with a label at their left."""
 
     label: str
     panels: Sequence[Panel]
-    note: str = ""
 
 
-class Grid:
-    """Panels in lines on a new sheet; `bottom` is that of the lowest panel, in inches from the top of the sheet."""
+def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str) -> Picture:
+    """A picture of panels of equal size under a title and a note; its axes are those of the panels, line by line."""
+    panels = [panel for line in lines for panel in line.panels]
+    frame = Frame.around([panel.cloud for panel in panels], camera)
+    columns = max(len(line.panels) for line in lines)
+    largest = LARGEST if columns > 1 else 1.5 * LARGEST
+    width = min(WIDTH / columns, largest, 1.5 * LARGEST / frame.aspect)
+    if any(panel.scale.absent(panel.values).any() for panel in panels):
+        note += f"; {HOLLOW}"
+    picture, every = make_panels(
+        len(lines) * columns,
+        columns,
+        width * frame.aspect + HEADER,
+        width=max(width * columns, NARROWEST),
+        title=title,
+        note=note,
+    )
+    for axes in every:
+        axes.set_axis_off()
+    beside: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "center"}
+    for number, line in enumerate(lines):
+        row = every[number * columns : (number + 1) * columns]
+        row[0].text(-0.03, 0.5, line.label, fontsize=7.5, transform=row[0].transAxes, **beside)
+        for axes, panel in zip(row, line.panels, strict=False):
+            draw_panel(axes, panel, camera, frame, width)
+            name = shorten(panel.name, 0.95 * width - 6 * LETTER * len(panel.note), 7.5)
+            axes.set_title(plain(name), loc="left", fontsize=7.5, pad=2)
+            axes.set_title(panel.note, loc="right", fontsize=6.5, color=FAINT, pad=2)
+    return picture
 
-    def __init__(
-        self, lines: Sequence[Line], camera: Camera, width: float, title: str, note: str, below: float
-    ) -> None:
-        """Draw title, note and panels, with `below` inches of free space under them."""
-        panels = [panel for line in lines for panel in line.panels]
-        frame = Frame.around([panel.cloud for panel in panels], camera)
-        columns = max(len(line.panels) for line in lines)
-        labels = 0.62 if any(line.label for line in lines) else MARGIN
-        free = width - labels - MARGIN
-        largest = LARGEST_PANEL if columns == 1 else 3.0
-        self.panel_width = min(free / columns - GAP, largest, LARGEST_PANEL / frame.aspect)
-        self.panel_height = self.panel_width * frame.aspect
-        unused = free - columns * (self.panel_width + GAP)
-        self.left = labels + (unused / 2 if labels == MARGIN else 0.0)  # panels without labels are centred
-        self.bottom = self.corner(len(lines), 0)[1]
-        self.sheet = sheet = Sheet(width, self.bottom + below)
-        hollow = any(panel.scale.absent(panel.values).any() for panel in panels)
-        sheet.heading(title, note + (f"; {HOLLOW}" if hollow else ""))
-        for i, line in enumerate(lines):
-            sheet.text(MARGIN, self.corner(i, 0)[1], line.label, 8, weight="bold")
-            sheet.text(MARGIN, self.corner(i, 0)[1] + 0.17, line.note, 6.5, color=FAINT)
-            for j, panel in enumerate(line.panels):
-                left, top = self.corner(i, j)
-                sheet.text(left + 0.03, top, panel.name, 7.5, width=self.panel_width - 0.06)
-                sheet.text(left + self.panel_width - 0.03, top + 0.01, panel.note, 6.5, ha="right", color=FAINT)
-                axes = sheet.axes(left, top + HEADER, self.panel_width, self.panel_height)
-                draw_panel(axes, panel, camera, frame, self.panel_width)
 
-    def corner(self, line: int, column: int) -> tuple[float, float]:
-        """The top left corner of a panel, including its header."""
-        height = self.panel_height + HEADER + GAP
-        return self.left + column * (self.panel_width + GAP), TOP + line * height
+def add_bar(picture: Picture, axes: Sequence[Axes], scale: Scale, label: str) -> None:
+    """Add a colour bar with a label below some panels."""
+    picture.set_figheight(picture.get_figheight() + BAR)
+    positions, labels = scale.ticks()
+    colors = ScalarMappable(cmap=ListedColormap(scale.ramp()))
+    bar = picture.colorbar(colors, ax=list(axes), location="bottom", shrink=0.6, aspect=40, pad=0.02, label=label)
+    bar.set_ticks(positions, labels=labels, fontsize=7)
+    bar.ax.xaxis.label.set(fontsize=7.5, color=FAINT)
+    bar.outline.set_visible(False)
 
 
 def draw_panel(axes: Axes, panel: Panel, camera: Camera, frame: Frame, width: float) -> None:
@@ -184,7 +190,7 @@ def draw_clouds(
     ]
     lines = [Line("", panels[i : i + columns]) for i in range(0, len(panels), columns)]
     note = f"{len(shapes[0])} points each" if len({len(cloud) for cloud in shapes}) == 1 else ""
-    return Grid(lines, camera, WIDTH, title, note, below=0.1).sheet.picture
+    return draw_lines(lines, camera, title, note)
 
 
 def draw_tile(
@@ -195,14 +201,15 @@ def draw_tile(
     panels = [Panel(shape, _heights(shape), HeightScale()) for shape in shapes]
     if values is not None and scale is not None:
         panels.append(Panel(shapes[0], values, scale))
-    camera, sheet = Camera(), Sheet(TILE * len(panels), TILE)
+    camera, picture = Camera(), Picture(TILE * len(panels), TILE)
     for column, panel in enumerate(panels):
         frame = Frame.around([panel.cloud], camera)
-        height = min(1.0, frame.aspect) * FILLED * TILE
+        height = min(1.0, frame.aspect) * FILLED
         width = height / frame.aspect
-        axes = sheet.axes(column * TILE + (TILE - width) / 2, (TILE - height) / 2, width, height)
-        draw_panel(axes, panel, camera, frame, width)
-    return sheet.picture
+        left = (column + (1 - width) / 2) / len(panels)
+        axes = picture.add_axes((left, (1 - height) / 2, width / len(panels), height))
+        draw_panel(axes, panel, camera, frame, TILE * width)
+    return picture
 
 
 def _heights(shape: NDArray[np.float64], up: int = 2) -> NDArray[np.float64]:

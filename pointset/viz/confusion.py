@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from pointset.viz.charts import WIDTH, plain
-from pointset.viz.color import COLORS, FAINT, INK
-from pointset.viz.sheet import LETTER, Sheet, shorten, text_width
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from pointset.viz.charts import LETTER, WIDTH, make_panels, plain, shorten
+from pointset.viz.color import COLORS, INK
 
 RIGHT, WRONG = COLORS[0], COLORS[1]
 FEW = 12
@@ -24,7 +23,7 @@ FEW = 12
 LONGEST = 1.8
 """Largest width of a class name, in inches."""
 BAR = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
-"""Shares shown on the colour bar."""
+"""Shares shown in the legend."""
 
 
 def stand_together(classes: Sequence[str]) -> bool:
@@ -47,20 +46,28 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
     shown = [plain(shorten(name.replace("_", " "), LONGEST, size)) for name in classes]
     numbers = next(iter(counts.values())).sum(axis=1)
     rows = [f"{name}  {count:,}" for name, count in zip(shown, numbers, strict=True)]
-    left = 0.25 + max((text_width(row, size) for row in rows), default=0)
-    below = 0.2 + max((text_width(name, size) for name in shown), default=0)
-    side = (WIDTH - left - 0.1 - (across - 1) * 0.25) / across
-    titles = [textwrap.wrap(shorten(label, 3 * side, 9.5), max(20, int(side / (LETTER * 9.5)))) for label in counts]
-    title = 0.14 + 0.17 * max(map(len, titles))
-    down = -(-len(counts) // across)
-    sheet = Sheet(WIDTH, down * (title + side + below + 0.1) + 0.4)
-    for index, (words, matrix) in enumerate(zip(titles, counts.values(), strict=True)):
-        line, column = divmod(index, across)
-        x, y = left + column * (side + 0.25), title + line * (title + side + below + 0.1)
-        _draw(sheet.axes(x, y, side, side), matrix, shown, rows if column == 0 else [], size, 72 * side)
-        sheet.text(x, y - 0.06, "\n".join(words), 9, va="bottom", weight="bold")
-    _bar(sheet, min(left, 1.0), sheet.height - 0.36)
-    return sheet.picture
+    names = LETTER * size * max(map(len, rows), default=0)
+    side = (WIDTH - names - 0.3 * across) / across
+    letters = max(20, int(side / (LETTER * 9.5)))
+    titles = [textwrap.fill(plain(shorten(label, 3 * side, 9.5)), letters) for label in counts]
+    title = 0.25 + 0.17 * max(each.count("\n") for each in titles)
+    figure, panels = make_panels(len(counts), across, title + side + names)
+    for index, (axes, matrix) in enumerate(zip(panels, counts.values(), strict=True)):
+        _draw(axes, matrix, shown, [] if index % across else rows, size, 72 * side)
+        axes.set_title(titles[index], loc="left", fontsize=9, fontweight="bold")
+    cells: Any = [tuple(Patch(color=color, alpha=share**0.5) for color in (RIGHT, WRONG)) for share in BAR]
+    figure.legend(
+        cells,
+        [f"{share:.0%}" for share in BAR],
+        title="share of the true class: right, and predicted as the class below; beside a class its number of shapes",
+        loc="outside lower center",
+        ncols=len(BAR),
+        fontsize=7,
+        title_fontsize=7,
+        frameon=False,
+        handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
+    )
+    return figure
 
 
 def _draw(
@@ -75,7 +82,12 @@ def _draw(
     many = len(classes)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     letter = min(7.5, 0.55 * side / max(many, 1))
-    _cells(axes, shares, np.eye(many, dtype=bool), np.argwhere(np.round(100 * shares) >= 1).tolist(), letter)
+    shades = np.sqrt(shares)
+    colors = np.where(np.eye(many, dtype=bool)[..., None], to_rgb(RIGHT), to_rgb(WRONG))
+    axes.imshow(np.dstack([colors, shades]), interpolation="nearest")
+    for i, j in np.argwhere(np.round(100 * shares) >= 1).tolist():
+        ink = "#fefefe" if shades[i, j] > 0.6 else INK  # #ffffff would become dark in the dark scheme of a report
+        axes.text(j, i, f"{100 * shares[i, j]:.0f}", fontsize=letter, color=ink, ha="center", va="center_baseline")
     axes.set_xticks(range(many), classes, rotation=90, fontsize=size)
     axes.set_yticks(range(many), rows or [""] * many, fontsize=size)
     axes.set_xticks(np.arange(many + 1) - 0.5, minor=True)
@@ -84,26 +96,3 @@ def _draw(
     axes.set_axisbelow(True)
     axes.tick_params(which="both", length=0, labelcolor=INK)
     axes.spines[:].set(color="#bbbbbb", linewidth=0.6)
-
-
-def _cells(axes: Axes, shares: Any, right: Any, numbered: Any, size: float) -> None:
-    """Cells [rows, columns] of right and wrong predictions, shaded by the square root of their shares."""
-    shades = np.sqrt(shares)[..., None]
-    colors = np.where(right[..., None], to_rgb(RIGHT), to_rgb(WRONG))
-    axes.imshow(np.concatenate([colors, shades], axis=2), aspect="auto", interpolation="nearest")
-    for i, j in numbered:
-        ink = "#fefefe" if shades[i, j] > 0.6 else INK  # #ffffff would become dark in the dark scheme of a report
-        text = f"{100 * shares[i, j]:.0f}"
-        axes.text(j, i, text, fontsize=size, color=ink, ha="center", va="center_baseline")
-
-
-def _bar(sheet: Sheet, left: float, top: float) -> None:
-    """Draw the colour bar: a row of shares for right and one for wrong predictions, with labels."""
-    cell, height = 0.42, 0.14
-    axes = sheet.axes(left, top, cell * len(BAR), 2 * height)
-    right = np.array([[True], [False]]).repeat(len(BAR), axis=1)
-    _cells(axes, np.array([BAR, BAR]), right, np.argwhere(right | ~right).tolist(), 6.5)
-    axes.set_axis_off()
-    beside = left + cell * len(BAR) + 0.1
-    sheet.text(beside, top + 0.01, "right: % of the true class, with its number of shapes", 7, color=FAINT)
-    sheet.text(beside, top + height + 0.01, "wrong: % of the true class predicted as the class below", 7, color=FAINT)

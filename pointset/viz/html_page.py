@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.viz.camera import Camera
+from pointset.viz.charts import Picture
 from pointset.viz.color import attention_ramp
-from pointset.viz.sheet import Picture
 
 WEB = files("pointset.viz") / "web"
 IMPORT = re.compile(r'^import .* from "\./(\w+)\.mjs";\n', re.MULTILINE)

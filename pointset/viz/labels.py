@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
 from pointset.viz.camera import Camera, to_unit
-from pointset.viz.clouds import WIDTH, Grid, Line, Panel
+from pointset.viz.charts import Picture
+from pointset.viz.clouds import Line, Panel, draw_lines
 from pointset.viz.color import COLORS, Scale, attention_ramp
 from pointset.viz.html_page import Page, as_base64, page_of, view_content
 from pointset.viz.rows import as_cloud
-from pointset.viz.sheet import Picture
 
 FIRST, MOST = 192, 60
 """The index of the first class in a palette, after the colours of shares; the number of classes with an own colour."""
@@ -145,7 +145,7 @@ def make_label_page(
 
     def draw() -> Picture:
         panels = [Panel(cloud, values, scale, name, about) for name, about, values in views]
-        return Grid([Line("", panels)], camera, WIDTH, title, note, below=0.1).sheet.picture
+        return draw_lines([Line("", panels)], camera, title, note)
 
     return Page(html=page_of("labels", title, content, classes=key), draw_still=draw)
 

@@ -12,15 +12,13 @@ from scipy.spatial.distance import cdist
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera
-from pointset.viz.clouds import Grid, Line, Panel
-from pointset.viz.color import FAINT, CountScale, Scale, SignedScale, scale_for
+from pointset.viz.charts import Picture
+from pointset.viz.clouds import Line, Panel, add_bar, draw_lines
+from pointset.viz.color import CountScale, Scale, SignedScale, scale_for
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, as_numbers, chosen_rows, point_rows
-from pointset.viz.sheet import Picture
 
-WIDTH = 9.5
-"""Inches: the width of a notebook."""
 MOST_COLUMNS = 8
-BAR_LABEL = "attention, times its uniform value"
+BAR_LABEL = "attention, times its uniform value (1 = uniform)"
 ENDS = "(1 = uniform, 0 = one point)"
 NUMBERS = f"small number: spread {ENDS}"
 DIFFER = "; differ: among the maps of a head (0 = alike, 1 = apart)"
@@ -72,8 +70,9 @@ def draw_maps(
             lines += _lines([panel(head, row, f"head {head}") for head in chosen_heads], label)
         each = f" and {rows.row_name}" if len(chosen) > 1 else f", {rows.row_name} {chosen[0]}"
         note = f"one panel per head{each}; {NUMBERS}"
-    width = WIDTH if len(chosen_heads) * len(chosen) > 1 else 5.2
-    return _with_bar(Grid(lines, camera, width, title or f"{rows.layer}: {MEANINGS[rows.kind]}", note, 0.42), scale)
+    picture = draw_lines(lines, camera, title or f"{rows.layer}: {MEANINGS[rows.kind]}", note)
+    add_bar(picture, picture.axes, scale, BAR_LABEL)
+    return picture
 
 
 def draw_reads_and_writes(
@@ -118,10 +117,12 @@ def draw_reads_and_writes(
         panels = [Panel(cloud, values[i], scale, name.format(i), f"{spread[i]:.2f}") for i in chosen]
         lines += _lines(panels, side.kind, side.difference(chosen)[head])
     title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and who reads them back"
-    grid = Grid(lines, camera, WIDTH, title, f"head {head}; {NUMBERS}{DIFFER}", 0.42)
-    grid.sheet.bar(scales[0], 1.65, grid.bottom + 0.06, 2.7, "reads: weight x points")
-    grid.sheet.bar(scales[1], 6.6, grid.bottom + 0.06, 2.7, "writes: weight x inducing points")
-    return grid.sheet.picture
+    picture = draw_lines(lines, camera, title, f"head {head}; {NUMBERS}{DIFFER}")
+    axes = picture.axes
+    half = len(axes) // 2
+    add_bar(picture, axes[:half], scales[0], "reads: weight x points")
+    add_bar(picture, axes[half:], scales[1], "writes: weight x inducing points")
+    return picture
 
 
 def draw_instances(
@@ -170,7 +171,9 @@ def draw_instances(
     ]
     first = rows_of[0]
     title = title or f"{first.layer}, head {head}, {first.row_name} {query}, on {len(panels)} shapes"
-    return _with_bar(Grid(_lines(panels), camera, WIDTH, title, f"{MEANINGS[first.kind]}; {NUMBERS}", 0.42), scale)
+    picture = draw_lines(_lines(panels), camera, title, f"{MEANINGS[first.kind]}; {NUMBERS}")
+    add_bar(picture, picture.axes, scale, BAR_LABEL)
+    return picture
 
 
 def draw_pooling_comparison(
@@ -208,13 +211,11 @@ def draw_pooling_comparison(
     described = {name: _described(name, vector) for name, vector in vectors.items()}
     headings = {"critical": "max: critical points", "pools": "PMA: attention", "influence": "occlusion: influence"}
     panels = [Panel(cloud, values, scale, headings[name], note) for name, (values, scale, note, _) in described.items()]
-    note, width = "one shape, one camera; each panel has its own scale", max(3.2 * len(panels), 5.0)
-    grid = Grid([Line("", panels)], camera, width, title, note, below=0.75)
-    for column, (name, (_, scale, _, label)) in enumerate(described.items()):
-        left = grid.corner(0, column)[0] + 0.35
-        grid.sheet.text(left - 0.2, grid.bottom + 0.08, label, 7.5, color=FAINT)
-        grid.sheet.bar(scale, left, grid.bottom + 0.3, grid.panel_width - 0.75, "", uniform=name == "pools")
-    return grid.sheet.picture
+    note = "one shape, one camera; each panel has its own scale"
+    picture = draw_lines([Line("", panels)], camera, title, note)
+    for axes, (_, scale, _, label) in zip(picture.axes, described.values(), strict=True):
+        add_bar(picture, [axes], scale, label)
+    return picture
 
 
 def _described(name: str, values: NDArray[np.float64]) -> tuple[NDArray[Any], Scale, str, str]:
@@ -227,7 +228,7 @@ def _described(name: str, values: NDArray[np.float64]) -> tuple[NDArray[Any], Sc
             raise PointsetError(f"pools sums to {values.sum():.4g}: give one row of attention, which sums to 1")
         relative = values * len(values)
         share = np.sort(values)[-int(np.ceil(0.05 * len(values))) :].sum()
-        return relative, scale_for(relative), f"top 5 % get {share:.0%}", "attention, times its uniform value"
+        return relative, scale_for(relative), f"top 5 % get {share:.0%}", BAR_LABEL
     reach = float(np.quantile(np.abs(values), 0.99)) or float(np.abs(values).max()) or 1.0
     return values, SignedScale(reach), f"largest {values.max():+.2g}", "fall of the class score without the point"
 
@@ -252,16 +253,9 @@ def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
 
 
 def _lines(panels: Sequence[Panel], label: str = "", difference: float = np.nan) -> list[Line]:
-    """Panels in lines of nearly equal length, at most `MOST_COLUMNS` each; the first has the label and the note."""
+    """Panels in lines of nearly equal length, at most `MOST_COLUMNS` each; the first has the label."""
     count = -(-len(panels) // MOST_COLUMNS)
     length = -(-len(panels) // count)
-    note = "" if np.isnan(difference) else f"differ\n{difference:.2f}"
+    label += "" if np.isnan(difference) else f", differ {difference:.2f}"
     starts = range(0, len(panels), length)
-    return [Line("" if i else label, panels[i : i + length], "" if i else note) for i in starts]
-
-
-def _with_bar(grid: Grid, scale: Scale) -> Picture:
-    """The picture of a grid with its colour bar at the right."""
-    width = min(4.1, grid.sheet.width - 2.3)
-    grid.sheet.bar(scale, grid.sheet.width - width - 0.3, grid.bottom + 0.06, width, BAR_LABEL)
-    return grid.sheet.picture
+    return [Line("" if i else label, panels[i : i + length]) for i in starts]

@@ -1,13 +1,15 @@
-"""Scatter plots on a sheet: predictions against truth, mixtures of Gaussians, measures of inducing points."""
+"""Scatter plots: predictions against truth, mixtures of Gaussians, measures of inducing points."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -15,22 +17,20 @@ from torch import Tensor
 
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import as_points
-from pointset.viz.charts import label_axes
+from pointset.viz.charts import WIDTH, label_axes, make_panels, plain, shorten, with_legend
 from pointset.viz.color import COLORS, FAINT, INK
 from pointset.viz.rows import as_numbers
-from pointset.viz.sheet import LETTER, MARGIN, Picture, Sheet, shorten
 
 if TYPE_CHECKING:
     from pointset.tasks.clustering import Mixture
 
-WIDTH, TOP = 8.6, 0.68
 NEGLIGIBLE = 0.005
 """A component with a smaller proportion is drawn with a thin line."""
 
 
 def draw_predictions(
     truth: Any, predictions: Mapping[str, Any], *, quantity: str = "value", title: str = "Predicted against true"
-) -> Picture:
+) -> Figure:
     """Draw one panel per model with equal axes: one dot per set, and the line of exact predictions.
 
     Args:
@@ -53,29 +53,25 @@ def draw_predictions(
     for name, values in models.items():
         if len(values) != len(true):
             raise PointsetError(f"{quoted(name)} has {len(values)} numbers for {len(true)} sets: give one per set")
-    labels, names, gap = 0.45, 0.2, 0.08
-    side = min((WIDTH - 2 * MARGIN - labels) / len(models) - gap, 2.4)
-    sheet = Sheet(2 * MARGIN + labels + len(models) * (side + gap), TOP + names + side + 0.42 + MARGIN / 2)
-    sheet.heading(title, f"a dot for each of {len(true):,} sets; line: prediction = truth")
+    note = f"a dot for each of {len(true):,} sets; line: prediction = truth"
+    side = min(WIDTH / len(models), 2.6)
+    figure, panels = make_panels(len(models), len(models), side, sharey=True, title=title, note=note)
     everything = np.concatenate([true, *models.values()])
     ends = [float(everything.min()), float(everything.max())]
     room = 0.04 * (ends[1] - ends[0]) or 1.0
-    for column, (name, values) in enumerate(models.items()):
-        left = MARGIN + labels + column * (side + gap)
-        error = f": mean error {np.abs(values - true).mean():.3g}"
-        label = shorten(name, side - LETTER * 8 * len(error), 8.0) + error
-        sheet.text(left + side / 2, TOP, label, 8.0, ha="center")
-        axes = sheet.axes(left, TOP + names, side, side)
+    limits = (ends[0] - room, ends[1] + room)
+    for number, (axes, (name, values)) in enumerate(zip(panels, models.items(), strict=True)):
         axes.plot(ends, ends, color=INK, linewidth=0.6, zorder=1)
-        color = COLORS[column % len(COLORS)]
+        color = COLORS[number % len(COLORS)]
         axes.scatter(true, values, s=4, color=color, alpha=0.35, linewidths=0, rasterized=True, zorder=2)
-        axes.set(xlim=(ends[0] - room, ends[1] + room), ylim=(ends[0] - room, ends[1] + room))
-        label_axes(axes, f"true {quantity}", "" if column else f"predicted {quantity}")
-        axes.tick_params(labelleft=column == 0)
-    return sheet.picture
+        axes.set(xlim=limits, ylim=limits, aspect="equal")
+        error = np.abs(values - true).mean()
+        axes.set_title(f"{plain(shorten(name, side - 0.6, 8))}\nmean error {error:.3g}", fontsize=8)
+        label_axes(axes, f"true {quantity}", "" if number else f"predicted {quantity}")
+    return figure
 
 
-def draw_clusters(X: Any, mixtures: Mapping[str, Mixture], *, title: str = "Sets and their mixtures") -> Picture:
+def draw_clusters(X: Any, mixtures: Mapping[str, Mixture], *, title: str = "Sets and their mixtures") -> Figure:
     """Draw sets side by side, with one line of panels for each label in `mixtures`.
 
     An element has the colour of its most likely component; a component has ellipses at one and two standard deviations.
@@ -102,26 +98,22 @@ def draw_clusters(X: Any, mixtures: Mapping[str, Mixture], *, title: str = "Sets
     """
     X = as_points(X, 2, None)
     _check(X, mixtures)
-    labels, gap = 0.25, 0.06
-    side = min((WIDTH - 2 * MARGIN - labels) / len(X) - gap, 2.1)
-    line = side + 0.2 + gap
-    sheet = Sheet(2 * MARGIN + labels + len(X) * (side + gap), TOP + len(mixtures) * line + MARGIN / 2)
-    sheet.heading(title, "colour: most likely component; ellipses: 1 and 2 deviations; below: log-likelihood per datum")
+    note = "colour: most likely component; ellipses: 1 and 2 deviations; below: log-likelihood per datum"
+    side = min(WIDTH / len(X), 2.1)
+    figure, panels = make_panels(len(mixtures) * len(X), len(X), side, title=title, note=note)
     half = 1.04 * float(X.abs().max())
     first = next(iter(mixtures.values()))
-    for row, (label, mixture) in enumerate(mixtures.items()):
-        top = TOP + row * line
-        sheet.text(MARGIN, top + side / 2, label, 8.5, rotation=90, va="center", color=FAINT)
-        likelihoods = mixture.log_likelihood(X)
-        for b in range(len(X)):
-            left = MARGIN + labels + b * (side + gap)
+    free = iter(panels)
+    for label, mixture in mixtures.items():
+        for b, likelihood in enumerate(mixture.log_likelihood(X).tolist()):
+            axes = next(free)
             own = mixture[b : b + 1]
-            axes = sheet.axes(left, top, side, side)
-            axes.set(xlim=(-half, half), ylim=(-half, half), xticks=[], yticks=[])
+            axes.set(xlim=(-half, half), ylim=(-half, half), xticks=[], yticks=[], aspect="equal")
             axes.spines[:].set(color="#d0d0d0", linewidth=0.6)
+            axes.set_ylabel("" if b else plain(label), fontsize=8.5, color=FAINT)
+            axes.set_xlabel(f"{likelihood:.2f}", fontsize=7.5, color=FAINT)
             _draw_set(axes, X[b], own, _matched(X[b], own, first[b : b + 1]))
-            sheet.text(left + side / 2, top + side + 0.03, f"{likelihoods[b]:.2f}", 7.5, ha="center", color=FAINT)
-    return sheet.picture
+    return figure
 
 
 def _check(X: Tensor, mixtures: Mapping[str, Mixture]) -> None:
@@ -166,7 +158,7 @@ def draw_specialisation(
     *,
     descriptions: Mapping[str, str] | None = None,
     title: str = "Do inducing points specialise?",
-) -> Picture:
+) -> Figure:
     """Draw measures of each head and inducing point, for a trained and an untrained model.
 
     Args:
@@ -186,20 +178,21 @@ def draw_specialisation(
     if not trained or set(trained) != set(control):
         names = f"{', '.join(trained) or 'none'} and {', '.join(control) or 'none'}"
         raise PointsetError(f"trained and control must have the same measures, at least one, got {names}")
-    width, left = 2.35, 0.55
-    sheet = Sheet(max(left + width * len(trained) + MARGIN, 4.0), 3.9)
-    sheet.heading(title, "one dot per head (colour) and inducing point; bar: median")
+    note = "one dot per head (colour) and inducing point; bar: median"
+    figure, panels = make_panels(len(trained), len(trained), 3.0, title=title, note=note)
     heads = 1
-    for column, name in enumerate(trained):
-        axes = sheet.axes(left + column * width, 1.15, width - 0.55, 2.15)
+    for axes, name in zip(panels, trained, strict=True):
         pair = [np.atleast_2d(np.asarray(values[name], dtype=np.float64)) for values in (trained, control)]
         heads = max(heads, *(len(values) for values in pair))
         _draw_measure(axes, pair)
-        sheet.text(left + column * width, 0.70, name, 9, weight="bold")
-        sheet.text(left + column * width, 0.90, (descriptions or {}).get(name, ""), 7, color=FAINT)
-    for head in range(heads if heads > 1 else 0):
-        sheet.text(left + 0.7 * head, 3.8, f"● head {head}", 7.5, color=COLORS[head % len(COLORS)], va="bottom")
-    return sheet.picture
+        description = textwrap.fill((descriptions or {}).get(name, ""), 110 // len(trained))
+        axes.set_title(f"{name}\n{description}", fontsize=8)
+    if heads == 1:
+        return figure
+    marker = {"marker": "o", "ls": "", "markersize": 4}
+    return with_legend(
+        figure, {f"head {head}": {"color": COLORS[head % len(COLORS)], **marker} for head in range(heads)}
+    )
 
 
 def _draw_measure(axes: Axes, pair: list[NDArray[np.float64]]) -> None:

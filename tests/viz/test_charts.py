@@ -1,6 +1,7 @@
 """Charts: the Pareto frontier with names that do not overlap, and confusion matrices of few and many classes."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,27 +37,21 @@ def test_the_frontier_has_the_dots_that_no_other_dominates():
     assert names(dots) == ["cheap", "dear and good"]
     assert names([*dots, dot("as good for less", 2, 9)]) == ["cheap", "as good for less"]
     assert names([*dots, dot("its equal", 4, 9)]) == ["cheap", "dear and good", "its equal"]
-    assert names([dot("low", 2, 1), dot("high", 2, 3), dot("cheaper", 1, 2)], higher_is_better=False) == [
-        "cheaper",
-        "low",
-    ]
-
-
-def drawn(dots: list[Dot]) -> tuple:
-    figure, (axes,) = make_panels(1, 1, 3.2)
-    draw_frontier(axes, dots)
-    label_axes(axes, "cost", "accuracy %")
-    with_legend(figure, {"all": dots[0].style})
-    name_frontier(axes, dots)
-    figure.draw_without_rendering()
-    return axes, [child for child in axes.get_children() if isinstance(child, Annotation)]
+    errors = [dot("low", 2, 1), dot("high", 2, 3), dot("cheaper", 1, 2)]
+    assert names(errors, higher_is_better=False) == ["cheaper", "low"]
 
 
 def test_names_of_the_frontier_stand_apart_and_inside():
     rng = np.random.default_rng(0)
     logs, means = 4 * rng.random(40), rng.random(40)
     dots = [dot(f"a model {i}", float(np.exp(x)), 80 + 3 * x + y, 0.3) for i, (x, y) in enumerate(np.c_[logs, means])]
-    axes, labels = drawn(dots)
+    figure, (axes,) = make_panels(1, 1, 3.2)
+    draw_frontier(axes, dots)
+    label_axes(axes, "cost", "accuracy %")
+    with_legend(figure, {"all": dots[0].style})
+    name_frontier(axes, dots)
+    figure.draw_without_rendering()
+    labels = [child for child in axes.get_children() if isinstance(child, Annotation)]
     assert [label.get_text() for label in labels] == names(dots)
     assert len(labels) > 3
     boxes = [super(Annotation, label).get_window_extent() for label in labels]
@@ -71,8 +66,7 @@ def test_names_of_the_frontier_stand_apart_and_inside():
 
 
 def test_many_rows_have_a_colour_for_each_encoder_and_a_marker_for_each_pooling():
-    pairs = [(one, other) for one in ("rff", "isab16") for other in ("max", "mean", "pma")]
-    styles = pair_styles(pairs)
+    styles = pair_styles(list(itertools.product(("rff", "isab16"), ("max", "mean", "pma"))))
     assert len({(style["color"], style["marker"]) for style in styles.values()}) == 6
     assert len({styles["rff", other]["color"] for other in ("max", "mean", "pma")}) == 1
     assert len({styles[one, "pma"]["marker"] for one in ("rff", "isab16")}) == 1
@@ -80,7 +74,7 @@ def test_many_rows_have_a_colour_for_each_encoder_and_a_marker_for_each_pooling(
 
 
 def test_cells_are_shares_of_the_true_class():
-    first, second, _ = draw_confusions({"a": COUNTS, "b": COUNTS.T}, ["cup", "night_stand", "$x"]).axes
+    first, second = draw_confusions({"a": COUNTS, "b": COUNTS.T}, ["cup", "night_stand", "$x"]).axes
     colors = np.asarray(first.images[0].get_array())
     for (true, taken), count in np.ndenumerate(COUNTS):
         assert colors[true, taken, :3] == pytest.approx(to_rgb(RIGHT if true == taken else WRONG))
@@ -90,40 +84,25 @@ def test_cells_are_shares_of_the_true_class():
     assert (np.asarray(second.images[0].get_array())[..., 3] > 0).tolist() == (COUNTS.T > 0).tolist()
 
 
-def test_names_of_models_are_whole_and_classes_without_shapes_are_no_fault():
-    name = "a model with every option in its name, width 256, 3 layers, batch norm in its head"
-    picture = draw_confusions({name: np.zeros((2, 2), int), "b": COUNTS[:2, :2]}, ["cup", "bowl"])
-    (title,) = [text for text in picture.texts if text.get_text().startswith("a model")]
-    assert title.get_text().replace("\n", " ") == name
-    box, right = title.get_window_extent(), picture.axes[1].get_window_extent().x0
-    assert box.y1 <= picture.bbox.y1
-    assert box.x1 <= right
+LONG = "a model with every option in its name, width 256, 3 layers, batch norm in its head"
+MANY = {"a": 5 * np.eye(69, dtype=int)}, [f"range_hood {i}" for i in range(69)]
+NO_SHAPES = {LONG: np.zeros((2, 2), int), "b": COUNTS[:2, :2]}, ["cup", "bowl"]
+LONG_NAMES = {f"{i} {'x' * 250}": COUNTS for i in range(2)}, ["bowl", "x" * 120, f"{'y' * 119}$"]
 
 
-def test_names_of_many_classes_are_apart_and_inside():
-    many = 69
-    picture = draw_confusions({"a": 5 * np.eye(many, dtype=int)}, [f"range_hood {i}" for i in range(many)])
+@pytest.mark.parametrize(("counts", "classes"), [MANY, NO_SHAPES, LONG_NAMES], ids=["69", "no shapes", "long names"])
+def test_names_in_confusion_matrices_are_apart_and_inside(counts: Any, classes: list[str]):
+    """Long names are shortened, and titles have several lines."""
+    picture = draw_confusions(counts, classes)
     picture.draw_without_rendering()
-    matrix = picture.axes[0]
-    boxes = [text.get_window_extent() for text in matrix.get_yticklabels()]
-    assert all(one.y0 >= other.y1 - 1.5 for one, other in itertools.pairwise(boxes)), "hardly touching"
-    assert min(box.x0 for box in boxes) >= 0
-    words = [text.get_window_extent() for text in matrix.get_xticklabels()]
-    bar = picture.axes[1].get_window_extent()
-    assert min(box.y0 for box in words) > bar.y1
-
-
-@pytest.mark.parametrize("models", [1, 2])
-def test_names_of_120_characters_are_shortened(models):
-    classes = ["bowl", "x" * 120, f"{'y' * 119}$"]
-    picture = draw_confusions({f"model {i} {'x' * 250}": COUNTS for i in range(models)}, classes)
-    picture.draw_without_rendering()
-    assert all(text.get_text().count("\n") < 4 for text in picture.texts)
-    matrix = picture.axes[0]
-    rows = [text.get_text() for text in matrix.get_yticklabels()]
-    assert rows[0] == "bowl  10"
-    assert all(len(row) < 40 and "…" in row for row in rows[1:])
-    assert matrix.get_position().width > 0.2
-    bar = picture.axes[-1].get_window_extent()
-    assert min(text.get_window_extent().x0 for text in matrix.get_yticklabels()) >= 0
-    assert min(text.get_window_extent().y0 for text in matrix.get_xticklabels()) > bar.y1
+    (legend,) = picture.legends
+    for axes, label in zip(picture.axes, counts, strict=True):
+        title = axes.get_title(loc="left")
+        assert title.replace("\n", " ") == label if len(label) < 100 else "…" in title
+        assert title.count("\n") < 4
+        assert axes.get_position().width > 0.2
+        boxes = [text.get_window_extent() for text in [*axes.get_yticklabels(), *axes.get_xticklabels()]]
+        assert all(one.y0 >= other.y1 - 1.5 for one, other in itertools.pairwise(boxes[: len(classes)]))
+        assert min(box.x0 for box in boxes) >= 0
+        assert min(box.y0 for box in boxes) >= legend.get_window_extent().y1
+        assert max(text.get_window_extent().y1 for text in axes.findobj(type(axes.title))) <= picture.bbox.y1 + 1

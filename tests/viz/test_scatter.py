@@ -1,5 +1,7 @@
 """Scatter plots: predictions on equal axes, mixtures in matching colours, measures of inducing points."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -23,12 +25,12 @@ def test_a_panel_for_each_model_on_the_same_axes():
     for axes, values in zip(picture.axes, PREDICTIONS.values(), strict=True):
         np.testing.assert_allclose(axes.collections[0].get_offsets(), np.column_stack([NUMBERS, np.ravel(values)]))
         assert axes.get_xlabel() == "true maximum"
-    texts = [text.get_text() for text in picture.texts]
-    assert texts[:2] == ["A title", "a dot for each of 3 sets; line: prediction = truth"]
-    assert texts[2:4] == ["good: mean error 0.167", "bad: mean error 8"]
-    assert texts[4].startswith("x")
-    assert texts[4].endswith("x: mean error 4.67")
-    assert picture.texts[4].get_window_extent().x1 <= picture.bbox.x1
+    assert picture.get_suptitle() == "A title\na dot for each of 3 sets; line: prediction = truth"
+    titles = [axes.get_title() for axes in picture.axes]
+    assert titles[:2] == ["good\nmean error 0.167", "bad\nmean error 8"]
+    assert re.fullmatch(r"x+…x+\nmean error 4.67", titles[2])
+    picture.draw_without_rendering()
+    assert picture.axes[2].title.get_window_extent().x1 <= picture.bbox.x1
 
 
 @pytest.mark.parametrize(
@@ -62,13 +64,10 @@ def test_a_line_of_panels_for_each_mixture_in_one_frame():
     picture = draw_clusters(X, {"truth": TRUTH, "model": MOVED}, title="A title")
     assert len(picture.axes) == 4
     assert len({axes.get_xlim() + axes.get_ylim() for axes in picture.axes}) == 1
-    texts = [text.get_text() for text in picture.texts]
-    assert "A title" in texts
-    assert "truth" in texts
-    assert "model" in texts
-    for mixture in (TRUTH, MOVED):
-        for value in mixture.log_likelihood(X).tolist():
-            assert f"{value:.2f}" in texts
+    assert picture.get_suptitle().startswith("A title\n")
+    assert [axes.get_ylabel() for axes in picture.axes] == ["truth", "", "model", ""]
+    likelihoods = [value for mixture in (TRUTH, MOVED) for value in mixture.log_likelihood(X).tolist()]
+    assert [axes.get_xlabel() for axes in picture.axes] == [f"{value:.2f}" for value in likelihoods]
 
 
 def test_ellipses_lie_at_one_and_two_deviations():
@@ -123,8 +122,8 @@ def test_specialisation_beside_its_control():
         np.testing.assert_allclose(left[:, 1], trained[name].ravel())
         np.testing.assert_allclose(right[:, 1], 1)
         assert left[:, 0].max() < 0.5 < right[:, 0].min()
-    texts = {text.get_text() for text in picture.texts}
-    assert {"entropy", "1 = reads all alike", "● head 3"} <= texts
+    assert picture.axes[0].get_title() == "entropy\n1 = reads all alike"
+    assert [text.get_text() for text in picture.legends[0].get_texts()] == [f"head {head}" for head in range(4)]
     for wrong in ({}, {"entropy": 1}):
         with pytest.raises(PointsetError, match="must have the same measures"):
             draw_specialisation(trained if wrong else {}, wrong)
