@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import as_points
-from pointset.viz.charts import WIDTH, label_axes, make_panels, plain, shorten, with_legend
+from pointset.viz.charts import WIDTH, Picture, label_axes, make_panels, plain, shorten, with_legend
 from pointset.viz.color import COLORS, FAINT, INK
 from pointset.viz.rows import as_numbers
 
@@ -30,7 +29,7 @@ NEGLIGIBLE = 0.005
 
 def draw_predictions(
     truth: Any, predictions: Mapping[str, Any], *, quantity: str = "value", title: str = "Predicted against true"
-) -> Figure:
+) -> Picture:
     """Draw one panel per model with equal axes: one dot per set, and the line of exact predictions.
 
     Args:
@@ -71,7 +70,7 @@ def draw_predictions(
     return figure
 
 
-def draw_clusters(X: Any, mixtures: Mapping[str, Mixture], *, title: str = "Sets and their mixtures") -> Figure:
+def draw_clusters(X: Any, mixtures: Mapping[str, Mixture], *, title: str = "Sets and their mixtures") -> Picture:
     """Draw sets side by side, with one line of panels for each label in `mixtures`.
 
     An element has the colour of its most likely component; a component has ellipses at one and two standard deviations.
@@ -158,7 +157,7 @@ def draw_specialisation(
     *,
     descriptions: Mapping[str, str] | None = None,
     title: str = "Do inducing points specialise?",
-) -> Figure:
+) -> Picture:
     """Draw measures of each head and inducing point, for a trained and an untrained model.
 
     Args:
@@ -187,12 +186,10 @@ def draw_specialisation(
         _draw_measure(axes, pair)
         description = textwrap.fill((descriptions or {}).get(name, ""), 110 // len(trained))
         axes.set_title(f"{name}\n{description}", fontsize=8)
-    if heads == 1:
-        return figure
-    marker = {"marker": "o", "ls": "", "markersize": 4}
-    return with_legend(
-        figure, {f"head {head}": {"color": COLORS[head % len(COLORS)], **marker} for head in range(heads)}
-    )
+    if heads > 1:
+        marker = {"marker": "o", "ls": "", "markersize": 4}
+        with_legend(figure, {f"head {head}": {"color": COLORS[head % len(COLORS)], **marker} for head in range(heads)})
+    return figure
 
 
 def _draw_measure(axes: Axes, pair: list[NDArray[np.float64]]) -> None:
