@@ -8,7 +8,7 @@ import os
 import unicodedata
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from pointset.errors import REPEATED, PointsetError, one_line, quoted
 DEPTH = 2
 """Levels of subfolders that are scanned."""
 HIDDEN = (".", "__MACOSX")
-"""First characters of the names of files that are ignored."""
+"""First characters of the names of files and folders that are ignored."""
 TOO_DEEP = "more than two folders deep"
 BESIDE = "beside folders of shapes"
 UNREAD = "of formats that are not read"
@@ -84,9 +84,10 @@ class FileTree:
 
     path: Path
     files: dict[str, Path] = field(default_factory=dict)
-    """Sorted by folder and name."""
     folders: list[str] = field(default_factory=list)
     """Subfolders, also those without shape files."""
+    beside: dict[str, Path] = field(default_factory=dict)
+    """Text files and arrays in the folder itself, which may be clouds or lists."""
     skipped: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     """Shape files that are not used, by reason: a key of `REMEDIES`."""
 
@@ -99,11 +100,8 @@ class FileTree:
             if paths
         ]
         if reasons:
-            warnings.warn(
-                f"{self.path} has files of shapes that are skipped: {' and '.join(reasons)}",
-                UserWarning,
-                stacklevel=6,  # the caller of load_dataset
-            )
+            told = f"{self.path} has files of shapes that are skipped: {' and '.join(reasons)}"
+            warnings.warn(told, UserWarning, stacklevel=6)  # the caller of load_dataset
 
 
 def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = False) -> Listing:
@@ -115,20 +113,18 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = Fa
 
     A class/file folder is split by a rule: within each class, files are ordered by a hash of (`seed`, name); the first
     fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". The split
-    is thus the same on any machine, and a new file changes it for few others.
-
-    With `classless`, shapes may also lie in the folder itself (split by that rule) or as split/file.
+    is thus the same on any machine, and a new file changes it for few others. With `classless`, shapes may also lie in
+    the folder itself (split by that rule) or as split/file.
 
     Warns:
-        UserWarning: shapes are skipped because they are in too deep folders, are clouds beside the folders, or have
-            unsupported formats.
+        UserWarning: shapes are skipped, for one of the reasons in `REMEDIES`.
 
     Raises:
-        PointsetError: the layout is none of the three, or layouts or kinds of files are mixed, names collide, or the
-            split has no shape; the message says what was found.
+        PointsetError: the layout is none of these, layouts or kinds of files are mixed, names collide, or the split has
+            no shape; the message says what was found.
     """
     tree = _scan_folder(folder, loose=classless)
-    kind = _kind_of_files(folder, tree.files)
+    kind = _kind_of_files(tree)
     layout = (_classless_layout(tree) if classless else "") or _layout(tree)
     parts = {name: dict(zip(layout.split("/"), name.split("/"), strict=True)) for name in tree.files}
     class_of = {name: own.get("class", CLASSLESS) for name, own in parts.items()}
@@ -152,21 +148,29 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = Fa
     return Listing([shape for shape in listed if shape.split == split], classes, kind, present, rule)
 
 
-def _kind_of_files(folder: Path, files: dict[str, Path]) -> Kind:
-    """The kind of all files, by the first file of each type. Text files beside meshes are notes: they are removed."""
+def _kind_of_files(tree: FileTree) -> Kind:
+    """The kind of all files; text files beside meshes are notes, and removed."""
+    meshes, clouds = _by_kind(tree.files)
+    if meshes and clouds:
+        content = " beside ".join(path.relative_to(tree.path).as_posix() for path in (meshes[0], clouds[0]))
+        raise PointsetError(f"{tree.path} mixes meshes and point clouds: found {content}; keep them in two folders")
+    if meshes:
+        tree.files = _without_notes(tree.files)
+    return "meshes" if meshes or not tree.files else "clouds"
+
+
+def _by_kind(files: dict[str, Path]) -> tuple[list[Path], list[Path]]:
+    """The meshes and the clouds among the first files of each type, without text files, which may be notes."""
     first: dict[str, Path] = {}
     for name, path in files.items():
         first.setdefault(suffix_of(name), path)
-    meshes = [path for path in first.values() if is_mesh_file(path)]
-    clouds = [path for suffix, path in first.items() if path not in meshes and suffix not in NOTE_SUFFIXES]
-    if meshes and clouds:
-        content = " beside ".join(path.relative_to(folder).as_posix() for path in (meshes[0], clouds[0]))
-        raise PointsetError(f"{folder} mixes meshes and point clouds: found {content}; keep them in two folders")
-    if meshes or not first:
-        for name in [name for name in files if suffix_of(name) in NOTE_SUFFIXES]:
-            del files[name]
-        return "meshes"
-    return "clouds"
+    shapes = [path for suffix, path in first.items() if suffix not in NOTE_SUFFIXES]
+    meshes = [path for path in shapes if is_mesh_file(path)]
+    return meshes, [path for path in shapes if path not in meshes]
+
+
+def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
+    return {name: path for name, path in files.items() if suffix_of(name) not in NOTE_SUFFIXES}
 
 
 def split_called(name: str) -> str:
@@ -179,14 +183,7 @@ def list_shapes(folder: Path) -> list[ShapeFile]:
     """List the shape files in a folder of any of the three layouts, or in one without subfolders, by name.
 
     The class of a file is the first folder in its path that is not named like a split. Unlike in a dataset, meshes and
-    clouds may be mixed; text files beside meshes are taken for notes.
-
-    Warns:
-        UserWarning: shapes are skipped because they are more than two folders deep, are clouds beside folders of
-            shapes, or have unsupported formats.
-
-    Raises:
-        PointsetError: shape files are missing, or a name cannot be used.
+    clouds may be mixed; text files beside meshes are taken for notes. Warnings and errors are those of `list_folder`.
     """
     tree = _scan_folder(folder, loose=True)
     by_folder: dict[str, dict[str, Path]] = defaultdict(dict)
@@ -195,17 +192,13 @@ def list_shapes(folder: Path) -> list[ShapeFile]:
     shapes = []
     for inside, files in by_folder.items():
         true_class = next((name for name in inside.split("/") if not _are_splits([name])), "")
-        shapes += [ShapeFile(path, name, true_class) for name, path in _without_notes(files).items()]
+        meshes, _ = _by_kind(files)
+        used = _without_notes(files) if meshes else files
+        shapes += [ShapeFile(path, name, true_class) for name, path in used.items()]
     if not shapes:
         raise PointsetError(f"{folder} {_nothing_in(tree, folder)}; expected {TYPES}")
     tree.warn_of_skipped()
     return sorted(shapes, key=lambda shape: shape.name)
-
-
-def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
-    """The files without text files, if any of them is a mesh."""
-    others = {name: path for name, path in files.items() if suffix_of(name) not in NOTE_SUFFIXES}
-    return others if any(map(is_mesh_file, others.values())) else files
 
 
 def _classless_layout(tree: FileTree) -> str:
@@ -274,10 +267,11 @@ def _scan_folder(folder: Path, *, loose: bool = False) -> FileTree:
     """Scan a folder; with `loose`, text files and arrays at the top are shapes, too, unless files lie in folders."""
     tree = FileTree(folder)
     try:
-        _scan(tree, folder, "", at_top=True)
+        _scan(tree, folder, "")
         if loose and not any("/" in name for name in tree.files):
-            tree = FileTree(folder)
-            _scan(tree, folder, "", at_top=False)
+            tree.files |= tree.beside
+        else:
+            tree.skipped[BESIDE] = [path for path in tree.beside.values() if _may_hold_cloud(path)]
     except PermissionError as error:
         raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
     tree.files.pop(TARGETS, None)
@@ -285,30 +279,33 @@ def _scan_folder(folder: Path, *, loose: bool = False) -> FileTree:
     return tree
 
 
-def _scan(tree: FileTree, folder: Path, inside: str, at_top: bool) -> None:
+def _scan(tree: FileTree, folder: Path, inside: str) -> None:
+    depth = inside.count("/")
     unread, stems = list[Path](), set[str]()
     for name, entry in _entries(folder):
         path = Path(entry.path)
+        is_sure = is_shape_file(name, at_top=True)
         if path.is_dir():
-            if entry.is_symlink() and folder.resolve().is_relative_to(path.resolve()):
+            if entry.is_symlink() and (depth >= DEPTH or folder.resolve().is_relative_to(path.resolve())):
                 continue
-            if inside.count("/") == DEPTH:
-                tree.skipped[TOO_DEEP] += _shapes_below(path)
-            else:
+            if depth < DEPTH:
                 tree.folders.append(inside + name)
-                _scan(tree, path, f"{inside}{name}/", at_top=False)
+            _scan(tree, path, f"{inside}{name}/")
         elif path.exists() and not path.is_file():  # reading a dangling link reports an error
             continue
-        elif is_shape_file(name, at_top=at_top):
-            tree.files[inside + name] = path
+        elif not is_shape_file(name, at_top=False):
+            if is_unread_shape(name):
+                unread.append(path)
+        elif depth > DEPTH:
+            if is_sure or _may_hold_cloud(path):
+                tree.skipped[TOO_DEEP].append(path)
+        else:
+            files = tree.files if is_sure or depth else tree.beside
+            files[inside + name] = path
             stems.add(Path(name).stem)
-        elif at_top and is_shape_file(name, at_top=False):
-            if _may_hold_cloud(path):
-                tree.skipped[BESIDE].append(path)
-        elif not at_top and is_unread_shape(name):
-            unread.append(path)
     # Copies of read files do not count: next to chair.off, neither chair.fbx nor chair.off.gz.
-    tree.skipped[UNREAD] += [path for path in unread if stems.isdisjoint((path.stem, Path(path.stem).stem))]
+    if depth <= DEPTH:
+        tree.skipped[UNREAD] += [path for path in unread if stems.isdisjoint((path.stem, Path(path.stem).stem))]
 
 
 def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
@@ -326,18 +323,6 @@ def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
             )
         named[name] = entry
     return sorted(named.items())
-
-
-def _shapes_below(folder: Path) -> Iterator[Path]:
-    """Files that may hold shapes in a folder and its subfolders, sorted within each folder."""
-    for root, subfolders, files in os.walk(folder):
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith(HIDDEN))
-        for name in sorted(files):
-            path = Path(root, name)
-            if name.startswith(HIDDEN) or not is_shape_file(name, at_top=False):
-                continue
-            if is_shape_file(name, at_top=True) or _may_hold_cloud(path):
-                yield path
 
 
 def _may_hold_cloud(path: Path) -> bool:

@@ -74,18 +74,13 @@ def require_shape_file(path: Path, suffixes: Set[str] = MESH_SUFFIXES | CLOUD_SU
     Raises:
         PointsetError: the file does not exist, is a folder, a pipe or a device, or its suffix is another.
     """
-    fault = ""
-    try:
+    with naming(path, PointsetError):
+        if not path.exists():
+            raise PointsetError("the file or folder does not exist: check its spelling")
         require_file(path, None)
         if path.suffix.lower() not in suffixes:
             known = ", ".join(sorted(suffixes))
-            fault = f"expected a file that ends in one of {known}, not in {path.suffix or 'no suffix'!r}"
-    except FileNotFoundError:
-        fault = "the file or folder does not exist: check its spelling"
-    except (OSError, ValueError) as error:  # a ValueError for a name with a zero byte
-        fault = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-    if fault:
-        raise PointsetError(f"{path}: {fault}")
+            raise PointsetError(f"expected a file that ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
 
 
 def read_header(path: Path, last: str) -> tuple[list[list[str]], int]:
@@ -109,7 +104,7 @@ def whole_number(word: str) -> int:
 
 @contextmanager
 def naming(path: Path, kind: type[PointsetError]) -> Iterator[None]:
-    """Convert errors to those of one kind, that begin with the file's name; libraries raise any kind for damage."""
+    """Convert errors to one kind, whose messages begin with the file's name; libraries raise any kind for damage."""
     try:
         yield
     except PointsetError as error:

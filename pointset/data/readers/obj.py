@@ -4,15 +4,14 @@ OBJ is text, with a keyword and its words on each line. Supported:
 
 - `v x y z`, and ignored after it a weight (4 numbers), a colour (6) or both (7). All lines have the same number of
   numbers, or a mixture of 3 and 6;
-- `f` with three corners or more, each `a`, `a/b`, `a//c` or `a/b/c`. The first number is the vertex:
-  positive numbers count all vertices of the file from 1, also those below the face; -1 is the last vertex above it;
+- `f` with three corners or more, each `a`, `a/b`, `a//c` or `a/b/c`. The first number is the vertex: positive numbers
+  count all vertices of the file from 1; -1 is the last vertex above the face;
 - polygons, which are triangulated (`pointset.data.readers.meshes`);
 - blank lines, comments from `#` to the end of the line, any line ends, also none after the last line. A backslash at
   the end of a line joins the next one, except in comments and names, where it is a character of a path.
 
-Texture coordinates, normals, groups, materials, points, lines and curves are ignored, because they have no area, and so
-are faces of one or two corners, with a warning. Everything else is refused with its line, because a guess could
-silently give a wrong mesh: indices without a vertex, unknown keywords, surfaces that are not polygons.
+Everything else that describes no surface is ignored, also, with a warning, faces of one or two corners. The rest is
+refused with its line, because a guess could silently give a wrong mesh: indices without a vertex, unknown keywords.
 """
 
 import re
@@ -35,11 +34,7 @@ _WIDTHS = (3, 4, 6, 7)
 
 
 def parse_obj(content: bytes, name: str) -> Mesh:
-    """Parse an OBJ file, with vertices and faces in the file's order.
-
-    Raises:
-        MeshError: the file is not OBJ as described above; the message begins with `name` and the line.
-    """
+    """The mesh of an OBJ file, in its order; a MeshError with `name` and the line if it is not as described above."""
     text = plain_text(content)
     if b"\\\n" in text:
         text = _CONTINUED.sub(lambda statement: _BREAK.sub(b" \v", statement[0]), text)

@@ -1,19 +1,15 @@
-"""Read and write OFF, the format of ModelNet.
+"""Read and write OFF, the format of ModelNet (Geomview's manual, "OFF Files", http://www.geomview.org/docs/html/OFF.html).
 
-OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex per line, one face per line
-(Geomview's manual, "OFF Files", http://www.geomview.org/docs/html/OFF.html). Supported:
+OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex per line, one face per line. Supported:
 
 - the word and the counts on one line or two, with or without a space between them (`OFF490 518 0`);
 - comments from `#` to the end of the line and blank lines anywhere, any line ends, also none after the last line;
-- the prefixes ST, C, N and 4 in any order. The position comes first on a line; texture coordinates, colour and normal
-  are ignored. With 4 the position is homogeneous: x, y and z are divided by w;
-- polygons, which are cut into a fan of triangles from their first vertex, or by ear clipping if they are concave
-  (`pointset.data.readers.meshes`), and 0, 1, 3 or 4 numbers of colour per face.
+- the prefixes ST, C, N and 4 in any order. Texture coordinates, colour and normal come after the position and are
+  ignored. With 4 the position is homogeneous: x, y and z are divided by w;
+- polygons, which are triangulated (`pointset.data.readers.meshes`), and 0, 1, 3 or 4 numbers of colour per face.
 
-Everything else is refused with its line, because a guess could silently give a wrong mesh: counts that do not match the
-lines, surplus or missing numbers, faces of one or two vertices (points and segments in OFF), binary and n-dimensional
-files. Geomview allows a vertex to span several lines; here a line is a vertex or a face, so that one missing number
-cannot shift all following ones.
+Everything else is refused with its line, because a guess could silently give a wrong mesh: also vertices that span
+several lines, so that one missing number cannot shift all following ones.
 """
 
 import re
@@ -33,11 +29,7 @@ _COLOUR_SIZES = (0, 1, 3, 4)
 
 
 def parse_off(content: bytes, name: str) -> Mesh:
-    """Parse an OFF file, with vertices and faces in the file's order.
-
-    Raises:
-        MeshError: the file is not OFF as described above; the message begins with `name` and the line.
-    """
+    """The mesh of an OFF file, in its order; a MeshError with `name` and the line if it is not as described above."""
     text = plain_text(content)
     word = _WORD.match(text)
     prefixes = re.findall(rb"ST|C|N|4", word[1]) if word else []
@@ -60,11 +52,7 @@ def parse_off(content: bytes, name: str) -> Mesh:
 
 
 def write_off(path: Path, mesh: Mesh) -> None:
-    """Write a mesh as an OFF file with six decimals; the same mesh gives the same bytes on any machine.
-
-    Raises:
-        MeshError: the file cannot be written.
-    """
+    """Write a mesh as an OFF file with six decimals; the same mesh gives the same bytes on any machine."""
     vertices = "%.6f %.6f %.6f\n" * len(mesh.vertices) % tuple(mesh.vertices.ravel().tolist())
     vertices = vertices.replace("-0.000000", "0.000000")  # the result of rounding small negative numbers
     faces = "3 %d %d %d\n" * len(mesh.faces) % tuple(mesh.faces.ravel().tolist())

@@ -207,7 +207,7 @@ def test_any_folder_gives_its_shapes_with_the_classes_that_it_says(tmp_path: Pat
 SKIPPED = {
     "too deep": (
         ["parts/bed/train/1.stl", "parts/bed/train/a/z.stl", "parts/bed/train/a/b/w.ply", "parts/bed/train/a/.z.stl"],
-        r"2 files more than two folders deep, the first 'bed/train/a/z.stl' \(move them up\)",
+        r"2 files more than two folders deep, the first 'bed/train/a/b/w.ply' \(move them up\)",
     ),
     "clouds beside folders": (
         ["parts/bed/train/1.npy", "parts/cloud.npy", "parts/list.txt", "parts/labels.npy", "parts/table.csv"],
