@@ -32,22 +32,11 @@ class MirrorError(Exception):
     """A mirror did not deliver the file; the message is a short reason."""
 
 
-class ConnectionCutError(Exception):
-    """The connection ended before the end of the file."""
-
-
 def fetch(name: str, *, progress: bool = True) -> Path:
     """Download and unpack the data of a card unless it is present; an interrupted download is resumed.
 
     A second process that fetches the same data waits for the first. An archive that the user saved at the path named
-    in the message of a failed download is unpacked and kept.
-
-    Returns:
-        The folder with the data.
-
-    Raises:
-        PointsetError: the card is unknown or has no URL, or the data cannot be downloaded or unpacked; the message
-            says where to save the file by hand.
+    in the message of a failed download is unpacked and kept. Returns the folder with the data.
     """
     card = load_card(name)
     if card.kind == "generated":
@@ -67,28 +56,27 @@ def _fetch(card: Card, parent: Path, progress: bool) -> Path:
             f"{parent / card.folder}"
         )
     archive, folder = parent / PurePosixPath(urlsplit(card.urls[0]).path).name, parent / card.folder
-    if not archive.is_file():
-        downloaded = download(card.urls, archive, card.download, progress=progress)
-        unpack(downloaded, folder, progress=progress)
-        downloaded.unlink()
-        return folder
-    if fault := _fault(archive, card.download):
+    is_saved = archive.is_file()
+    if is_saved and (fault := _fault(archive, card.download)):
         raise PointsetError(f"{archive} is not the archive of {card.name}: {fault}: delete it or get it again")
-    unpack(archive, folder, progress=progress)
+    whole = archive if is_saved else download(card.urls, archive, card.download, progress=progress)
+    unpack(whole, folder, progress=progress)
+    if not is_saved:
+        whole.unlink()
     return folder
 
 
 def download(
     urls: Sequence[str], target: Path, expected: Download, *, progress: bool = True, pause: float = 1.0
 ) -> Path:
-    """Download a file, and check it.
+    """Download a file from the first mirror that has it, and check it.
 
-    Bytes received from a mirror are kept next to `target`; the next call resumes there, if the server supports it.
-    That the file has not changed since is seen by its digest or, in an archive, by the checksums of its files.
+    It is written to a hidden file next to `target`, one for each mirror, from which the next call goes on if the server
+    supports it. That the file has not changed since is seen by its digest or, in an archive, by those of its files.
 
     Args:
         urls: mirrors of the same file, tried in order.
-        target: where the user may save the file; it is downloaded to a hidden file in the same folder.
+        target: where the user may save the file.
         expected: known size and digests.
         progress: show a bar, or lines if the output is not a terminal.
         pause: seconds before the first retry after a cut connection; doubled before each further retry.
@@ -105,11 +93,12 @@ def download(
             part = target.with_name(f".{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
             try:
                 _receive_whole(url, part, expected, progress, pause)
-                if fault := _fault(part, expected):
-                    part.unlink()
-                    raise MirrorError(fault)
             except MirrorError as error:
                 reasons.append(f"{url}: {error}")
+                continue
+            if fault := _fault(part, expected):
+                part.unlink()
+                reasons.append(f"{url}: {fault}")
                 continue
             for left in target.parent.glob(f".{target.name}.????????.part"):
                 if left != part:
@@ -134,32 +123,28 @@ def _fault(path: Path, expected: Download) -> str:
 
 def _receive_whole(url: str, part: Path, expected: Download, progress: bool, pause: float) -> None:
     """Receive a file over several connections; give up after `TRIES` connections in a row without a byte."""
-    idle = 0
-    while True:
+    idle, before = 0, _size(part)
+    while cut := _receive(url, part, expected, progress):
+        idle = 0 if _size(part) > before else idle + 1
         before = _size(part)
-        try:
-            _receive(url, part, expected, progress)
-            return
-        except ConnectionCutError as error:
-            idle = 0 if _size(part) > before else idle + 1
-            if idle == TRIES:
-                raise MirrorError(f"the connection was cut {TRIES} times in a row ({error})") from error
-            if idle:
-                time.sleep(pause * 2 ** (idle - 1))
+        if idle == TRIES:
+            raise MirrorError(f"the connection was cut {TRIES} times in a row ({cut})")
+        if idle:
+            time.sleep(pause * 2 ** (idle - 1))
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _receive(url: str, part: Path, expected: Download, progress: bool) -> None:
-    """Receive what is missing of a file over one connection."""
+def _receive(url: str, part: Path, expected: Download, progress: bool) -> str:
+    """Receive what is missing of a file over one connection; return why it was cut, or "" if the file is whole."""
     import requests
     import urllib3
 
     done = _size(part)
     if done and done == expected.size:
-        return
+        return ""
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
     try:
         with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
@@ -169,13 +154,14 @@ def _receive(url: str, part: Path, expected: Download, progress: bool) -> None:
                 part.unlink()
                 done = 0
                 if response.status_code != 200:
-                    raise ConnectionCutError("the server sent a different byte range than requested")
-            _append(response, part, done, expected, progress)
-    except (urllib3.exceptions.HTTPError, requests.exceptions.ReadTimeout) as error:
-        raise ConnectionCutError(_inner_message(error)) from error
+                    return "the server sent a different byte range than requested"
+            return _append(response, part, done, expected, progress)
+    except urllib3.exceptions.HTTPError as error:
+        return _inner_message(error)
     except requests.exceptions.RequestException as error:
-        if done and isinstance(error, requests.exceptions.ConnectionError):
-            raise ConnectionCutError(_inner_message(error)) from error
+        cuts = (requests.exceptions.ReadTimeout, *([requests.exceptions.ConnectionError] if done else []))
+        if isinstance(error, cuts):
+            return _inner_message(error)
         raise MirrorError(f"no connection ({_inner_message(error)})") from error
 
 
@@ -190,8 +176,8 @@ def _check(response: "Response") -> None:
         raise MirrorError(f"the server sent it compressed ({quoted(coding)}), which was not requested")
 
 
-def _append(response: "Response", part: Path, done: int, expected: Download, progress: bool) -> None:
-    """Append the received bytes."""
+def _append(response: "Response", part: Path, done: int, expected: Download, progress: bool) -> str:
+    """Append the received bytes; return as `_receive`."""
     length = response.headers.get("Content-Length", "")
     total = done + int(length) if length.isdecimal() and len(length) < 19 else expected.size
     if expected.size not in (None, total):
@@ -205,8 +191,7 @@ def _append(response: "Response", part: Path, done: int, expected: Download, pro
                 raise MirrorError(f"the server sent more than {total:,} bytes")
             file.write(block)
             bar.update(len(block))
-    if total not in (None, done):
-        raise ConnectionCutError(f"{done:,} of {total:,} bytes were received")
+    return "" if total in (None, done) else f"{done:,} of {total:,} bytes were received"
 
 
 def _inner_message(error: BaseException) -> str:
@@ -227,9 +212,6 @@ def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
         archive: a zip file, or a tar file with any compression.
         folder: the target; the archive's folder of the same name, at any depth, is moved there.
         progress: show a bar, or lines if the output is not a terminal.
-
-    Raises:
-        PointsetError: the archive is damaged, has no such folder, or has an entry outside it; or the disk is full.
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
