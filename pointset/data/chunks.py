@@ -22,22 +22,13 @@ def blocks(
     """Iterate once over a cloud in blocks of `rows` points; the last block may be shorter, and none is empty.
 
     The blocks do not depend on how the cloud was cut into pieces. They share one buffer: a block is valid until the
-    next one is requested.
-
-    Args:
-        chunks: see `Chunks`; the pieces may have any numeric type and device.
-        width: numbers per point.
-        rows: points per block.
-        dtype, device: type and device of the blocks.
-
-    Raises:
-        PointsetError: `chunks` is not a `Chunks`, or a piece is not [n, width] finite numbers that `dtype` can hold;
-            the message counts pieces from 0.
+    next one is requested. A PointsetError names a piece, counted from 0, that is not [n, width] finite numbers which
+    `dtype` can hold.
     """
     buffer = torch.empty(rows, width, dtype=dtype, device=device)
     filled = number = 0
     for piece in fresh_pieces(chunks)():
-        check_piece(piece, number, width)
+        _check_piece(piece, number, width)
         start = 0
         while start < len(piece):
             stop = min(len(piece), start + rows - filled)
@@ -54,24 +45,30 @@ def blocks(
 
 
 def fresh_pieces(chunks: Chunks) -> Callable[[], Iterable[Piece]]:
-    """A function whose every call starts a new iteration over the pieces.
-
-    Raises:
-        PointsetError: `chunks` is an iterator, which can be used only once, or not an iterable of pieces.
-    """
+    """A function whose every call starts a new iteration over the pieces; a PointsetError if that is not possible."""
     if isinstance(chunks, Iterator):
         raise PointsetError(
             f"the chunks are a {type(chunks).__name__}, which can be read once, but a cloud is read several times: "
             "give a function that makes a fresh one, as in model.stream(lambda: pieces(...))"
         )
-    if callable(chunks):
-        return lambda: _pieces(chunks())
-    pieces = _pieces(chunks)
-    return lambda: pieces
+
+    def pieces() -> Iterable[Piece]:
+        given: Any = chunks() if callable(chunks) else chunks
+        if isinstance(given, Tensor | np.ndarray):
+            return (given,)
+        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+            raise PointsetError(
+                "chunks must be a function that makes an iterator over pieces [n, 3], a list of them, or "
+                f"pointset.data.open_scan(path), got {type(given).__name__}"
+            )
+        return given
+
+    if not callable(chunks):
+        pieces()
+    return pieces
 
 
-def check_piece(piece: Any, number: int, width: int) -> None:
-    """Raise a PointsetError unless the piece is a tensor or array of numbers [n, width]."""
+def _check_piece(piece: Any, number: int, width: int) -> None:
     if not isinstance(piece, Tensor | np.ndarray):
         kind = type(piece).__name__
         raise PointsetError(f"piece {number} of the cloud is a {kind}: give tensors or arrays [n, {width}]")
@@ -90,14 +87,3 @@ def _require_finite(held: Tensor, given: Tensor, number: int) -> None:
         fault = f"the number {float(given.abs().max()):.3g}, too large for {held.dtype}: scale it down"
         raise PointsetError(f"piece {number} of the cloud has {fault}, as normalize_chunks does")
     raise PointsetError(f"piece {number} of the cloud has a number that is not finite: leave the point out")
-
-
-def _pieces(chunks: Any) -> Iterable[Piece]:
-    if isinstance(chunks, Tensor | np.ndarray):
-        return (chunks,)
-    if isinstance(chunks, str | bytes) or not isinstance(chunks, Iterable):
-        raise PointsetError(
-            "chunks must be a function that makes an iterator over pieces [n, 3], a list of them, or "
-            f"pointset.data.open_scan(path), got {type(chunks).__name__}"
-        )
-    return chunks

@@ -22,7 +22,6 @@ ROWS = 65_536
 """Default number of points that `normalize_chunks` normalises at a time."""
 STANDARDIZED = 1e-4
 """Tolerance of `is_standardized` per coordinate, for the rounding of float32."""
-
 Points = Callable[[], Iterator[Float[Tensor, "n d"]]]
 
 
@@ -54,8 +53,7 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
 def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: int = 0) -> Points:
     """Normalise a cloud piece by piece, with the result of `normalize_points` for the whole cloud.
 
-    This call reads the cloud twice in float64 (except for "none"): for its centre, and for its radius or standard
-    deviation; for its axes, twice more.
+    This call reads the cloud once in float64 (except for "none"), and once more for its radius or its axes.
 
     Args:
         chunks: pieces [n_i, 3 + features], as for `model.stream`; such as `pointset.data.open_scan(path)`.
@@ -84,23 +82,34 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: in
 
     if how == "none":
         return points
-    origin, shift, spread = _frame(lambda: (block[:, :3] for block in points()), how)
+    first, count = torch.zeros(3), 0
+    total, products = torch.zeros(3, dtype=torch.float64), torch.zeros(3, 3, dtype=torch.float64)
+    for block in points():  # relative to the first point, because large coordinates would blur the sums
+        if not count:
+            first = block[0, :3].clone()
+        moved = block[:, :3] - first
+        count, total, products = count + len(moved), total + moved.sum(dim=0), products + moved.T @ moved
+    centre = total / max(count, 1)
+    covariance = products - count * torch.outer(centre, centre)
+    shift = (first + centre).mean() - first if how == "standardize" else centre
+    variance = (covariance.trace() / max(count, 1) + (shift - centre).square().sum()) / 3
     axes = torch.eye(3, dtype=torch.float64)
+    spread = torch.where(variance > 0, variance, 1.0).sqrt()
 
     def normalised(block: Tensor) -> Tensor:
-        moved = (block[:, :3] - origin).sub_(shift).div_(spread)
+        moved = (block[:, :3] - first).sub_(shift).div_(spread)
         moved = moved @ axes if how in ABOUT else moved
         return torch.cat([moved, block[:, 3:]], dim=1) if features else moved
 
+    if how == "unit-sphere":
+        radius = max((float(normalised(block)[:, :3].norm(dim=1).max()) for block in points()), default=1.0)
+        spread = spread * (radius or 1.0)
     if how in ABOUT:
-        covariance, cubes = torch.zeros(3, 3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+        axes = _axes(covariance[None], ABOUT[how])[0]
+        cubes = torch.zeros(3, dtype=torch.float64)
         for block in points():
-            centred = normalised(block)[:, :3]
-            covariance += centred.T @ centred
-        unsigned = _axes(covariance[None], ABOUT[how])
-        for block in points():
-            cubes += (normalised(block)[:, :3] @ unsigned[0]).pow(3).sum(dim=0)
-        axes = _signed(unsigned, cubes[None], ABOUT[how])[0]
+            cubes += normalised(block)[:, :3].pow(3).sum(dim=0)
+        axes = _signed(axes[None], cubes[None], ABOUT[how])[0]
     return lambda: map(normalised, points())
 
 
@@ -251,21 +260,3 @@ def _centred(points: Tensor, mask: Tensor | None, dims: tuple[int, ...], count: 
 def _count(points: Tensor, mask: Tensor | None) -> Tensor | int:
     """Real points per cloud, at least 1: [B, 1, 1], or one number for all."""
     return max(points.shape[1], 1) if mask is None else mask.sum(1).clamp(min=1)[:, None, None]
-
-
-def _frame(points: Points, how: str) -> tuple[Tensor, Tensor, Tensor]:
-    """The first point, the centre relative to it (mean point, or mean of all numbers), and the radius or deviation."""
-    by_axis, farthest = how != "standardize", how == "unit-sphere"
-    origin, total, count = torch.zeros(1), torch.zeros(1, dtype=torch.float64), 0
-    for block in points():
-        if not count:
-            origin = block[0, : 3 if by_axis else 1].clone()
-        seen = block - origin
-        total = total + (seen.sum(dim=0) if by_axis else seen.sum())
-        count += len(block)
-    shift = total / max(count if by_axis else 3 * count, 1)
-    spread = torch.zeros((), dtype=torch.float64)
-    for block in points():
-        squares = (block - origin).sub_(shift).square_()
-        spread = torch.maximum(spread, squares.sum(dim=1).amax()) if farthest else spread + squares.sum() / (3 * count)
-    return origin, shift, torch.where(spread > 0, spread.sqrt(), 1.0)
