@@ -21,7 +21,6 @@ from pointset.data.catalogue.cards import list_cards, load_card
 from pointset.data.dataset import PointSets, load_split
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
-from pointset.data.pool import Pool
 from pointset.data.readers.clouds import Cloud, CloudError, extent_fault
 from pointset.data.readers.formats import is_mesh_file, suffix_of
 from pointset.data.readers.mesh_reader import read_mesh
@@ -48,7 +47,8 @@ def load_like(
 ) -> PointSets:
     """Load another split or another dataset with the options in a `PointSets.describe` description.
 
-    Each shape of another dataset is turned and normalised as `load_shape_like` does it with its file.
+    Each shape of another dataset is turned (with a UserWarning) and normalised as `load_shape_like` does it with its
+    file. A PointsetError if the data is missing, existed only in memory, or has other classes than the description.
 
     Args:
         description: from `PointSets.describe`.
@@ -58,12 +58,6 @@ def load_like(
         points: points per set; None uses the description's.
         up: the upward axis of the data, or one of `pointset.data.axes.TURNS`. "auto" and None use the description's for
             its own data, the card's for a known dataset, and for other files what `load_shape_like` uses.
-
-    Warns:
-        UserWarning: shapes are turned.
-
-    Raises:
-        PointsetError: the data is missing, existed only in memory, or has other classes than the description.
     """
     if data is None and is_in_memory(description):
         raise PointsetError(
@@ -93,36 +87,25 @@ def load_like(
     # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
     if not (own or pool.is_centred(sets.rows.numpy())):
         sets = sets.normalized(normalization_elsewhere(description))
-    turn = None if up == "auto" else up
     of_card = load_card(sets.source).up if sets.source in list_cards() else None
     usual = [sets.up if own else of_card or _usual_like(description, name) for name in pool.names]
+    turn = None if up == "auto" else up
     turned = np.array([(turn or axis) != sets.up for axis in usual])
     if not turned.any():
         return sets
     first = pool.names[int(turned.argmax())]
     _warn_of_turning(turn, f"{sets.source} has" if of_card else f"{suffix_of(first)} files usually have", sets.up)
-    return sets.of_pool(_turned_pool(pool, turned, turn or ("y" if sets.up == "z" else "z"), sets.up))
-
-
-def _turned_pool(pool: Pool, chosen: NDArray[np.bool_], now: str, wanted: Axis) -> Pool:
-    """The pool, in memory, with the chosen shapes [M] turned to the wanted axis from what is up now."""
-    rows = np.repeat(chosen, pool.sizes)
-
-    def turned(array: NDArray[np.float32]) -> NDArray[np.float32]:
-        flat = np.array(array).reshape(-1, 3)
-        flat[rows] = turned_up(flat[rows], now, wanted)
-        return flat.reshape(array.shape)
-
-    arrays = {name: turned(array) if name == "normals" else array for name, array in pool.arrays.items()}
-    return dataclasses.replace(pool, points=turned(pool.points), arrays=arrays, checksums=())
+    now, rows = turn or ("y" if sets.up == "z" else "z"), np.repeat(turned, pool.sizes)
+    arrays = {"points": np.array(pool.points), **pool.arrays}
+    for name in {"points", "normals"} & {*arrays}:
+        flat = np.array(arrays[name]).reshape(-1, 3)
+        flat[rows] = turned_up(flat[rows], now, sets.up)
+        arrays[name] = flat.reshape(arrays[name].shape)
+    return sets.of_pool(dataclasses.replace(pool, points=arrays.pop("points"), arrays=arrays, checksums=()))
 
 
 def with_point_classes(sets: PointSets, names: Sequence[str]) -> PointSets:
-    """The same sets, their points labelled in the order of these classes.
-
-    Raises:
-        PointsetError: points have a class that is not among them.
-    """
+    """The same sets, their points labelled in the order of these classes, which must have all of theirs."""
     pool = sets.source_pool
     if missing := [name for name in pool.point_classes.values() if name not in names]:
         raise PointsetError(
@@ -163,22 +146,17 @@ def load_shape_like(
 ) -> Shape:
     """Read one mesh or point cloud and prepare it like the sets in a `PointSets.describe` description.
 
+    A UserWarning says that the shape is turned, or that points are left out. A PointsetError names the file, if it
+    cannot be read or sampled, lacks a feature, or has all its points at one place.
+
     Args:
         description: from `PointSets.describe`.
         path: a mesh or cloud file; see `pointset.data.read_mesh` and `read_cloud`.
         points: number of points; None uses that of the sets. A larger cloud gives a random subset.
         seed: seed of the points.
         up: the file's upward axis. "auto" or None means: that of the sets, if they came from files of the same format;
-            else the usual one of the format (y for OBJ, GLB and glTF); else that of the sets. If it differs from the
-            axis of the sets, the shape is rotated.
-        keep_outliers: keep isolated points of a cloud; see `pointset.data.loading`.
-
-    Warns:
-        UserWarning: the shape is rotated, or points are left out.
-
-    Raises:
-        PointsetError: the file cannot be read or sampled, lacks a feature, or has all its points at one place; the
-            message names the file.
+            else the usual one of the format (y for OBJ, GLB and glTF); else that of the sets.
+        keep_outliers: keep isolated points of a cloud; see `isolated`.
     """
     path, mesh, options = Path(path), None, DataOptions.of(description)
     if points is not None:
@@ -211,10 +189,9 @@ def load_shape_like(
 
 
 def normalization_elsewhere(description: Mapping[str, Any]) -> str:
-    """The normalisation for a shape that is not from the described data.
+    """The normalisation for a shape that is not from the described data: its own, but centred if all its shapes are.
 
-    It is the data's own, but `standardize` becomes `center-standardize` if the data was centred: `standardize`
-    subtracts one number from all coordinates, so an off-centre shape would stay off-centre, unlike all training shapes.
+    `standardize` subtracts one number from all coordinates, so an off-centre shape would stay off-centre.
     """
     how = str(description["normalize"])
     return "center-standardize" if how == "standardize" and description.get("centred") else how
@@ -263,11 +240,9 @@ def isolated(points: Float[ndarray, "n 3"]) -> Bool[ndarray, " n"]:
 
     d is the mean distance of a point to its 4 nearest neighbours, m the median of d. Points with d > 10 m are isolated.
     If more than 1 % of the points have d > 3 m, and not much more have d between 1.8 m and 3 m, the cloud is a surface
-    with a background: points with d > 3 m are isolated, too, and if fewer are between, those with d > 1.8 m. Clouds
-    without a clear surface keep their points, because many are between.
-
-    Of ModelNet40's test clouds of 1,024 points with the background of ModelNet40-C (severity 3), dumlp16-max+dumlp16 is
-    right on 89 % without their isolated points and on 4 % with them; of clean clouds no point is isolated.
+    with a background: points with d > 3 m are isolated, too, and if fewer are between, those with d > 1.8 m. Of
+    ModelNet40's test clouds with the background of ModelNet40-C (severity 3), dumlp16-max+dumlp16 is right on 89 %
+    without their isolated points and on 4 % with them; of clean clouds no point is isolated.
     """
     if len(points) < FEWEST:
         return np.zeros(len(points), bool)
@@ -282,12 +257,7 @@ def isolated(points: Float[ndarray, "n 3"]) -> Bool[ndarray, " n"]:
 
 
 def kept_points(points: Float[ndarray, "n 3"], name: str) -> Bool[ndarray, " n"]:
-    """True for points that are not isolated, with a warning if there are others.
-
-    Args:
-        points: one cloud.
-        name: of the file, for the warning.
-    """
+    """True for points that are not isolated, with a warning that names the cloud if there are others."""
     left_out = isolated(points)
     if left_out.any():
         warnings.warn(
