@@ -28,16 +28,13 @@ UP_TO_Z = {
     "-x": [[0.0, 1, 0], [0, 0, -1], [-1, 0, 0]],
 }
 """Matrices that turn a shape with this direction up to Z up."""
-
-
 QUARTER = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
 TURNS: dict[str, NDArray[np.float64]] = {
     f"{up}@{90 * count}": np.linalg.matrix_power(QUARTER, count) @ np.array(matrix)
     for up, matrix in UP_TO_Z.items()
     for count in range(4)
 }
-"""The 24 turns of a cube, as matrices to Z up by name ("-x@90"): the direction that is up, and degrees about the
-vertical."""
+"""The 24 turns of a cube, as matrices to Z up, by name ("-x@90"): what is up, and degrees about the vertical."""
 
 
 def usual_up(names: Iterable[str]) -> Axis | None:
@@ -68,23 +65,14 @@ def turned_up(rows: np.ndarray, now: str, wanted: Axis, *, normals: bool = False
 
 
 def recommend_pose(samples: Sequence[tuple[str, NDArray[np.float32]]], up: Axis) -> Pose | None:
-    """Recommend a value of `--pose` by the second moments of shapes.
+    """Recommend a value of `--pose` by the second moments of shapes, given as pairs (class, points [n, 3]).
 
     The scatter of the moments within classes is compared with its expectation if the shapes were turned at random, and
     with that of shapes which are turned to their own axes: 1 and 0. A half turn does not change second moments, so that
     shapes of which some stand on their heads count as aligned.
 
-    Args:
-        samples: pairs (class, points [n, 3]), of any number.
-        up: the axis that points up.
-
-    Returns:
-        "any", if the axes of shapes in one class differ as at random; "upright", if those about `up` do; otherwise
-        "aligned". None, if no class has two shapes with an extent.
-
-    Example:
-        >>> recommend_pose([("rod", X[0]), ("rod", X[0])], "z")
-        'aligned'
+    Returns "any", if the axes of shapes in one class differ as at random; "upright", if those about `up` do; otherwise
+    "aligned". None, if no class has two shapes with an extent.
     """
     pairs = [(name, moments) for name, points in samples if (moments := _moments(points)) is not None]
     classes = [np.stack([own for other, own in pairs if other == name]) for name in dict.fromkeys(dict(pairs))]

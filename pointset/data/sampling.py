@@ -67,12 +67,7 @@ def sample_points(
 def sample_arrays(
     mesh: Mesh, n: int, *, seed: int, sampler: str, normals: bool, face_labels: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
-    """The points of `sample_points` by name: "points" and, if wanted, "normals" and "labels" [n].
-
-    Args:
-        mesh, n, seed, sampler, normals: see `sample_points`.
-        face_labels: a label for each face [F], which the points on the face get.
-    """
+    """The points of `sample_points` by name: "points" and, if wanted, "normals" and "labels" [n] (of their faces)."""
     check("n", n, Count)
     if seed < 0:
         raise PointsetError(f"seed must not be negative, got {seed}")
@@ -80,19 +75,16 @@ def sample_arrays(
         raise PointsetError(f"sampler must be one of {', '.join(SAMPLERS)}, got {quoted(sampler)}")
     # [3 corners, 3 axes, F]: the long last axis makes arithmetic fast.
     corners = mesh.vertices.T.copy().take(mesh.faces.T, axis=1).swapaxes(0, 1)
-    fault = float32_fault(corners.min(axis=2).min(axis=0), corners.max(axis=2).max(axis=0))
-    if fault:
+    if fault := float32_fault(corners.min(axis=2).min(axis=0), corners.max(axis=2).max(axis=0)):
         raise MeshError(f"the mesh {fault}")
     (x, y, z), (u, v, w) = corners[1] - corners[0], corners[2] - corners[0]
     crosses = np.stack([y * w - z * v, z * u - x * w, x * v - y * u])  # normals, with twice the face's area as length
     generator = np.random.Generator(np.random.PCG64(seed))
     areas = np.sqrt(_sum_of_squares(crosses))  # twice the areas, to be exact
     points, faces = _draw_uniform(corners, areas, CANDIDATES[sampler] * n, generator)
-    if sampler == "fps":
-        chosen = farthest_points(points, n, start=int(generator.integers(len(points))))
-        points, faces = points[chosen], faces[chosen]
-    elif sampler == "poisson":
-        chosen = _poisson_disk(points, mesh, n)
+    if sampler != "uniform":
+        start = int(generator.integers(len(points)))
+        chosen = farthest_points(points, n, start=start) if sampler == "fps" else _poisson_disk(points, mesh, n)
         points, faces = points[chosen], faces[chosen]
     arrays = {"points": points.astype(np.float32, order="C")}
     if normals:
@@ -145,11 +137,7 @@ def seed_for(seed: int, name: str) -> int:
 
 
 def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
-    """Choose n of the points [N, 3] one by one, each the farthest from those chosen before (Gonzalez 1985).
-
-    Returns:
-        Indices int64 [n], in the order of choice; ties go to the lowest index.
-    """
+    """Choose n of the points [N, 3], each the farthest from those before (Gonzalez 1985): indices int64 [n]."""
     columns = np.ascontiguousarray(points.T if points.dtype.kind == "f" else points.T.astype(np.float64))
     chosen = np.empty(n, dtype=np.int64)
     distances = np.full(len(points), np.inf)  # squared, to the nearest chosen point
@@ -201,10 +189,7 @@ def _poisson_disk(candidates: np.ndarray, mesh: Mesh, n: int) -> np.ndarray:
 
 
 def import_open3d() -> ModuleType:
-    """Import `open3d`; a PointsetError that says what to install if it fails.
-
-    Its wheel needs graphics and USB libraries, which a minimal Debian 12 does not have.
-    """
+    """Import `open3d`, whose wheel needs graphics and USB libraries that a minimal Debian 12 does not have."""
     try:
         return importlib.import_module("open3d")
     except (ImportError, OSError) as error:

@@ -22,10 +22,8 @@ class UnreadableShapesError(PointsetError, ValueError):
 
     Attributes:
         failures: the reason for each bad shape, by name.
-        reports: files that list the bad shapes.
         finished: number of usable shapes.
-        remedy: advice at the end of the message.
-        what: plural noun for the shapes in the message.
+        reports: files that list the bad shapes.
     """
 
     def __init__(
@@ -46,26 +44,11 @@ class UnreadableShapesError(PointsetError, ValueError):
 
 
 def refuse_or_leave_out(
-    failures: Mapping[str, str],
-    finished: int,
-    on_error: str,
-    what: str,
-    remedy: str,
-    *,
-    reports: Sequence[Path] = (),
+    failures: Mapping[str, str], finished: int, on_error: str, what: str, remedy: str, reports: Sequence[Path] = ()
 ) -> None:
-    """Raise if shapes cannot be used, unless they may be left out and others remain.
+    """Raise an UnreadableShapesError for failures (reasons by name), unless they are skipped and other shapes remain.
 
-    Args:
-        failures: the reason for each bad shape, by name.
-        finished: number of usable shapes.
-        on_error: "raise" or "skip".
-        what: plural noun for the shapes in the message.
-        remedy: how to repair them.
-        reports: files that list the bad shapes.
-
-    Raises:
-        UnreadableShapesError: there are failures, and `on_error` is "raise" or no shape is usable.
+    The message has `what` (a plural noun), `remedy` (how to repair them) and the reports that list them all.
     """
     check("on_error", on_error, OnError)
     if failures and (on_error == "raise" or not finished):

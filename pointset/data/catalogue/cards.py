@@ -107,10 +107,10 @@ def cards_folder() -> Path:
 
 
 def list_cards() -> list[str]:
-    """Names of all cards, sorted.
+    """List the names of all cards.
 
     Returns:
-        Names for `load_card` and `pointset.load_dataset`.
+        Names for `load_card` and `pointset.load_dataset`, sorted.
 
     Example:
         >>> "modelnet40" in pointset.data.list_cards()
@@ -148,11 +148,7 @@ def nearest_cards(name: str) -> list[str]:
 
 
 def read_card(path: Path) -> Card:
-    """Read and check the card in a file.
-
-    Raises:
-        PointsetError: a key is unknown, missing or of the wrong type; the message names the file and the key.
-    """
+    """Read and check the card in a file; the message of an error names the file and the key."""
     try:
         card = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Card)
         _check_card(card, path.stem)

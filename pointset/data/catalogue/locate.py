@@ -48,23 +48,17 @@ def locked(folder: Path) -> Iterator[None]:
 
     lock = FileLock(folder.with_name(folder.name + ".lock"))
     try:
-        lock.acquire(timeout=0)
+        held = lock.acquire(timeout=0)
     except Timeout:
         if sys.stderr.isatty():
             sys.stderr.write(f"another process is creating {folder.name}: waiting for it\n")
-        lock.acquire()
-    try:
+        held = lock.acquire()
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[Card | None, Path]:
-    """Find the card (None for a folder) and the folder of a dataset; the embedded dataset is built on first use.
-
-    Raises:
-        PointsetError: the card or folder does not exist, or the card's data is missing.
-    """
+    """Find the card (None for a folder) and the folder of a dataset; the embedded dataset is built on first use."""
     name = str(name_or_folder)
     if isinstance(name_or_folder, str) and name in list_cards():
         card = load_card(name)
