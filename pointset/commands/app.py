@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 import pointset
 from pointset.commands import (
@@ -21,10 +21,9 @@ from pointset.commands import (
     train,
     zoo,
 )
-from pointset.commands.mistakes import in_a_sentence
 from pointset.commands.options import Flags, flags_in, in_words
-from pointset.commands.terminal import escaping, warning_in_one_line
-from pointset.errors import PointsetError, quoted
+from pointset.commands.terminal import Result, escaping, warning_in_one_line
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 COMMANDS = (
     zoo.zoo,
@@ -50,6 +49,7 @@ HOME = re.compile(r"^(--[\w-]+=|)~(?=/)")
 """The home folder in a path; most shells leave it as it is in --data=~/parts, and all do so in quotes."""
 LONGEST = 4096
 """Characters of a word of the command line: the longest path that there is."""
+EVERYWHERE = "Add --json to print JSON, --debug to see the traceback of an error"
 
 
 def make_app(show_all: bool = False) -> App:
@@ -57,7 +57,7 @@ def make_app(show_all: bool = False) -> App:
     app = App(
         name="pointset",
         help="Train, compare and inspect set networks for 3D shapes. `pointset compare` is a good first command.",
-        help_epilogue="Add --help-all to a command to see every option, --debug to see the traceback of an error.",
+        help_epilogue=f"{EVERYWHERE}.",
         help_flags=["--help", "-h", "--help-all"],
         version=pointset.__version__,
         version_flags=["--version"],
@@ -68,7 +68,8 @@ def make_app(show_all: bool = False) -> App:
     app.command(data.app)
     for command in COMMANDS:
         app.command(command, help_format="markdown")
-    hidden, epilogue = (None, None) if show_all else (Parameter(show=False), "`--help-all` shows all other options.")
+    hidden = None if show_all else Parameter(show=False)
+    epilogue = None if show_all else f"{EVERYWHERE}, --help-all to see all other options."
     for many in LONG:
         app.command(many, help_format="markdown", default_parameter=hidden, help_epilogue=epilogue)
     return app
@@ -82,16 +83,28 @@ def run(tokens: Sequence[str]) -> None:
     """
     if too_long := next((token for token in tokens if len(token) > LONGEST), None):
         raise PointsetError(f"{quoted(too_long)} has {len(too_long):,} characters: give a value of at most {LONGEST:,}")
-    tokens = [HOME.sub(lambda start: start[1] + str(Path.home()), token) for token in tokens]
+    as_json = "--json" in tokens
+    tokens = [HOME.sub(lambda start: start[1] + str(Path.home()), token) for token in tokens if token != "--json"]
     app = make_app(show_all="--help-all" in tokens)
     try:
         command, bound, unparsed = app.parse_args(tokens, exit_on_error=False, print_error=False)
         if "given" in unparsed:
             bound.arguments["given"] = flags_in(tokens)
     except CycloptsError as error:
-        raise PointsetError(in_a_sentence(error, app)) from error
-    if command.__module__.startswith("pointset."):
-        with escaping(), warning_in_one_line():
-            command(*bound.args, **bound.kwargs)
-    else:
+        raise PointsetError(_in_a_sentence(error)) from error
+    if not command.__module__.startswith("pointset."):
         command(*bound.args, **bound.kwargs)  # the parser's help, which may have colours
+        return
+    with escaping(), warning_in_one_line():
+        result = command(*bound.args, **bound.kwargs)
+        if isinstance(result, Result):
+            result.show(as_json)
+
+
+def _in_a_sentence(error: CycloptsError) -> str:
+    """What is wrong with a command line."""
+    command, error.verbose = " ".join(("pointset", *(error.command_chain or ()))), False
+    message = one_line(error, 2 * REPEATED).partition(" Available commands:")[0].removesuffix(".")
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        message = f"{quoted(error.unused_tokens[0])} is one argument too many; give models with --model or --models"
+    return f"{message} (see `{command} --help-all`)"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
-from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, say_usual, settled_up
-from pointset.commands.options import Json, out_file
-from pointset.commands.terminal import print_json, print_rows
+from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, settled_up, usual
+from pointset.commands.options import out_file
+from pointset.commands.terminal import Result
 from pointset.configuration import Points
 from pointset.data.axes import Axis, GuessedUp
 from pointset.errors import PointsetError, escaped
@@ -43,8 +43,7 @@ def attend(
     seed: int = 0,
     up: GuessedUp = "auto",
     keep_outliers: bool = False,
-    as_json: Json = False,
-) -> None:
+) -> Result:
     """Draw what a trained model attends to on one shape, and print its prediction.
 
     The suffix of the output file sets the format: .html is an interactive 3D page with every layer; .png and .svg show
@@ -95,7 +94,7 @@ def attend(
     require_shape_file(shape)
     trained = load_model(model)
     plain = plain_models(trained) if live else []
-    network, data, file = trained.network, trained.description["data"], ShapeFile(shape, str(shape))
+    network, data, file = trained.network, trained.data, ShapeFile(shape, str(shape))
     points = max(data["points"], MOST_TO_ASK if live else ENOUGH_TO_SEE) if points is None else points
     turn = settled_up(up, trained, [file])
     loaded = load_shape_like(data, shape, points=points, seed=seed, up=turn, keep_outliers=keep_outliers)
@@ -126,20 +125,18 @@ def attend(
             export_cloud(shown, loaded.raw, output, head or 0, query or 0, mesh=loaded.mesh, up=camera.up)
 
     areas = {name: {what: float(area[0]) for what, area in curves.areas.items()} for name, curves in checks.items()}
-    if as_json:
-        layers = [{"layer": each.layer, "kind": each.kind, "shape": list(each.weights.shape)} for each in maps]
-        about = {"model": trained.name, "prediction": name, "confidence": confidence}
-        print_json(
-            about | {"do_not_trust": best.do_not_trust, "layers": layers, "checks": areas, "output": str(output)}
-        )
-        return
-    say_usual(model)
-    print(escaped(f"{shape.name}: {prediction}"))
+    result = {"model": trained.name, "prediction": name, "confidence": confidence, "do_not_trust": best.do_not_trust}
+    result["layers"] = [{"layer": each.layer, "kind": each.kind, "shape": list(each.weights.shape)} for each in maps]
+    text: list[Any] = [*usual(model), f"{shape.name}: {prediction}"]
     if checks:
-        percents = ({what: f"{100 * area:.0f} %" for what, area in own.items()} for own in areas.values())
-        print_rows([{"explanation": name, **own} for name, own in zip(areas, percents, strict=True)])
-        print("mean probability; below random in deletion and above it in insertion is faithful")
-    print(f"saved in {output}")
+        text.append(
+            [
+                {"explanation": name} | {what: f"{100 * area:.0f} %" for what, area in own.items()}
+                for name, own in areas.items()
+            ]
+        )
+        text.append("mean probability; below random in deletion and above it in insertion is faithful")
+    return Result(result | {"checks": areas, "output": str(output)}, *text, f"saved in {output}")
 
 
 def plain_models(trained: Trained) -> "list[PlainModel]":
@@ -150,7 +147,7 @@ def plain_models(trained: Trained) -> "list[PlainModel]":
     require_network(trained, "shown in a page")
     models = [trained]
     for other in (load_model(name) for name in BESIDE if name in list_pretrained() and name != trained.name):
-        if other.description["data"]["classes"] == trained.description["data"]["classes"]:
+        if other.data["classes"] == trained.data["classes"]:
             models.append(other)
     return [
         describe_plainly(model.network, model.description, temperature=model.network.temperature)

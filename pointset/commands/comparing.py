@@ -1,8 +1,8 @@
 """`pointset compare` and `pointset task`: many models, one protocol, one table."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +10,6 @@ from pointset.commands.options import (
     QUICK,
     DataFlags,
     Given,
-    Json,
     ModelFlags,
     Options,
     Out,
@@ -19,10 +18,11 @@ from pointset.commands.options import (
     RunningFlags,
     given_fields,
 )
-from pointset.commands.terminal import in_hours, print_json, print_rows
+from pointset.commands.terminal import Result, in_hours
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
+from pointset.runs.workers import Workers
 from pointset.tasks.shipped import shipped_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pointset.comparison.experiment import Experiment
     from pointset.comparison.results import Comparison
     from pointset.comparison.runs import Run
-    from pointset.runs.workers import Workers
 
 
 def compare(
@@ -46,9 +45,8 @@ def compare(
     data_options: Annotated[DataOptions, DataFlags] = DataOptions(),
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),
     recipe: Annotated[Recipe, RecipeFlags] = Recipe(),
-    as_json: Json = False,
     given: Given,
-) -> None:
+) -> Result:
     """Train and test several models with several seeds under one protocol: one table, and a report.
 
     Without FILE, it compares DeepSets with Set Transformers on the embedded shapes10, in minutes; with --data, support
@@ -85,7 +83,7 @@ def compare(
         for name in (name for options in flags for name in given_fields(options, given)):
             raise PointsetError(f"{file} sets {name}: leave the flag out, or change the value in a copy of the file")
         experiment = _changed(read_experiment(file), models, **changes)
-    _run_or_show(experiment, out or Path("runs") / (file.stem if file else "compare"), running, as_json)
+    return _run_or_show(experiment, out or Path("runs") / (file.stem if file else "compare"), running)
 
 
 def task(
@@ -98,8 +96,7 @@ def task(
     data: str | None = None,
     out: Out | None = None,
     running: Annotated[Running, RunningFlags] = Running(),
-    as_json: Json = False,
-) -> None:
+) -> Result:
     """Run an experiment on a set problem without meshes, and compare it with published results.
 
     If interrupted, run the same command again to continue.
@@ -121,7 +118,7 @@ def task(
     experiment = read_experiment(file)
     recipe = None if steps is None else replace(experiment.recipe, steps=steps)
     experiment = _changed(experiment, models, seeds=seeds, threads=running.threads, data=data, recipe=recipe)
-    _run_or_show(experiment, out or Path("runs") / file.stem, running, as_json)
+    return _run_or_show(experiment, out or Path("runs") / file.stem, running)
 
 
 def _with_flags(
@@ -154,78 +151,76 @@ def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes
     return experiment.changed(**given)
 
 
-def _run_or_show(experiment: "Experiment", out: Path, running: Running, as_json: bool) -> None:
-    """Run an experiment, or print its state or an estimate of its time, or report its finished runs."""
+def _run_or_show(experiment: "Experiment", out: Path, running: Running) -> Result:
+    """Run an experiment, or say its state or an estimate of its time, or report its finished runs."""
     if running.status:
         from pointset.comparison.comparing import status
 
-        print_rows([_state_row(run, as_json) for run in status(experiment, out)], as_json)
-    elif running.dry_run:
+        return _states(status(experiment, out), experiment)
+    if running.dry_run:
         from pointset.comparison.comparing import estimate
 
-        _print_estimates(estimate(experiment, out), experiment.threads, running.make_workers(), as_json)
-    else:
-        from pointset.comparison.comparing import report_finished, run_experiment
+        return _estimates(estimate(experiment, out), experiment.threads, running)
+    from pointset.comparison.comparing import report_finished, run_experiment
 
-        finished = report_finished if running.report else partial(run_experiment, workers=running.make_workers())
-        _print_result(finished(experiment, out), as_json)
+    return _compared(report_finished(experiment, out) if running.report else run_experiment(experiment, out, running))
 
 
-def _state_row(run: "Run", as_json: bool) -> dict[str, Any]:
-    """One row of the status table, with the names of the task."""
-    task, state = run.experiment.task, run.state
-    values = run.metrics if run.result else {}  # there while tests of robustness are still missing
-    if as_json:
-        shown: dict[str, Any] = {metric.name: values.get(metric.name) for metric in task.measured}
-    else:
-        brief = [metric for metric in task.measured if metric.shown and metric.brief]
-        shown = {each.title: each.write(values[each.name]) if each.name in values else "" for each in brief}
-    return {
-        "model": run.model,
-        **({} if run.points is None else {"points": run.points}),
-        "seed": run.seed,
-        "state": state,
-        task.unit: task.done(run.epochs, run.experiment.recipe),
-        **shown,
-        "reason": run.reason if state == "failed" else "",
-    }
+def _states(runs: "Sequence[Run]", experiment: "Experiment") -> Result:
+    """The status table, with the names of the task."""
+    task = experiment.task
+    brief = [metric for metric in task.measured if metric.shown and metric.brief]
+    data, rows = [], []
+    for run in runs:
+        state, size = run.state, {} if run.points is None else {"points": run.points}
+        before = {"model": run.model, **size, "seed": run.seed, "state": state}
+        before[task.unit] = task.done(run.epochs, experiment.recipe)
+        reason = {"reason": run.reason if state == "failed" else ""}
+        values = run.metrics if run.result else {}  # there while tests of robustness are still missing
+        data.append(before | {metric.name: values.get(metric.name) for metric in task.measured} | reason)
+        written = {each.title: each.write(values[each.name]) if each.name in values else "" for each in brief}
+        rows.append(before | written | reason)
+    return Result(data, rows)
 
 
-def _print_result(result: "Comparison", as_json: bool) -> None:
-    """Print the table, where it is saved, and commands to run next; failed runs are an error."""
+def _compared(result: "Comparison") -> Result:
+    """The table, where it is saved, and commands to run next; failed runs are an error."""
     from pointset.comparison.tables import FILES
     from pointset.runs import digests
 
-    if as_json:
-        print(digests.read_text(result.folder / "results.json", "run the same command again"))
-    else:
-        print(result.caption())
-        print(result.table(brief=True))
-        print(f"saved in {result.folder}: {', '.join(FILES)}")
-        page = shlex.quote(str(result.folder / "report.html"))
-        commands = [f"python -m webbrowser {page}", *result.experiment.task.next_commands(result.runs)]
-        print("next:", *commands, sep="\n  ")
+    page = shlex.quote(str(result.folder / "report.html"))
+    commands = [f"python -m webbrowser {page}", *result.experiment.task.next_commands(result.runs)]
+    failure = None
     if result.failures:
         reasons = "; ".join(f"{failure.name}: {failure.reason}" for failure in result.failures)
         count, total = len(result.failures), len(result.failures) + len(result.runs)
-        raise PointsetError(f"{count} of {total} runs failed ({reasons}): run the same command to try again")
+        failure = PointsetError(f"{count} of {total} runs failed ({reasons}): run the same command to try again")
+    return Result(
+        digests.read_json(result.folder / "results.json", "run the same command again"),
+        result.caption(),
+        *result.table(brief=True).splitlines(),
+        f"saved in {result.folder}: {', '.join(FILES)}",
+        "next:",
+        *(f"  {command}" for command in commands),
+        failure=failure,
+    )
 
 
-def _print_estimates(estimates: list[dict[str, Any]], threads: int, workers: "Workers", as_json: bool) -> None:
-    """Print the remaining runs and an estimate of their time."""
+def _estimates(estimates: list[dict[str, Any]], threads: int, workers: Workers) -> Result:
+    """The remaining runs and an estimate of their time."""
     seconds = sum(left["seconds"] for left in estimates)
     count = workers.at_once(sum(left["runs"] for left in estimates), threads)
     # At least as long as the longest run.
     together = max([seconds / count, *(left["seconds"] / left["runs"] for left in estimates)])
-    if as_json:
-        print_json({"runs": estimates, "seconds": seconds, "workers": count})
-        return
     rows = []
     for left in estimates:
         size = {} if left["points"] is None else {"points": left["points"]}
         step = f"{1000 * left['step_seconds']:.1f}" if left["step_seconds"] else ""
         time = in_hours(left["seconds"]) if left["seconds"] else "included in the other size"
         rows.append({"model": left["model"], **size, "runs left": left["runs"], "ms a step": step, "time": time})
-    print_rows(rows)
     total, about = in_hours(seconds), in_hours(together)
-    print(f"{total} of training in total, about {about} with {count} at once; testing not included")
+    return Result(
+        {"runs": estimates, "seconds": seconds, "workers": count},
+        rows,
+        f"{total} of training in total, about {about} with {count} at once; testing not included",
+    )

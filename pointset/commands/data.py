@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,13 +11,14 @@ import msgspec
 from cyclopts import App
 
 from pointset.commands.models import load_model
-from pointset.commands.options import Flags, Json, RunningFlags, Spread, out_file
-from pointset.commands.terminal import print_facts, print_json, print_rows
+from pointset.commands.options import Flags, RunningFlags, out_file
+from pointset.commands.terminal import Result
 from pointset.configuration import Points, Seed
 from pointset.data.axes import GuessedUp, turned_up
 from pointset.data.options import DataOptions, Sampler
 from pointset.data.unusable import OnError
-from pointset.errors import PointsetError, escaped
+from pointset.errors import PointsetError
+from pointset.runs.workers import Workers
 
 POSES_SEEN = {
     "aligned": "shapes of a class have common axes",
@@ -33,7 +35,7 @@ app = App(
 
 
 @app.command(name="list")
-def list_(*, as_json: Json = False) -> None:
+def list_() -> Result:
     """List the datasets that have a card."""
     from pointset.data.catalogue.cards import list_cards, load_card
 
@@ -41,7 +43,7 @@ def list_(*, as_json: Json = False) -> None:
     for card in map(load_card, list_cards()):
         about = {"name": card.name, "kind": card.kind, "classes": len(card.classes)}
         rows.append(about | card.splits | {"summary": card.summary})
-    print_rows(rows, as_json)
+    return Result(rows, rows)
 
 
 @app.command
@@ -52,8 +54,7 @@ def show(
     output: Annotated[Path | None, out_file("a picture", ".png", ".svg")] = None,
     split_seed: int = 0,
     up: GuessedUp = "auto",
-    as_json: Json = False,
-) -> None:
+) -> Result:
     """Show a dataset's card; or for a folder, count the shapes of each class and draw some of them.
 
     The picture shows a few shapes of every class, upright, so that you notice a wrong up axis before training.
@@ -69,19 +70,13 @@ def show(
     """
     from pointset.data.catalogue.cards import list_cards, load_card
 
-    is_card = data in list_cards()
-    if not is_card or output is not None:
-        overview = _look(data, output, up, split_seed)
-        if not is_card:
-            print_json(overview) if as_json else _print_overview(overview)
-            return
-        print(f"saved in {overview['picture']}", file=sys.stderr)
+    if data not in list_cards():
+        return _look(data, output, up, split_seed)
+    if output is not None:
+        print(f"saved in {_look(data, output, up, split_seed).data['picture']}", file=sys.stderr)
     card = msgspec.to_builtins(load_card(data))
-    if as_json:
-        print_json(card)
-        return
-    card["download"] = {key: value for key, value in card["download"].items() if value is not None}
-    print_facts({name: value for name, value in card.items() if value})
+    download = {key: value for key, value in card["download"].items() if value is not None}
+    return Result(card, {name: value for name, value in {**card, "download": download}.items() if value})
 
 
 @app.command
@@ -96,9 +91,8 @@ def build(
     split_seed: Seed = 0,
     on_error: OnError = "raise",
     rebuild: bool = False,
-    spread: Annotated[Spread, RunningFlags] = Spread(),
-    as_json: Json = False,
-) -> None:
+    workers: Annotated[Workers, RunningFlags] = Workers(),
+) -> Result:
     """Sample every mesh of a dataset into pools of points on disk, so that later commands start immediately.
 
     If interrupted, run the same command again to continue.
@@ -125,33 +119,31 @@ def build(
         sampler=sampler,
         seed=data_seed,
         normals=normals,
-        workers=spread.workers,
-        backend=spread.backend,
-        scheduler=spread.scheduler,
+        workers=workers,
         on_error=on_error,
         rebuild=rebuild,
         split_seed=split_seed,
     )
     seconds = time.perf_counter() - started
-    failures = {name: reason for made in pools.values() for name, reason in made.failures.items()}
-    if as_json:
-        built = {
-            split: {"shapes": made.shapes, "sampled": made.sampled, "folder": str(made.folder)}
-            for split, made in pools.items()
-        }
-        print_json({"pools": built, "left_out": failures, "seconds": round(seconds, 2)})
-        return
-    for split, made in pools.items():
-        print(
-            f"{split}: {made.shapes:,} shapes of {pool_points:,} points, {made.sampled:,} sampled now, in {made.folder}"
-        )
-    for name, reason in failures.items():
-        print(escaped(f"left out {name}: {reason}"))
-    print(f"{seconds:.1f} s")
+    left_out = {name: reason for made in pools.values() for name, reason in made.failures.items()}
+    built = {
+        split: {"shapes": made.shapes, "sampled": made.sampled, "folder": str(made.folder)}
+        for split, made in pools.items()
+    }
+    lines = [
+        f"{split}: {made.shapes:,} shapes of {pool_points:,} points, {made.sampled:,} sampled now, in {made.folder}"
+        for split, made in pools.items()
+    ]
+    return Result(
+        {"pools": built, "left_out": left_out, "seconds": round(seconds, 2)},
+        *lines,
+        *(f"left out {name}: {reason}" for name, reason in left_out.items()),
+        f"{seconds:.1f} s",
+    )
 
 
-def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> dict[str, Any]:
-    """Count the shapes and draw a few of them; returns the overview as plain data."""
+def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Result:
+    """Count the shapes and draw a few of them."""
     from pointset.data.axes import recommend_pose
     from pointset.data.catalogue.locate import make_folder, pools_home
     from pointset.data.pools.inspection import look_at
@@ -163,33 +155,34 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> dic
     axis = overview["up"]
     if up == "guess":
         trained = load_model(None)
-        guess = best_turn(turn_scores(trained.network, trained.description["data"], clouds))
+        guess = best_turn(turn_scores(trained.network, trained.data, clouds))
         clouds = tuple(turned_up(cloud, guess.turn, "z") for cloud in clouds)
         axis = "z"
         overview |= {"up": guess.up, "up_assumed": False, "up_guess": str(guess), "up_sure": guess.is_sure}
     title = f"{overview['name']}: drawn with {overview['up'].upper()} up"
     picture = draw_clouds(clouds, names=names, camera=Camera(up=axis), title=title, columns=8)
     path = save(picture, output or make_folder(pools_home()) / f"{overview['name']}.png", dpi=100)
-    return overview | {"pose": recommend_pose([*zip(names, clouds, strict=True)], axis), "picture": str(path)}
+    overview |= {"pose": recommend_pose([*zip(names, clouds, strict=True)], axis), "picture": str(path)}
+    return Result(overview, *_in_words(overview))
 
 
-def _print_overview(overview: dict[str, Any]) -> None:
+def _in_words(overview: dict[str, Any]) -> Iterator[str]:
     sizes = list(overview["classes"].items())
     (most, largest), (least, smallest) = sizes[0], sizes[-1]
     extremes = f": {most} is the largest with {largest:,} shapes, {least} the smallest with {smallest:,}"
-    print(escaped(f"{len(sizes)} classes{extremes if largest > smallest else f' of {largest:,} shapes each'}"))
+    yield f"{len(sizes)} classes{extremes if largest > smallest else f' of {largest:,} shapes each'}"
     splits = ", ".join(f"{count:,} {split}" for split, count in overview["splits"].items())
-    print(escaped(f"splits: {splits}; {overview['split_rule']}"))
+    yield f"splits: {splits}; {overview['split_rule']}"
     differ = "; the types differ: do all shapes of the picture stand upright?" if overview["up_differs"] else ""
     assumed = f" (assumed from the file type; set it with --up y or --up z{differ})" if overview["up_assumed"] else ""
-    print(overview.get("up_guess") or f"up: {overview['up']}{assumed}")
+    yield overview.get("up_guess") or f"up: {overview['up']}{assumed}"
     if overview["pose"] is not None:
-        print(f"pose: {POSES_SEEN[overview['pose']]}; train with --pose {overview['pose']}")
-    print(escaped(f"picture of a few shapes of each class: {overview['picture']}"))
+        yield f"pose: {POSES_SEEN[overview['pose']]}; train with --pose {overview['pose']}"
+    yield f"picture of a few shapes of each class: {overview['picture']}"
 
 
 @app.command
-def fetch(name: str, /) -> None:
+def fetch(name: str, /) -> Result:
     """Download and unpack the data of a card. If interrupted, run the same command again to continue.
 
     Args:
@@ -197,11 +190,12 @@ def fetch(name: str, /) -> None:
     """
     from pointset.data.catalogue.download import fetch as fetch_data
 
-    print(f"{name} is in {fetch_data(name)}")
+    folder = fetch_data(name)
+    return Result({"name": name, "folder": str(folder)}, f"{name} is in {folder}")
 
 
 @app.command
-def verify(data: str = "shapes10", /, *, as_json: Json = False) -> None:
+def verify(data: str = "shapes10", /) -> Result:
     """Compare every pool of a dataset with its manifest and its meshes, or the files of a release with their digests.
 
     Args:
@@ -210,14 +204,13 @@ def verify(data: str = "shapes10", /, *, as_json: Json = False) -> None:
     from pointset.data.pools.inspection import verify_dataset
 
     pools = verify_dataset(data)
-    if as_json:
-        print_json([{**asdict(pool), "folder": str(pool.folder), "remedy": pool.remedy} for pool in pools])
-    else:
-        for pool in pools:
-            left_out = f", {pool.skipped:,} left out" if pool.skipped else ""
-            state = "; ".join(pool.problems) or "sound"
-            print(escaped(f"{pool.folder}: {pool.shapes:,} {pool.what}{left_out}: {state}"))
-    damaged = [pool for pool in pools if pool.problems]
-    if damaged:
+    lines = []
+    for pool in pools:
+        left_out = f", {pool.skipped:,} left out" if pool.skipped else ""
+        state = "; ".join(pool.problems) or "sound"
+        lines.append(f"{pool.folder}: {pool.shapes:,} {pool.what}{left_out}: {state}")
+    failure = None
+    if damaged := [pool for pool in pools if pool.problems]:
         remedies = "; ".join(dict.fromkeys(pool.remedy for pool in damaged))
-        raise PointsetError(f"{len(damaged)} of {len(pools)} pools cannot be trusted: {remedies}")
+        failure = PointsetError(f"{len(damaged)} of {len(pools)} pools cannot be trusted: {remedies}")
+    return Result([{**asdict(pool), "folder": str(pool.folder)} for pool in pools], *lines, failure=failure)

@@ -2,12 +2,13 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from pointset.commands.models import Model, Trained, load_model, say_usual, settled_up
-from pointset.commands.options import Json, Predictions
-from pointset.commands.segment import print_points
-from pointset.commands.terminal import print_json, print_rows
+import numpy as np
+
+from pointset.commands.models import KINDS, Model, Trained, load_model, settled_up, usual
+from pointset.commands.options import Predictions
+from pointset.commands.terminal import Result
 from pointset.configuration import Decay, Points
 from pointset.data.axes import GuessedUp
 from pointset.errors import PointsetError
@@ -35,8 +36,7 @@ def evaluate(
     points: Points | None = None,
     on_error: Literal["raise", "skip"] | None = None,
     up: GuessedUp = "auto",
-    as_json: Json = False,
-) -> None:
+) -> Result:
     """Test a trained model, on sets that are prepared as in its run.
 
     Predicted numbers get R2, mean absolute error, root mean squared error, and the share of true values that are inside
@@ -59,94 +59,104 @@ def evaluate(
     """
     from pointset.data.loading import load_like
     from pointset.evaluation.files import in_folders
-    from pointset.evaluation.predictions import evaluate_points
-    from pointset.training.devices import find_device
 
-    trained = load_model(model, learned=None)
-    network, description = trained.network.to(find_device("auto")), trained.description
-    if up == "guess" and (description["model"].get("per_point") or description["model"].get("targets")):
-        raise PointsetError(f"--up guess knows shapes by their class, and {trained.name} has no classes: give y or z")
+    trained = load_model(model, *KINDS)
+    trained.on_device()
     if up == "guess" and not (data and Path(data).is_dir()):
         raise PointsetError("--up guess looks at the files of a folder: give it with --data")
     turn = settled_up(up, trained, in_folders([Path(data or "")]) if up == "guess" else ())
-    sets = load_like(description["data"], split, data, on_error, points, turn)
+    sets = load_like(trained.data, split, data, on_error, points, turn)
     if sets.targets is not None:
         if calibrate:
             raise PointsetError("calibrate is for classes: leave it out; --level sets the intervals of numbers")
-        _evaluate_numbers(trained, sets, level, output, as_json)
+        result = _numbers(trained, sets, level, output)
     elif sets.point_classes:
         if output is not None or calibrate:
             flag = "--out" if output is not None else "--calibrate"
             raise PointsetError(f"{flag} is for models of whole shapes, and {trained.name} labels points: leave it out")
-        print_points(trained.name, evaluate_points(network, sets), split, as_json)
+        result = _points(trained, sets)
     else:
-        if not as_json:
-            say_usual(model)
-        _evaluate_classes(trained, sets, calibrate, output, as_json)
+        result = _classes(trained, sets, calibrate, output)
+        result.text = (*usual(model), *result.text)
+    if left_out := sets.describe().get("left_out"):
+        result.data["left_out"] = left_out
+    if output is not None:
+        result.text = (*result.text, f"predictions saved in {output}")
+    return result
 
 
-def _evaluate_classes(trained: Trained, sets: "PointSets", calibrate: bool, output: Path | None, as_json: bool) -> None:
+def _classes(trained: Trained, sets: "PointSets", calibrate: bool, output: Path | None) -> Result:
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
     from pointset.evaluation.shape_predictions import guess, write_guesses
 
     prediction = predict_sets(trained.network, sets)
     evaluation = Evaluation.of(prediction, sets)
-    result = {"model": trained.name} | evaluation.summary() | _left_out(sets)
-    columns = {"as trained": dict(result)}
+    result = {"model": trained.name} | evaluation.summary()
+    columns, temperature = {"as trained": result}, trained.network.temperature
     if calibrate:
         temperature = validation_temperature(trained.network, trained.description)
         scaled = evaluation.at_temperature(temperature).summary()
-        columns[f"at temperature {temperature:.3f}"] = scaled
+        columns = columns | {f"at temperature {temperature:.3f}": scaled}
         kept = {name: scaled[name] for name in ("accuracy", *CALIBRATION)}
         result |= {"temperature": temperature, "calibrated": kept}
         prediction = dataclasses.replace(prediction, temperature=temperature)
     if output is not None:
         true_classes = [sets.classes[label] for label in sets.labels.tolist()]
         shapes = [ShapeFile(Path(name), name, true) for name, true in zip(sets.names, true_classes, strict=True)]
-        temperature = result.get("temperature", trained.network.temperature)
         about = {"model": trained.name, "temperature": temperature, "classes": sets.classes}
         write_guesses(output, guess(shapes, prediction, sets.classes, sets.sizes), about)
-    if as_json:
-        print_json(result)
-        return
-    print(f"{result['shapes']} {sets.split} shapes: accuracy {result['accuracy']:.2%}", end=", ")
-    print(f"mean-class accuracy {result['mean_class_accuracy']:.2%}, loss {result['loss']:.3f}")
-    print_rows(
-        [
-            {"": title, **{head: f"{metrics[name]:.4f}" for head, metrics in columns.items()}}
-            for name, title in CALIBRATION.items()
-        ]
+    line = (
+        f"{result['shapes']} {sets.split} shapes: accuracy {result['accuracy']:.2%}, "
+        f"mean-class accuracy {result['mean_class_accuracy']:.2%}, loss {result['loss']:.3f}"
     )
-    print_rows([{"class": name, "accuracy %": f"{100 * value:.1f}"} for name, value in result["per_class"].items()])
-    if output is not None:
-        print(f"predictions saved in {output}")
+    calibration = [
+        {"": title, **{head: f"{metrics[name]:.4f}" for head, metrics in columns.items()}}
+        for name, title in CALIBRATION.items()
+    ]
+    classes = [{"class": name, "accuracy %": f"{100 * value:.1f}"} for name, value in result["per_class"].items()]
+    return Result(result, line, calibration, classes)
 
 
-def _evaluate_numbers(trained: Trained, sets: "PointSets", level: float, output: Path | None, as_json: bool) -> None:
+def _numbers(trained: Trained, sets: "PointSets", level: float, output: Path | None) -> Result:
     from pointset.evaluation.numbers import estimate, evaluate_numbers
     from pointset.evaluation.shape_predictions import write_guesses
 
     evaluation = evaluate_numbers(trained.network, sets, level=level)
-    result = {"model": trained.name} | evaluation.summary() | _left_out(sets)
     if output is not None:
         estimates = estimate(evaluation.names, evaluation.numbers, sets.sizes, evaluation.truth)
         write_guesses(output, estimates, {"model": trained.name, "level": level})
-    if as_json:
-        print_json(result)
-        return
-    print(f"{result['shapes']} {sets.split} shapes, in the units of the targets:")
+    result = {"model": trained.name} | evaluation.summary()
     titles = {"r2": "R2", "mae": "mean error", "rmse": "RMSE", "width": "width"}
     rows = []
     for name, metrics in result["targets"].items():
         row = {"target": name} | {title: f"{metrics[key]:.4g}" for key, title in titles.items()}
         rows.append(row | {f"in {level:.0%} interval": f"{metrics['coverage']:.1%}"})
-    print_rows(rows)
-    if output is not None:
-        print(f"predictions saved in {output}")
+    return Result(result, f"{result['shapes']} {sets.split} shapes, in the units of the targets:", rows)
 
 
-def _left_out(sets: "PointSets") -> dict[str, Any]:
-    """The shapes without which the sets were made, if there are any."""
-    left_out = sets.describe().get("left_out")
-    return {"left_out": left_out} if left_out else {}
+def _points(trained: Trained, sets: "PointSets") -> Result:
+    """A line, and a row for each class with its IoU and commonest mistake."""
+    from pointset.evaluation.predictions import evaluate_points
+
+    evaluation = evaluate_points(trained.network, sets)
+    result = {"model": trained.name, **evaluation.summary()}
+    confusion, iou, recall = evaluation.confusion, evaluation.iou, evaluation.per_class
+    rows = []
+    for index, name in enumerate(evaluation.classes):
+        others = np.where(np.arange(len(confusion)) == index, 0, confusion[index])
+        most = int(others.argmax())
+        rows.append(
+            {
+                "class": name,
+                "IoU %": f"{100 * iou[name]:.1f}" if name in iou else "",
+                "recall %": f"{100 * recall[name]:.1f}" if name in recall else "",
+                "points": f"{confusion[index].sum():,}",
+                "most often taken for": f"{evaluation.classes[most]} ({others[most]:,})" if others[most] else "",
+            }
+        )
+    line = (
+        f"{result['points']:,} labelled points of {result['shapes']:,} {sets.split} shapes: "
+        f"accuracy {evaluation.accuracy:.2%}, mean IoU {evaluation.mean_iou:.2%}, loss {evaluation.loss:.3f}"
+    )
+    return Result(result | {"confusion": confusion.tolist()}, line, rows)

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from pointset.commands.models import Model, load_model, require_network, say_usual
-from pointset.commands.options import Json, Out
-from pointset.commands.terminal import print_json
+from pointset.commands.models import Model, load_model, require_network, usual
+from pointset.commands.options import Out
+from pointset.commands.terminal import Result
 
 
-def export(*, model: Model = None, output: Out, mask: bool = False, as_json: Json = False) -> None:
+def export(*, model: Model = None, output: Out, mask: bool = False) -> Result:
     """Write a trained model as a torch.export program or as ONNX, and check it against the model.
 
     The file takes batches of any number of sets of any size. Its metadata describe its classes, inputs and
@@ -24,23 +24,23 @@ def export(*, model: Model = None, output: Out, mask: bool = False, as_json: Jso
     from pointset.export.model import export_model
 
     format_of(output)  # a wrong name fails before anything is loaded
-    trained = load_model(model, learned=("classes", "points"))
+    trained = load_model(model, "classes", "points")
     require_network(trained, "exported")
     agreement = export_model(trained.network, output, mask=mask, description=trained.description)
-    if as_json:
-        facts = {"model": trained.name, "output": str(output), "bytes": output.stat().st_size}
-        facts |= {name: getattr(agreement, name) for name in ("difference", "bound", "rounding")}
-        print_json(facts | {"checked": [list(batch) for batch in agreement.batches]})
-        return
-    say_usual(model)
-    print(f"saved in {output}: {trained.description['model']['name']}, {output.stat().st_size / 1e6:.1f} MB")
+    facts = {"model": trained.name, "output": str(output), "bytes": output.stat().st_size}
+    facts |= {name: getattr(agreement, name) for name in ("difference", "bound", "rounding")}
     sizes = ", ".join(f"{points:,}" for points in sorted({points for _, points in agreement.batches}))
     counts = " and ".join(str(sets) for sets in sorted({sets for sets, _ in agreement.batches}))
-    print(f"largest difference between a logit and the model's: {agreement.difference:.1e}", end=" ")
-    print(f"(allowed for rounding: {agreement.bound:.1e}; checked on batches of {counts} sets of {sizes} points)")
+    return Result(
+        facts | {"checked": [list(batch) for batch in agreement.batches]},
+        *usual(model),
+        f"saved in {output}: {trained.description['model']['name']}, {output.stat().st_size / 1e6:.1f} MB",
+        f"largest difference between a logit and the model's: {agreement.difference:.1e} (allowed for rounding: "
+        f"{agreement.bound:.1e}; checked on batches of {counts} sets of {sizes} points)",
+    )
 
 
-def pack(run: Path, /, *, output: Out, as_json: Json = False) -> None:
+def pack(run: Path, /, *, output: Out) -> Result:
     """Write a run as one file to send, which every --model reads: weights, classes and options, and nothing executable.
 
     The file does not contain the data, or where they are. Compare its digest with the one that the receiver sees.
@@ -57,15 +57,15 @@ def pack(run: Path, /, *, output: Out, as_json: Json = False) -> None:
 
     card = pack_run(run, output)
     size, digest = output.stat().st_size, hashlib.sha256(output.read_bytes()).hexdigest()
-    if as_json:
-        print_json({"output": str(output), "bytes": size, "sha256": digest, "card": card})
-        return
     what = f"{len(card.get('targets') or card.get('classes', ()))} {'targets' if card.get('targets') else 'classes'}"
-    print(f"saved in {output}: {card['model']}, {what}, {size / 1e6:.1f} MB")
-    print(f"SHA-256 {digest}")
+    return Result(
+        {"output": str(output), "bytes": size, "sha256": digest, "card": card},
+        f"saved in {output}: {card['model']}, {what}, {size / 1e6:.1f} MB",
+        f"SHA-256 {digest}",
+    )
 
 
-def push(run: Path, repository: str, /, *, private: bool = False, as_json: Json = False) -> None:
+def push(run: Path, repository: str, /, *, private: bool = False) -> Result:
     """Put a run on the Hugging Face hub, as the file of `pointset pack`, where --model hub:user/name finds it.
 
     Needs `pip install "pointset-learn[hub]"`, and `hf auth login` or a token in HF_TOKEN.
@@ -80,7 +80,5 @@ def push(run: Path, repository: str, /, *, private: bool = False, as_json: Json 
     from pointset.training.packed import PREFIX, push_run
 
     address = push_run(run, repository, private=private)
-    if as_json:
-        print_json({"address": address, "model": PREFIX + repository})
-        return
-    print(f"saved in {address}; next: pointset classify FILES --model {PREFIX}{repository}")
+    line = f"saved in {address}; next: pointset classify FILES --model {PREFIX}{repository}"
+    return Result({"address": address, "model": PREFIX + repository}, line)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pointset.commands.models import load_model
-from pointset.commands.options import Json, out_file
-from pointset.commands.terminal import print_json, print_rows
+from pointset.commands.options import out_file
+from pointset.commands.terminal import Result
 from pointset.errors import PointsetError
 from pointset.runs.atomic import write_for_user
 
@@ -27,8 +27,7 @@ def judge(
     columns: tuple[str, ...] = (),
     output: Annotated[tuple[Path, ...], out_file("a verdict", *WRITERS)] = (),
     fail_if_worse: str | None = None,
-    as_json: Json = False,
-) -> None:
+) -> Result:
     """Judge predictions of any classifiers: which models differ for new seeds and new items, and what would settle it.
 
     Every file has one row for each item, with the columns item, label and prediction, or one column of probabilities
@@ -54,13 +53,9 @@ def judge(
     for path in output:
         text: str = getattr(verdict, WRITERS[path.suffix.lower()])()
         write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
-    if as_json:
-        print_json(verdict.as_dict())
-    else:
-        print(verdict)
     if worse:
         print(f"pointset: distinguishably worse than {fail_if_worse}: {', '.join(worse)}", file=sys.stderr)
-        sys.exit(WORSE)
+    return Result(verdict.as_dict(), *str(verdict).splitlines(), failure=SystemExit(WORSE) if worse else None)
 
 
 def audit(
@@ -69,8 +64,7 @@ def audit(
     *,
     data: str | None = None,
     output: Annotated[Path | None, out_file("a picture", ".svg", ".png")] = None,
-    as_json: Json = False,
-) -> None:
+) -> Result:
     """Say what an accuracy is made of: farthest points, votes and the best seed, from the same weights.
 
     Published accuracies differ in these by more than most models do. Each step is measured on top of those before it,
@@ -89,7 +83,7 @@ def audit(
     from pointset.viz.writing import save
 
     trained = [load_model(run) for run in runs]
-    descriptions = [one.description["data"] for one in trained]
+    descriptions = [one.data for one in trained]
     keys = ("classes", "points", "normalize", "features")
     if any(other.get(key) != descriptions[0].get(key) for other in descriptions for key in keys):
         raise PointsetError("the runs differ in their data: audit runs of one model that differ only in their seeds")
@@ -99,13 +93,13 @@ def audit(
     published = published_accuracies()
     if output is not None:
         save(draw_steps(steps), output)
-    if as_json:
-        print_json({"steps": [asdict(step) for step in steps], "published": published})
-        return
-    print_rows([_row(step) for step in steps])
-    print()
     shown = ("name", "accuracy", "epoch", "points", "votes", "normals", "source")
-    print_rows([{key: _word(one[key]) for key in shown} for one in published])
+    return Result(
+        {"steps": [asdict(step) for step in steps], "published": published},
+        [_row(step) for step in steps],
+        "",
+        [{key: _word(one[key]) for key in shown} for one in published],
+    )
 
 
 def _row(step: "Step") -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """The trained model that a command works with: the same option, `--model`, everywhere."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
 
+from pointset.commands.options import Reading
 from pointset.errors import PointsetError
 from pointset.zoo.pretrained import USUAL, list_pretrained
 
@@ -25,18 +26,6 @@ HELP = (
 Model = Annotated[str | None, Parameter(name="--model", help=HELP)]
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """A trained model and what is known about it."""
-
-    name: str
-    """As the user gave it: a folder, or the name of a trained model in the package."""
-    network: Any
-    """A `Classifier` or a `Regressor`, in evaluation mode."""
-    description: dict[str, Any]
-    """Content of run.json."""
-
-
 Learned = Literal["classes", "points", "numbers"]
 KINDS: dict[Learned, tuple[str, str]] = {
     "classes": ("classes of whole shapes", "classify"),
@@ -44,10 +33,42 @@ KINDS: dict[Learned, tuple[str, str]] = {
     "numbers": ("numbers", "predict"),
 }
 """What a model predicts, and the command that does it."""
+FEW = 5
+"""Up to this number of shapes, there is no progress bar."""
 
 
-def load_model(model: str | None, *, learned: Learned | Sequence[Learned] | None = "classes") -> Trained:
-    """The model that --model names, or the default one; `learned` is what it must predict, None takes all kinds."""
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained model and what is known about it."""
+
+    name: str
+    """As the user gave it: a folder, or the name of a trained model in the package."""
+    network: Any
+    """A `Classifier`, a `Regressor` or a `Segmenter`, in evaluation mode."""
+    description: dict[str, Any]
+    """Content of run.json."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """How its sets are made."""
+        data: dict[str, Any] = self.description["data"]
+        return data
+
+    @property
+    def learned(self) -> Learned:
+        """What it predicts."""
+        about = self.description["model"]
+        return "points" if about.get("per_point") else "numbers" if about.get("targets") else "classes"
+
+    def on_device(self) -> Any:
+        """The network, on an accelerator if there is one."""
+        from pointset.training.devices import find_device
+
+        return self.network.to(find_device("auto"))
+
+
+def load_model(model: str | None, *learned: Learned) -> Trained:
+    """The model that --model names, or the default one; it must predict one of `learned`, by default classes."""
     from pointset.training.loading import load_run
 
     if model is None and USUAL not in list_pretrained():
@@ -56,12 +77,9 @@ def load_model(model: str | None, *, learned: Learned | Sequence[Learned] | None
             f"{USUAL} is missing from the package: give --model with a folder that `pointset train` wrote{others}"
         )
     name = USUAL if model is None else model
-    trained = Trained(name, *load_run(name))
-    about = trained.description["model"]
-    its: Learned = "points" if about.get("per_point") else "numbers" if about.get("targets") else "classes"
-    wanted: Sequence[Learned] = [learned] if isinstance(learned, str) else learned or list(KINDS)
-    if its not in wanted:
-        (what, verb), others = KINDS[its], " or ".join(KINDS[kind][0] for kind in wanted)
+    trained, wanted = Trained(name, *load_run(name)), learned or ("classes",)
+    if trained.learned not in wanted:
+        (what, verb), others = KINDS[trained.learned], " or ".join(KINDS[kind][0] for kind in wanted)
         raise PointsetError(f"{name} predicts {what}, not {others}: use `pointset {verb} --model {name}`")
     return trained
 
@@ -79,36 +97,44 @@ def require_network(trained: Trained, verb: str) -> None:
         raise PointsetError(f"{trained.name} is {model['name']}, and only networks can be {verb}: train one by name")
 
 
-def settled_up(up: str, trained: Trained, files: "Sequence[ShapeFile]") -> str:
+def settled_up(up: str, trained: Trained, files: "Sequence[ShapeFile]") -> Any:
     """The value of --up, or the turn that is guessed for these files, with a line on standard error."""
     from pointset.evaluation.upright import guess_up
 
     if up != "guess":
         return up
-    guess = guess_up(trained.network, trained.description["data"], files)
+    if trained.learned != "classes":
+        raise PointsetError(f"--up guess knows shapes by their class, and {trained.name} has no classes: give y or z")
+    guess = guess_up(trained.network, trained.data, files)
     print(guess, file=sys.stderr)
     return guess.turn
 
 
-def say_usual(model: str | None) -> None:
-    """Print the name of the default model, if --model was not given."""
-    if model is None:
-        print(f"model: {USUAL} (another: --model)")
+def usual(model: str | None) -> list[str]:
+    """A line with the name of the default model, if --model was not given."""
+    return [f"model: {USUAL} (another: --model)"] if model is None else []
 
 
-def usable(
-    answers: "Iterable[T | Failure]", on_error: str, what: str, count: int, *, show: bool
+def answers(
+    of_files: Callable[..., "Iterable[T | Failure]"],
+    trained: Trained,
+    files: "Sequence[ShapeFile]",
+    reading: Reading,
+    what: str,
+    **options: Any,
 ) -> "tuple[list[T], list[Failure]]":
-    """Separate the results for `count` files from the failures, which are refused unless `on_error` is "skip"."""
+    """What a function such as `classify_files` says of files, and the failures that --on-error allows."""
     from pointset.data.unusable import refuse_or_leave_out
     from pointset.evaluation.files import Failure
     from pointset.runs.progress import followed
 
-    answered = list(followed(answers, what, "shape", count, show=show))
+    options |= {"up": settled_up(reading.up, trained, files), "keep_outliers": reading.keep_outliers}
+    found = of_files(trained.on_device(), trained.data, files, **options)
+    answered = list(followed(found, what, "shape", len(files), show=len(files) > FEW))
     results = [answer for answer in answered if not isinstance(answer, Failure)]
     failures = [answer for answer in answered if isinstance(answer, Failure)]
     if len(failures) == 1 and not results:
         raise PointsetError(failures[0].reason)
     reasons = {failure.name: failure.reason for failure in failures}
-    refuse_or_leave_out(reasons, len(results), on_error, "files", "repair them")
+    refuse_or_leave_out(reasons, len(results), reading.on_error, "files", "repair them")
     return results, failures

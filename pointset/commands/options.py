@@ -4,22 +4,20 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from cyclopts import ArgumentCollection, Group, Parameter, default_name_transform
 from cyclopts.help import DefaultFormatter, HelpPanel
 
 from pointset.configuration import COMMON, Checked, Cores, check
-from pointset.data.axes import UsualUp
+from pointset.data.axes import GuessedUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
 from pointset.runs.atomic import check_writable, checked_suffix
+from pointset.runs.workers import Workers
 from pointset.tasks.shipped import shipped_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
-
-if TYPE_CHECKING:
-    from pointset.runs.workers import Workers
 
 
 def check_numbers(flags: ArgumentCollection) -> None:
@@ -118,7 +116,6 @@ Flags = group("Parameters", Group.create_default_parameters().sort_key)
 DataFlags = option_flags("Data", 2, QUICK_SETS)
 ModelFlags = option_flags("Model", 3, QUICK["model"])
 RecipeFlags = option_flags("Recipe", 4, QUICK["recipe"])
-Json = Annotated[bool, Parameter(name="--json", help="Print JSON.")]
 OUT = ("--out", "-o")
 Out = Annotated[Path, Parameter(name=OUT)]
 """What a command writes: a file, or a folder."""
@@ -140,28 +137,7 @@ Given = Annotated[frozenset[str], Parameter(parse=False)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
-    """Where work is done; this does not change any result."""
-
-    workers: Cores | None = None
-    """Number of parallel processes; default: one per core, or all of a cluster. Does not change the results."""
-    scheduler: str | None = None
-    """Address of a dask cluster with access to the same folders, such as tcp://host:8786, instead of this machine."""
-
-    @property
-    def backend(self) -> str:
-        """The backend of joblib."""
-        return "dask" if self.scheduler else "loky"
-
-    def make_workers(self) -> "Workers":
-        """The workers that these flags describe."""
-        from pointset.runs.workers import Workers
-
-        return Workers(self.workers, self.backend, self.scheduler)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Running(Spread):
+class Running(Workers):
     """What to do with an experiment: run it, or inspect it."""
 
     threads: Cores | None = None
@@ -178,23 +154,18 @@ RunningFlags = Parameter(name="*", group=group("Running", 1))
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileOptions:
-    """How files of shapes are read, but for what is up in them."""
+class Reading:
+    """How files of shapes are read."""
 
     on_error: Literal["raise", "skip"] = "raise"
     """How to handle files that cannot be used: "raise" tries all of them, then reports the faulty ones and writes
     nothing; "skip" continues without them."""
     keep_outliers: bool = False
     """Keep isolated points of point clouds, such as a background."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading(FileOptions):
-    """How files of shapes are read."""
-
-    up: UsualUp = "auto"
+    up: GuessedUp = "auto"
     """The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
-    shapes. Files with another axis are rotated."""
+    shapes. Files with another axis are rotated. guess takes the turn, one for all files, in which a model of classes
+    knows the shapes best, and says when it is unsure."""
 
 
 ReadingFlags = Parameter(name="*")

@@ -1,4 +1,4 @@
-"""`pointset segment`: label every point of a cloud or a mesh; and the printed metrics of such labels."""
+"""`pointset segment`: label every point of a cloud or a mesh."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointset.commands.models import load_model
-from pointset.commands.options import Json, Out
-from pointset.commands.terminal import print_json, print_rows
+from pointset.commands.options import Out
+from pointset.commands.terminal import Result
 from pointset.data.axes import UsualUp
 from pointset.data.targets import UNLABELLED, classes_of
 from pointset.errors import PointsetError
@@ -17,7 +17,6 @@ from pointset.runs.progress import followed
 
 if TYPE_CHECKING:
     from pointset.evaluation.files import LabelledPoints
-    from pointset.evaluation.predictions import PointEvaluation
 
 
 def segment(
@@ -28,8 +27,7 @@ def segment(
     output: Out | None = None,
     labels: str | None = None,
     up: UsualUp = "auto",
-    as_json: Json = False,
-) -> None:
+) -> Result:
     """Label every point of a cloud, or points that are sampled on a mesh, with a model trained with --labels.
 
     The suffix of the output sets the format. .ply and .csv have each point in the units of the file with its label, its
@@ -50,7 +48,6 @@ def segment(
     """
     from pointset.evaluation.files import in_folders, label_points
     from pointset.evaluation.predictions import intersection_over_union
-    from pointset.training.devices import find_device
     from pointset.viz.label_files import check_label_file, write_labels
 
     several = file.is_dir()
@@ -58,10 +55,8 @@ def segment(
         raise PointsetError(f"{output}: {file} is a folder, so give the name of a folder, without a suffix")
     if output is not None and not several:
         check_label_file(output)
-    trained = load_model(model, learned="points")
-    network: Any = trained.network.to(find_device("auto"))
-    data, classes = trained.description["data"], list(network.classes)
-    values = data["point_labels"]
+    trained = load_model(model, "points")
+    network, classes, values = trained.on_device(), list(trained.network.classes), trained.data["point_labels"]
     counts, confusion = np.zeros(len(classes), np.int64), np.zeros((len(classes), len(classes)), np.int64)
 
     def counted(blocks: "Iterable[LabelledPoints]") -> "Iterator[LabelledPoints]":
@@ -75,7 +70,7 @@ def segment(
 
     shapes = in_folders([file])
     for shape in followed(shapes, "labelling", "file", len(shapes), show=len(shapes) > 1):
-        blocks = counted(label_points(network, data, shape.path, up=up, column=labels))
+        blocks = counted(label_points(network, trained.data, shape.path, up=up, column=labels))
         if output is None:
             deque(blocks, maxlen=0)
             continue
@@ -88,43 +83,16 @@ def segment(
     if known:
         metrics |= {"accuracy": confusion.trace() / known, "mean_iou": sum(iou.values()) / len(iou), "iou": iou}
     points = dict(zip(classes, counts.tolist(), strict=True))
-    if as_json:
-        about = {"model": model, "output": output and str(output), "labels": values, "points": points}
-        print_json(about | (metrics if labels is not None else {}))
-        return
+    result = {"model": model, "output": output and str(output), "labels": values, "points": points}
     what = f"{len(shapes):,} files" if several else file.name
-    print(f"{what}: {counts.sum():,} points" + (f", saved in {output}" if output else ""))
+    text = [f"{what}: {counts.sum():,} points" + (f", saved in {output}" if output else "")]
     if labels is not None:
+        result |= metrics
         rates = f": accuracy {metrics['accuracy']:.2%}, mean IoU {metrics['mean_iou']:.2%}" if known else ""
-        print(f"{known:,} of them have a label in {labels} that the model knows{rates}")
+        text.append(f"{known:,} of them have a label in {labels} that the model knows{rates}")
     rows = []
     for name, value in zip(classes, values, strict=True):
         if points[name] or name in iou:
             row = {"label": str(value), "class": name, "points": f"{points[name]:,}"}
             rows.append(row | ({"IoU %": f"{100 * iou[name]:.1f}" if name in iou else ""} if known else {}))
-    print_rows(rows)
-
-
-def print_points(model: str, result: "PointEvaluation", split: str, as_json: bool) -> None:
-    """Print the metrics of labels per point: a line, and a row for each class with its IoU and commonest mistake."""
-    summary = {"model": model, **result.summary()}
-    if as_json:
-        print_json(summary | {"confusion": result.confusion.tolist()})
-        return
-    print(f"{summary['points']:,} labelled points of {summary['shapes']:,} {split} shapes", end=": ")
-    print(f"accuracy {result.accuracy:.2%}, mean IoU {result.mean_iou:.2%}, loss {result.loss:.3f}")
-    confusion, iou, recall = result.confusion, result.iou, result.per_class
-    rows = []
-    for index, name in enumerate(result.classes):
-        others = np.where(np.arange(len(confusion)) == index, 0, confusion[index])
-        most = int(others.argmax())
-        rows.append(
-            {
-                "class": name,
-                "IoU %": f"{100 * iou[name]:.1f}" if name in iou else "",
-                "recall %": f"{100 * recall[name]:.1f}" if name in recall else "",
-                "points": f"{confusion[index].sum():,}",
-                "most often taken for": f"{result.classes[most]} ({others[most]:,})" if others[most] else "",
-            }
-        )
-    print_rows(rows)
+    return Result(result, *text, rows)

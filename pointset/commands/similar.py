@@ -1,22 +1,23 @@
 """`pointset embed` and `pointset find`: rows of numbers for shapes, and the shapes that are similar by them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from pointset.commands.models import Trained, load_model, usable
-from pointset.commands.options import Json, Reading, ReadingFlags, out_file
-from pointset.commands.terminal import print_json, print_rows
+from pointset.commands.models import Trained, answers, load_model, settled_up
+from pointset.commands.options import Reading, ReadingFlags, out_file
+from pointset.commands.terminal import Result, Table
 from pointset.configuration import Count
 from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError, escaped
 
 if TYPE_CHECKING:
     from pointset.evaluation.embedding import Embedded
+    from pointset.viz.similar import Tile
 
 EMBEDDER = "isab16-max.modelnet40-1024"
 """Of the trained models, its rows are the best single embedding of foreign shapes; see `Classifier.embed`."""
@@ -35,8 +36,7 @@ def embed(
     model: Embedder = None,
     output: Annotated[Path, out_file("a file of embeddings", ".npz", ".csv")],
     reading: Annotated[Reading, ReadingFlags] = Reading(),
-    as_json: Json = False,
-) -> None:
+) -> Result:
     """Write one row of numbers for each shape, in which similar shapes are near each other.
 
     Use the rows for nearest neighbours, clusters or a classifier of your own. `pointset find SHAPE rows.npz` finds
@@ -51,14 +51,11 @@ def embed(
     start = perf_counter()
     embedded = _embed(load_model(model or EMBEDDER), files, reading)
     embedded.save(output)
-    seconds = perf_counter() - start
-    count, width = embedded.rows.shape
-    if as_json:
-        print_json(
-            {"output": str(output), "model": embedded.model, "shapes": count, "width": width, "seconds": seconds}
-        )
-    else:
-        print(f"saved in {output}: {count:,} shapes, {width} numbers each, by {embedded.model} in {seconds:.1f} s")
+    (count, width), seconds = embedded.rows.shape, perf_counter() - start
+    return Result(
+        {"output": str(output), "model": embedded.model, "shapes": count, "width": width, "seconds": seconds},
+        f"saved in {output}: {count:,} shapes, {width} numbers each, by {embedded.model} in {seconds:.1f} s",
+    )
 
 
 def find(
@@ -70,8 +67,7 @@ def find(
     count: Annotated[Count, Parameter(name=["--count", "-k"])] = 12,
     leaks: bool = False,
     reading: Annotated[Reading, ReadingFlags] = Reading(),
-    as_json: Json = False,
-) -> None:
+) -> Result:
     """Find the shapes of a folder that are most similar to a shape; with --leaks, those that are there twice.
 
     Examples: `pointset find chair.off path/to/meshes -o found.html`; `pointset find --leaks path/to/meshes`
@@ -89,11 +85,32 @@ def find(
         raise PointsetError(f"find needs {wanted}, got {len(paths)} path{'s' * (len(paths) != 1)}")
     if not leaks:
         require_shape_file(paths[0])
+    from pointset.viz.similar import make_similar_page
+
     shapes = _shapes_in(paths[-1], model, reading)
-    if leaks:
-        _print_pairs(shapes, paths[0], output, as_json)
-    else:
-        _print_similar(shapes, paths[0], count, output, as_json)
+    found = _near_duplicates(shapes, paths[0]) if leaks else _similar(shapes, paths[0], count)
+    saved = ""
+    if output is not None:
+        up = shapes.trained.data["up"]
+        make_similar_page(found.tiles(), title=escaped(found.title), note=found.note, up=up).save(output)
+        saved = f"; saved in {output}"
+    rows = [{**row, "distance": f"{row['distance']:.2f}"} for row in found.rows]
+    return Result(found.data | {"output": output and str(output)}, *([rows] if rows else []), found.line + saved)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Similar shapes, or pairs of them."""
+
+    data: dict[str, Any]
+    rows: Table
+    line: str
+    """What the rows are."""
+    title: str
+    note: str
+    """What a page of them shows."""
+    tiles: "Callable[[], list[Tile]]"
+    """Makes the pictures of the page."""
 
 
 @dataclass(frozen=True)
@@ -108,21 +125,25 @@ class Shapes:
         """The points of a file, sampled as for the model."""
         from pointset.data.loading import load_shape_like
 
-        data, reading = self.trained.description["data"], self.reading
-        return load_shape_like(data, path, seed=seed, up=reading.up, keep_outliers=reading.keep_outliers).points
+        up, keep_outliers = self.reading.up, self.reading.keep_outliers
+        return load_shape_like(self.trained.data, path, seed=seed, up=up, keep_outliers=keep_outliers).points
 
 
 def _shapes_in(path: Path, model: str | None, reading: Reading) -> Shapes:
     """The shapes of a folder, or of a file of rows."""
     from pointset.evaluation.embedding import SUFFIXES, load_embedded
+    from pointset.evaluation.files import in_folders
 
     if not (path.is_file() and path.suffix.lower() in SUFFIXES):
         trained = load_model(model or EMBEDDER)
+        reading = replace(reading, up=settled_up(reading.up, trained, in_folders([path])))
         return Shapes(trained, _embed(trained, [path], reading), reading)
     embedded = load_embedded(path)
     if model not in (None, embedded.model):
         raise PointsetError(f"{path} has the rows of {embedded.model}: leave out --model, or embed the shapes again")
-    return Shapes(load_model(embedded.model), embedded, reading)
+    trained = load_model(embedded.model)
+    reading = replace(reading, up=settled_up(reading.up, trained, in_folders(map(Path, embedded.files))))
+    return Shapes(trained, embedded, reading)
 
 
 def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedded":
@@ -130,23 +151,19 @@ def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedd
 
     from pointset.evaluation.embedding import Embedded, embed_files
     from pointset.evaluation.files import in_folders
-    from pointset.training.devices import find_device
 
-    files = in_folders(paths)
-    network, data = trained.network.to(find_device("auto")), trained.description["data"]
-    answers = embed_files(network, data, files, up=reading.up, keep_outliers=reading.keep_outliers)
-    shown, _ = usable(answers, reading.on_error, "embedding", len(files), show=len(files) > SHOWN)
-    shapes, rows = zip(*shown, strict=True)
+    answered, _ = answers(embed_files, trained, in_folders(paths), reading, "embedding")
+    shapes, rows = zip(*answered, strict=True)
     names, classes = [shape.name for shape in shapes], [shape.true_class for shape in shapes]
     return Embedded(trained.name, names, classes, np.stack(rows), [str(shape.path.resolve()) for shape in shapes])
 
 
-def _print_similar(shapes: Shapes, shape: Path, count: int, output: Path | None, as_json: bool) -> None:
+def _similar(shapes: Shapes, shape: Path, count: int) -> Found:
     import torch
 
     from pointset.evaluation.embedding import nearest
     from pointset.explain.occlusion import similarity_influence
-    from pointset.viz.similar import Tile, make_similar_page
+    from pointset.viz.similar import Tile
 
     embedded, trained = shapes.embedded, shapes.trained
     query = _embed(trained, [shape], shapes.reading).rows
@@ -155,65 +172,62 @@ def _print_similar(shapes: Shapes, shape: Path, count: int, output: Path | None,
         raise PointsetError("the folder has no other shape than this one")
     distances, indices = nearest(embedded.rows[others], query, count)
     chosen = [others[index] for index in indices[0]]
-    rows: list[dict[str, Any]] = [
+    rows: Table = [
         {"shape": embedded.names[row], "class": embedded.classes[row], "distance": float(distance)}
         for row, distance in zip(chosen, distances[0], strict=True)
     ]
-    if output is not None:
-        tiles = [Tile([shapes.points(shape)], escaped(shape.name), "the shape")]
+
+    def tiles() -> list[Tile]:
+        made = [Tile([shapes.points(shape)], escaped(shape.name), "the shape")]
         for row, entry in zip(chosen, rows, strict=True):
             cloud = shapes.points(embedded.files[row])
             influence = similarity_influence(trained.network, cloud, torch.from_numpy(query[0]))
             note = f"{entry['class']}, distance {entry['distance']:.2f}".lstrip(", ")
-            tiles.append(Tile([cloud], escaped(entry["shape"]), note, influence))
-        note = (
-            f"Embeddings of {embedded.model}. Right pictures: dark points are those that make the shape similar; "
-            "without their patch, the distance would be larger."
-        )
-        title = escaped(f"The shapes most similar to {shape.name}")
-        make_similar_page(tiles, title=title, note=note, up=trained.description["data"]["up"]).save(output)
-    if as_json:
-        print_json({"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)})
-        return
-    print_rows([{**row, "distance": f"{row['distance']:.2f}"} for row in rows])
-    print(f"of {len(others):,} shapes, by {embedded.model}" + (f"; saved in {output}" if output else ""))
+            made.append(Tile([cloud], escaped(entry["shape"]), note, influence))
+        return made
+
+    return Found(
+        {"model": embedded.model, "shape": str(shape), "similar": rows},
+        rows,
+        f"of {len(others):,} shapes, by {embedded.model}",
+        f"The shapes most similar to {shape.name}",
+        f"Embeddings of {embedded.model}. Right pictures: dark points are those that make the shape similar; without "
+        "their patch, the distance would be larger.",
+        tiles,
+    )
 
 
-def _print_pairs(shapes: Shapes, folder: Path, output: Path | None, as_json: bool) -> None:
+def _near_duplicates(shapes: Shapes, folder: Path) -> Found:
     from pointset.evaluation.embedding import embed as embed_clouds
     from pointset.evaluation.embedding import near_duplicates, same_shape_distance, splits_of
-    from pointset.viz.similar import Tile, make_similar_page
+    from pointset.viz.similar import Tile
 
-    embedded, names, trained = shapes.embedded, shapes.embedded.names, shapes.trained
+    embedded, names = shapes.embedded, shapes.embedded.names
     step = max(1, len(embedded.files) // RESAMPLED)
-    again = embed_clouds(trained.network, [shapes.points(file, seed=1) for file in embedded.files[::step]])
+    again = embed_clouds(shapes.trained.network, [shapes.points(file, seed=1) for file in embedded.files[::step]])
     threshold = same_shape_distance(embedded.rows[::step], again)
     pairs = near_duplicates(embedded.rows, threshold, splits_of(folder, names))
-    leak = "train and test"
-    rows: list[dict[str, Any]] = []
+    leak, leaked = "train and test", sum(pair.leak for pair in pairs)
+    rows: Table = []
     for pair in pairs:
         row = {"first": names[pair.first], "second": names[pair.second], "distance": pair.distance}
         rows.append(row | {"leak": leak * pair.leak})
-    if output is not None:
-        tiles = []
+
+    def tiles() -> list[Tile]:
+        made = []
         for pair in pairs[:SHOWN]:
             clouds = [shapes.points(embedded.files[row]) for row in (pair.first, pair.second)]
             title = escaped(f"{names[pair.first]} and {names[pair.second]}")
-            tiles.append(Tile(clouds, title, f"distance {pair.distance:.2f}" + f", {leak}" * pair.leak))
-        note = (
-            f"Pairs of shapes no farther apart than two samplings of one shape, by the embeddings of {embedded.model}."
-        )
-        up = trained.description["data"]["up"]
-        make_similar_page(tiles, title="Near-duplicates", note=note, up=up).save(output)
-    leaked = sum(pair.leak for pair in pairs)
-    if as_json:
-        print_json({"model": embedded.model, "threshold": threshold, "leaks": leaked, "pairs": rows})
-        return
-    if pairs:
-        print_rows([{**row, "distance": f"{row['distance']:.2f}"} for row in rows[:SHOWN]])
+            made.append(Tile(clouds, title, f"distance {pair.distance:.2f}" + f", {leak}" * pair.leak))
+        return made
+
     more = f", the first {SHOWN} of them above" if len(pairs) > SHOWN else ""
-    print(
+    return Found(
+        {"model": embedded.model, "threshold": threshold, "leaks": leaked, "pairs": rows},
+        rows[:SHOWN],
         f"{len(pairs):,} pairs of {len(names):,} shapes are at most as far apart as two samplings of one shape "
-        f"({threshold:.2f}){more}; {leaked:,} of them are a training and a test shape"
-        + (f"; saved in {output}" if output else "")
+        f"({threshold:.2f}){more}; {leaked:,} of them are a training and a test shape",
+        "Near-duplicates",
+        f"Pairs of shapes no farther apart than two samplings of one shape, by the embeddings of {embedded.model}.",
+        tiles,
     )

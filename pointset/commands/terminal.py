@@ -5,7 +5,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, TextIO, cast
 
@@ -63,22 +63,42 @@ def warning_in_one_line() -> Iterator[None]:
         yield
 
 
-def print_json(value: Any) -> None:
-    """Print indented JSON."""
-    print(json.dumps(value, indent=2))
+Table = list[dict[str, Any]]
 
 
-def print_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
-    """Print a table with the keys as its head, or the rows as JSON.
+class Result:
+    """What a command has to say.
 
-    Text is printed as it is: +1.0 keeps its sign and its decimal. Columns of numbers are right-aligned, but for a first
+    Args:
+        data: plain data, which --json prints.
+        text: for people: lines, tables of rows, and facts by their names.
+        failure: an error to raise when all is printed.
+    """
+
+    def __init__(self, data: Any, *text: str | Table | dict[str, Any], failure: BaseException | None = None) -> None:
+        self.data, self.text, self.failure = data, text, failure
+
+    def show(self, as_json: bool) -> None:
+        """Print it, as JSON or as text."""
+        if as_json:
+            print(json.dumps(self.data, indent=2))
+        else:
+            for part in self.text:
+                print(escaped(part) if isinstance(part, str) else as_table(part))
+        if self.failure is not None:
+            raise self.failure
+
+
+def as_table(rows: Table | dict[str, Any]) -> str:
+    """A table with the keys as its head, or a line for each fact.
+
+    Text is shown as it is: +1.0 keeps its sign and its decimal. Columns of numbers are right-aligned, but for a first
     column of names, such as 007.
     """
     from tabulate import tabulate
 
-    if as_json:
-        print_json(rows)
-        return
+    if isinstance(rows, dict):
+        return tabulate([(name, _in_words(value)) for name, value in rows.items()], "", "plain", disable_numparse=True)
     cells = [
         {escaped(key): escaped(cell) if isinstance(cell, str) else cell for key, cell in row.items()} for row in rows
     ]
@@ -88,24 +108,23 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
     for place in text:
         numbers = all(NUMBER.fullmatch(str(cell)) for cell in columns[place] if cell not in (None, ""))
         align[place] = "right" if place and numbers else "left"
-    print(tabulate(cells, headers="keys", intfmt=",", disable_numparse=text, colalign=align))
+    return tabulate(cells, headers="keys", intfmt=",", disable_numparse=text, colalign=align)
 
 
-def print_facts(facts: Mapping[str, Any]) -> None:
-    """Print a line for each fact, with the names in a column; long texts of a list have lines of their own."""
-    from tabulate import tabulate
-
-    rows = []
-    for name, value in facts.items():
-        if isinstance(value, dict):
-            value = [f"{key} {part:,}" if isinstance(part, int) else f"{key} {part}" for key, part in value.items()]
-            value = ", ".join(value)
-        elif isinstance(value, list | tuple):
-            value = ("\n" if any(len(part) > 30 for part in value) else ", ").join(value)
-        rows.append((name, value))
-    print(tabulate(rows, tablefmt="plain", disable_numparse=True))
+def _in_words(value: Any) -> Any:
+    """A fact as text; long texts of a list have lines of their own."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {part:,}" if isinstance(part, int) else f"{key} {part}" for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return ("\n" if any(len(part) > 30 for part in value) else ", ").join(value)
+    return value
 
 
 def in_hours(seconds: float) -> str:
     """A time as h:mm:ss, with days if there are any."""
     return str(timedelta(seconds=round(seconds)))
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things, such as 1,024 points."""
+    return f"{number:,} {what}{'s' * (number != 1)}"

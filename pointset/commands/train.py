@@ -10,20 +10,19 @@ from cyclopts import Parameter
 from pointset.commands.options import (
     DataFlags,
     Given,
-    Json,
     ModelFlags,
     Options,
     Out,
     RecipeFlags,
     RunningFlags,
-    Spread,
     given_fields,
     quick_options,
 )
-from pointset.commands.terminal import print_json, print_rows
+from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
+from pointset.runs.workers import Workers
 from pointset.tasks.shipped import shipped_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -44,7 +43,6 @@ HELD_OUT = 0.2
 
 def train(
     model: Annotated[str | None, COMMON] = None,
-    /,
     *,
     data: Annotated[str | None, COMMON] = None,
     start: Annotated[str | None, COMMON] = None,
@@ -56,9 +54,8 @@ def train(
     data_options: Annotated[DataOptions, DataFlags] = DataOptions(),
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),
     recipe: Annotated[Recipe, RecipeFlags] = Recipe(),
-    as_json: Json = False,
     given: Given,
-) -> None:
+) -> Result | None:
     """Train one model, or without MODEL the best for the data within --budget.
 
     Without MODEL it judges by cross-validation on the training shapes: support vector machines on classical features
@@ -105,8 +102,7 @@ def train(
         own = [*given_fields(model_options, given), *given_fields(recipe, given), *["log"] * (log is not None)]
         if own:  # the choice sets these itself
             raise PointsetError(f"{own[0]} needs the name of a model: {by_name}")
-        _train_best(data, flags, given, _seconds(budget), seed, run or Path("runs") / "best", as_json)
-        return
+        return _train_best(data, flags, given, _seconds(budget), seed, run or Path("runs") / "best")
     if "budget" in given:
         raise PointsetError("--budget is for the choice of a model: leave it out, or the name of the model and --start")
     run = run or Path("runs") / Path(start or str(model)).name
@@ -117,10 +113,10 @@ def train(
         name, network, sets, chosen = _new(str(model), data, flags, given, seed)
     fitted = fit(network, sets, chosen, seed=seed, run=run, on_epoch=events)
     if not is_main():
-        return
+        return None
     if events is not None:
         events.close(fitted.history)
-    _print_fitted(name, fitted, chosen, run, as_json)
+    return _fitted(name, fitted, chosen, run)
 
 
 def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int) -> "Training":
@@ -178,22 +174,16 @@ def _seconds(budget: str) -> float:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
-def _train_best(
-    data: str, flags: Options, given: frozenset[str], budget: float, seed: int, run: Path, as_json: bool
-) -> None:
+def _train_best(data: str, flags: Options, given: frozenset[str], budget: float, seed: int, run: Path) -> Result:
     from pointset.data.dataset import load_split
     from pointset.training.automatic import fit_automatic
 
     usual = DataOptions(points=1024, normalize="center-standardize")
     sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)))
     best = fit_automatic(sets, budget=budget, seed=seed, run=run)
-    if as_json:
-        candidates = [dataclasses.asdict(candidate) for candidate in best.candidates]
-        print_json({"run": str(run), "model": best.name, "candidates": candidates})
-        return
     of_classes = sets.targets is None
     about = f" of {len(sets.classes)} classes; accuracy" if of_classes else f"; R2 of {', '.join(sets.target_names)}"
-    print(f"{len(sets):,} shapes{about}{'' if of_classes else ', scaled,'} on training shapes that were held out:")
+    scaled = "" if of_classes else ", scaled,"
     rows = []
     for each in best.candidates:
         score, low, high = (
@@ -202,29 +192,33 @@ def _train_best(
         row = {"candidate": each.name + " *" * each.chosen, "accuracy %" if of_classes else "R2": score}
         times = {"held out": each.tested, "core-seconds": f"{each.seconds:.0f}"}
         rows.append({**row, "95 % interval": f"{low} to {high}", **times})
-    print_rows(rows)
-    print(f"* chosen, and fitted to all {len(sets):,} shapes: saved in {run}. Next:")
     verb = "classify" if of_classes else "predict"
-    print(f"  pointset evaluate --model {run}\n  pointset {verb} path/to/new --model {run}")
+    commands = [f"evaluate --model {run}", f"{verb} path/to/new --model {run}"]
     if of_classes and (run / "network").exists():
-        print(f"  pointset attend FILE --model {run / 'network'}")
+        commands.append(f"attend FILE --model {run / 'network'}")
+    candidates = [dataclasses.asdict(candidate) for candidate in best.candidates]
+    return Result(
+        {"run": str(run), "model": best.name, "candidates": candidates},
+        f"{len(sets):,} shapes{about}{scaled} on training shapes that were held out:",
+        rows,
+        f"* chosen, and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
+        *(f"  pointset {command}" for command in commands),
+    )
 
 
-def _print_fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path, as_json: bool) -> None:
+def _fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path) -> Result:
     last = fitted.history[fitted.best_epoch - 1]
-    if as_json:
-        print_json({"run": str(run), "seconds": fitted.seconds, **last})
-        return
     trained = f"accuracy {last['accuracy']:.1%}" if "accuracy" in last else f"error {last['mae']:.3f} deviations"
-    print(f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training {trained}")
+    text = [f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training {trained}"]
     if "validation_r2" in last:
-        print(f"validation R2 {last['validation_r2']:.3f}, of scaled targets")
+        text.append(f"validation R2 {last['validation_r2']:.3f}, of scaled targets")
     if "validation_accuracy" in last:
         iou = f", mean IoU {last['validation_iou']:.1%}" if "validation_iou" in last else ""
-        print(f"validation accuracy {last['validation_accuracy']:.1%}{iou}")
+        text.append(f"validation accuracy {last['validation_accuracy']:.1%}{iou}")
     if sizes := recipe.sizes_in_words:
-        print(f"trained on sets of {sizes}")
-    print(f"saved in {run}; next: pointset evaluate --model {run}")
+        text.append(f"trained on sets of {sizes}")
+    text.append(f"saved in {run}; next: pointset evaluate --model {run}")
+    return Result({"run": str(run), "seconds": fitted.seconds, **last}, *text)
 
 
 def tune(
@@ -236,9 +230,8 @@ def tune(
     seed: int = 0,
     validation: float | None = None,
     out: Out | None = None,
-    spread: Annotated[Spread, RunningFlags] = Spread(),
-    as_json: Json = False,
-) -> None:
+    workers: Annotated[Workers, RunningFlags] = Workers(),
+) -> Result:
     """Search for the options of networks with Optuna, judged on a validation split of the training shapes.
 
     The test shapes are not read. The best options become an experiment, best.toml, for `pointset compare`, which trains
@@ -265,13 +258,13 @@ def tune(
         raise PointsetError("tune needs --data with your shapes, or an experiment file with a table [search]")
     changes = {} if data is None else {"data": data}
     search = Search.of(file or shipped_experiment("tune"), seed, validation, **changes)
-    tuned = run_search(search, out or Path("runs") / (file.stem if file else "tune"), trials, spread.make_workers())
-    if as_json:
-        print_json({"experiment": str(tuned.file), "trials": tuned.trials})
-        return
-    print_rows([{key: _short(value) for key, value in row.items()} for row in tuned.trials[:SHOWN]])
-    print(f"the best of {len(tuned.trials)} trials, judged on {search.validation:.0%} of the training shapes; next:")
-    print(f"  pointset compare {tuned.file}")
+    tuned = run_search(search, out or Path("runs") / (file.stem if file else "tune"), trials, workers)
+    return Result(
+        {"experiment": str(tuned.file), "trials": tuned.trials},
+        [{key: _short(value) for key, value in row.items()} for row in tuned.trials[:SHOWN]],
+        f"the best of {len(tuned.trials)} trials, judged on {search.validation:.0%} of the training shapes; next:",
+        f"  pointset compare {tuned.file}",
+    )
 
 
 def _short(value: object) -> object:

@@ -3,8 +3,7 @@
 from typing import Any
 
 from pointset.commands.models import USUAL
-from pointset.commands.options import Json
-from pointset.commands.terminal import print_facts, print_json, print_rows
+from pointset.commands.terminal import Result
 from pointset.configuration import Width
 from pointset.errors import PointsetError
 from pointset.zoo.listing import kept_rows
@@ -22,8 +21,7 @@ def zoo(
     *,
     pretrained: bool = False,
     dim: Width = ModelOptions.dim,
-    as_json: Json = False,
-) -> None:
+) -> Result:
     """List the models with their sizes and abilities, or the trained models of the package.
 
     Every encoder works with every pooling, `+` joins two poolings (isab16-max+pma), and you can choose the numbers
@@ -37,32 +35,32 @@ def zoo(
         dim: Width d of every layer, for the numbers of parameters.
     """
     if name is not None:
-        _show(name, as_json)
-    elif pretrained:
-        _list_trained(as_json)
-    else:
-        _list(dim, as_json)
+        return _show(name)
+    return _list_trained() if pretrained else _list(dim)
 
 
-def _list(dim: int, as_json: bool) -> None:
+def _list(dim: int) -> Result:
     options = ModelOptions(dim=dim)
     rows = kept_rows() if options == ModelOptions() else None
     if rows is None:
         from pointset.zoo.abilities import describe_models
 
         rows = describe_models(options=options)
-    if as_json:
-        print_json(rows)
-        return
     pairs = {tuple(row["model"].split("-", 1)): row for row in rows if "-" in row["model"]}
     encoders, poolings = (list(dict.fromkeys(parts)) for parts in zip(*pairs, strict=True))
-    print("parameters in thousands, by encoder and pooling:")
-    print_rows([{"": f"-{two}", **{f"{one}-": _size(pairs.get((one, two))) for one in encoders}} for two in poolings])
-    alone = [row for row in rows if "-" not in row["model"]]
-    print("other models, for comparison:", ", ".join(f"{row['model']} ({_size(row)})" for row in alone))
+    alone = ", ".join(f"{row['model']} ({_size(row)})" for row in rows if "-" not in row["model"])
+    able = []
     for ability, wanted, words in ABILITIES:
-        print(f"{words}: {', '.join(_names([pair for pair in pairs if pairs[pair][ability] is wanted], list(pairs)))}")
-    print("`pointset zoo --pretrained` lists trained models; --json prints all details")
+        chosen = [pair for pair in pairs if pairs[pair][ability] is wanted]
+        able.append(f"{words}: {', '.join(_names(chosen, list(pairs)))}")
+    return Result(
+        rows,
+        "parameters in thousands, by encoder and pooling:",
+        [{"": f"-{two}", **{f"{one}-": _size(pairs.get((one, two))) for one in encoders}} for two in poolings],
+        f"other models, for comparison: {alone}",
+        *able,
+        "`pointset zoo --pretrained` lists trained models; --json prints all details",
+    )
 
 
 def _size(row: dict[str, Any] | None) -> str:
@@ -77,17 +75,16 @@ def _names(chosen: list[tuple[str, ...]], pairs: list[tuple[str, ...]]) -> list[
     return [part for _, part in whole] + ["-".join(pair) for pair in left]
 
 
-def _list_trained(as_json: bool) -> None:
+def _list_trained() -> Result:
     cards = {name: pretrained_card(name) for name in list_pretrained()}
-    if as_json:
-        print_json([{"model": name, **_plain(card)} for name, card in cards.items()])
-    elif not cards:
+    if not cards:
         raise PointsetError("this package contains no trained model: train one with `pointset train`")
-    else:
-        print_rows([_row(name, card) for name, card in cards.items()])
-        print("test accuracy in %, by points per set; for details: pointset zoo --pretrained NAME")
-        if USUAL in cards:
-            print(f"classify, attend, evaluate and export use {USUAL} unless you give --model")
+    return Result(
+        [{"model": name, **_plain(card)} for name, card in cards.items()],
+        [_row(name, card) for name, card in cards.items()],
+        "test accuracy in %, by points per set; for details: pointset zoo --pretrained NAME",
+        *([f"classify, attend, evaluate and export use {USUAL} unless you give --model"] if USUAL in cards else []),
+    )
 
 
 def _row(name: str, card: PretrainedCard) -> dict[str, Any]:
@@ -96,23 +93,20 @@ def _row(name: str, card: PretrainedCard) -> dict[str, Any]:
     return {"model": name, "parameters": card.parameters, **tested, "data": card.data}
 
 
-def _show(name: str, as_json: bool) -> None:
+def _show(name: str) -> Result:
     card, run = pretrained_card(name), pretrained_run(name)
     facts = {"name": name, **_plain(card), **{key: run.get(key) for key in ("model", "recipe", "seed", "commit")}}
     facts |= {f"data_{key}": value for key, value in run.get("data", {}).items()}
-    if as_json:
-        print_json(facts)
-        return
-    facts["accuracy"] = {
+    accuracies = {
         f"{size} points": f"{100 * accuracy:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
         for size, (accuracy, low, high) in card.accuracy.items()
     }
-    if card.trust is not None:
-        facts["trust"] = {
-            name: f"AUROC of errors {area:.3f}, calibration error {100 * card.trust.calibration_error[name]:.1f} %"
-            for name, area in card.trust.auroc.items()
-        }
-    print_facts({key: value for key, value in facts.items() if value not in (None, {}, [])})
+    trust = card.trust and {
+        name: f"AUROC of errors {area:.3f}, calibration error {100 * card.trust.calibration_error[name]:.1f} %"
+        for name, area in card.trust.auroc.items()
+    }
+    shown = {**facts, "accuracy": accuracies, "trust": trust}
+    return Result(facts, {key: value for key, value in shown.items() if value not in (None, {}, [])})
 
 
 def _plain(card: PretrainedCard) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def run_experiment(
         raise PointsetError("a comparison distributes its runs itself: run it without torchrun or accelerate launch")
     out, workers = Path(out), workers or Workers()
     workers.check()
-    if workers.backend == "loky":  # the machines of a cluster may have other devices than this one
+    if not workers.scheduler:  # the machines of a cluster may have other devices than this one
         find_device(experiment.recipe.device)
         warn_of_slow_products(experiment.recipe.precision, experiment.recipe.device)
     check_folder(experiment, out)
@@ -173,7 +173,7 @@ def _run_in_pool(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
 
     threads = runs[0].experiment.threads
     # When a worker of a cluster dies, its other runs are lost, and joblib waits forever for dask's workers.
-    perform = run_one if workers.backend == "loky" else run_apart
+    perform = run_apart if workers.scheduler else run_one
     # A worker that joblib keeps from an earlier call may be in another working directory.
     jobs = (delayed(perform)(replace(run, folder=run.folder.absolute())) for run in runs)
     return run_in_workers(jobs, workers, workers.at_once(len(runs), threads), threads)

@@ -6,39 +6,33 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from pointset.configuration import Cores, check
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.system import end_with, interrupts_blocked
 
-Backend = Literal["loky", "dask"]
-BACKENDS: tuple[Backend, ...] = ("loky", "dask")
 MACHINE_SECONDS, DASK_SECONDS = 1.5, 5
 """Times in which the machine of a dask scheduler, and then the scheduler, must answer."""
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Where work is executed; results do not depend on it."""
+    """Where work is done, which does not change any result; the commands have its fields as flags."""
 
-    count: int | None = None
-    """Number of worker processes; None means one per core, or all workers of a cluster."""
-    backend: str = "loky"
-    """"loky" (processes on this machine) or "dask" (a cluster whose workers can access the same files)."""
+    count: Annotated[Cores | None, Parameter(name="--workers")] = None
+    """Number of parallel processes; default: one per core, or all of a cluster. Does not change the results."""
     scheduler: str | None = None
-    """The address of the cluster, such as tcp://host:8786; None means the dask client of this process."""
+    """Address of a dask cluster with access to the same folders, such as tcp://host:8786, instead of this machine."""
 
     def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise PointsetError(f"backend must be one of {', '.join(BACKENDS)}, got {quoted(self.backend)}")
         check("workers", self.count, Cores | None)
-        if self.scheduler and self.backend == "loky":
-            raise PointsetError(f"scheduler={quoted(self.scheduler)} is the address of a cluster: set backend to dask")
 
     def check(self) -> None:
         """Raise a PointsetError unless the scheduler of a cluster answers; called before other work starts."""
-        with _cluster(self) if self.backend == "dask" else nullcontext():
+        with _cluster(self.scheduler) if self.scheduler else nullcontext():
             pass
 
     @property
@@ -62,7 +56,7 @@ def run_in_workers(
     kind = "generator" if ordered else "generator_unordered"
     with _backend(workers, count, threads):
         parallel = Parallel(return_as=kind, batch_size=1)
-        with interrupts_blocked() if workers.backend == "loky" else nullcontext():
+        with nullcontext() if workers.scheduler else interrupts_blocked():
             results = parallel(tasks)
         try:
             yield from results
@@ -77,8 +71,8 @@ def _backend(workers: Workers, count: int, threads: int) -> Iterator[None]:
     """Make joblib use the backend of the workers inside this block; connects to the cluster if there is one."""
     from joblib import parallel_config
 
-    if workers.backend != "loky":
-        with _cluster(workers) as client, parallel_config("dask", n_jobs=workers.count or -1, client=client):
+    if workers.scheduler:
+        with _cluster(workers.scheduler) as client, parallel_config("dask", n_jobs=workers.count or -1, client=client):
             yield
         return
     ending = {"initializer": end_with, "initargs": (os.getpid(),)}
@@ -120,24 +114,19 @@ def torch_threads(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def _cluster(workers: Workers) -> Iterator[Any]:
+def _cluster(scheduler: str) -> Iterator[Any]:
     """A client of the cluster."""
     try:
         import distributed
     except ModuleNotFoundError as error:
-        raise PointsetError("backend=dask needs distributed: run `pip install distributed`") from error
-    client: Any
+        raise PointsetError("a scheduler of dask needs distributed: run `pip install distributed`") from error
     try:
-        if workers.scheduler:
-            with suppress(ValueError):  # not an address of a socket; distributed tries a closed one again and again
-                address = distributed.comm.get_address_host_port(workers.scheduler)
-                socket.create_connection(address, MACHINE_SECONDS).close()
-            client = distributed.Client(workers.scheduler, timeout=DASK_SECONDS, set_as_default=False)
-        else:
-            client = nullcontext(distributed.get_client())  # that of the caller, which stays open
+        with suppress(ValueError):  # not an address of a socket; distributed tries a closed one again and again
+            address = distributed.comm.get_address_host_port(scheduler)
+            socket.create_connection(address, MACHINE_SECONDS).close()
+        client = distributed.Client(scheduler, timeout=DASK_SECONDS, set_as_default=False)
     except Exception as error:  # of many types, if a server answers that is not a scheduler
-        reason = f"no dask scheduler answers at {quoted(workers.scheduler)}: {one_line(error, REPEATED)}"
-        missing = "backend=dask needs scheduler=ADDRESS, such as tcp://localhost:8786, where `dask scheduler` listens"
-        raise PointsetError(reason if workers.scheduler else missing) from error
-    with client as connected:
-        yield connected
+        reason = one_line(error, REPEATED)
+        raise PointsetError(f"no dask scheduler answers at {quoted(scheduler)}: {reason}") from error
+    with client:
+        yield client

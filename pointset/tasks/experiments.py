@@ -119,7 +119,6 @@ def compare(
     recipe: Recipe | None = None,
     out: str | Path = "runs/compare",
     workers: int | None = None,
-    backend: str = "loky",
     scheduler: str | None = None,
     threads: int = 1,
     progress: bool = True,
@@ -141,8 +140,7 @@ def compare(
         recipe: the training, the same for all models; default: `Recipe()`.
         out: folder for the runs and the results; finished runs in it are not repeated.
         workers: number of runs in parallel; default: the number of cores divided by the threads.
-        backend: "loky" (processes on this machine) or "dask" (a cluster that can access the same folders).
-        scheduler: the address of the cluster.
+        scheduler: the address of a dask cluster that can access the same folders; default: this machine.
         threads: torch threads of each run; they can change results by rounding, so they are part of the protocol.
         progress: show a bar, and a preliminary table whenever a further seed is complete.
         report: also write report.html and figures/.
@@ -186,7 +184,7 @@ def compare(
         model=model_options or ModelOptions(),
         recipe=recipe or Recipe(),
     )
-    return run_experiment(experiment, out, Workers(workers, backend, scheduler), progress=progress, report=report)
+    return run_experiment(experiment, out, Workers(workers, scheduler), progress=progress, report=report)
 
 
 def read_experiment(path: str | Path, **changes: Any) -> Experiment:

@@ -24,7 +24,7 @@ from sklearn.covariance import LedoitWolf
 from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
-from pointset.commands.terminal import print_rows
+from pointset.commands.terminal import as_table
 from pointset.data.augment import RotateAny, RotateUp
 from pointset.data.axes import UsualUp
 from pointset.data.dataset import PointSets
@@ -93,12 +93,11 @@ def main(
     network.trust = fit_trust(network, train, held_out)
     worth = dict(measure(network, description, test, foreign, up))
     print(f"median {network.trust.median:.6g}, exponent {network.trust.exponent:.4f}")
-    print_rows(
-        [
-            {"shapes": name, "AUROC of errors": f"{row.auroc:.3f}", "ECE %": f"{100 * row.calibration_error:.1f}"}
-            for name, row in worth.items()
-        ]
-    )
+    rows = [
+        {"shapes": name, "AUROC of errors": f"{row.auroc:.3f}", "ECE %": f"{100 * row.calibration_error:.1f}"}
+        for name, row in worth.items()
+    ]
+    print(as_table(rows))
     if write:
         write_card(find_run(model), network.trust, worth)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import cyclopts
 import numpy as np
 
-from pointset.commands.terminal import print_rows
+from pointset.commands.terminal import as_table
 from pointset.data.axes import TURNS, UsualUp
 from pointset.data.catalogue.folders import list_shapes
 from pointset.data.loading import load_shape_like
@@ -39,7 +39,7 @@ def main(folder: Path, *, up: UsualUp = "z", model: str = USUAL, draws: int = 20
         row["turn %"] = 100 * np.mean([guess.turn == turn for turn, guess in guesses])
         row |= {"sure %": 100 * np.mean(is_sure), "right where sure %": 100 * np.mean(both) if both else float("nan")}
         rows.append({name: f"{value:.4g}" for name, value in row.items()})
-    print_rows(rows)
+    print(as_table(rows))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from tqdm import tqdm
 
 from pointset.cli import main
-from pointset.commands.terminal import Escaping, escaping, print_rows
+from pointset.commands.terminal import Escaping, as_table, escaping
 
 NASTY = "\x1b[31mred\n\r\x9b2J\u202e|`<b>"
 SHOWN = r"\x1b[31mred\n\r\x9b2J\u202e|`<b>"
@@ -71,11 +71,13 @@ def test_no_command_prints_what_a_terminal_obeys(parts: Path, capsys: pytest.Cap
     assert "rff-mean" in printed(capsys, *both, *sets)
 
 
-def test_a_table_shows_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    print_rows([{"class": NASTY, "%": "50.0"}, {"class": "007", "%": "50.0"}, {"class": "1e5", "%": "0.0"}])
-    head, _, *rows = capsys.readouterr().out.splitlines()
+def test_a_table_shows_names_as_they_are_and_keeps_signs_and_decimals() -> None:
+    rows = [{"class": NASTY, "%": "50.0"}, {"class": "007", "%": "+1.0"}, {"class": "1e5", "%": "-0.2"}]
+    head, _, *lines = as_table(rows).splitlines()
     assert head.split() == ["class", "%"]
-    assert [row.split() for row in rows] == [[SHOWN, "50.0"], ["007", "50.0"], ["1e5", "0.0"]]
+    assert [line.split() for line in lines] == [[SHOWN, "50.0"], ["007", "+1.0"], ["1e5", "-0.2"]]
+    assert {len(line) for line in lines} == {len(head)}, "numbers end in one column"
+    assert "1,234" in as_table([{"name": "a", "shapes": 1234}])
 
 
 def test_a_progress_bar_passes_and_what_it_speaks_of_does_not() -> None:
@@ -132,11 +134,3 @@ def test_warnings_are_one_line_each_and_what_is_left_out_is_saved(
     description = json.loads((tmp_path / "runs" / "rff-max" / "run.json").read_text())
     assert description["data"]["left_out"] == ["b/train/4.npy", "b/train/5.npy"]
     assert "only in train" in printed(capsys, "evaluate", "--model", str(tmp_path / "runs" / "rff-max"))
-
-
-def test_text_in_tables_keeps_its_sign_and_its_decimals(capsys):
-    rows = [{"name": "007", "gain": "+1.0", "shapes": 1234}, {"name": "b", "gain": "-0.2", "shapes": 5}]
-    print_rows(rows)
-    head, _, *lines = capsys.readouterr().out.splitlines()
-    assert [line.split() for line in lines] == [["007", "+1.0", "1,234"], ["b", "-0.2", "5"]]
-    assert {len(line) for line in lines} == {len(head)}  # numbers end in one column

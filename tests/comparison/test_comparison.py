@@ -136,8 +136,6 @@ def test_mistakes_are_found_before_anything_is_trained(models, seeds, words, clo
     [
         ({"workers": 0}, "workers must be .* from 1 to 4,096, got 0"),
         ({"workers": "2"}, "workers must be .*, got '2'"),
-        ({"backend": "slurm"}, "backend must be one of loky, dask, got 'slurm'"),
-        ({"scheduler": "tcp://host:1"}, "scheduler='tcp://host:1' is the address of a cluster: set backend"),
     ],
 )
 def test_workers_and_threads_are_checked(counts, words, clouds_folder, tmp_path):

@@ -6,6 +6,7 @@ from typing import Any
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import Made, build_dataset
+from pointset.runs.workers import Workers
 
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 COUNT = 60
@@ -21,9 +22,10 @@ print(build_pool(plan, Workers(int(sys.argv[2]))).sampled)
 """
 
 
-def build(folder: Path, **options: Any) -> Made:
+def build(folder: Path, workers: int | None = None, scheduler: str | None = None, **options: Any) -> Made:
     """Build all pools of a folder, and add their results up."""
-    pools = build_dataset(folder, **{"points": 50, "normals": True, "progress": False} | options)
+    options = {"points": 50, "normals": True, "progress": False} | options
+    pools = build_dataset(folder, workers=Workers(workers, scheduler), **options)
     shapes, sampled = (sum(getattr(made, name) for made in pools.values()) for name in ("shapes", "sampled"))
     failures = {name: reason for made in pools.values() for name, reason in made.failures.items()}
     return Made(pools["train"].folder, shapes, sampled, failures)

@@ -33,7 +33,7 @@ def cluster() -> Iterator[Any]:
 @pytest.mark.slow
 def test_a_cluster_changes_no_metric(cluster: Any, classifiers: Any, tmp_path: Path) -> None:
     experiment = classifiers("isab4-pma")
-    there = Workers(backend="dask", scheduler=cluster.scheduler_address)
+    there = Workers(scheduler=cluster.scheduler_address)
     found = run_experiment(experiment, tmp_path / "there", there, progress=False, report=False)
     assert not found.failures
     here = run_experiment(experiment, tmp_path / "here", Workers(1), progress=False, report=False)
@@ -46,7 +46,7 @@ def test_a_killed_worker_of_a_cluster_is_named_and_the_others_finish(
 ) -> None:
     harmless = make_runs(classifiers(), tmp_path)
     runs = [FatalRun(**vars(harmless[0])), *harmless[1:]]
-    there = Workers(backend="dask", scheduler=cluster.scheduler_address)
+    there = Workers(scheduler=cluster.scheduler_address)
     killed, other = sorted(run_all(runs, there), key=lambda outcome: outcome.model, reverse=True)
     assert "killed" in killed.reason
     assert other.result

@@ -100,7 +100,7 @@ def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Ge
 
     size = BATCH.get(sampling.sampler, MANY)
     batches = iter([jobs[first : first + size] for first in range(0, len(jobs), size)])
-    if workers.backend == "loky":
+    if not workers.scheduler:
         if sampling.sampler == "poisson" and jobs:
             import_open3d()  # raises here rather than for every mesh
         end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)

@@ -238,9 +238,7 @@ def build_dataset(
     sampler: Sampler = "uniform",
     seed: int = 0,
     normals: bool = False,
-    workers: int | None = None,
-    backend: str = "loky",
-    scheduler: str | None = None,
+    workers: Workers | None = None,
     on_error: str = "raise",
     rebuild: bool = False,
     split_seed: int = 0,
@@ -251,15 +249,15 @@ def build_dataset(
     Shapes finished by an earlier build, even an interrupted one, are not sampled again. The result does not depend on
     the workers. On a cluster, they need the mesh files under the same paths; only this process writes.
 
-    The arguments are those of `Sampling`, `Workers`, `build_pool` and `load_dataset`. Returns the pools by split.
+    The arguments are those of `Sampling`, `build_pool` and `load_dataset`. Returns the pools by split.
 
     Raises:
         UnreadableShapesError: meshes cannot be used, and `on_error` is "raise" or no mesh of a split is usable.
         PointsetError: the dataset has no meshes, an option is wrong, the disk is full or read-only, or a pool is
             damaged and `rebuild` is False.
     """
-    sampling, spread = Sampling(points, sampler, seed, normals), Workers(workers, backend, scheduler)
-    spread.check()
+    sampling, workers = Sampling(points, sampler, seed, normals), workers or Workers()
+    workers.check()
     _, folder = locate_data(name_or_folder, progress=progress)
     if is_released(folder):
         raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")
@@ -267,7 +265,7 @@ def build_dataset(
     errors: list[UnreadableShapesError] = []
     for split, plan in _plans(folder, split_seed, sampling).items():
         try:
-            pools[split] = build_pool(plan, spread, on_error=on_error, rebuild=rebuild, progress=progress)
+            pools[split] = build_pool(plan, workers, on_error=on_error, rebuild=rebuild, progress=progress)
         except UnreadableShapesError as error:  # raised below, after the other splits
             errors.append(error)
     if errors:
