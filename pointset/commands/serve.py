@@ -1,6 +1,7 @@
 """`pointset serve`: a trained model behind an address, for programs and browsers."""
 
 import asyncio
+import contextlib
 import os
 import secrets
 import shutil
@@ -9,8 +10,7 @@ import tempfile
 import warnings
 import zipfile
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import BrokenExecutor
 from functools import partial
 from html import escape
 from pathlib import Path, PureWindowsPath
@@ -23,7 +23,7 @@ from pointset.commands.models import Model, load_model
 from pointset.configuration import Cores, Positive
 from pointset.data.axes import UsualUp
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
-from pointset.errors import REPEATED, PointsetError, escaped, one_line, quoted, require_extra
+from pointset.errors import PointsetError, escaped, one_line, quoted, require_extra
 from pointset.runs.answering import Answering
 
 if TYPE_CHECKING:
@@ -37,20 +37,11 @@ ZIPPED, MOST_RATIO = (".npz", ".3mf"), 20
 
 MOST_PAGES = 100
 """Shapes whose live page can be asked for: the last ones, of 2,048 points each."""
+LONGEST = 100
+"""Characters of the name of an upload, from its end."""
 MOST_AT_ONCE = 256
 """Connections; further ones are refused with the status 503."""
 Port = Annotated[int, Meta(ge=0, le=65535, description="a whole number from 0 to 65,535")]
-EXAMPLE = {
-    "name": "chair.off",
-    "classes": [{"class": "chair", "probability": 0.97}, {"class": "stool", "probability": 0.02}],
-    "entropy": 0.15,
-    "points": 1024,
-    "streamed": False,
-    "do_not_trust": False,
-    "novelty": 1.1,
-    "warnings": [],
-    "page": "http://127.0.0.1:8000/pages/Zk3...",
-}
 FAULTS = {
     408: "the upload took too long",
     413: "the upload is too large",
@@ -131,7 +122,7 @@ class ServedModel:
 
         torch.set_num_threads(threads)
         self.trained = load_model(model)
-        self.data = self.trained.description["data"]
+        self.data = self.trained.data
         try:
             self.plain = plain_models(self.trained)
         except PointsetError:  # a baseline or a mixture, or parts that a page has not
@@ -141,16 +132,18 @@ class ServedModel:
         """The name and the classes of the model."""
         return {"model": self.trained.name, "classes": self.data["classes"], "points": self.data["points"]}
 
-    def classify(self, path: Path, name: str, up: UsualUp, keep_outliers: bool) -> "tuple[dict[str, Any], Any]":
+    def classify(self, path: Path, up: UsualUp, keep_outliers: bool) -> "tuple[dict[str, Any], Any]":
         """What `pointset classify` says of a file, and the points of its live page, or None without a page."""
         from pointset.data.catalogue.folders import ShapeFile
         from pointset.data.loading import load_shape_like
         from pointset.evaluation.files import Failure, classify_files
 
-        with _calling(path, name), warnings.catch_warnings(record=True) as caught:
+        # In the folder of the file, errors and warnings have the name that the user knows.
+        with contextlib.chdir(path.parent), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            check_alone(path)
-            shapes = [ShapeFile(path, name)]
+            file = Path(path.name)
+            check_alone(file)
+            shapes = [ShapeFile(file, path.name)]
             (answer,) = classify_files(self.trained.network, self.data, shapes, up=up, keep_outliers=keep_outliers)
             if isinstance(answer, Failure):
                 raise PointsetError(answer.reason)
@@ -158,9 +151,9 @@ class ServedModel:
             cloud = None
             if self.plain:
                 points = max(self.data["points"], MOST_TO_ASK)
-                cloud = load_shape_like(self.data, path, points=points, up=up, keep_outliers=keep_outliers).raw
+                cloud = load_shape_like(self.data, file, points=points, up=up, keep_outliers=keep_outliers).raw
         content = {key: value for key, value in answer.as_dict().items() if key != "true_class"}
-        return content | {"warnings": [message.replace(str(path), name) for message in messages]}, cloud
+        return content | {"warnings": messages}, cloud
 
     def page(self, name: str, cloud: "np.ndarray") -> str:
         """The live page of a cloud that `classify` gave."""
@@ -182,15 +175,6 @@ def check_alone(path: Path) -> None:
             raise PointsetError(f"{path}: unpacks to {unpacked:,} bytes, more than {MOST_RATIO} times its size")
 
 
-@contextmanager
-def _calling(path: Path, name: str) -> Iterator[None]:
-    """Give errors the name of a file that the user knows."""
-    try:
-        yield
-    except (PointsetError, OSError) as error:
-        raise PointsetError(one_line(error, 2 * REPEATED).replace(str(path), name)) from error
-
-
 def make_app(processes: Answering, folder: Path, most_bytes: int, seconds: float) -> "FastAPI":
     """The application of a server for processes with a `ServedModel`; `folder` is empty and for uploads."""
     from fastapi import FastAPI, HTTPException, Request, UploadFile
@@ -205,7 +189,6 @@ def make_app(processes: Answering, folder: Path, most_bytes: int, seconds: float
     app.add_middleware(LimitedUploads, most_bytes=most_bytes, seconds=seconds)
     pages: OrderedDict[str, tuple[str, Any]] = OrderedDict()
     faults: dict[int | str, dict[str, Any]] = {status: {"description": text} for status, text in FAULTS.items()}
-    answers = {200: {"content": {"application/json": {"example": EXAMPLE}}}, **faults}
 
     async def asked(name: str, method: str, *arguments: Any) -> Any:
         """The answer of a process, or the status of what went wrong."""
@@ -214,8 +197,9 @@ def make_app(processes: Answering, folder: Path, most_bytes: int, seconds: float
         except PointsetError as error:
             raise HTTPException(422, str(error)) from error
         except TimeoutError as error:
-            raise HTTPException(504, f"{name}: {error}: send fewer points or faces") from error
-        except (EOFError, OSError) as error:
+            reason = f"took longer than {processes.seconds:g} seconds: send fewer points or faces"
+            raise HTTPException(504, f"{name}: {reason}") from error
+        except BrokenExecutor as error:
             raise HTTPException(500, f"{name}: its process died, perhaps for lack of memory: send less") from error
         except RuntimeError as error:
             raise HTTPException(500, f"{name}: {error}") from error
@@ -226,22 +210,21 @@ def make_app(processes: Answering, folder: Path, most_bytes: int, seconds: float
         where = ".".join(map(str, fault["loc"][1:]))
         return JSONResponse({"detail": f"{where}: {fault['msg']}"}, 422)
 
-    @app.post("/classify", responses=answers)
+    @app.post("/classify", responses=faults)
     async def classify(
         request: Request, file: UploadFile, up: UsualUp = "auto", keep_outliers: bool = False
     ) -> dict[str, Any]:
         """Classify one mesh or point cloud; see `pointset classify --help` for the parameters."""
-        name = escaped(PureWindowsPath(file.filename or "").name)  # which knows both kinds of slashes
+        name = escaped(PureWindowsPath(file.filename or "").name)[-LONGEST:]  # which knows both kinds of slashes
         suffix = suffix_of(name)
         if suffix not in SERVED:
             known = ", ".join(sorted(SERVED))
             raise HTTPException(415, f"{name}: expected a file that ends in one of {known}, not in {quoted(suffix)}")
         inside = Path(tempfile.mkdtemp(dir=folder))
-        path = inside / f"shape{suffix}"
         try:
-            with path.open("wb") as copy:
+            with (inside / name).open("wb") as copy:
                 await asyncio.to_thread(shutil.copyfileobj, file.file, copy)
-            answer, cloud = await asked(name, "classify", path, name, up, keep_outliers)
+            answer, cloud = await asked(name, "classify", inside / name, up, keep_outliers)
         finally:
             await asyncio.to_thread(shutil.rmtree, inside, True)
         page = None
@@ -278,7 +261,7 @@ def make_app(processes: Answering, folder: Path, most_bytes: int, seconds: float
 
 
 class LimitedUploads:
-    """Refuses uploads that are too large, by what they announce and by what arrives, or too slow."""
+    """Refuses uploads that are too large or too slow."""
 
     def __init__(self, app: Any, most_bytes: int, seconds: float) -> None:
         self.app, self.most_bytes, self.seconds = app, most_bytes, seconds
@@ -286,15 +269,9 @@ class LimitedUploads:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
         from fastapi import HTTPException
-        from fastapi.responses import JSONResponse
 
         if scope["type"] != "http":
             await self.app(scope, receive, send)
-            return
-        too_large = f"an upload must have at most {self.most_bytes / 1e6:g} MB"
-        announced = dict(scope["headers"]).get(b"content-length", b"")
-        if announced.isdigit() and int(announced) > self.most_bytes:
-            await JSONResponse({"detail": too_large}, 413)(scope, receive, send)
             return
         end, count, complete = asyncio.get_running_loop().time() + self.seconds, 0, False
 
@@ -310,7 +287,7 @@ class LimitedUploads:
             count += len(message.get("body", b""))
             complete = not message.get("more_body", False)
             if count > self.most_bytes:
-                raise HTTPException(413, too_large)
+                raise HTTPException(413, f"an upload must have at most {self.most_bytes / 1e6:g} MB")
             return message
 
         await self.app(scope, limited, send)
