@@ -22,7 +22,7 @@ from pointset.commands import (
     zoo,
 )
 from pointset.commands.options import Flags, flags_in, in_words
-from pointset.commands.terminal import Result, escaping, warning_in_one_line
+from pointset.commands.terminal import Result, warning_in_one_line
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 COMMANDS = (
@@ -95,7 +95,7 @@ def run(tokens: Sequence[str]) -> None:
     if not command.__module__.startswith("pointset."):
         command(*bound.args, **bound.kwargs)  # the parser's help, which may have colours
         return
-    with escaping(), warning_in_one_line():
+    with warning_in_one_line():
         result = command(*bound.args, **bound.kwargs)
         if isinstance(result, Result):
             result.show(as_json)

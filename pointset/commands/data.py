@@ -17,7 +17,7 @@ from pointset.configuration import Points, Seed
 from pointset.data.axes import GuessedUp, turned_up
 from pointset.data.options import DataOptions, Sampler
 from pointset.data.unusable import OnError
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, escaped
 from pointset.runs.workers import Workers
 
 POSES_SEEN = {
@@ -73,7 +73,8 @@ def show(
     if data not in list_cards():
         return _look(data, output, up, split_seed)
     if output is not None:
-        print(f"saved in {_look(data, output, up, split_seed).data['picture']}", file=sys.stderr)
+        picture = _look(data, output, up, split_seed).data["picture"]
+        print(escaped(f"saved in {picture}"), file=sys.stderr)
     card = msgspec.to_builtins(load_card(data))
     download = {key: value for key, value in card["download"].items() if value is not None}
     return Result(card, {name: value for name, value in {**card, "download": download}.items() if value})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pointset.commands.models import load_model
 from pointset.commands.options import out_file
 from pointset.commands.terminal import Result
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import write_for_user
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def judge(
         text: str = getattr(verdict, WRITERS[path.suffix.lower()])()
         write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
     if worse:
-        print(f"pointset: distinguishably worse than {fail_if_worse}: {', '.join(worse)}", file=sys.stderr)
+        print(escaped(f"pointset: distinguishably worse than {fail_if_worse}: {', '.join(worse)}"), file=sys.stderr)
     return Result(verdict.as_dict(), *str(verdict).splitlines(), failure=SystemExit(WORSE) if worse else None)
 
 

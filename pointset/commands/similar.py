@@ -1,6 +1,6 @@
 """`pointset embed` and `pointset find`: rows of numbers for shapes, and the shapes that are similar by them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -85,32 +85,8 @@ def find(
         raise PointsetError(f"find needs {wanted}, got {len(paths)} path{'s' * (len(paths) != 1)}")
     if not leaks:
         require_shape_file(paths[0])
-    from pointset.viz.similar import make_similar_page
-
     shapes = _shapes_in(paths[-1], model, reading)
-    found = _near_duplicates(shapes, paths[0]) if leaks else _similar(shapes, paths[0], count)
-    saved = ""
-    if output is not None:
-        up = shapes.trained.data["up"]
-        make_similar_page(found.tiles(), title=escaped(found.title), note=found.note, up=up).save(output)
-        saved = f"; saved in {output}"
-    rows = [{**row, "distance": f"{row['distance']:.2f}"} for row in found.rows]
-    return Result(found.data | {"output": output and str(output)}, *([rows] if rows else []), found.line + saved)
-
-
-@dataclass(frozen=True)
-class Found:
-    """Similar shapes, or pairs of them."""
-
-    data: dict[str, Any]
-    rows: Table
-    line: str
-    """What the rows are."""
-    title: str
-    note: str
-    """What a page of them shows."""
-    tiles: "Callable[[], list[Tile]]"
-    """Makes the pictures of the page."""
+    return _near_duplicates(shapes, paths[0], output) if leaks else _similar(shapes, paths[0], count, output)
 
 
 @dataclass(frozen=True)
@@ -127,6 +103,13 @@ class Shapes:
 
         up, keep_outliers = self.reading.up, self.reading.keep_outliers
         return load_shape_like(self.trained.data, path, seed=seed, up=up, keep_outliers=keep_outliers).points
+
+    def draw(self, tiles: "list[Tile]", title: str, note: str, output: Path) -> None:
+        """Write a page of shapes."""
+        from pointset.viz.similar import make_similar_page
+
+        up = self.trained.data["up"]
+        make_similar_page(tiles, title=escaped(title), note=note, up=up).save(output)
 
 
 def _shapes_in(path: Path, model: str | None, reading: Reading) -> Shapes:
@@ -158,15 +141,15 @@ def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedd
     return Embedded(trained.name, names, classes, np.stack(rows), [str(shape.path.resolve()) for shape in shapes])
 
 
-def _similar(shapes: Shapes, shape: Path, count: int) -> Found:
+def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Result:
     import torch
 
     from pointset.evaluation.embedding import nearest
     from pointset.explain.occlusion import similarity_influence
     from pointset.viz.similar import Tile
 
-    embedded, trained = shapes.embedded, shapes.trained
-    query = _embed(trained, [shape], shapes.reading).rows
+    embedded = shapes.embedded
+    query = _embed(shapes.trained, [shape], shapes.reading).rows
     others = [row for row, file in enumerate(embedded.files) if file != str(shape.resolve())]
     if not others:
         raise PointsetError("the folder has no other shape than this one")
@@ -176,28 +159,24 @@ def _similar(shapes: Shapes, shape: Path, count: int) -> Found:
         {"shape": embedded.names[row], "class": embedded.classes[row], "distance": float(distance)}
         for row, distance in zip(chosen, distances[0], strict=True)
     ]
-
-    def tiles() -> list[Tile]:
-        made = [Tile([shapes.points(shape)], escaped(shape.name), "the shape")]
+    if output is not None:
+        tiles = [Tile([shapes.points(shape)], escaped(shape.name), "the shape")]
         for row, entry in zip(chosen, rows, strict=True):
             cloud = shapes.points(embedded.files[row])
-            influence = similarity_influence(trained.network, cloud, torch.from_numpy(query[0]))
+            influence = similarity_influence(shapes.trained.network, cloud, torch.from_numpy(query[0]))
             note = f"{entry['class']}, distance {entry['distance']:.2f}".lstrip(", ")
-            made.append(Tile([cloud], escaped(entry["shape"]), note, influence))
-        return made
-
-    return Found(
-        {"model": embedded.model, "shape": str(shape), "similar": rows},
-        rows,
-        f"of {len(others):,} shapes, by {embedded.model}",
-        f"The shapes most similar to {shape.name}",
-        f"Embeddings of {embedded.model}. Right pictures: dark points are those that make the shape similar; without "
-        "their patch, the distance would be larger.",
-        tiles,
-    )
+            tiles.append(Tile([cloud], escaped(entry["shape"]), note, influence))
+        note = (
+            f"Embeddings of {embedded.model}. Right pictures: dark points are those that make the shape similar; "
+            "without their patch, the distance would be larger."
+        )
+        shapes.draw(tiles, f"The shapes most similar to {shape.name}", note, output)
+    data = {"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)}
+    line = f"of {len(others):,} shapes, by {embedded.model}" + (f"; saved in {output}" if output else "")
+    return Result(data, _rounded(rows), line)
 
 
-def _near_duplicates(shapes: Shapes, folder: Path) -> Found:
+def _near_duplicates(shapes: Shapes, folder: Path, output: Path | None) -> Result:
     from pointset.evaluation.embedding import embed as embed_clouds
     from pointset.evaluation.embedding import near_duplicates, same_shape_distance, splits_of
     from pointset.viz.similar import Tile
@@ -212,22 +191,24 @@ def _near_duplicates(shapes: Shapes, folder: Path) -> Found:
     for pair in pairs:
         row = {"first": names[pair.first], "second": names[pair.second], "distance": pair.distance}
         rows.append(row | {"leak": leak * pair.leak})
-
-    def tiles() -> list[Tile]:
-        made = []
+    if output is not None:
+        tiles = []
         for pair in pairs[:SHOWN]:
             clouds = [shapes.points(embedded.files[row]) for row in (pair.first, pair.second)]
             title = escaped(f"{names[pair.first]} and {names[pair.second]}")
-            made.append(Tile(clouds, title, f"distance {pair.distance:.2f}" + f", {leak}" * pair.leak))
-        return made
-
+            tiles.append(Tile(clouds, title, f"distance {pair.distance:.2f}" + f", {leak}" * pair.leak))
+        note = (
+            f"Pairs of shapes no farther apart than two samplings of one shape, by the embeddings of {embedded.model}."
+        )
+        shapes.draw(tiles, "Near-duplicates", note, output)
     more = f", the first {SHOWN} of them above" if len(pairs) > SHOWN else ""
-    return Found(
-        {"model": embedded.model, "threshold": threshold, "leaks": leaked, "pairs": rows},
-        rows[:SHOWN],
+    line = (
         f"{len(pairs):,} pairs of {len(names):,} shapes are at most as far apart as two samplings of one shape "
-        f"({threshold:.2f}){more}; {leaked:,} of them are a training and a test shape",
-        "Near-duplicates",
-        f"Pairs of shapes no farther apart than two samplings of one shape, by the embeddings of {embedded.model}.",
-        tiles,
-    )
+        f"({threshold:.2f}){more}; {leaked:,} of them are a training and a test shape"
+    ) + (f"; saved in {output}" if output else "")
+    data = {"model": embedded.model, "threshold": threshold, "leaks": leaked, "pairs": rows}
+    return Result(data, *([_rounded(rows[:SHOWN])] if rows else []), line)
+
+
+def _rounded(rows: Table) -> Table:
+    return [{**row, "distance": f"{row['distance']:.2f}"} for row in rows]

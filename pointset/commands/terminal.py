@@ -3,45 +3,14 @@
 import contextlib
 import json
 import re
-import sys
 import warnings
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, TextIO, cast
+from typing import Any
 
 from pointset.errors import escaped, one_line
 
-OWN = re.compile(r"\r?(?:\x1b\[A)*")
-"""The start of a progress bar: back to the start of the line, and up."""
 NUMBER = re.compile(r"[-+]?[\d,]+(\.\d+)?")
-
-
-class Escaping:
-    """A text stream that escapes all but ends of lines, tabs, and how a progress bar begins."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write text, escaped."""
-        if text.isprintable():
-            return self._stream.write(text)
-        own = cast("re.Match[str]", OWN.match(text))[0]
-        parts = re.split(r"([\n\t])", text[len(own) :])
-        return self._stream.write(own + "".join(part if part in ("\n", "\t") else escaped(part) for part in parts))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-@contextlib.contextmanager
-def escaping() -> Iterator[None]:
-    """Escape everything that is printed inside this block."""
-    with (
-        contextlib.redirect_stdout(cast(TextIO, Escaping(sys.stdout))),
-        contextlib.redirect_stderr(cast(TextIO, Escaping(sys.stderr))),
-    ):
-        yield
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """`pointset train` and `pointset tune`: train a model, or the best within a budget; search for the options of one."""
 
 import dataclasses
-import re
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -21,7 +21,7 @@ from pointset.commands.options import (
 from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError, quoted
+from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 from pointset.tasks.shipped import shipped_experiment
 from pointset.training.recipe import Recipe
@@ -47,7 +47,7 @@ def train(
     data: Annotated[str | None, COMMON] = None,
     start: Annotated[str | None, COMMON] = None,
     freeze: Literal["none", "encoder"] = "none",
-    budget: Annotated[str, COMMON] = "2m",
+    budget: Annotated[timedelta, COMMON] = timedelta(minutes=2),
     run: Annotated[Path | None, Parameter(name=["--run", "--out", "-o"], show=True)] = None,
     seed: int = 0,
     log: Literal["tensorboard", "mlflow", "wandb"] | None = None,
@@ -102,7 +102,7 @@ def train(
         own = [*given_fields(model_options, given), *given_fields(recipe, given), *["log"] * (log is not None)]
         if own:  # the choice sets these itself
             raise PointsetError(f"{own[0]} needs the name of a model: {by_name}")
-        return _train_best(data, flags, given, _seconds(budget), seed, run or Path("runs") / "best")
+        return _train_best(data, flags, given, budget.total_seconds(), seed, run or Path("runs") / "best")
     if "budget" in given:
         raise PointsetError("--budget is for the choice of a model: leave it out, or the name of the model and --start")
     run = run or Path("runs") / Path(start or str(model)).name
@@ -165,13 +165,6 @@ def _started(
     if "epochs" in changes:
         changes.setdefault("steps", None)
     return name, network, sets, dataclasses.replace(transfer_recipe(sets), **changes)
-
-
-def _seconds(budget: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", budget)
-    if not match or float(match[1]) == 0:
-        raise PointsetError(f"budget must be a time such as 90s, 2m or 1h, got {quoted(budget)}")
-    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def _train_best(data: str, flags: Options, given: frozenset[str], budget: float, seed: int, run: Path) -> Result:

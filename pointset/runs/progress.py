@@ -61,6 +61,6 @@ def followed(items: Iterable[T], what: str, unit: str, total: int | None = None,
 
 
 def write_line(text: str) -> None:
-    """Write a line to stderr, above the bars of a terminal."""
-    tqdm.write(text, file=sys.stderr)
+    """Write lines to stderr, above the bars of a terminal."""
+    tqdm.write("\n".join(map(escaped, text.splitlines())), file=sys.stderr)
     sys.stderr.flush()

@@ -1,17 +1,14 @@
 """Names of classes and files are untrusted: their control characters never reach the terminal."""
 
-import io
 import json
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tqdm import tqdm
 
 from pointset.cli import main
-from pointset.commands.terminal import Escaping, as_table, escaping
+from pointset.commands.terminal import as_table
 
 NASTY = "\x1b[31mred\n\r\x9b2J\u202e|`<b>"
 SHOWN = r"\x1b[31mred\n\r\x9b2J\u202e|`<b>"
@@ -78,27 +75,6 @@ def test_a_table_shows_names_as_they_are_and_keeps_signs_and_decimals() -> None:
     assert [line.split() for line in lines] == [[SHOWN, "50.0"], ["007", "+1.0"], ["1e5", "-0.2"]]
     assert {len(line) for line in lines} == {len(head)}, "numbers end in one column"
     assert "1,234" in as_table([{"name": "a", "shapes": 1234}])
-
-
-def test_a_progress_bar_passes_and_what_it_speaks_of_does_not() -> None:
-    stream = io.StringIO()
-    with tqdm(total=2, desc="work\x1b[31m\rwork", file=Escaping(stream), ascii=True, mininterval=0) as bar:
-        with tqdm(total=2, file=Escaping(stream), position=1, ascii=True, mininterval=0) as inner:
-            inner.update()
-        bar.update()
-    assert "\rwork" in stream.getvalue()
-    assert r"work\x1b[31m\rwork" in stream.getvalue()
-    assert "\x1b[A" in stream.getvalue()
-    assert "\x1b[3" not in stream.getvalue()
-
-
-def test_standard_streams_are_restored(capsys: pytest.CaptureFixture[str]) -> None:
-    before = sys.stdout, sys.stderr
-    with escaping():
-        sys.stdout.write("a\x07\tb\n")
-        sys.stderr.write("\x1b[A\x1b[2J\n")
-    assert (sys.stdout, sys.stderr) == before
-    assert capsys.readouterr() == ("a\\x07\tb\n", "\x1b[A\\x1b[2J\n")
 
 
 @pytest.fixture
