@@ -8,7 +8,7 @@ from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
 from pointset.nn.encoders.deepsets import EquivariantLayer
 from pointset.nn.fast.packing import Packed
 from pointset.nn.layers import PointHead
-from pointset.nn.norms import GroupNorm, InstanceNorm, LayerNorm, SetNorm
+from pointset.nn.norms import LayerNorm, SetNorm
 from pointset.nn.pooling.statistics import MaxPool, MeanPool, StatisticPool, SumPool
 from pointset.nn.weights import Weights
 
@@ -18,8 +18,6 @@ __all__ = [
     "PMA",
     "SAB",
     "EquivariantLayer",
-    "GroupNorm",
-    "InstanceNorm",
     "LayerNorm",
     "MaxPool",
     "MeanPool",

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from pointset.configuration import RELEASED, AttentionOptions
 from pointset.inputs import InputError
-from pointset.nn.checks import check_heads, check_pair
+from pointset.nn.checks import check_pair
 from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles, absorbing_saves_products
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.fast.tiles import may_tile
@@ -43,28 +43,15 @@ Way = Callable[..., Tensor]
 rows Y. Padded rows of Y must be 0; results of empty sets are not defined."""
 
 
-def attention(
-    Q: Float[Tensor, "_ h n c"],
-    K: Float[Tensor, "B h m c"],
-    V: Float[Tensor, "B h m e"],
-    mask: Bool[Tensor, "B m"] | None,
-    score: Callable[[Tensor, Tensor], Tensor],
-    weights: Callable[[Tensor, Tensor | None], Tensor],
-) -> tuple[Float[Tensor, "B h n e"], Float[Tensor, "B h n m"]]:
-    """A V with A = weights(score(Q, K)), by default A = softmax(Q K^T / sqrt(d)); and A."""
-    A = weights(score(Q, K), mask)
-    return torch.matmul(A, V), A
-
-
 def attend(
     Q: Float[Tensor, "_ h n c"],
     K: Float[Tensor, "B h m c"],
     V: Float[Tensor, "B h m e"],
-    score: Score,
-    weights: Weights,
+    score: Callable[[Tensor, Tensor], Tensor],
+    weights: Callable[[Tensor, Tensor | None], Tensor],
     mask: Bool[Tensor, "B m"] | None = None,
 ) -> tuple[Float[Tensor, "B h n e"], Float[Tensor, "B h n m"]]:
-    """Att(Q, K, V; score, weights), and the weights; the mask is True at real keys.
+    """A V with A = weights(score(Q, K)), by default A = softmax(Q K^T / sqrt(d)); and A.
 
     Args:
         Q: queries [B, h, n, c], or [1, h, n, c] for all sets.
@@ -77,9 +64,6 @@ def attend(
     Returns:
         The values read, [B, h, n, e], and the weights, [B, h, n, m].
 
-    Raises:
-        InputError: the shapes do not fit each other.
-
     Example:
         >>> from pointset.nn.scores import DotScore
         >>> rows = torch.rand(2, 4, 9, 8)
@@ -87,8 +71,8 @@ def attend(
         >>> read.shape, weights.shape
         (torch.Size([2, 4, 9, 8]), torch.Size([2, 4, 9, 9]))
     """
-    check_heads(Q, K, V)
-    return attention(Q, K, V, mask, score, weights)
+    A = weights(score(Q, K), mask)
+    return torch.matmul(A, V), A
 
 
 class Multihead(nn.Module):
@@ -219,7 +203,7 @@ def explicit(
 ) -> Float[Tensor, "B n d"]:
     """concat_j(A_j V_j), computed as in the formula."""
     queries, keys, values = (split_heads(X, score.heads) for X in (Q, K.product(), V.product()))
-    return join_heads(attention(queries, keys, values, mask, score, weights)[0])
+    return join_heads(attend(queries, keys, values, score, weights, mask)[0])
 
 
 def fused(

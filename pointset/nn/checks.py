@@ -60,16 +60,3 @@ def check_pair(X: Any, Y: Any, mask: Any, query_mask: Any, query: Tensor, key: T
     check_rows(Y, mask, key, "Y")
     if X.dim() == Y.dim() == 3 and X.shape[0] != 1 and X.shape[0] != Y.shape[0]:
         raise InputError(f"X and Y must have the same number of sets, or X one, got {described(X)} and {described(Y)}")
-
-
-def check_heads(Q: Any, K: Any, V: Any) -> None:
-    """Raise an InputError unless Q, K and V are queries [B, h, n, c], keys [B, h, m, c] and values [B, h, m, e].
-
-    Queries may have batch size 1, shared by all sets of keys.
-    """
-    if all(isinstance(part, Tensor) and part.dim() == 4 for part in (Q, K, V)):
-        of_one_set = K.shape[:3] == V.shape[:3] and Q.shape[1::2] == K.shape[1::2]
-        if of_one_set and (Q.shape[0] == 1 or Q.shape[0] == K.shape[0]):
-            return
-    got = ", ".join(described(part) for part in (Q, K, V))
-    raise InputError(f"Q, K and V must be [B, h, n, c], [B, h, m, c] and [B, h, m, e], got {got}")

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.configuration import HeadNormName, NormName
+from pointset.configuration import NormName
 from pointset.inputs import InputError
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import as_mask, zero_padding
@@ -102,18 +102,7 @@ class SetNorm(nn.Module):
 
 
 class GroupNorm(SetNorm):
-    """Set norm with gcd(dim, 8) groups of features (after Wu and He, arXiv 1803.08494).
-
-    X [B, n, dim] with a mask [B, n], or packed rows, gives the same shape.
-
-    Args:
-        dim: width of the rows.
-
-    Example:
-        >>> norm = pointset.nn.GroupNorm(16)
-        >>> norm(torch.rand(2, 100, 16)).shape
-        torch.Size([2, 100, 16])
-    """
+    """Set norm with gcd(dim, 8) groups of features (after Wu and He, arXiv 1803.08494)."""
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim, groups=math.gcd(dim, 8))
@@ -123,16 +112,6 @@ class InstanceNorm(SetNorm):
     """Normalises each feature over the rows of each set (after Ulyanov et al., arXiv 1607.08022).
 
     A set with a single row gives the bias.
-
-    X [B, n, dim] with a mask [B, n], or packed rows, gives the same shape.
-
-    Args:
-        dim: width of the rows.
-
-    Example:
-        >>> norm = pointset.nn.InstanceNorm(16)
-        >>> norm(torch.rand(2, 100, 16)).shape
-        torch.Size([2, 100, 16])
     """
 
     def __init__(self, dim: int) -> None:
@@ -142,7 +121,8 @@ class InstanceNorm(SetNorm):
 class BatchNorm(nn.BatchNorm1d):
     """Normalises each feature over all real rows of the batch (arXiv 1502.03167), as PointNet does between its layers.
 
-    In evaluation it uses the running mean and variance, so that a set's result does not depend on its batch.
+    In evaluation it uses the running mean and variance, so that a set's result does not depend on its batch. Without a
+    mask X may also be one vector per set, [B, d].
     """
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
@@ -168,14 +148,6 @@ class BatchNorm(nn.BatchNorm1d):
         return linear.weight * scale.unsqueeze(1), self.bias - self.running_mean * scale
 
 
-class VectorBatchNorm(BatchNorm):
-    """Batch norm of one vector per set, X [B, d]; in training, a batch of a single set is returned unchanged."""
-
-    def forward(self, X: Float[Tensor, "B d"], mask: Layout | None = None) -> Float[Tensor, "B d"]:
-        """Return the normalised X."""
-        return self.of_rows(X)
-
-
 NORMS: dict[NormName, Callable[[int], nn.Module]] = {
     "layer": LayerNorm,
     "set": SetNorm,
@@ -183,10 +155,6 @@ NORMS: dict[NormName, Callable[[int], nn.Module]] = {
     "instance": InstanceNorm,
     "batch": BatchNorm,
 }
-
-
-VECTOR_NORMS: dict[HeadNormName, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "batch": VectorBatchNorm}
-"""Norms of vectors [B, d]."""
 
 
 def normed_linear(

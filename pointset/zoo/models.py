@@ -21,7 +21,7 @@ from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.nn.dropout import Dropout
 from pointset.nn.layers import ConnectedLayers, Masked, PointHead, in_evaluation_mode, split_layers
-from pointset.nn.norms import NORMS, VECTOR_NORMS, has_shift, make_norm
+from pointset.nn.norms import NORMS, has_shift, make_norm
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice
 from pointset.zoo.classifiers import Classifier, PackedClassifier, Segmenter, SetClassifier
@@ -315,7 +315,7 @@ def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
     head: list[nn.Module] = [nn.Flatten(), Dropout(first)]
     if pooling.part.head == "hidden":
         head.append(nn.Linear(pooled, dim, bias=not has_shift(norm)))
-        head += [] if norm == "none" else [VECTOR_NORMS[norm](dim)]
+        head += [] if norm == "none" else [make_norm(norm, dim)]
         head += [activation(), Dropout(options.dropout)]
         pooled = dim
     return SetClassifier(layers, pool, nn.Sequential(*head, nn.Linear(pooled, spec.classes)), inputs)

@@ -8,12 +8,10 @@ import torch
 from pointset.nn.dropout import Dropout, random_words
 
 
-@pytest.mark.parametrize("mixed", [False, True], ids=["tile by tile", "whole, as in mixed precision"])
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.83])
-def test_dropout_drops_its_rate_and_keeps_the_mean(rate, mixed):
+def test_dropout_drops_its_rate_and_keeps_the_mean(rate):
     torch.manual_seed(0)
-    with torch.autocast("cpu", enabled=mixed):
-        kept = Dropout(rate)(torch.ones(7, 101, 503))
+    kept = Dropout(rate)(torch.ones(7, 101, 503))
     count = kept.numel()
     assert abs((kept == 0).float().mean() - rate) < 5 * math.sqrt(rate * (1 - rate) / count) + 2**-16
     assert kept[kept > 0].unique() == pytest.approx(1 / (1 - rate), rel=1e-4)
@@ -30,18 +28,6 @@ def test_neighbours_are_independent():
     counts = torch.bincount((words.long() + 2**15) // 4096, minlength=16).double()
     expected = len(words) / 16
     assert ((counts - expected) ** 2 / expected).sum() < 45  # chi squared at 15 degrees: 45 has p < 0.0001
-
-
-@pytest.mark.parametrize("again", [False, True], ids=["first derivative", "second derivative"])
-def test_gradients_have_the_scale_of_the_numbers(again):
-    X = torch.randn(5, 11, dtype=torch.double, requires_grad=True)
-    kept = Dropout(0.25)(X)
-    (gradient,) = torch.autograd.grad(kept.pow(3).sum(), X, create_graph=again)
-    factor = kept.detach() / X.detach()  # 0 or 4 / 3
-    torch.testing.assert_close(gradient.detach(), 3 * factor**3 * X.detach() ** 2)
-    if again:
-        (second,) = torch.autograd.grad(gradient.sum(), X)
-        torch.testing.assert_close(second, 6 * factor**3 * X.detach())
 
 
 def test_evaluation_mode_drops_nothing_and_a_seed_repeats_the_draws():

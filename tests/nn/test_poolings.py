@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from pointset.nn.pooling.moments import AttentiveStatisticsPool, CovariancePool, GeneralisedMeanPool
-from pointset.nn.pooling.repset import ApproxRepSetPool
 from pointset.nn.pooling.sorted import FeaturewiseSortPool, FixedWassersteinPool, TopPool, WassersteinPool
+from pointset.nn.pooling.whole import ApproxRepSetPool
 
 DIM = 4
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from pointset.evaluation.symmetry import check_symmetry
-from pointset.nn import EquivariantLayer, GroupNorm, InstanceNorm, SetNorm
-from pointset.nn.norms import BatchNorm
+from pointset.nn import EquivariantLayer
+from pointset.nn.norms import BatchNorm, GroupNorm, InstanceNorm, SetNorm
 
 X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [99.0, 99.0]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])
 MASK = torch.tensor([[True, True, False], [True, True, True]])

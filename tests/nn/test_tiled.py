@@ -6,8 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pointset import create_model
-from pointset.nn import blocks, dropout
-from pointset.nn.dropout import Dropout
+from pointset.nn import blocks
 from pointset.nn.fast import absorbed, tiles
 from pointset.nn.fast.absorbed import read_plainly, read_sets
 from pointset.nn.fast.writing import Keys, Maps, write_plainly, write_rows
@@ -138,17 +137,3 @@ def test_transforms_and_autocast_get_the_plain_operations():
     model.float()
     with torch.autocast("cpu", torch.bfloat16):
         assert model(points.float()).dtype == torch.bfloat16
-
-
-def test_dropout_draws_the_same_numbers_with_and_without_tiles(monkeypatch):
-    X, weights = normal(7, 33, 5).requires_grad_(), normal(7, 33, 5, seed=1)
-    monkeypatch.setattr(dropout, "TILE", 64)
-
-    def dropped(layer: nn.Module) -> tuple[Tensor, Tensor]:
-        torch.manual_seed(3)
-        Y = layer(X)
-        return Y, torch.autograd.grad((Y * weights).sum(), X)[0]
-
-    with torch.random.fork_rng():
-        for one, other in zip(dropped(Dropout(0.3)), dropped(plainly(Dropout(0.3))), strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-12, atol=0)

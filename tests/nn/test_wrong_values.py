@@ -80,19 +80,6 @@ def test_lengths_are_whole_numbers(lengths):
         Packed(lengths)
 
 
-@pytest.mark.parametrize(
-    ("Q", "K", "V", "got"),
-    [
-        (HEADS[0], HEADS, HEADS, r"float32 \[4, 5, 3\], "),
-        (HEADS[..., :2], HEADS, HEADS, r"float32 \[2, 4, 5, 2\], "),
-        (HEADS, HEADS, HEADS[:, :, :4], r"float32 \[2, 4, 4, 3\]$"),
-    ],
-)
-def test_queries_keys_and_values_of_different_shapes_are_an_error(Q, K, V, got):
-    with pytest.raises(InputError, match=r"Q, K and V must be \[B, h, n, c\], .*, got .*" + got):
-        nn.attend(Q, K, V, DotScore(12), nn.Weights())
-
-
 def test_queries_of_batch_size_one_are_shared_by_all_keys():
     assert nn.attend(HEADS[:1, :, :2], HEADS, HEADS[..., :1], DotScore(12), nn.Weights())[0].shape == (2, 4, 2, 1)
 

@@ -106,4 +106,4 @@ def test_the_head_has_the_width_the_norm_and_the_rates_that_are_asked_for(norm):
     assert (linear[0].bias is None) == (norm == "batch")  # which would take it away again
     assert [one.rate for one in head if isinstance(one, Dropout)] == [0.0, 0.25]
     names = [type(one).__name__ for one in head]
-    assert ("LayerNorm" in names, "VectorBatchNorm" in names) == (norm == "layer", norm == "batch")
+    assert ("LayerNorm" in names, "BatchNorm" in names) == (norm == "layer", norm == "batch")

@@ -1,4 +1,4 @@
-"""Base class for poolings of whole sets: handles padded and packed sets, mixed precision, and empty sets (zeros)."""
+"""Poolings of whole sets: their base class, and ApproxRepSet."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -6,11 +6,12 @@ from torch import Tensor, nn
 
 from pointset.nn.checks import check_layout
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import non_empty, zero_padding
+from pointset.nn.masks import masked_sum, non_empty, zero_padding
+from pointset.nn.registry import register
 
 
 class WholePool(nn.Module):
-    """Z [B, n, d], mask [B, n] -> [B, 1, e]; zeros for an empty set.
+    """Base class: Z [B, n, d], mask [B, n] or packed rows -> [B, 1, e]; zeros for an empty set.
 
     A subclass implements `pooled` for sets with and without padding. It computes in float32 or float64: a sum of ones
     in bfloat16 would stop growing at 256.
@@ -37,3 +38,29 @@ class WholePool(nn.Module):
     def pooled_packed(self, Z: Float[Tensor, "N d"], sets: Packed) -> Float[Tensor, "B 1 e"]:
         """`pooled` of packed sets, run by run."""
         return sets.each_set(self.pooled, Z)
+
+
+@register("pooling", "repset<k>", listed="repset5", packed=True, export=True)
+class ApproxRepSetPool(WholePool):
+    """y_f = sum_i max_j ReLU(x_i . u_fj), where hidden set f has k trained elements u_f1, ..., u_fk.
+
+    Each row x_i is matched with its best element. This is the released relaxation of RepSet, in which no two rows may
+    match the same element. There are as many hidden sets as features, and k = 5, as Kothapalli et al. (arXiv
+    2306.05553) use for clouds; for words, the authors use 10 sets of 20 elements. The result is a sum, so it grows
+    with n. Elements are initialised uniformly in [-1, 1], as released. Source: Skianis et al., arXiv 1904.01962.
+
+    Args:
+        k: number of elements of each hidden set.
+        dim: width d of the rows, and number of hidden sets.
+    """
+
+    def __init__(self, k: int, dim: int) -> None:
+        super().__init__()
+        self.elements = nn.Parameter(torch.empty(k, dim, dim).uniform_(-1, 1))
+        """The elements u, [k, hidden sets, d]."""
+
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+        """The sum of the best matches of all rows in each hidden set."""
+        # One product per element, so that the maximum is over the first axis.
+        products = Z.flatten(0, 1).expand(len(self.elements), -1, -1) @ self.elements.to(Z.dtype).transpose(1, 2)
+        return masked_sum(products.amax(dim=0).relu().unflatten(0, Z.shape[:2]), mask)

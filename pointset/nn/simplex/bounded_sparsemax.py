@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.simplex.gradients import below_bounds, gradient_of_shares, leave_no_choice
+from pointset.nn.simplex.gradients import gradient_of_shares, leave_no_choice, on_simplex
 
 HALVINGS = {torch.float32: 36, torch.float64: 66}
 """Number of bisection steps by data type: then the interval is as small as the rounding error of its ends."""
@@ -37,7 +37,7 @@ def constrained_sparsemax(
     Raises:
         BoundsError: a bound is negative, or the bounds of a row sum to less than 1 (see `gradients`).
     """
-    return below_bounds(z, upper, mask, _solve, _closed_form, _free)
+    return on_simplex(z, mask, _solve, _closed_form, _free, upper)
 
 
 def _free(p: Tensor, u: Tensor) -> Tensor:

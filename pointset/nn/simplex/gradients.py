@@ -72,46 +72,21 @@ Rows = tuple[Tensor, ...]
 def on_simplex(
     z: Tensor,
     mask: Tensor | None,
-    solve: Callable[[Tensor], Tensor],
-    closed_form: Callable[[Tensor], Tensor],
-    rate: Callable[[Tensor], Tensor],
+    solve: Callable[..., Rows],
+    closed_form: Callable[..., Tensor],
+    rate: Callable[..., Tensor],
+    upper: Tensor | float | None = None,
 ) -> Tensor:
     """Weights p [..., n] of scores z [..., n], differentiable.
 
     Args:
         z: scores of any floating type.
         mask: True at real keys, broadcastable to z; None if all are real.
-        solve: computes weights from scores, both [n, r], keys first.
-        closed_form: computes them from scores [..., n] in plain operations, for traced code.
-        rate: r as a differentiable function of p.
-    """
-    if z.shape[-1] == 0:
-        return z.clone()
-    scores = single_or_double(z)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, torch.finfo(torch.float32).min)
-    p = closed_form(scores) if is_traced() else _Weights.apply(lambda z: (solve(z),), rate, False, scores)
-    return (p if mask is None else p * mask).to(z.dtype)  # for rows without a real key
-
-
-def below_bounds(
-    z: Tensor,
-    upper: Tensor | float,
-    mask: Tensor | None,
-    solve: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
-    closed_form: Callable[[Tensor, Tensor], Tensor],
-    rate: Callable[[Tensor, Tensor], Tensor],
-) -> Tensor:
-    """Weights p [..., n] of scores z [..., n] with upper bounds, differentiable.
-
-    Args:
-        z: scores of any floating type.
+        solve: computes the weights from scores, and from bounds if there are any; then also a mask that is 1 where a
+            weight equals its bound. All are [n, r], keys first.
+        closed_form: computes the weights from rows [..., n] in plain operations, for traced code.
+        rate: r as a differentiable function of p, and of u if there are bounds.
         upper: bounds of at least 0, broadcastable to z.
-        mask: True at real keys, broadcastable to z; None if all are real.
-        solve: computes, from scores and bounds, the weights and a mask that is 1 where a weight equals its bound; all
-            [n, r], keys first.
-        closed_form: computes the weights from scores and bounds [..., n] in plain operations, for traced code.
-        rate: r as a differentiable function of p and u.
 
     Raises:
         BoundsError: a bound is negative, or the bounds of a row's real keys sum to less than 1. In compiled, exported
@@ -119,16 +94,16 @@ def below_bounds(
     """
     if z.shape[-1] == 0:
         return z.clone()
-    scores = single_or_double(z)
-    given = torch.as_tensor(upper, device=z.device)
-    u = given.to(scores.dtype).expand(z.shape)
+    rows: Rows = (single_or_double(z),)
+    if upper is not None:
+        rows = (*rows, _checked_bounds(upper, rows[0], mask))
     if mask is not None:
-        scores, u = torch.where(mask, scores, 0), torch.where(mask, u, 0)
+        rows = (rows[0].masked_fill(~mask, torch.finfo(torch.float32).min if upper is None else 0.0), *rows[1:])
     if is_traced():
-        return closed_form(scores, u).to(z.dtype)
-    if z.numel():
-        refuse_too_little(u.detach(), mask, SLACK.get(given.dtype, 1e-2))
-    return _Weights.apply(solve, rate, u.requires_grad, scores, u).to(z.dtype)
+        p = closed_form(*rows)
+    else:
+        p = _Weights.apply(solve, rate, *rows)
+    return (p if mask is None else p * mask).to(z.dtype)  # for rows without a real key
 
 
 class BoundsError(PointsetError, ValueError):
@@ -147,12 +122,19 @@ def gradient_of_shares(p: Tensor, free: Tensor) -> Tensor:
     return torch.where(free.any(dim=-1, keepdim=True), p, p * scale)
 
 
-def refuse_too_little(u: Tensor, mask: Tensor | None, slack: float) -> None:
-    """Raise a BoundsError if a bound is negative, or the bounds of a row sum to less than 1 - slack."""
-    sums = u.sum(dim=-1)
+def _checked_bounds(upper: Tensor | float, z: Tensor, mask: Tensor | None) -> Tensor:
+    """The bounds of scores z [..., n], 0 at padded keys; see `on_simplex`."""
+    given = torch.as_tensor(upper, device=z.device)
+    u = given.to(z.dtype).expand(z.shape)
+    if mask is not None:
+        u = torch.where(mask, u, 0)
+    if is_traced() or not z.numel():
+        return u
+    sums = u.detach().sum(dim=-1)
     if mask is not None:
         sums = sums.masked_fill(~mask.expand(u.shape).any(dim=-1), 1)
-    smallest, lowest = torch.stack((sums.min(), u.min())).tolist()
+    smallest, lowest = torch.stack((sums.min(), u.detach().min())).tolist()
+    slack = SLACK.get(given.dtype, 1e-2)
     if not lowest >= 0:
         raise BoundsError(f"upper bounds of weights must be at least 0, got {lowest:.6g}: clamp them to 0")
     if not smallest >= 1 - slack:
@@ -160,14 +142,16 @@ def refuse_too_little(u: Tensor, mask: Tensor | None, slack: float) -> None:
             f"the upper bounds of each row's real keys must sum to at least 1, got a sum of {smallest:.6g}: "
             "raise the bounds"
         )
+    return u
 
 
 class _Weights(torch.autograd.Function):
-    """Weights of scores z, and of bounds u if there are any, whose derivative is made only if it `keeps` their mask."""
+    """Weights of scores z, and of bounds u if there are any; the mask of held weights serves the gradient of u."""
 
     @staticmethod
-    def forward(ctx: Any, solve: Any, rate: Any, keeps: bool, z: Tensor, *u: Tensor) -> Tensor:
-        p, *held = by_rows(lambda *rows: solve(*rows) if keeps else solve(*rows)[:1], z, *u)
+    def forward(ctx: Any, solve: Any, rate: Any, z: Tensor, *u: Tensor) -> Tensor:
+        parts = 1 + any(ctx.needs_input_grad[3:])
+        p, *held = by_rows(lambda *rows: solve(*rows)[:parts], z, *u)
         ctx.save_for_backward(p, *u, *(part.bool() for part in held))
         ctx.rate, ctx.bounds = rate, len(u)
         return p
@@ -183,7 +167,7 @@ class _Weights(torch.autograd.Function):
 
         p, *rest = ctx.saved_tensors
         grads = [*_by_rows(scores_and_bounds, p, gradients[0], *rest), None]
-        return None, None, None, *grads[: 1 + ctx.bounds]
+        return None, None, *grads[: 1 + ctx.bounds]
 
 
 def _mean(r: Tensor, g: Tensor) -> Tensor:

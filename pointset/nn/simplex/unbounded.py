@@ -61,7 +61,7 @@ def _sparsemax_by_sorting(z: Tensor) -> Tensor:
     return torch.where(support, above - step, 0).clamp(min=0)
 
 
-def _sparsemax_by_newton(z: Tensor) -> Tensor:
+def _sparsemax_by_newton(z: Tensor) -> tuple[Tensor]:
     """The weights by Newton's method; z is [n, r], keys first."""
     # The sum of max(z - tau, 0) is convex and piecewise linear in tau: steps that start to the left of the solution
     # stay there, and the last was exact if it found the support of the one before. Five cost a fraction of a sort.
@@ -73,8 +73,8 @@ def _sparsemax_by_newton(z: Tensor) -> Tensor:
         before, size = size, above.sign_().sum(dim=0, keepdim=True)
         tau += (total - 1) / size
         if before is not None and torch.equal(before, size):
-            return shifted.sub_(tau).relu_()
-    return _sparsemax_by_sorting(z.T).T
+            return (shifted.sub_(tau).relu_(),)
+    return (_sparsemax_by_sorting(z.T).T,)
 
 
 def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*rows n"]:
@@ -97,7 +97,7 @@ def _root(p: Tensor) -> Tensor:
     return p * p.clamp(min=torch.finfo(p.dtype).tiny).rsqrt()
 
 
-def _entmax_by_newton(z: Tensor) -> Tensor:
+def _entmax_by_newton(z: Tensor) -> tuple[Tensor]:
     """The weights by Newton's method; z is [n, r], keys first."""
     # |max(z / 2 - tau, 0)| = 1 is solved for tau. The norm is convex in tau, so steps that start to the left of the
     # solution stay there, and nearly linear, so about five steps reach it up to rounding.
@@ -111,8 +111,8 @@ def _entmax_by_newton(z: Tensor) -> Tensor:
         step = (squares - squares.sqrt()) / total
         tau += step
         if (step.abs() <= enough).all():
-            return shifted.sub_(tau).relu_().square_()
-    return _entmax_by_sorting(z.T).T
+            return (shifted.sub_(tau).relu_().square_(),)
+    return (_entmax_by_sorting(z.T).T,)
 
 
 def _entmax_by_sorting(z: Tensor) -> Tensor:
