@@ -112,12 +112,23 @@ def as_points(points: Any, width: int, like: Tensor | None, shape: str = "[B, n,
     return converted
 
 
-def as_mask(mask: Any, points: Tensor) -> Tensor | None:
-    """Convert a mask of points to a tensor; None stays None.
+def as_sets(points: Any, mask: Any, width: int, like: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Convert points [B, n, width], or one cloud [n, width], and their mask, to tensors with a batch axis.
 
     Raises:
-        InputError: it is not bool [..., n], for points [..., n, d].
+        InputError: they are not; see `as_points`.
     """
+    sets = as_points(points, width, like)
+    if sets.dim() not in (2, 3):
+        raise InputError(f"points must be [B, n, {width}] or, of one cloud, [n, {width}], got {described(points)}")
+    mask = as_mask(mask, sets)
+    if sets.dim() == 2:
+        return sets[None], None if mask is None else mask[None]
+    return sets, mask
+
+
+def as_mask(mask: Any, points: Tensor) -> Tensor | None:
+    """Convert a mask bool [..., n] of points [..., n, d] to a tensor, or raise an InputError; None stays None."""
     if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
         mask = torch.from_numpy(mask.copy()).to(points.device)
     if mask is not None and not is_mask(mask, points):

@@ -91,7 +91,7 @@ def block_rows(device: torch.device) -> int:
 
 
 def stream_logits(model: nn.Module, chunks: Chunks) -> Tensor:
-    """The logits of `model(cloud[None])` for a cloud that is read in pieces: see `SetClassifier.stream`.
+    """The logits of `model(cloud[None])` for a cloud that is read in pieces: see `Classifier.stream`.
 
     Args:
         model: a model that can be streamed.

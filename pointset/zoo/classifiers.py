@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pointset.baselines.models import Baseline
 from pointset.errors import described
-from pointset.inputs import InputError, as_mask, as_points
+from pointset.inputs import InputError, as_points, as_sets
 from pointset.nn.checks import LOWER
 from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
 from pointset.nn.masks import zero_padding
@@ -52,11 +52,9 @@ class SetModel(nn.Module):
         )
 
     def __str__(self) -> str:
-        """The layers, as of every module."""
         return nn.Module.__repr__(self)
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it: the line, and the layers to unfold."""
         line, layers = html.escape(repr(self)), html.escape(str(self))
         return f"<details><summary>{line}</summary><pre>{layers}</pre></details>"
 
@@ -71,12 +69,7 @@ class SetModel(nn.Module):
         return as_given(embed_rows(self, self._batches(points, mask, batch_size)), points)
 
     def _batches(self, points: Any, mask: Any, batch_size: int) -> Iterator[tuple[Tensor, Tensor | None]]:
-        how = self._given_normalization()
-        return cloud_batches(points, mask, inputs=self.inputs, normalize=how, batch_size=batch_size)
-
-    def _given_normalization(self) -> str:
-        """How clouds are normalised before the model gets them."""
-        return self.normalize
+        return cloud_batches(points, mask, inputs=self.inputs, normalize=self.normalize, batch_size=batch_size)
 
 
 class Classifier(SetModel):
@@ -93,6 +86,23 @@ class Classifier(SetModel):
         self.classes: list[str] | None = None
         self.temperature = 1.0
         self.trust: Trust | None = None
+
+    def stream(self, chunks: Any) -> Any:
+        """Return the logits [1, classes] of one cloud of any size that arrives in pieces, in constant memory.
+
+        They equal `model(cloud[None])` in evaluation mode up to float32 rounding, whatever the pieces are. Each layer
+        that needs statistics of the whole set takes one pass over the pieces, and the pooling one more.
+
+        Args:
+            chunks: a function that gives a fresh iterator over pieces [n_i, inputs] each time it is called, such as
+                `pointset.data.open_scan(path)`; or a list of pieces, or the cloud [n, inputs]. Tensors or arrays of
+                any number type, on any device; pieces may be empty.
+
+        Raises:
+            PointsetError: a part of the model, which is named, needs the whole set at once, or the chunks can be read
+                only once or are not points.
+        """
+        return stream_logits(self, chunks)
 
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
         """Return the class index of each cloud; its name is `model.classes[index]`.
@@ -195,23 +205,6 @@ class SetClassifier(PooledClassifier):
         pooled = self.pool(self.encode(points, layout), layout)
         return self.head(pooled[places])
 
-    def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
-        """Return the logits [1, classes] of one cloud of any size that arrives in pieces, in constant memory.
-
-        They equal `model(cloud[None])` in evaluation mode up to float32 rounding, whatever the pieces are. Each layer
-        that needs statistics of the whole set takes one pass over the pieces, and the pooling one more.
-
-        Args:
-            chunks: a function that gives a fresh iterator over pieces [n_i, inputs] each time it is called, such as
-                `pointset.data.open_scan(path)`; or a list of pieces, or the cloud [n, inputs]. Tensors or arrays of
-                any number type, on any device; pieces may be empty.
-
-        Raises:
-            PointsetError: a part of the model, which is named, needs the whole set at once, or the chunks can be read
-                only once or are not points.
-        """
-        return stream_logits(self, chunks)
-
 
 class Segmenter(PooledClassifier):
     """logits of each point = head(row of the encoder, pool(encoder(X))), as in PointNet's segmentation network.
@@ -221,22 +214,13 @@ class Segmenter(PooledClassifier):
     DGCNN do, which learn more from each pass over the data and take far longer for it.
 
     Attributes:
-        encoder: equivariant modules, called in turn as `module(X, mask)`; rows in, rows out.
-        pool: called as `pool(Z, mask)`; [B, n, d] to [B, k, d].
+        encoder, pool: as of a `SetClassifier`.
         head: called as `head(Z, pooled, mask)`; logits of every row.
         classes: names of the classes of points, in the order of the logits; None before training.
     """
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B n classes"]:
-        """Return logits [B, n, classes], zeros for padded points.
-
-        Args:
-            points: [B, n, inputs], or one cloud [n, inputs], which gives [1, n, classes].
-            mask: bool [B, n], True at real points; the values of padded points have no effect.
-
-        Raises:
-            InputError: the points are not [B, n, inputs] or [n, inputs], or the mask is not of these points.
-        """
+        """Return logits [B, n, classes], zeros for padded points; see `SetClassifier.forward`."""
         shape = getattr(points, "shape", ())
         points, mask = checked(self, points, mask)
         rows = self.encode(points, mask)
@@ -244,13 +228,7 @@ class Segmenter(PooledClassifier):
         return logits[:, :0] if shape[-2:-1] == (0,) else logits  # `checked` gives an empty set one row
 
     def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "N classes"]:
-        """Return logits [N, classes] of the points of sets of several sizes, without padding.
-
-        Args:
-            points: [N, inputs], the sets one after the other.
-            batch: [N], the number of the set of each point; see `SetClassifier.packed`.
-            sets: number of sets; one more than the last number when None.
-        """
+        """Return logits [N, classes] of the points of sets of several sizes; see `SetClassifier.packed`."""
         points, layout = checked_packed(self, points, batch, sets)
         if layout.is_better_padded or not self.packs:
             padded, mask = layout.padded(points)
@@ -262,22 +240,16 @@ class Segmenter(PooledClassifier):
         return torch.cat([logits[place] for place in places])
 
     def stream(self, chunks: Any) -> Iterator[Float[Tensor, "n classes"]]:
-        """Yield the logits [n_i, classes] of a cloud of any size that arrives in pieces, in constant memory.
+        """Yield the logits [n_i, classes] of a cloud that arrives in pieces, in the order of its points.
 
-        They equal `model(cloud[None])[0]` in evaluation mode up to float32 rounding, in the order of the points. The
-        last pass over the cloud follows those that the pooled vector needs; see `SetClassifier.stream`.
+        The last pass over the cloud follows those that the pooled vector needs; see `Classifier.stream`.
         """
         return stream_rows(self, chunks)
 
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
-        """Return the class index of each point: an array or a tensor [n] for each cloud, in a list.
+        """Return the class index of each real point: an array or a tensor [n] for each cloud, in a list.
 
-        Clouds may have any unit and position: they are normalised as in training; see `Classifier.predict`.
-
-        Args:
-            points: one cloud [n, inputs], a batch [B, n, inputs], or a list of B clouds [n_i, inputs].
-            mask: bool [B, n] of a batch, True at real points; the others have no class.
-            batch_size: clouds at a time; does not change the result beyond rounding.
+        See `Classifier.predict`.
         """
         return [as_given(logits.argmax(dim=1), points) for logits in self._logits(points, mask, batch_size)]
 
@@ -312,10 +284,6 @@ class PackedClassifier(Classifier):
             raise InputError(f"a {kind} has no embedding: use a model with an encoder and a pooling")
         return self.model.rows(*checked(self, points, mask))
 
-    def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
-        """Return the logits [1, classes] of one cloud in pieces; see `SetClassifier.stream`. dgcnn refuses."""
-        return stream_logits(self, chunks)
-
 
 def count_parameters(model: nn.Module) -> int:
     """The number of learned numbers, with those of the fitted heads of baselines."""
@@ -326,18 +294,11 @@ def count_parameters(model: nn.Module) -> int:
 
 def checked(model: SetModel, points: Any, mask: Any) -> tuple[Tensor, Tensor | None]:
     """Points [B, n, inputs] with zeros in padded rows and at least one row, or an error that shows the shapes."""
-    given, inputs = points, model.inputs
     # Mixed precision converts lower precision by itself; it leaves double precision alone.
     is_cast = isinstance(points, Tensor) and points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)
-    if not is_cast:
-        points = as_points(points, inputs, next(model.parameters(), None))
-    if points.dim() not in (2, 3) or points.shape[-1] != inputs:
-        raise InputError(f"points must be [B, n, {inputs}] or, of one cloud, [n, {inputs}], got {described(given)}")
-    mask = as_mask(mask, points)
-    if points.dim() == 2:
-        points, mask = points[None], None if mask is None else mask[None]
+    points, mask = as_sets(points, mask, model.inputs, None if is_cast else next(model.parameters(), None))
     if points.shape[1] == 0:
-        points = points.new_zeros(points.shape[0], 1, inputs)
+        points = points.new_zeros(points.shape[0], 1, model.inputs)
         mask = torch.zeros(points.shape[:2], dtype=torch.bool, device=points.device)
     return zero_padding(points, mask), mask
 

@@ -20,7 +20,7 @@ from pointset.data.normalize import center_standardize, is_standardized, normali
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
 from pointset.errors import described
-from pointset.inputs import InputError, as_mask, as_points
+from pointset.inputs import InputError, as_points, as_sets
 from pointset.nn.layers import in_evaluation_mode
 from pointset.streaming.stream import stream_logits
 
@@ -207,15 +207,9 @@ def _converted(clouds: Any, mask: Any, inputs: int, batch_size: int) -> Iterator
     if listed:
         yield from padded_batches([_cloud(cloud, index, inputs) for index, cloud in enumerate(clouds)], batch_size)
         return
-    points = _floating(as_points(clouds, inputs, None))
-    if points.dim() not in (2, 3):
-        shapes = f"[B, n, {inputs}] or, of one cloud, [n, {inputs}]"
-        raise InputError(f"points must be {shapes}, got {described(clouds)}")
-    real = as_mask(mask, points)
-    if points.dim() == 2:
-        points, real = points[None], None if real is None else real[None]
+    points, real = as_sets(clouds, mask, inputs, None)
     masks = [None] * len(points) if real is None else real.split(batch_size)
-    yield from zip(points.split(batch_size), masks, strict=False)
+    yield from zip(_floating(points).split(batch_size), masks, strict=False)
 
 
 def _listed(clouds: Clouds) -> Any:

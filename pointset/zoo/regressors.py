@@ -1,7 +1,7 @@
 """Numbers of point sets with intervals: a model of the zoo, a line in the log of the size, the units of the targets."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from pointset.data.normalize import log_size, normalization
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.zoo.classifiers import CloudsLike, MaskLike, PointsLike, SetModel, checked
-from pointset.zoo.predicting import BATCH, Sets, as_given, forward, predict
+from pointset.zoo.predicting import BATCH, Sets, as_given, cloud_batches, forward, predict
 
 LEVEL = 0.9
 """Default share of the shapes whose true value an interval contains."""
@@ -202,8 +202,8 @@ class Regressor(SetModel):
         network: Any = self.networks[0]
         return network.embed_sets(self.prepared(points, mask, network), mask)
 
-    def _given_normalization(self) -> str:
-        return "none"
+    def _batches(self, points: Any, mask: Any, batch_size: int) -> Iterator[tuple[Tensor, Tensor | None]]:
+        return cloud_batches(points, mask, inputs=self.inputs, batch_size=batch_size)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         if (scores := state_dict.get(f"{prefix}scores")) is not None:  # as many as there were held-out shapes

@@ -99,10 +99,7 @@ def on_simplex(
         rows = (*rows, _checked_bounds(upper, rows[0], mask))
     if mask is not None:
         rows = (rows[0].masked_fill(~mask, torch.finfo(torch.float32).min if upper is None else 0.0), *rows[1:])
-    if is_traced():
-        p = closed_form(*rows)
-    else:
-        p = _Weights.apply(solve, rate, *rows)
+    p = closed_form(*rows) if is_traced() else _Weights.apply(solve, rate, *rows)
     return (p if mask is None else p * mask).to(z.dtype)  # for rows without a real key
 
 
