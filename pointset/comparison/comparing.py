@@ -10,7 +10,6 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -53,7 +52,7 @@ def run_experiment(
         experiment: what to run.
         out: folder for the runs and the results; finished runs in it are not repeated.
         workers: number and kind of the worker processes.
-        progress: show a bar, and a preliminary table whenever a further seed is complete.
+        progress: show a bar.
         report: write report.html and figures/ too.
 
     Returns:
@@ -87,7 +86,7 @@ def run_experiment(
         claim_folder(experiment, out, prepared)
         warn_of_order(experiment)
         runs = make_runs(experiment, out)
-        ended = list(watched(experiment, out, runs, run_all(runs, workers), progress))
+        ended = list(_watched(runs, run_all(runs, workers), progress))
         if all(run.reason for run in ended):
             raise PointsetError(f"all runs failed; {ended[0].name}: {ended[0].reason}")
         return _write(gather(experiment, out, ended), report)
@@ -238,7 +237,7 @@ def _estimate(runs: Sequence[Run]) -> dict[str, Any]:
     task, recipe = first.experiment.task, first.experiment.recipe
     if first.entry.name in task.baselines:
         seconds = len(runs) * task.train(first, recipe, None).seconds
-    elif not task.reuses(first):
+    elif first.points == task.sizes[0] or not recipe.ignores_size:  # else that of the first size is used
         step, per_epoch = step_seconds(first), task.steps_per_epoch(first.points, recipe)
         steps = recipe.total_steps(per_epoch)
         seconds = step * sum(max(0, steps - run.epochs * per_epoch) for run in runs)
@@ -255,37 +254,14 @@ def step_seconds(run: Run) -> float:
     return fitted.seconds / MEASURED_STEPS
 
 
-def watched(
-    experiment: Experiment, out: Path, runs: Sequence[Run], ending: Iterator[Run], progress: bool
-) -> Iterator[Run]:
-    """Yield the runs as they end, and show progress: after each complete seed but the last, the table so far.
-
-    A terminal also shows a bar, and a line for each run.
-    """
-    ended: list[Run] = []
-    left = Counter(run.seed for run in runs)
+def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iterator[Run]:
+    """Yield the runs as they end, and show how many have; a terminal also shows a line for each run."""
     with progress_bar("comparing", "run", len(runs), show=progress) as bar:
         for run in ending:
-            ended.append(run)
-            left[run.seed] -= 1
             bar.update()
             if on_terminal() and not bar.disable:
                 write_line(escaped(f"{run.name}: {_outcome(run)}"))
-            complete = [seed for seed in experiment.seeds if not left[seed]]
-            if left[run.seed] == 0 and len(complete) < len(experiment.seeds) and not bar.disable:
-                write_line(_table_so_far(experiment, out, ended, complete))
             yield run
-
-
-def _table_so_far(experiment: Experiment, out: Path, ended: Sequence[Run], seeds: Sequence[int]) -> str:
-    """The table of some seeds, marked as preliminary; without a finished run, only that mark."""
-    head = f"\n{len(seeds)} of {len(experiment.seeds)} seeds, preliminary:"
-    part = experiment.changed(seeds=tuple(seeds))
-    try:
-        table = gather(part, out, [run for run in ended if run.seed in seeds], measure=False)
-    except PointsetError:  # a damaged file, which is reported at the end
-        return head
-    return f"{head}\n{table.caption()}\n{table.table(brief=True)}\n" if table.runs else f"{head} no run is finished"
 
 
 def _outcome(run: Run) -> str:

@@ -16,13 +16,13 @@ them, from variances of three runs, too many tables of equal models would show a
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from pointset.comparison.statistics import LEVEL, Estimate, Interval, holm, mcnemar
+from pointset.comparison.statistics import LEVEL, Compared, Estimate, Interval, corrected, mcnemar
 
 POWER = 0.8
 """Probability with which a design of the size that is recommended finds a difference."""
@@ -148,7 +148,7 @@ def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class CrossedPair:
+class CrossedPair(Compared):
     """Two models on the same items; the difference is first minus second."""
 
     first: str
@@ -166,14 +166,14 @@ class CrossedPair:
     """p, or else p_runs, after Holm's correction for the number of pairs."""
 
     @property
-    def distinguishable(self) -> bool:
-        """True if the models differ significantly for new seeds and items; never with a single run."""
-        return self.p is not None and self.p_holm is not None and self.p_holm < LEVEL
+    def single(self) -> bool:
+        """True if a model has a single run."""
+        return self.p is None
 
     @property
-    def runs_differ(self) -> bool:
-        """True if both models have a single run, and these runs differ significantly."""
-        return self.p is None and self.p_holm is not None and self.p_holm < LEVEL
+    def tested(self) -> float | None:
+        """The p-value that Holm's correction raises; None without a test."""
+        return self.p_runs if self.single else self.p
 
 
 def compare_crossed(right: Mapping[str, Bool[ndarray, "seeds items"]]) -> list[CrossedPair]:
@@ -184,10 +184,9 @@ def compare_crossed(right: Mapping[str, Bool[ndarray, "seeds items"]]) -> list[C
     """
     spreads = {model: Spread.of(scores) for model, scores in right.items()}
     tests = len(right) * (len(right) - 1) // 2
-    pairs = [_compare(right, spreads, first, second, tests) for first, second in itertools.combinations(right, 2)]
-    tested = [pair.p_runs if pair.p is None else pair.p for pair in pairs]
-    corrected = iter(holm([p for p in tested if p is not None]))
-    return [pair if p is None else replace(pair, p_holm=next(corrected)) for pair, p in zip(pairs, tested, strict=True)]
+    return corrected(
+        [_compare(right, spreads, first, second, tests) for first, second in itertools.combinations(right, 2)]
+    )
 
 
 def _compare(

@@ -1,12 +1,16 @@
 """Metrics, their published values, and the rows of a table: metrics over seeds, and differences from the best row."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, Pair, mean_interval
-from pointset.evaluation.costs import Cost
+from pointset.comparison.statistics import Interval, Pair, mean_interval
+
+if TYPE_CHECKING:
+    from pointset.evaluation.costs import Cost  # it loads torch, which a verdict does without
 
 Size = int | None
 """Number of elements of the sets; None for tasks whose sets vary in size."""
@@ -50,6 +54,12 @@ class Metric:
         text = f"{scale * value:{sign}.{self.digits}f}"
         return text if deviation is None else f"{text} ± {scale * deviation:.{self.digits}f}"
 
+    def write_interval(self, interval: Interval | None, sign: str = "") -> str:
+        """Format an interval; empty for None."""
+        if interval is None:
+            return ""
+        return f"{self.write(interval.low, sign=sign)} to {self.write(interval.high, sign=sign)}"
+
 
 class Published(NamedTuple):
     """A published value of a metric.
@@ -85,7 +95,7 @@ class Summary:
     published: Published | None
 
     @classmethod
-    def of(cls, values: Sequence[float], metric: Metric, published: Published | None) -> "Summary":
+    def of(cls, values: Sequence[float], metric: Metric, published: Published | None) -> Summary:
         """Summarise the values of a metric in the runs of a row."""
         interval = mean_interval(values)
         if metric.share and interval:  # a share is always in [0, 1]
@@ -130,9 +140,4 @@ class Row:
         """The difference from the best row as text, or why it is not shown; `metric` is the first metric."""
         if self.below_best is None:
             return "best" if self.best else "no shared seed"
-        if self.below_best.p is None:
-            return "one seed"
-        difference = metric.write(-self.below_best.difference, sign="+")
-        if self.below_best.distinguishable:
-            return difference
-        return f"{difference}, one seed" if self.below_best.runs_differ else NOT_DISTINGUISHABLE
+        return self.below_best.in_table(metric.write(-self.below_best.difference, sign="+"))

@@ -256,7 +256,9 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
     if measure and not {entry.label for entry in entries} <= set(costs):
         models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries]
         try:
-            measured = measure_costs(models, task.elements(size), batch_size=recipe.batch_size, threads=threads)
+            measured = measure_costs(
+                models, task.most if size is None else size, batch_size=recipe.batch_size, threads=threads
+            )
         except Exception as error:  # a user-defined part may raise anything; the finished runs need no costs
             warnings.warn(f"costs were not measured: {type(error).__name__}: {one_line(error, REPEATED)}", stacklevel=2)
             return {}

@@ -18,6 +18,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -44,8 +45,53 @@ class Interval:
         return Interval(-self.high, -self.low)
 
 
+class Compared:
+    """Two compared models: what is known of them, and if each has a single run, of these runs."""
+
+    p: float | None
+    p_holm: float | None
+
+    @property
+    def single(self) -> bool:
+        """True if only a single run of a model is compared."""
+        raise NotImplementedError
+
+    @property
+    def tested(self) -> float | None:
+        """The p-value that Holm's correction raises; None without a test."""
+        return self.p
+
+    @property
+    def distinguishable(self) -> bool:
+        """True if the models differ significantly; never with a single seed."""
+        return not self.single and self.p_holm is not None and self.p_holm < LEVEL
+
+    @property
+    def runs_differ(self) -> bool:
+        """True if there is a single seed, and its runs differ significantly; the models may still be equally good."""
+        return self.single and self.p_holm is not None and self.p_holm < LEVEL
+
+    @property
+    def verdict(self) -> str:
+        """The result as text."""
+        if self.runs_differ:
+            return "the runs differ; one seed"
+        if self.p is None:
+            return "one seed"
+        return "distinguishable" if self.distinguishable else NOT_DISTINGUISHABLE
+
+    def in_table(self, difference: str) -> str:
+        """The difference if there is one, else why it is not shown."""
+        if self.runs_differ:
+            return f"{difference}, one seed"
+        return difference if self.distinguishable else self.verdict
+
+
+C = TypeVar("C", bound=Compared)
+
+
 @dataclass(frozen=True)
-class Pair:
+class Pair(Compared):
     """Comparison of two models with the same seeds and test sets; differences are first minus second."""
 
     first: str
@@ -70,14 +116,9 @@ class Pair:
     """p after Holm's correction for the number of pairs tested."""
 
     @property
-    def distinguishable(self) -> bool:
-        """True if the difference is significant over seeds and over test sets; never with a single seed."""
-        return self.p_seeds is not None and self.p_holm is not None and self.p_holm < LEVEL
-
-    @property
-    def runs_differ(self) -> bool:
-        """True if there is a single seed, and its runs differ significantly; the models may still be equally good."""
-        return self.p_seeds is None and self.p_holm is not None and self.p_holm < LEVEL
+    def single(self) -> bool:
+        """True if the models share a single seed."""
+        return self.p_seeds is None
 
     def reversed(self) -> "Pair":
         """The same comparison with first and second exchanged."""
@@ -202,6 +243,12 @@ def mcnemar(first: Bool[ndarray, " shapes"], second: Bool[ndarray, " shapes"]) -
     return float(test(table, exact=True).pvalue)
 
 
+def corrected(pairs: Sequence[C]) -> list[C]:
+    """The pairs with p-values after Holm's correction for all of them."""
+    p_values = iter(holm([pair.tested for pair in pairs if pair.tested is not None]))
+    return [pair if pair.tested is None else replace(pair, p_holm=next(p_values)) for pair in pairs]  # type: ignore
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's correction (1979), which bounds the probability of any false rejection; returns the adjusted p-values."""
     from statsmodels.stats.multitest import multipletests
@@ -226,8 +273,7 @@ def compare_pairs(scores: Mapping[str, Mapping[int, ndarray]], pooled: bool, res
         for first, second in itertools.combinations(scores, 2)
         if scores[first].keys() & scores[second].keys()
     ]
-    corrected = iter(holm([pair.p for pair in pairs if pair.p is not None]))
-    return [pair if pair.p is None else replace(pair, p_holm=next(corrected)) for pair in pairs]
+    return corrected(pairs)
 
 
 def _compare(

@@ -14,7 +14,6 @@ from pointset.runs.spreadsheets import as_csv
 if TYPE_CHECKING:
     from pointset.comparison.metric import Metric, Row
     from pointset.comparison.results import Comparison
-    from pointset.comparison.statistics import Interval
 
 FILES = ("report.html", "table.md", "results.csv", "results.json")
 COSTS = ("parameters", "M mult-adds", "ms a set", "step MB", "train s")
@@ -86,7 +85,7 @@ def _metric_columns(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool)
         ]
         lead, unit = f"{metric.name} " * several, " %" * metric.share
         if metric.detailed and not brief:
-            columns[f"{lead}95 % interval"] = [write_interval(summary.interval, metric) for summary in summaries]
+            columns[f"{lead}95 % interval"] = [metric.write_interval(summary.interval) for summary in summaries]
         if metric == metrics[0] and len({row.model for row in rows}) > 1:
             columns["against the best"] = [row.against_best(metric) for row in rows]
         if metric.detailed:
@@ -95,11 +94,6 @@ def _metric_columns(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool)
             ]
             columns[f"{lead}verdict"] = [summary.verdict(metric) for summary in summaries]
     return columns
-
-
-def write_interval(interval: Interval | None, metric: Metric) -> str:
-    """An interval of a metric as text; empty for None."""
-    return "" if interval is None else f"{metric.write(interval.low)} to {metric.write(interval.high)}"
 
 
 def in_table(text: str, style: str) -> str:

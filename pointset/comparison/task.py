@@ -42,6 +42,8 @@ class Task(ABC):
     baselines: ClassVar[Collection[str]] = ()
     """Names of models other than networks: their costs are seconds and parameters, and a report compares networks with
     them."""
+    most: ClassVar[int]
+    """Number of elements of the largest set, of a task whose sets vary in size."""
     usual_model: ClassVar[ModelOptions] = ModelOptions()
     """Default model options of an experiment."""
 
@@ -109,16 +111,8 @@ class Task(ABC):
         """An untrained model, called as `model(X [B, n, d], mask [B, n] or None)`."""
 
     @abstractmethod
-    def elements(self, size: Size) -> int:
-        """Number of elements n of the sets with which the costs of models are measured."""
-
-    @abstractmethod
     def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train the model of a run, in a folder or without one; a finished training in the folder is loaded."""
-
-    def reuses(self, run: Run) -> bool:
-        """True if `train` reuses the training of another size."""
-        return False
 
     @abstractmethod
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:

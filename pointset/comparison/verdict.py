@@ -1,13 +1,13 @@
 """A verdict on models as text, tables and a page: which differ, what the data can tell, what would settle the rest."""
 
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from statistics import median
 from typing import Any
 
 from pointset.comparison.crossed import CrossedPair
+from pointset.comparison.metric import Metric
 from pointset.comparison.report import templates
-from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, write_p
+from pointset.comparison.statistics import Interval, write_p
 from pointset.comparison.tables import Table, format_table, in_table
 from pointset.errors import PointsetError, escaped, quoted
 
@@ -17,6 +17,7 @@ METHOD = (
     "number of pairs, level 0.05."
 )
 SHOWN_CLASSES = SHOWN_PAIRS = 12
+ACCURACY = Metric("accuracy", higher_is_better=True, digits=1, share=True)
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,13 @@ class Verdict:
         """The model with the largest accuracy; the first of equals."""
         return self.rows[0].model
 
-    @cached_property
-    def _by_models(self) -> dict[frozenset[str], CrossedPair]:
-        return {frozenset((pair.first, pair.second)): pair for pair in self.pairs}
-
     def pair(self, first: str, second: str) -> CrossedPair:
         """The comparison of two models, in any order."""
-        return self._by_models[frozenset((first, second))]
+        return next(pair for pair in self.pairs if {pair.first, pair.second} == {first, second})
+
+    def _is_level(self, model: str) -> bool:
+        """True for the best model, and for models that are not distinguishable from it."""
+        return model == self.best or not self.pair(self.best, model).distinguishable
 
     def worse_than(self, baseline: str) -> list[str]:
         """The models that are distinguishably worse than a model.
@@ -97,8 +98,8 @@ class Verdict:
             {
                 "model": row.model,
                 "seeds": str(row.seeds),
-                "accuracy %": percent(row.accuracy) + ("" if row.deviation is None else f" ± {percent(row.deviation)}"),
-                "95 % interval": "" if row.interval is None else _range(row.interval),
+                "accuracy %": ACCURACY.write(row.accuracy, row.deviation),
+                "95 % interval": ACCURACY.write_interval(row.interval),
                 "against the best": self._against_best(row.model),
             }
             for row in self.rows
@@ -108,11 +109,7 @@ class Verdict:
         if model == self.best:
             return "best"
         pair = self.pair(self.best, model)
-        if pair.distinguishable:
-            return percent(-abs(pair.difference), "+")
-        if pair.p is not None:
-            return NOT_DISTINGUISHABLE
-        return f"{percent(-abs(pair.difference), '+')}, one seed" if pair.runs_differ else "one seed"
+        return pair.in_table(ACCURACY.write(-abs(pair.difference), sign="+"))
 
     def pair_table(self, most: int | None = None) -> Table:
         """One row for each pair of models, as text; of many pairs, those with the best model come first."""
@@ -120,11 +117,11 @@ class Verdict:
         return [
             {
                 "pair": f"{pair.first} - {pair.second}",
-                "difference": percent(pair.difference, "+"),
-                "95 % interval": "" if pair.interval is None else _range(pair.interval, "+"),
+                "difference": ACCURACY.write(pair.difference, sign="+"),
+                "95 % interval": ACCURACY.write_interval(pair.interval, "+"),
                 "p": write_p(pair.p if pair.p is not None else pair.p_runs),
                 "p Holm": write_p(pair.p_holm),
-                "verdict": _verdict(pair),
+                "verdict": pair.verdict,
                 "to settle": _to_settle(pair),
             }
             for pair in ordered[:most]
@@ -137,7 +134,7 @@ class Verdict:
                 "class": row.label,
                 "items": f"{row.items:,}",
                 "pair": f"{self.best} - {row.other}",
-                "difference": percent(row.difference, "+"),
+                "difference": ACCURACY.write(row.difference, sign="+"),
                 "p Holm": write_p(row.p_holm),
             }
             for row in self.classes[:SHOWN_CLASSES]
@@ -150,9 +147,10 @@ class Verdict:
     def summary(self) -> str:
         """One sentence for a paper."""
         best, others = self.rows[0], [row.model for row in self.rows[1:]]
-        interval = "" if best.interval is None else f" (95 % interval {_range(best.interval)})"
-        text = f"On {self.items:,} items, {best.model} has the best accuracy, {percent(best.accuracy)} %{interval}"
-        level = [model for model in others if not self.pair(self.best, model).distinguishable]
+        interval = f" (95 % interval {ACCURACY.write_interval(best.interval)})" if best.interval else ""
+        accuracy = ACCURACY.write(best.accuracy)
+        text = f"On {self.items:,} items, {best.model} has the best accuracy, {accuracy} %{interval}"
+        level = [model for model in others if self._is_level(model)]
         if not others:
             return text + "."
         if not level:
@@ -171,11 +169,13 @@ class Verdict:
             return ""
         seeds = min(design.seeds for design in designs)
         now, doubled = (median(design.resolution(seeds * times) for design in designs) for times in (1, 2))
-        text = f"{self.items:,} items and {seeds} seeds cannot tell differences below {percent(now)} points"
+        text = f"{self.items:,} items and {seeds} seeds cannot tell differences below {ACCURACY.write(now)} points"
+        text += " (a typical pair)"
         if doubled < 0.9 * now:
-            return f"{text} (a typical pair); {2 * seeds} seeds would tell {percent(doubled)}."
-        wider = median(design.resolution(seeds, 4 * self.items) for design in designs)
-        return f"{text} (a typical pair); more seeds hardly help, {4 * self.items:,} items would tell {percent(wider)}."
+            return f"{text}; {2 * seeds} seeds would tell {ACCURACY.write(doubled)}."
+        items = 4 * self.items
+        wider = median(design.resolution(seeds, items) for design in designs)
+        return f"{text}; more seeds hardly help, {items:,} items would tell {ACCURACY.write(wider)}."
 
     def _caution(self) -> str:
         single = [row.model for row in self.rows if row.seeds < 2]
@@ -221,30 +221,24 @@ class Verdict:
         low, high = min(end.low for end in ends), max(end.high for end in ends)
         margin = 0.05 * (high - low) or 0.01
         low, high = max(0.0, low - margin), min(1.0, high + margin)
-        bars = []
-        for row, end in zip(self.rows, ends, strict=True):
-            shares = {"mean": row.accuracy, "low": end.low, "high": end.high}
-            places = {name: round(100 * (share - low) / (high - low), 2) for name, share in shares.items()}
-            level = row.model == self.best or not self.pair(self.best, row.model).distinguishable
-            bars.append({"model": row.model, "level": level, **places})
-        axis = [percent(low), percent(high)]
+
+        def place(share: float) -> float:
+            """Where it is between the ends of the axis, in per cent."""
+            return round(100 * (share - low) / (high - low), 2)
+
+        bars = [
+            {
+                "model": row.model,
+                "level": self._is_level(row.model),
+                "mean": place(row.accuracy),
+                "low": place(end.low),
+                "high": place(end.high),
+            }
+            for row, end in zip(self.rows, ends, strict=True)
+        ]
+        axis = [ACCURACY.write(low), ACCURACY.write(high)]
         template = templates().get_template("verdict.html")
         return template.render(verdict=self, bars=bars, ends=axis, tables=self._tables(), method=METHOD)
-
-
-def percent(share: float, sign: str = "") -> str:
-    """A share in per cent, with one decimal."""
-    return f"{100 * share:{sign}.1f}"
-
-
-def _range(interval: Interval, sign: str = "") -> str:
-    return f"{percent(interval.low, sign)} to {percent(interval.high, sign)}"
-
-
-def _verdict(pair: CrossedPair) -> str:
-    if pair.p is None:
-        return "the runs differ; one seed" if pair.runs_differ else "one seed"
-    return "distinguishable" if pair.distinguishable else NOT_DISTINGUISHABLE
 
 
 def _to_settle(pair: CrossedPair) -> str:

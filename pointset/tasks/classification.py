@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +23,6 @@ from pointset.evaluation.predictions import PREDICTIONS, evaluate, load_predicti
 from pointset.evaluation.robustness import ROBUSTNESS, robustness_of, write_robustness
 from pointset.tasks.shapes import ShapeTask
 from pointset.training.recipe import Recipe
-from pointset.zoo.names import parse_name
 
 if TYPE_CHECKING:
     from pointset.comparison.report.sections import Section
@@ -123,15 +121,6 @@ class Classification(ShapeTask):
     def scores(self, run: Run) -> np.ndarray:
         """True for each test shape that is classified correctly."""
         return load_predictions(run.folder).right
-
-    def next_commands(self, runs: Sequence[Run]) -> list[str]:
-        """Commands that evaluate the most accurate run, and show the attention of the most accurate run with any."""
-        by_accuracy = sorted(runs, key=lambda run: -run.metrics[ACCURACY.name])
-        with_maps = [run for run in by_accuracy if any(part.part.maps for part in parse_name(run.zoo_name))]
-        commands = [["evaluate", "--model", by_accuracy[0].folder]]
-        if with_maps:
-            commands += [["attend", "SHAPE.off", "--model", with_maps[0].folder]]
-        return [shlex.join(["pointset", *map(str, words)]) for words in commands]
 
     def sections(self, results: Results) -> Iterator[Section]:
         """Learning curves, smaller and corrupted sets, calibration, classes, mistakes."""

@@ -58,12 +58,11 @@ CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs ar
 def sections(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
     """The sections; `test_sets` loads the test shapes, or raises if they are missing."""
     columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
-    if (chart := learning_curves(results, columns, lambda epoch: epoch, "epoch", scale=100, level=True)) is not None:
-        several = any(row.seeds > 1 for row in results.rows.values())
-        text = f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
-        yield Section("Learning curves", text, chart, "learning-curves")
-    if table := robustness_table(results):
-        yield Section("Corrupted and smaller test sets", ROBUSTNESS_TEXT, table=table)
+    chart = learning_curves(results, columns, lambda epoch: epoch, "epoch", scale=100, level=True)
+    several = any(row.seeds > 1 for row in results.rows.values())
+    text = f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
+    yield Section("Learning curves", text, chart, "learning-curves")
+    yield Section("Corrupted and smaller test sets", ROBUSTNESS_TEXT, table=robustness_table(results))
     yield Section("Calibration", CALIBRATION_TEXT, reliability(results), "reliability", calibration_table(results))
     yield from _confusions(results)
     yield from _frequent_confusions(results, test_sets)
@@ -93,8 +92,8 @@ def _frequent_confusions(results: Results, test_sets: Callable[[], PointSets]) -
         return
     if any(run.labels.tolist() != sets.labels.tolist() for run in runs.values()):
         return
-    if tiles := list(_confusion_tiles(runs, sets)):
-        yield Section("The most frequent confusions", CONFUSIONS_TEXT, name="confusions", tiles=tiles)
+    tiles = list(_confusion_tiles(runs, sets))
+    yield Section("The most frequent confusions", CONFUSIONS_TEXT, name="confusions", tiles=tiles)
 
 
 def _confusion_tiles(runs: Mapping[str, Evaluation], sets: PointSets) -> Iterator[Tile]:

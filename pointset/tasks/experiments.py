@@ -142,7 +142,7 @@ def compare(
         workers: number of runs in parallel; default: the number of cores divided by the threads.
         scheduler: the address of a dask cluster that can access the same folders; default: this machine.
         threads: torch threads of each run; they can change results by rounding, so they are part of the protocol.
-        progress: show a bar, and a preliminary table whenever a further seed is complete.
+        progress: show a bar.
         report: also write report.html and figures/.
 
     Returns:

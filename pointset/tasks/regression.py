@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -103,20 +102,15 @@ class ShapeRegression(ShapeTask):
             return {"mean": 0.0}
         return {"median": float(np.abs(truth - np.median(truth)).mean())}
 
-    def next_commands(self, runs: Sequence[Run]) -> list[str]:
-        """The command that evaluates the best run."""
-        first = self.measured[0]
-        best = max(runs, key=lambda run: first.merit(run.metrics[first.name]))
-        return [shlex.join(["pointset", "evaluate", "--model", str(best.folder)])]
-
     def sections(self, results: Results) -> Iterator[Section]:
         """Learning curves, and predicted against true values."""
         from pointset.comparison.report.charts import learning_curves  # matplotlib, which training does not need
         from pointset.comparison.report.sections import Section
 
         columns = {"mae": "training error", "validation_r2": "validation R2"}
-        if (chart := learning_curves(results, columns, float, "epochs")) is not None:
-            yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
+        yield Section(
+            "Learning curves", CURVES_TEXT, learning_curves(results, columns, float, "epochs"), "learning-curves"
+        )
         (best,) = results.best(1)
         yield Section(f"Predicted and true, {best}", TRUTH_TEXT, _against_truth(results.first(best)), "truth")
 

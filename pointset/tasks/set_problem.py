@@ -118,8 +118,6 @@ class SetProblem(Task):
         True
     """
 
-    most: ClassVar[int]
-    """Number of elements of the largest set."""
     unit: ClassVar[str] = "steps"
     sets_are: ClassVar[str] = "sets"
     usual_model: ClassVar[ModelOptions] = ModelOptions(dim=64, dropout=0.0, initial="xavier")
@@ -175,10 +173,6 @@ class SetProblem(Task):
         """Return the description of the sets; nothing else needs preparation."""
         return {"sets": self.describe()}
 
-    def elements(self, size: Size) -> int:
-        """The number of elements of the largest set."""
-        return self.most
-
     def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train on sets that depend only on (seed, step)."""
 
@@ -229,8 +223,8 @@ class SetProblem(Task):
             return self.done(epoch, results.recipe)
 
         columns = {"loss": "training loss", **{metric.name: metric.title for metric in self.measured}}
-        if (chart := learning_curves(results, columns, steps, "steps", fitted=True)) is not None:
-            yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
+        chart = learning_curves(results, columns, steps, "steps", fitted=True)
+        yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
 
 
 CURVES_TEXT = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -124,10 +125,6 @@ class ShapeTask(Task):
             return start_from(create_pretrained(name), learned, sets.up, seed=seed, start=name, numbers=numbers)
         return create_for(sets, name, options, seed=seed)
 
-    def elements(self, size: Size) -> int:
-        """The number of points of a set."""
-        return self.sets_of(size).points
-
     def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout.
 
@@ -142,10 +139,6 @@ class ShapeTask(Task):
             _reuse(others, folder, model, train, recipe, run.seed)
         return fit(model, train, recipe, seed=run.seed, run=folder, progress=False)
 
-    def reuses(self, run: Run) -> bool:
-        """True if the recipe draws random set sizes and this is not the first size; see `train`."""
-        return run.points != self.points[0] and _any_size(run.experiment.recipe)
-
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
         """The number of batches of training shapes, without those of the validation split."""
         train = self.load("train", size)
@@ -156,6 +149,16 @@ class ShapeTask(Task):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             return load_split(self.data, split, self.sets_of(size), progress=False)
+
+    def next_commands(self, runs: Sequence[Run]) -> list[str]:
+        """Commands that evaluate the best run, and show the attention of the best classifier with any."""
+        first = self.measured[0]
+        ordered = sorted(runs, key=lambda run: -first.merit(run.metrics[first.name]))
+        with_maps = [run for run in ordered if any(part.part.maps for part in parse_name(run.zoo_name))]
+        commands = [["evaluate", "--model", ordered[0].folder]]
+        if with_maps and not self.sets.target:
+            commands += [["attend", "SHAPE.off", "--model", with_maps[0].folder]]
+        return [shlex.join(["pointset", *map(str, words)]) for words in commands]
 
     def length(self, recipe: Recipe) -> str:
         """Epochs or steps, and the set sizes in training if they differ from the tested size; for titles."""
@@ -169,14 +172,9 @@ class ShapeTask(Task):
         return f"every test shape, {'last epoch' if recipe.patience is None else 'best validation epoch'}"
 
 
-def _any_size(recipe: Recipe) -> bool:
-    """True if a training does not depend on the size of the evaluated sets."""
-    return recipe.train_points is not None and recipe.patience is None
-
-
 def _reuse(others: Sequence[Path], folder: Path, model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> None:
     """Fill an empty folder with a finished training that differs only in the size of its evaluated sets, if any."""
-    if not _any_size(recipe) or (folder / "run.json").exists():
+    if not recipe.ignores_size or (folder / "run.json").exists():
         return
     description = plain(describe(model, train, recipe, seed))
     for other in map(RunFolder, others):

@@ -150,6 +150,11 @@ class Recipe(Checked):
         return mean, mean
 
     @property
+    def ignores_size(self) -> bool:
+        """True if a training does not depend on the size of the evaluated sets."""
+        return self.train_points is not None and self.patience is None
+
+    @property
     def sizes_in_words(self) -> str:
         """The number of points of training sets as text; empty if it is that of evaluated sets."""
         if self.train_points is None:

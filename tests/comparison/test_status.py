@@ -10,13 +10,12 @@ import pytest
 import torch
 
 import pointset.comparison.comparing
-from pointset.comparison.comparing import estimate, status, watched
+from pointset.comparison.comparing import estimate, status
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.runs import Result, Run, make_runs
 from pointset.data.dataset import load_dataset
 from pointset.errors import PointsetError
 from pointset.runs import digests
-from pointset.tasks import create_task, task_recipe
 from pointset.tasks.classification import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -166,36 +165,3 @@ def test_an_estimate_finds_that_there_is_no_test_split(experiment, tmp_path):
     with pytest.raises(PointsetError, match="data has no shape in split 'test': found train, val"):
         estimate(experiment.changed(data=str(tmp_path / "data")), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-STEPS = 4000
-
-
-@pytest.fixture
-def maxima() -> Experiment:
-    return Experiment(
-        task=create_task("max-regression"),
-        models=(Entry("rff-max"), Entry("rff-mean")),
-        seeds=(3, 0, 7),
-        recipe=task_recipe(steps=STEPS),
-    )
-
-
-def finished(run: Run, error: float) -> Run:
-    return replace(run, result=Result({"MAE": error}, parameters=9, seconds=1.0, length=STEPS, tested=60))
-
-
-@pytest.mark.parametrize("progress", [True, False])
-def test_a_table_is_shown_for_each_further_seed_but_the_last(progress, maxima, tmp_path, capsys):
-    runs = make_runs(maxima, tmp_path)
-    outcomes = (finished(run, error) for run, error in zip(runs, (0.25, 0.5, 0.75, 0.5, 0.25, 0.5), strict=True))
-    shown = []
-    for outcome in watched(maxima, tmp_path, runs, outcomes, progress):
-        shown.append(capsys.readouterr().err.strip().splitlines())
-        assert (outcome.model, outcome.seed) == (runs[len(shown) - 1].model, runs[len(shown) - 1].seed)
-    heads = ["", "1 of 3 seeds, preliminary:", "", "2 of 3 seeds, preliminary:", "", ""]
-    assert [lines[0] if lines else "" for lines in shown] == (heads if progress else [""] * 6)
-    if progress:
-        assert [line.split()[:2] for line in shown[1][4:]] == [["rff-max", "0.2500"], ["rff-mean", "0.5000"]]
-        assert [line.split()[:2] for line in shown[3][4:]] == [["rff-max", "0.5000"], ["rff-mean", "0.5000"]]
-        assert "1 seed," in shown[1][1]

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pointset.comparison.metric import Metric
 from pointset.comparison.report import charts, templates
 from pointset.comparison.results import Comparison, Results
+from pointset.comparison.runs import of_size
 from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Pair, write_p
-from pointset.comparison.tables import Table, commit_of, machine_of, make_cells, origins, write_interval
+from pointset.comparison.tables import Table, commit_of, machine_of, make_cells, origins
 from pointset.runs import digests
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
@@ -87,9 +88,15 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     task = comparison.experiment.task
     for size in task.sizes:
         results = comparison.results(size)
-        for section in (*_common_sections(comparison, results), *task.sections(results)) if len(results) else ():
-            section.title += f", {size:,} points" if len(task.sizes) > 1 else ""
-            section.name += f"-n{size}" if section.name and size is not None else ""
+        if not len(results):
+            continue
+        for section in (*_common_sections(comparison, results), *task.sections(results)):
+            if section.chart is None and not section.table and not section.tiles:
+                continue
+            if len(task.sizes) > 1:
+                section.title += f", {size:,} points"
+            if section.name:
+                section.name += of_size(size)
             yield section
 
 
@@ -99,10 +106,9 @@ def _common_sections(comparison: Comparison, results: Results) -> Iterator[Secti
     if compared := comparison.pairs.get(results.points):
         text = pairs_text(compared, metric, comparison.experiment.task.pooled)
         yield Section("Which models are distinguishable", text, table=pair_table(compared, metric))
-    if (drawn := charts.pareto(results)) is not None:
-        bars = any(summary.interval for row in results.rows.values() for summary in row.metrics.values())
-        title = f"{metric.name[:1].upper()}{metric.name[1:]} against cost"
-        yield Section(title, PARETO_TEXT + PARETO_BARS * bars + ".", drawn, "pareto")
+    bars = any(summary.interval for row in results.rows.values() for summary in row.metrics.values())
+    title = f"{metric.name[:1].upper()}{metric.name[1:]} against cost"
+    yield Section(title, PARETO_TEXT + PARETO_BARS * bars + ".", charts.pareto(results), "pareto")
 
 
 def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
@@ -165,26 +171,18 @@ def pair_table(pairs: Sequence[Pair], metric: Metric) -> Table:
         {
             "pair": f"{pair.first} - {pair.second}",
             "difference": metric.write(pair.difference, sign="+"),
-            "over seeds": write_interval(pair.over_seeds, metric),
-            "over shapes": write_interval(pair.over_shapes, metric),
+            "over seeds": metric.write_interval(pair.over_seeds),
+            "over shapes": metric.write_interval(pair.over_shapes),
             "p seeds": write_p(pair.p_seeds),
             "p shapes": write_p(pair.p_shapes),
             "McNemar": write_p(pair.p_mcnemar),
             "p Holm": write_p(pair.p_holm),
-            "verdict": _verdict(pair),
+            "verdict": pair.verdict,
         }
         for pair in pairs
     ]
     filled = [name for name in table[0] if any(row[name] for row in table)]
     return [{name: row[name] for name in filled} for row in table]
-
-
-def _verdict(pair: Pair) -> str:
-    if pair.p is None:
-        return "one seed"
-    if pair.runs_differ:
-        return "the runs differ; one seed"
-    return "distinguishable" if pair.distinguishable else NOT_DISTINGUISHABLE
 
 
 def write_report(comparison: Comparison) -> None:
