@@ -107,7 +107,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
+    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """An untrained model, called as `model(X [B, n, d], mask [B, n] or None)`."""
 
     @abstractmethod

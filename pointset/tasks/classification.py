@@ -76,7 +76,6 @@ class Classification(ShapeTask):
 
     @property
     def measured(self) -> Sequence[Metric]:
-        """See `METRICS`."""
         return METRICS
 
     def shown_metrics(self, folder: Path) -> Sequence[Metric]:
@@ -99,11 +98,9 @@ class Classification(ShapeTask):
             )
 
     def with_seeds(self, seeds: Sequence[int]) -> Self:
-        """The task with only those robustness seeds that are among `seeds`."""
         return replace(self, robustness_seeds=tuple(seed for seed in self.robustness_seeds if seed in seeds))
 
     def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
-        """The metrics on the whole test split, and the number of its shapes; predictions are saved."""
         evaluation = evaluate(model, self.load("test", run.points))
         save_predictions(evaluation, run.folder)
         metrics = {metric.name: metric.measure(evaluation) for metric in METRICS if metric.measure}
@@ -115,7 +112,6 @@ class Classification(ShapeTask):
         return not requested or (run.folder / ROBUSTNESS).exists()
 
     def test_further(self, run: Run, model: nn.Module) -> None:
-        """Test on corrupted and on smaller sets."""
         write_robustness(run.folder, model, self.load("test", run.points), self.sets_of(run.points).points)
 
     def scores(self, run: Run) -> np.ndarray:

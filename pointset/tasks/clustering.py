@@ -187,14 +187,12 @@ class Clustering(SetProblem):
         return network
 
     def used_options(self, row: str) -> set[str]:
-        """The options that the model of a row uses."""
         encoder, pooling = parts_of(row)
         if encoder == "rffp" and pooling in ("mean", "max"):
             return {"dim", "layers", "dropout"}
         return super().used_options(row) - ({"row_dropout", *CONNECTIONS} if encoder == "rffp" else set())
 
     def describe(self) -> dict[str, Any]:
-        """The number of components and dimensions, and the range of sizes."""
         return {"components": COMPONENTS, "dimensions": DIMENSIONS, "sizes": [LEAST_SIZE, MOST_SIZE]}
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
@@ -209,7 +207,6 @@ class Clustering(SetProblem):
         return [self.draw(BATCH_SETS, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
 
     def watched_sets(self) -> Sequence[SetBatch]:
-        """100 other sets."""
         return [self.draw(BATCH_SETS, epoch_generator(TEST_SEED + 1, batch)) for batch in range(WATCHED_BATCHES)]
 
     def loss(self, output: Tensor, batch: SetBatch) -> Float[Tensor, ""]:

@@ -83,7 +83,6 @@ class Counting(ImageProblem):
         return SetBatch(X, mask, {"count": classes, "labels": labels.masked_fill(~mask, -1)})
 
     def loss(self, output: Float[Tensor, "B 1"], batch: SetBatch) -> Float[Tensor, ""]:
-        """Negative log likelihood of the counts."""
         return poisson_loss(output, batch.target["count"])
 
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:

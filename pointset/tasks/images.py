@@ -163,7 +163,6 @@ class ImageProblem(SetProblem):
             )
 
     def describe(self) -> dict[str, Any]:
-        """The numbers of images and classes of both splits."""
         return {split: load_images(self.data, split).describe() for split in SPLITS}
 
     def embedding(self, dim: int, seed: int) -> Embedding:
@@ -181,7 +180,6 @@ class ImageProblem(SetProblem):
         """Draw sets of these images."""
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
-        """Sets of images for training."""
         return self.draw_sets(load_images(self.data, "train"), count, generator)
 
     def test_sets(self) -> Sequence[SetBatch]:

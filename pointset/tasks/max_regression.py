@@ -47,12 +47,10 @@ class MaxRegression(SetProblem):
         return row_model(model, 1, options, seed, lambda width: fully_connected(width, *hidden, 1))
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw sets of one random size."""
         size = int(torch.randint(1, MOST + 1, (), generator=generator))
         return draw_sets(count, size, generator)
 
     def test_sets(self) -> Sequence[SetBatch]:
-        """The same number of sets of each size."""
         return [draw_sets(TEST_SETS, size, epoch_generator(TEST_SEED, size)) for size in range(1, MOST + 1)]
 
     def watched_sets(self) -> Sequence[SetBatch]:
@@ -60,7 +58,6 @@ class MaxRegression(SetProblem):
         return [draw_sets(TEST_SETS // 10, size, epoch_generator(TEST_SEED + 1, size)) for size in range(1, MOST + 1)]
 
     def loss(self, output: Float[Tensor, "B 1"], batch: SetBatch) -> Float[Tensor, ""]:
-        """Mean absolute error."""
         return F.l1_loss(output[:, 0], batch.target["maximum"])
 
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:

@@ -51,7 +51,6 @@ class ShapeRegression(ShapeTask):
 
     @property
     def measured(self) -> Sequence[Metric]:
-        """MAE and R2."""
         targets = self.sets.target
         if len(targets) == 1:
             return [Metric("MAE", higher_is_better=False), R2]
@@ -76,7 +75,6 @@ class ShapeRegression(ShapeTask):
             raise PointsetError("a comparison is of numbers without variances: choose another loss than gaussian")
 
     def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
-        """The metrics on the whole test split, and the number of its shapes; predictions are saved."""
         evaluation = evaluate_numbers(model, self.load("test", run.points))
         save_numbers(evaluation, run.folder)
         r2, mae = evaluation.r2, evaluation.mae

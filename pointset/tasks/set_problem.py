@@ -125,10 +125,6 @@ class SetProblem(Task):
     """Number of steps between checkpoints and lines of the history; a block takes the place of an epoch."""
 
     @abstractmethod
-    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """The model of a row, called as `model(X [B, n, d], mask [B, n] or None)`."""
-
-    @abstractmethod
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
         """Draw a training batch of `count` sets."""
 
@@ -153,15 +149,12 @@ class SetProblem(Task):
         return {}
 
     def zoo_name(self, row: str) -> str:
-        """The zoo's name of a row's encoder and pooling."""
         return "-".join(parts_of(row))
 
     def used_options(self, row: str) -> set[str]:
-        """The options that the encoder and pooling of a row use, and the dropout rate before the head."""
         return super().used_options(row) - CLASSIFIER
 
     def recipe(self, **changes: Any) -> Recipe:
-        """See `task_recipe`."""
         return task_recipe(**changes)
 
     def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
@@ -170,7 +163,6 @@ class SetProblem(Task):
             raise PointsetError(f"{self.name} is trained by steps, not epochs: give steps in its recipe")
 
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
-        """Return the description of the sets; nothing else needs preparation."""
         return {"sets": self.describe()}
 
     def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
@@ -194,7 +186,6 @@ class SetProblem(Task):
         return fit_objective(model, objective, recipe, description, seed=run.seed, run=folder, progress=False)
 
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
-        """The number of steps of a block."""
         return self.block
 
     def done(self, epochs: int, recipe: Recipe) -> int:
@@ -202,16 +193,13 @@ class SetProblem(Task):
         return min(recipe.steps or 0, epochs * self.block)
 
     def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
-        """The metrics on the test sets, and the number of test sets."""
         batches = self.test_sets()
         return measure(self, model, batches), sum(len(batch.X) for batch in batches)
 
     def length(self, recipe: Recipe) -> str:
-        """The length of the training, for titles."""
         return f"{recipe.steps:,} steps of {recipe.batch_size} sets"
 
     def taken(self, recipe: Recipe) -> str:
-        """When metrics are computed, for titles."""
         return "last step"
 
     def sections(self, results: Results) -> Iterator[Section]:
@@ -246,27 +234,22 @@ class DrawnSets:
         self.watched = problem.watched_sets()
 
     def batches(self, epoch: int) -> Iterator[SetBatch]:
-        """The training batches of a block, one for each step."""
         for step in range(epoch * self.steps_per_epoch, (epoch + 1) * self.steps_per_epoch):
             yield self.problem.draw(self.batch_size, epoch_generator(self.seed, step))
 
     def size(self, batch: SetBatch) -> int:
-        """The number of sets in a batch."""
         return len(batch.X)
 
     weight = size
 
     def output(self, model: nn.Module, batch: SetBatch, device: torch.device) -> Tensor:
-        """The model's output, in float32."""
         there = batch.to(device)
         return model(there.X, there.mask).float()
 
     def loss(self, output: Tensor, batch: SetBatch) -> Loss:
-        """The problem's loss."""
         return Loss(self.problem.loss(output, batch.to(output.device)), ())
 
     def fault(self) -> str:
-        """Return an empty string: drawn sets have no faults."""
         return ""
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:

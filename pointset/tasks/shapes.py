@@ -60,7 +60,6 @@ class ShapeTask(Task):
 
     @classmethod
     def from_file(cls, options: Mapping[str, Any]) -> Self:
-        """Create the task from the options in the file of an experiment."""
         fields = dict(options)
         check("sets", fields.get("sets", {}), Table)
         if "points" in fields.get("sets", {}):
@@ -78,7 +77,6 @@ class ShapeTask(Task):
 
     @property
     def sizes(self) -> Sequence[Size]:
-        """The set sizes."""
         return self.points
 
     def sets_of(self, size: Size) -> DataOptions:
@@ -93,11 +91,9 @@ class ShapeTask(Task):
         return {"data": self.data, "sets": sets}
 
     def as_dict(self) -> dict[str, Any]:
-        """All options."""
         return {**{name: list(getattr(self, name)) for name in self.TUPLES}, **self.options()}
 
     def recipe(self, **changes: Any) -> Recipe:
-        """The default recipe with changes."""
         return Recipe.from_dict(changes)
 
     def zoo_name(self, model: str) -> str:
@@ -114,7 +110,7 @@ class ShapeTask(Task):
             require_classes(train)
         return {f"{sets.split}_sets": sets.describe() for sets in (train, test)}
 
-    def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
+    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """A zoo model for the classes or the targets of the data."""
         return self.make_model(model, self.load("test", size), options, seed)
 
