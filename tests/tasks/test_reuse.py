@@ -4,60 +4,45 @@ import json
 from dataclasses import replace
 
 import pytest
-from safetensors.torch import load_file
+import toy
 
 import pointset
-from pointset.comparison.comparing import estimate, run_one
-from pointset.comparison.experiment import Entry, Experiment
-from pointset.data.options import DataOptions
-from pointset.tasks.classification import Classification
+from pointset.comparison.comparing import estimate, run_experiment, run_one
+from pointset.runs.workers import Workers
+from pointset.training.checkpoints import RunFolder
 from pointset.training.loop import Training
 from pointset.training.recipe import Recipe
-from pointset.zoo.options import ModelOptions
 
 RECIPE = Recipe(epochs=1, batch_size=32, train_points=(8, 16))
 
 
-def compare(data, out, sizes, recipe=RECIPE):
-    return pointset.compare(
-        ["rff-max"],
-        data,
-        out=out,
-        points=sizes,
-        seeds=[0],
-        workers=1,
-        data_options=DataOptions(),
-        model_options=ModelOptions(dim=8),
-        recipe=recipe,
-        progress=False,
-        report=False,
-    )
-
-
 @pytest.fixture
-def trainings(monkeypatch):
-    """The sizes of tested sets for which a model was trained."""
-    found, epoch = [], Training._epoch
+def compare(classifiers, monkeypatch):
+    """Compare one model at two sizes, or others, and return the folders of its runs and the sizes that it trained."""
+    trained, epoch = [], Training._epoch
 
     def noted(self, *arguments):
-        found.append(self.objective.train.size)
+        trained.append(self.objective.train.size)
         return epoch(self, *arguments)
+
+    def run(out, recipe=RECIPE, points=(12, 24)):
+        trained.clear()
+        experiment = classifiers("rff-max", points=points, recipe=recipe)
+        done = run_experiment(experiment, out, Workers(1), progress=False, report=False)
+        return done.runs, list(trained)
 
     monkeypatch.setattr(Training, "_epoch", noted)
     monkeypatch.setattr("pointset.comparison.comparing.run_all", lambda runs, workers: map(run_one, runs))
-    return found
+    return run
 
 
-def test_one_training_is_used_for_every_size(clouds_folder, tmp_path, trainings):
-    both = compare(clouds_folder, tmp_path / "both", [12, 24])
-    assert trainings == [12]
-    alone = compare(clouds_folder, tmp_path / "alone", [24])
-    assert trainings == [12, 24]
-    taken, own = (folder / "runs/rff-max-n24-seed0" for folder in (tmp_path / "both", tmp_path / "alone"))
-    weights, others = (load_file(folder / "model.safetensors") for folder in (taken, own))
-    assert all(weights[name].equal(others[name]) for name in others)
-    assert both.runs[1].metrics == alone.runs[0].metrics
-    assert pointset.load_run(taken)[1]["data"]["points"] == 24
+def test_one_training_is_used_for_every_size(compare, tmp_path):
+    (_, copied), trained = compare(tmp_path / "both")
+    (alone,), trained_alone = compare(tmp_path / "alone", points=(24,))
+    assert (trained, trained_alone) == ([12], [24])
+    assert toy.same_weights(*(pointset.load_run(run.folder)[0] for run in (copied, alone)))
+    assert copied.metrics == alone.metrics
+    assert RunFolder(copied.folder).description()["data"]["points"] == 24
 
 
 @pytest.mark.parametrize(
@@ -67,23 +52,18 @@ def test_one_training_is_used_for_every_size(clouds_folder, tmp_path, trainings)
         Recipe(epochs=1, train_points=(8, 16), validation=0.2, patience=2),
     ],
 )
-def test_each_size_is_trained_if_the_recipe_depends_on_it(recipe, clouds_folder, tmp_path, trainings):
-    compare(clouds_folder, tmp_path, [12, 24], recipe)
-    assert trainings == [12, 24]
+def test_each_size_is_trained_if_the_recipe_depends_on_it(recipe, compare, tmp_path):
+    assert compare(tmp_path, recipe)[1] == [12, 24]
 
 
-def test_a_copied_training_takes_no_time(clouds_folder, tmp_path):
-    task = Classification(data=str(clouds_folder), points=(12, 24))
-    experiment = Experiment(task=task, models=(Entry("rff-max"),), seeds=(0,), model=ModelOptions(dim=8), recipe=RECIPE)
-    first, second = estimate(experiment, tmp_path)
+def test_a_copied_training_takes_no_time(classifiers, tmp_path):
+    first, second = estimate(classifiers("rff-max", points=(12, 24), recipe=RECIPE), tmp_path)
     assert first["seconds"] > 0
     assert (second["runs"], second["seconds"]) == (1, 0.0)
 
 
-def test_validation_results_of_another_size_are_not_copied(clouds_folder, tmp_path, trainings):
-    compare(clouds_folder, tmp_path, [12, 24], replace(RECIPE, validation=0.2))
-    assert trainings == [12]
-    told = [
-        json.loads((tmp_path / f"runs/rff-max-n{size}-seed0/history.jsonl").read_text()).keys() for size in (12, 24)
-    ]
-    assert told[0] - told[1] == {"validation_accuracy"}
+def test_validation_results_of_another_size_are_not_copied(compare, tmp_path):
+    runs, trained = compare(tmp_path, replace(RECIPE, validation=0.2))
+    assert trained == [12]
+    first, second = (json.loads((run.folder / "history.jsonl").read_text()).keys() for run in runs)
+    assert first - second == {"validation_accuracy"}
