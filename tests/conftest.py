@@ -112,6 +112,8 @@ def classifiers(clouds_folder: Path) -> Any:
 @pytest.fixture(scope="session")
 def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A finished comparison with its report: two models, two sizes, two seeds, and a third model that fails."""
+    from toy import ODD
+
     from pointset.comparison.comparing import run_experiment
     from pointset.comparison.experiment import Entry, Experiment
     from pointset.comparison.metric import Published
@@ -125,7 +127,7 @@ def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> A
         models=(
             Entry("rff-max"),
             Entry("isab4-pma", {"temperature": 1e-60}, "too cold"),
-            Entry("isab4-pma", {}, "ISAB & PMA <4>"),  # HTML has to escape it
+            Entry("isab4-pma", {}, ODD),
         ),
         task=Classification(data=str(clouds_folder), points=(24, 12), robustness_seeds=(0,)),
         seeds=(0, 3),

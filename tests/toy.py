@@ -18,6 +18,8 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.trust import Trust
 
 CLASSES = ("ball", "box", "rod")
+ODD = "ISAB & PMA <4>"
+"""The label of the third model of the fixture `reported`, which HTML has to escape."""
 P = 23
 """Points of the clouds of a toy pool."""
 CARD = """

@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from reports import ODD, content_of
+from toy import ODD
 
 from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
@@ -33,6 +33,11 @@ pytestmark = pytest.mark.slow
 METRIC = Classification().measured[0]
 
 
+@pytest.fixture(scope="module")
+def results(reported):
+    return reported.results(24)
+
+
 def test_pairs_are_shown_with_their_evidence(reported):
     pair = reported.pairs[24][0]
     (shown,) = pair_table([pair], METRIC)
@@ -50,7 +55,7 @@ def test_pairs_are_shown_with_their_evidence(reported):
 def test_evidence_is_what_lies_in_the_folders(reported, results):
     assert list(results) == ["rff-max", ODD]
     histories = [
-        [json.loads(line) for line in content_of(reported, ODD, 24, seed, "history.jsonl").read_text().splitlines()]
+        [json.loads(line) for line in (reported.run(ODD, seed, 24).folder / "history.jsonl").read_text().splitlines()]
         for seed in (0, 3)
     ]
     expected = [fmean(rows[epoch]["validation_accuracy"] for rows in histories) for epoch in range(3)]
@@ -62,7 +67,7 @@ def test_evidence_is_what_lies_in_the_folders(reported, results):
 def test_tables_of_the_report(reported, results):
     first, second = robustness_table(results)
     assert (first["model"], first["mCE %"], first["seeds"]) == ("rff-max", "100.0", 1)
-    files = [content_of(reported, label, 24, 0, "robustness.json") for label in (ODD, "rff-max")]
+    files = [reported.run(label, 0, 24).folder / "robustness.json" for label in (ODD, "rff-max")]
     ours, base = (json.loads(file.read_text()) for file in files)
     relative = fmean(
         fmean(ours["errors"][name].values()) / fmean(errors.values()) for name, errors in base["errors"].items()
@@ -198,7 +203,7 @@ def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
 
 def test_a_report_names_every_commit_that_trained_a_run(reported):
     """The runs of a folder may be older than its report."""
-    file = content_of(reported, ODD, 24, 3, "run.json")
+    file = reported.run(ODD, 3, 24).folder / "run.json"
     whole = file.read_text()
     try:
         digests.write_json(file, {**json.loads(whole), "commit": "c0ffee", "machine": None})
@@ -219,7 +224,7 @@ def test_errors_on_changed_sets_are_a_table_of_their_own(reported):
     with (reported.folder / "robustness.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["model", "points", "seed", "test", "level", "error"]
-    kept = json.loads(content_of(reported, ODD, 24, 0, "robustness.json").read_text())
+    kept = json.loads((reported.run(ODD, 0, 24).folder / "robustness.json").read_text())
     own = {
         (row["test"], int(row["level"])): float(row["error"])
         for row in rows
