@@ -3,6 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+import toy
 from command_line import fail, succeed
 from torch import nn
 
@@ -10,7 +11,6 @@ import pointset
 from pointset.comparison import audit as auditing
 from pointset.comparison.audit import VOTES, audit, draw_steps, published_accuracies
 from pointset.errors import PointsetError
-from pointset.training.recipe import Recipe
 
 
 class Spreads(nn.Module):
@@ -74,11 +74,9 @@ def test_published_accuracies_have_a_source():
 
 
 def test_the_command_prints_the_steps_and_draws_them(clouds_folder, tmp_path, capsys):
-    train = pointset.load_dataset(clouds_folder, "train", 12)
-    for seed in range(2):
-        model = pointset.create_model("rff-max", classes=3, dim=16, seed=seed)
-        pointset.fit(model, train, Recipe(epochs=1), seed=seed, run=tmp_path / f"run{seed}")
     runs = [tmp_path / "run0", tmp_path / "run1"]
+    for run in runs:
+        toy.train_run(run, clouds_folder, "rff-max")
     printed = succeed(capsys, "audit", *runs, "-o", tmp_path / "audit.png")
     assert "best of 2 seeds" in printed
     assert "DuMLP-Pin" in printed

@@ -31,15 +31,22 @@ class Careful(nn.Module):
         return (X if mask is None else X * mask[..., None]).sum(dim=1)
 
 
-class Endless(nn.Module):
+class Endless(Careless):
     def forward(self, X, mask=None):
-        return X.amax(dim=1) / 0.0
+        return super().forward(X) / 0.0
+
+
+class FailsLater(Careful):
+    def forward(self, X, mask=None):
+        if X.shape[0] > 2:
+            raise RuntimeError("too many sets")
+        return super().forward(X, mask)
 
 
 @pytest.fixture(autouse=True)
 def own_parts(monkeypatch):
     monkeypatch.setattr(registry, "PARTS", registry.PARTS.copy())
-    for part in (First, Careless, Careful, Endless):
+    for part in (First, Careless, Careful, Endless, FailsLater):
         pointset.register_pooling(part.__name__.lower())(part)
 
 
@@ -62,15 +69,7 @@ def test_nothing_is_said_of_functions_of_sets_or_of_the_packages_own_parts(monke
         warn_of_order(experiment("rff-max", "sab-pma"))
 
 
-class FailsLater(Careful):
-    def forward(self, X, mask=None):
-        if X.shape[0] > 2:
-            raise RuntimeError("too many sets")
-        return super().forward(X, mask)
-
-
 def test_a_comparison_warns_and_says_where_in_ones_own_code_a_run_failed(tmp_path):
-    pointset.register_pooling("failslater")(FailsLater)
     short = replace(experiment("rff-careless", "rff-failslater"), seeds=(0,), recipe=task_recipe(steps=2))
     with pytest.warns(UserWarning, match="rff-careless is not a function of sets"):
         found = pointset.run_experiment(short, tmp_path / "out", Workers(1), progress=False, report=False)
