@@ -9,6 +9,7 @@ import pytest
 
 from pointset.cli import main
 from pointset.data.catalogue.folders import ShapeFile, list_folder, list_shapes
+from pointset.data.readers.formats import is_shape_file
 from pointset.errors import PointsetError
 
 PLY = "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty float z\n{}end_header\n"
@@ -28,6 +29,20 @@ def shapes_and_classes(folder: Path, split: str) -> tuple[list[ShapeFile], list[
 
 def names(folder: Path, split: str, seed: int = 0) -> set[str]:
     return {shape.name for shape in list_folder(folder, split, seed=seed).shapes}
+
+
+@pytest.mark.parametrize(
+    ("names", "inside", "at_top"),
+    [
+        (["a.off", "A.OBJ", "a.pcd", "a.xyz", "readme.off"], True, True),
+        (["a.npy", "a.TXT", "license_plate_0.txt", "licence2.txt", "copying_machine.txt", "readme2.txt"], True, False),
+        (["README.txt", "readme_first.txt", "License.TXT", "copying.txt", "a.png", "off"], False, False),
+    ],
+)
+def test_files_of_shapes_by_name(names: list[str], inside: bool, at_top: bool) -> None:
+    for name in names:
+        assert is_shape_file(name, at_top=False) == inside, name
+        assert is_shape_file(name, at_top=True) == at_top, name
 
 
 def test_class_split_file(tmp_path: Path) -> None:

@@ -96,17 +96,11 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
 
 @pytest.mark.parametrize("order", ["X,Y,Z,Label,rough", "rough,z,LABEL,y,x"])
 def test_columns_of_csv_files_by_name(tmp_path: Path, order: str) -> None:
-    columns = {
-        "x": POINTS[:9, 0],
-        "y": POINTS[:9, 1],
-        "z": POINTS[:9, 2],
-        "label": np.arange(9) % 3,
-        "rough": POINTS[:9, 0],
-    }
+    rows = POINTS[:9].T
+    columns = dict(zip(("x", "y", "z", "label", "rough"), [*rows, np.arange(9) % 3, rows[0]], strict=True))
     table = np.column_stack([columns[name.lower()] for name in order.split(",")])
     np.savetxt(tmp_path / "a.csv", table, delimiter=",", header=order, comments="", fmt="%.3f")
     cloud = read_cloud(tmp_path / "a.csv", features=["rough"], labels="label")
-    assert cloud.labels is not None
     assert (cloud.labels.dtype, cloud.labels.tolist()) == (np.int64, [0, 1, 2] * 3)
     np.testing.assert_allclose(cloud.points + np.array(cloud.corner), POINTS[:9], atol=1e-5, rtol=0)
     np.testing.assert_allclose(cloud.features, POINTS[:9, :1])

@@ -1,0 +1,187 @@
+"""Files that are wrong in one way each: every reader refuses them in one line that names the file and what is wrong."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import trimesh
+
+from pointset.data.readers.clouds import CloudError
+from pointset.data.readers.formats import MESH_SUFFIXES, has_faces, require_shape_file
+from pointset.data.readers.mesh_reader import read_mesh
+from pointset.data.readers.meshes import Mesh, MeshError
+from pointset.data.readers.scans import open_scan, read_cloud
+from pointset.errors import PointsetError
+
+# The two faces stand on lines 7 and 8.
+OFF = b"OFF\n4 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n"
+FACES = b"3 0 1 2\n3 0 2 3\n"
+BAD_OFF: list[tuple[bytes, int, str]] = [
+    (b"# only a comment\n", 1, "the word OFF"),
+    (b"nOFF\n4\n4 2 0\n", 1, "the word OFF"),
+    (b"NNOFF\n4 2 0\n", 1, "at most once"),
+    (b"OFF 4\n\n4 2 0\n", 1, "edges, found '4'"),
+    (b"OFF\n4 0 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n", 2, "at least one vertex and one face"),
+    (b"OFF\n4 2 0\n0 0 0\n1 0\n", 4, "3 numbers for a vertex, found '1 0'"),
+    (OFF.replace(b"1 1 0\n", b" \n") + FACES, 7, "3 numbers for a vertex"),
+    (OFF.replace(b"1 1 0", b"1-1 1 0") + FACES, 5, "only numbers"),
+    (b"OFF\n4 2 0\n0 0 0\n\n1 nan 0\n", 5, "finite coordinates, found '1 nan 0'"),
+    (b"4OFF\n3 1 0\n2 4 6 inf\n", 3, "finite coordinates"),
+    (b"COFF\n3 1 0\n0 0 0 1 1 1 1\n0 0 0 1 1 1\n", 4, "7 numbers for a vertex"),
+    (OFF + b"3 0 1 2\n", 8, "2 faces, a line each, found the end of the file"),
+    (OFF + FACES + b"\n3 0 1 3\n", 10, "4 vertices and 2 faces, a line each, found '3 0 1 3'"),
+    (OFF + b"3 0 1\n3 0 2 3\n", 7, "as many vertex indices"),
+    (OFF + b"3 0 1 2\n3 0 2 4\n", 8, "vertex indices from 0 to 3, found '3 0 2 4'"),
+    (OFF + b"2 0 1\n3 0 2 3\n", 7, "at least 3 vertices in a face, found '2 0 1'"),
+    (OFF + b"3 0 1 2 0 0\n3 0 2 3\n", 7, "a colour of 0, 1, 3 or 4 numbers"),
+    (OFF.replace(b"\n", b"\r\n") + b"3 0 1 2\r\n3 0 2 9\r\n", 8, "vertex indices from 0 to 3"),
+    (b"# a\n\nOFF # b\n# c\n4 2 0\n0 0 0\n1 0 # 0\n", 7, "found '1 0'"),
+]
+OBJ = b"v 0 0 0\nv 1 0 0\nv 1 1 0\nf 1 2 3\n"
+BAD_OBJ: list[tuple[bytes, int, str]] = [
+    (b"hello\n", 1, "a keyword of OBJ"),
+    (OBJ + b"f 1 2", 5, "cut off"),
+    (OBJ + b"f\n", 5, "corners a, a/b"),
+    (OBJ + b"f 1 2 0\n", 5, "from 1 to 3"),
+    (b"f -1 -2 -3\n" + OBJ, 1, "from -0 to -1"),
+    (OBJ + b"f 1 2 4\nv inf 0 0\n", 6, "finite"),
+    (OBJ + b"f 1 2 3\nf 3 2 4\n# end\n", 6, "from 1 to 3, the vertices of the file"),
+    (OBJ + b"f 1 2 3.0\n", 5, "whole numbers"),
+    (OBJ + b"f 1 2 three\n", 5, "found 'f 1 2 three'"),
+    (OBJ + b"f 1/1/1/1 2/1/1/1 3/1/1/1\n", 5, "a//c or a/b/c"),
+    (OBJ + b"v 1 2\n", 5, "3 coordinates"),
+    (OBJ + b"v" + 8 * b" 1" + b"\n", 5, "found 'v 1 1 1 1 1 1 1 1'"),
+    (OBJ + b"v 1 2 3 1\n", 5, "as many numbers"),
+    (OBJ + b"v 1 2 x\n", 5, "only numbers"),
+    (OBJ + b"l 1 \\\n 2 \\", 5, "another line"),
+]
+PLY = b"ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty float z\nend_header\n"
+FACE = b"element face 1\nproperty list uchar int vertex_index\nend_header"
+PCD = b"VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nWIDTH 1\nHEIGHT 1\nPOINTS 1\nDATA ascii\n1 2 3\n"
+STL = trimesh.creation.box().export(file_type="stl")
+POINTS = np.random.default_rng(0).normal(size=(50, 3))
+
+
+def archive(**arrays: np.ndarray) -> Callable[[Path], None]:
+    return lambda path: np.savez_compressed(path, **arrays)
+
+
+BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
+    *(("a.off", content, (f"a.off, line {line}: expected ", words)) for content, line, words in BAD_OFF),
+    *(("a.obj", content, (f"a.obj, line {line}: expected ", words)) for content, line, words in BAD_OBJ),
+    ("a.obj", b"\n", ("found an empty file",)),
+    ("a.obj", OBJ[:24], ("no triangles",)),
+    ("a.stl", STL[:-1], ("cut off",)),
+    ("a.stl", b"hello\n", ("damaged",)),
+    ("a.gltf", b"hello\n", ("damaged",)),
+    ("a.gltf", json.dumps([1]).encode(), ("description of a scene",)),
+    ("mesh.ply", b"hello\n", ("end_header",)),
+    ("mesh.ply", PLY + b"0 0 0\n", ("no faces",)),
+    ("mesh.ply", PLY.replace(b"end_header", FACE) + b"0 0 0\n3 0 0 1\n", ("from 0 to 0",)),
+    ("mesh.ply", PLY.replace(b"end_header", FACE) + b"0 0 0\n3 0 0\n", ("damaged",)),
+    ("mesh.ply", PLY.replace(b"end_header", FACE.replace(b"face", b"tristrips")) + b"0 0 0\n1 0\n", ("strips",)),
+    ("gone.npy", None, ("does not exist",)),
+    ("a.npy", b"garbage", ("damaged",)),
+    ("a.npy", np.zeros((4, 2)), ("[n, 3]", "[4, 2]")),
+    ("a.npy", np.zeros((3, 40)), ("transposed",)),
+    ("a.npy", np.array([[1, None, "x"]], object), ("a.npy",)),
+    ("a.npy", np.full((2, 3), np.nan), ("none of its 2 points",)),
+    ("a.npy", np.array([[0, 0, 0], [1e39, 0, 0]]), ("too large for float32",)),
+    ("a.npy", np.array([[4e6, 5e5, 0], [4e6 + 1, 5e5, 0]]), ("4e+06",)),
+    ("a.npz", archive(a=POINTS, b=POINTS), ("points", "'a, b'")),
+    ("a.npz", archive(points=POINTS, normals=POINTS[:3]), ("as many normals", "[3, 3]")),
+    ("a.npz", archive(vertices=POINTS, faces=np.eye(3, dtype=int)), ("is a mesh",)),
+    ("a.npz", archive(points=np.zeros((4_000_000, 3))), ("unpacks to 96,0",)),
+    ("a.ply", b"garbage", ("end_header",)),
+    ("a.ply", PLY.replace(b"end_header", FACE), ("is a mesh",)),
+    ("a.ply", PLY.replace(b"float z", b"float u") + b"0 0 0\n", ("x, y and z", "'x, y, u'")),
+    ("a.ply", PLY.replace(b"float z", b"quad z"), ("'property quad z'",)),
+    ("a.ply", PLY.replace(b"vertex", b"point") + b"0 0 0\n", ("vertex", "'point'")),
+    ("a.ply", PLY.replace(b"float z", b"int z") + b"0 0 1.5\n", ("whole numbers",)),
+    ("a.ply", PLY + b"0 0\n0\n", ("other lines",)),
+    ("a.pcd", b"garbage", ("DATA",)),
+    ("a.pcd", PCD.replace(b"SIZE 4 4 4", b"SIZE 4 4"), ("a SIZE, a TYPE and a COUNT",)),
+    ("a.pcd", PCD.replace(b"ascii", b"hex"), ("'hex'",)),
+    ("a.xyz", b"0 0 0\n1 1\n", ("changed from 3 to 2 at row 2",)),
+    ("a.txt", b"chair bed table\n0 0 0\n", ("'chair'",)),
+    ("a.txt", b"1,5 2,5 3,5\n", ("one separator", "'5 2'")),
+    ("a.pts", b"3\n0 0 0\n1 1 1\n", ("2 points", "3")),
+    ("a.csv", b"x,y,x,z\n0,0,0,0\n", ("two columns", "'x'")),
+    ("a.csv", b"x,y,z\n0,0,0,1\n1,1,1,1\n", ("3 names", "4 numbers")),
+    ("a.txt", b"", ("no point",)),
+    ("a.xyz", "0 0 0\n".encode("utf-16"), ("UTF-16",)),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "words"), BAD_FILES)
+def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, name: str, content: Any, words: tuple[str, ...]) -> None:
+    path = tmp_path / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif callable(content):
+        content(path)
+    elif content is not None:
+        np.save(path, content)
+    is_mesh = path.suffix in MESH_SUFFIXES and name != "a.ply"
+    read, kind = (read_mesh, MeshError) if is_mesh else (read_cloud, CloudError)
+    with pytest.raises(kind) as caught:
+        read(path)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert all(word in message for word in words), message
+    assert message.isprintable()
+    assert len(message) < len(str(path)) + 300
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("gone.step", "does not exist"),
+        ("folder.d", "is a folder, but a file is read"),
+        ("file.step/a", "does not exist"),
+        ("a\0b", "does not exist|null"),
+        ("file.step", r"file\.step: .* in one of \..*'\.step'"),
+    ],
+)
+def test_a_path_that_cannot_be_read_says_why(name: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "folder.d").mkdir()
+    (tmp_path / "file.step").touch()
+    for read, kind in ((require_shape_file, PointsetError), (open_scan, CloudError), (read_mesh, MeshError)):
+        with pytest.raises(kind, match=words):
+            read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"vertices": np.eye(3)[:, :2]}, r"vertices must be numbers \[V, 3\], got float64 \[3, 2\]"),
+        ({"vertices": np.array([["a"] * 3] * 3)}, "vertices must be numbers"),
+        ({"faces": [[0, 1, 2, 2]]}, r"faces must be integers \[F, 3\], got int64 \[1, 4\]"),
+        ({"faces": [[0.0, 1.0, 2.0]]}, "faces must be integers"),
+        ({"faces": np.empty((0, 3), int)}, "at least one face, got 3 vertices and no face"),
+        ({"vertices": np.diag([1, np.inf, 1])}, "vertex 1 has a coordinate that is not finite"),
+        ({"faces": [[0, 1, 2], [0, 1, 3]]}, r"face 1 is \[0, 1, 3\], but vertices run from 0 to 2"),
+        ({"faces": [[0, 1, -1]]}, r"face 0 is \[0, 1, -1\]"),
+    ],
+)
+def test_a_mesh_is_checked_when_it_is_made(changes: dict[str, Any], words: str) -> None:
+    arrays = {"vertices": np.eye(3), "faces": [[0, 1, 2]]} | changes
+    with pytest.raises(MeshError, match=words):
+        Mesh(np.array(arrays["vertices"]), np.array(arrays["faces"]))
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_the_header_of_a_ply_file_ends_after_its_last_line(end: bytes, tmp_path: Path) -> None:
+    header = PLY.replace(b"ply\n", b"ply\n \ncomment end_header\n\tcomment end\n").replace(
+        b"_header\n", b"_header\tx\n"
+    )
+    (tmp_path / "a.ply").write_bytes(header.replace(b"\n", end) + b"\n1 2 3")
+    assert read_cloud(tmp_path / "a.ply").points.tolist() == [[1, 2, 3]]
+    assert not has_faces(tmp_path / "a.ply")
+    for content in (b"", header.rstrip(), b"ply\n" + b"comment a\n" * (1 << 17) + header):
+        (tmp_path / "a.ply").write_bytes(content)
+        with pytest.raises(CloudError, match="a header that ends with end_header: it is another kind of file, or cut"):
+            read_cloud(tmp_path / "a.ply")
