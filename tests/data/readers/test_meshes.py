@@ -1,6 +1,7 @@
 """Meshes as values, and every mesh format: the arrays read, and one sentence for every failure."""
 
 import base64
+import importlib
 import json
 from pathlib import Path
 
@@ -24,16 +25,6 @@ def corners(vertices: np.ndarray, faces: np.ndarray) -> list[tuple[float, ...]]:
     return sorted(tuple(triangle.ravel().round(6) + 0.0) for triangle in vertices[faces])
 
 
-def two_boxes() -> trimesh.Scene:
-    """One box twice, the second time moved."""
-    scene = trimesh.Scene()
-    scene.add_geometry(BOX, geom_name="box", node_name="here")
-    move = np.eye(4)
-    move[:3, 3] = SHIFT
-    scene.graph.update(frame_to="there", matrix=move, geometry="box")
-    return scene
-
-
 @pytest.mark.parametrize("suffix", sorted(MESH_SUFFIXES - {".gltf"}))
 @pytest.mark.parametrize("spell", [str.lower, str.upper])
 def test_every_format_gives_the_same_triangles(tmp_path: Path, suffix: str, spell: type) -> None:
@@ -51,7 +42,10 @@ def test_every_format_gives_the_same_triangles(tmp_path: Path, suffix: str, spel
 
 @pytest.mark.parametrize("file_type", ["glb", "gltf"])
 def test_a_scene_becomes_one_mesh_with_its_parts_in_place(tmp_path: Path, file_type: str) -> None:
-    exported = two_boxes().export(file_type=file_type)
+    scene = trimesh.Scene()
+    scene.add_geometry(BOX, geom_name="box", node_name="here")
+    scene.graph.update(frame_to="there", matrix=trimesh.transformations.translation_matrix(SHIFT), geometry="box")
+    exported = scene.export(file_type=file_type)
     files = exported if isinstance(exported, dict) else {"model.glb": exported}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
@@ -60,23 +54,21 @@ def test_a_scene_becomes_one_mesh_with_its_parts_in_place(tmp_path: Path, file_t
     assert corners(mesh.vertices, mesh.faces) == sorted(expected)
 
 
-@pytest.mark.filterwarnings("ignore:.*does not end with endsolid")
 @pytest.mark.parametrize("file_type", ["stl_ascii", "stl", "ply", "glb"])
 def test_no_cut_off_file_is_read(file_type: str, tmp_path: Path) -> None:
-    """trimesh 5.2 shortens some without a word."""
+    """trimesh 5.2 shortens some without a word. Text STL may end without endsolid, but not within a facet."""
     content = BOX.export(file_type=file_type)
     content = content.encode() if isinstance(content, str) else content
     path = tmp_path / f"a.{file_type.partition('_')[0]}"
     for size in range(0, len(content) - 1, 3):
         path.write_bytes(content[:size])
-        try:
-            mesh = read_mesh(path)
-        except MeshError:
-            continue
-        # Text STL may end without endsolid, but not within a facet.
-        assert file_type == "stl_ascii"
-        assert content[:size].rstrip().lower().endswith((b"endfacet", b"endsolid"))
-        assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces[: len(mesh.faces)])
+        if file_type == "stl_ascii" and content[:size].rstrip().endswith(b"endfacet"):
+            with pytest.warns(UserWarning, match=r"a\.stl: does not end with endsolid"):
+                mesh = read_mesh(path)
+            assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces[: len(mesh.faces)])
+        elif not content[:size].rstrip().endswith(b"endsolid"):
+            with pytest.raises(MeshError):
+                read_mesh(path)
 
 
 STL_TEXT = BOX.export(file_type="stl_ascii")
@@ -93,13 +85,6 @@ STL_SPELLINGS = {
 def test_stl_as_programs_write_it(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.stl").write_bytes(content)
     mesh = read_mesh(tmp_path / "a.stl")
-    assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces)
-
-
-def test_stl_without_its_last_line_is_read_with_a_warning(tmp_path: Path) -> None:
-    (tmp_path / "open.stl").write_text(STL_TEXT[: STL_TEXT.rindex("endsolid")])
-    with pytest.warns(UserWarning, match=r"open\.stl: does not end with endsolid"):
-        mesh = read_mesh(tmp_path / "open.stl")
     assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces)
 
 
@@ -142,9 +127,6 @@ def test_ply_with_faces_of_several_sizes(order: str, tmp_path: Path) -> None:
         mesh = read_mesh(tmp_path / "a.ply")
     assert len(mesh.faces) == 2 + 1 + 3
     np.testing.assert_allclose(mesh.vertices, BOX.vertices)
-    (tmp_path / "a.ply").write_bytes(ply_faces(order, [[0, 1, 9]]))
-    with pytest.raises(MeshError, match="from 0 to 7"):
-        read_mesh(tmp_path / "a.ply")
 
 
 def changed_gltf(**changes: object) -> bytes:
@@ -186,10 +168,7 @@ def test_gltf_that_would_be_read_as_another_mesh_is_refused(changes: dict, words
 
 @pytest.mark.parametrize(("suffix", "library"), [(".3mf", "lxml"), (".dae", "pycollada")])
 def test_formats_that_need_a_library_name_it(suffix, library, tmp_path, monkeypatch) -> None:
-    def missing(*_: object, **__: object) -> None:
-        raise ImportError(name=library)
-
-    monkeypatch.setattr(trimesh, "load_scene", missing)
+    monkeypatch.setattr(trimesh, "load_scene", lambda *_, **__: importlib.import_module("no_such_library"))
     (tmp_path / f"a{suffix}").write_bytes(b"<?xml version='1.0'?>")
     with pytest.raises(MeshError, match=f"pip install {library}"):
         read_mesh(tmp_path / f"a{suffix}")
