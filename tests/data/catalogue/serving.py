@@ -42,22 +42,12 @@ def served(site: Site) -> Iterator[Site]:
                 return
             content = site.files.get(self.path)
             if content is None:
-                self.send_error(404)
+                self._answer(404, {}, b"")
                 return
             start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and site.ranges else 0
-            if start >= len(content) and start:
-                self.send_error(416)
-                return
-            self.send_response(206 if start else 200)
-            if start:
-                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-            self.send_header("Content-Length", str(len(content) - start))
-            self.end_headers()
-            body = content[start:]
-            if site.cuts:
-                body = body[: site.cuts.pop(0)]
-                self.close_connection = True
-            self.wfile.write(body)
+            place = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
+            headers = {"Content-Length": str(len(content) - start), **place}
+            self._answer(206 if start else 200, headers, content[start:][: site.cuts.pop(0) if site.cuts else None])
 
         def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
             self.send_response(status)
