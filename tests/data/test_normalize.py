@@ -77,8 +77,9 @@ def test_a_shape_gives_the_same_numbers_at_any_size(how: str, scale: float, mask
 
 def test_a_line_far_thinner_than_its_distance_keeps_its_extent() -> None:
     points = torch.tensor([[[0.0, 1.0, 1.0], [1e-30, 1.0, 1.0], [2e-30, 1.0, 1.0]]])
-    expected = torch.tensor([[[-1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]])
-    torch.testing.assert_close(normalize_points(points, "unit-sphere"), expected)
+    torch.testing.assert_close(
+        normalize_points(points, "unit-sphere"), torch.tensor([[[-1.0, 0, 0], [0, 0, 0], [1, 0, 0]]])
+    )
 
 
 @pytest.mark.parametrize("how", HOWS)

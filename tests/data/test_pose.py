@@ -43,19 +43,11 @@ def test_turned_clouds_become_equal(how: str, clouds: torch.Tensor) -> None:
 
 
 def test_half_turns_are_rotations_that_keep_the_axes() -> None:
-    assert [len(half_turns(how)) for how in ("none", "upright-axes", "upright-axes-y", "principal-axes")] == [
-        1,
-        2,
-        2,
-        4,
-    ]
+    hows = ("none", "upright-axes", "upright-axes-y", "principal-axes")
+    assert [len(half_turns(how)) for how in hows] == [1, 2, 2, 4]
     turned = HalfTurns(half_turns("principal-axes"))(torch.ones(64, 5, 4), torch.Generator().manual_seed(0))
-    assert {tuple(row) for row in turned[:, 0].tolist()} == {
-        (1, 1, 1, 1),
-        (-1, -1, 1, 1),
-        (-1, 1, -1, 1),
-        (1, -1, -1, 1),
-    }
+    signs = [(1, 1, 1, 1), (-1, -1, 1, 1), (-1, 1, -1, 1), (1, -1, -1, 1)]
+    assert {tuple(row) for row in turned[:, 0].tolist()} == {*signs}
 
 
 @pytest.mark.parametrize(("pose", "up", "how"), [("any", "z", "principal-axes"), ("upright", "y", "upright-axes-y")])
