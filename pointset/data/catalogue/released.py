@@ -80,10 +80,6 @@ def read_released(
             severity, such as "gaussian_3", or "original".
         card: the card by which the folder was found, with digests of the files.
         on_error: "raise", or "skip" to leave out files and clouds that cannot be used.
-
-    Raises:
-        UnreadableShapesError: files or clouds cannot be used, and `on_error` is not "skip".
-        PointsetError: the split or variant is unknown, or a list of classes or files is missing or damaged.
     """
     classes, files = _classes_and_files(folder, split, variant)
     points, labels, names, failures = list[NDArray[Any]](), list[NDArray[Any]](), list[str](), dict[str, str]()
@@ -126,8 +122,9 @@ def released_labels(folder: Path, split: str, variant: str | None = None) -> NDA
 def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[list[str], dict[Path, str]]:
     """The classes of a dataset, and the first part of the shapes' names for each file of one split and variant."""
     if _is_scanobjectnn(folder):
-        path = _scanobjectnn_file(folder, split, variant or next(iter(SCANS)))
-        return list(load_card("scanobjectnn").classes), {path: f"{variant or next(iter(SCANS))}/{path.stem}"}
+        variant = variant or next(iter(SCANS))
+        path = _scanobjectnn_file(folder, split, variant)
+        return list(load_card("scanobjectnn").classes), {path: f"{variant}/{path.stem}"}
     if _is_modelnet40c(folder):
         return list(load_card("modelnet40-c").classes), {_modelnet40c_file(folder, split, variant): "test"}
     if variant is not None:
