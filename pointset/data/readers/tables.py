@@ -84,16 +84,19 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise PointsetError("expected plain text, found UTF-16: save it as UTF-8")
     text = content.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
-    names, count, lines = _without_header([line for line in text.splitlines() if line.strip()])
-    if not lines:
+    lines = text.splitlines()
+    names, remark, count, first = _header(lines)
+    if first == len(lines):
         raise PointsetError("expected a point cloud, found no point")
-    if count is not None and count != len(lines):
-        raise PointsetError(f"has {len(lines):,} points, and its first line says {count:,}: it is cut off or damaged")
-    table = _numbers(lines)
+    table = _numbers(lines[first:])
+    if count not in (None, len(table)):
+        raise PointsetError(f"has {len(table):,} points, and its first line says {count:,}: it is cut off or damaged")
     width = table.shape[1]
     if names and len(names) != width:
         found = f"has {len(names)} names of columns, {quoted(', '.join(names))}, and {width} numbers in a line"
         raise PointsetError(f"{found}: it is damaged")
+    if len(remark) == width:
+        names = names or remark
     names = names or NAMES.get((path.suffix.lower(), width)) or plain_names(width, features)
     columns = dict(named_columns(names, table.T))
     for group in COLORS:
@@ -121,26 +124,19 @@ def _beside(name: str, array: np.ndarray, count: int) -> dict[str, np.ndarray]:
     return dict(zip(names, columns.T, strict=True))
 
 
-def _without_header(lines: list[str]) -> tuple[list[str], int | None, list[str]]:
-    """Names of columns and number of points, where the file says them, and the lines of points without comments."""
-    names: list[str] = []
-    is_remark = False
-    count: int | None = None
-    first = 0
-    for line in lines[:100]:
+def _header(lines: Sequence[str]) -> tuple[list[str], list[str], int | None, int]:
+    """Names of columns, names in a comment, number of points, where the file says them, and the first point's line."""
+    names, remark, count = list[str](), list[str](), None
+    for place, line in enumerate(lines):
         is_comment = bool(_COMMENT.match(line))
         words = _words(_COMMENT.sub("", line))
-        if len(words) >= 3 and {"x", "y", "z"} <= {word.lower() for word in words}:
-            names, is_remark = words, is_comment
-        elif not is_comment and len(words) == 1 and words[0].isdigit() and count is None:
+        if {"x", "y", "z"} <= {word.lower() for word in words}:
+            names, remark = (names, words) if is_comment else (words, remark)
+        elif not is_comment and count is None and len(words) == 1 and words[0].isdigit():
             count = int(words[0])
-        elif not is_comment:
-            break
-        first += 1
-    points = [line for line in lines[first:] if not _COMMENT.match(line)]
-    if is_remark and points and len(_words(points[0])) != len(names):
-        names = []  # a remark, such as "# x y z" above points with normals
-    return names, count, points
+        elif not is_comment and any(words):
+            return names, remark, count, place
+    return names, remark, count, len(lines)
 
 
 def _words(line: str) -> list[str]:
