@@ -237,6 +237,8 @@ def test_models_that_cannot_stream_raise_before_the_first_point_is_read(name: st
         ([CLOUD, CLOUD[:, :2]], r"piece 1 of the cloud must be numbers \[n, 3\], got torch.float64 \[1037, 2\]"),
         (CLOUD[None], r"piece 0 .* got torch.float64 \[1, 1037, 3\]"),
         (np.array([["a", "b", "c"]]), "piece 0 .* got <U1"),
+        ([CLOUD, CLOUD * 1e39], r"piece 1 of the cloud has the number \S+e\+39, too large for torch.float32"),
+        (CLOUD * np.nan, "piece 0 of the cloud has a number that is not finite"),
         ([[1.0, 2.0, 3.0]], r"piece 0 of the cloud is a list: give tensors or arrays \[n, 3\]"),
     ],
 )
