@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pointset.data.catalogue.cards import Card, Download, file_digest, load_card
 from pointset.data.catalogue.locate import datasets_home, locate_data, locked, make_folder, present_folder
-from pointset.errors import QUOTED, REPEATED, PointsetError, one_line, quoted
+from pointset.errors import QUOTED, REPEATED, PointsetError, one_line
 from pointset.runs.atomic import full_disk_reported
 from pointset.runs.progress import followed, progress_bar
 
@@ -39,31 +39,23 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     in the message of a failed download is unpacked and kept. Returns the folder with the data.
     """
     card = load_card(name)
-    if card.kind == "generated":
-        return locate_data(name, progress=progress)[1]
-    present = present_folder(card)
-    if present is not None:  # checked before locking, because the home may be read-only
-        return present
-    parent = make_folder(datasets_home())
-    with locked(parent / f".{card.name}"):
-        return present_folder(card) or _fetch(card, parent, progress)
+    if card.urls and present_folder(card) is None:  # checked before locking, because the home may be read-only
+        parent = make_folder(datasets_home())
+        with locked(parent / f".{card.name}"):
+            if present_folder(card) is None:
+                _fetch(card, parent, progress)
+    return locate_data(name, progress=progress)[1]
 
 
-def _fetch(card: Card, parent: Path, progress: bool) -> Path:
-    if not card.urls:
-        raise PointsetError(
-            f"{card.name} cannot be downloaded automatically: {card.instructions}, so that it makes "
-            f"{parent / card.folder}"
-        )
-    archive, folder = parent / PurePosixPath(urlsplit(card.urls[0]).path).name, parent / card.folder
+def _fetch(card: Card, parent: Path, progress: bool) -> None:
+    archive = parent / PurePosixPath(urlsplit(card.urls[0]).path).name
     is_saved = archive.is_file()
     if is_saved and (fault := _fault(archive, card.download)):
         raise PointsetError(f"{archive} is not the archive of {card.name}: {fault}: delete it or get it again")
     whole = archive if is_saved else download(card.urls, archive, card.download, progress=progress)
-    unpack(whole, folder, progress=progress)
+    unpack(whole, parent / card.folder, progress=progress)
     if not is_saved:
         whole.unlink()
-    return folder
 
 
 def download(
@@ -167,13 +159,10 @@ def _receive(url: str, part: Path, expected: Download, progress: bool) -> str:
 
 def _check(response: "Response") -> None:
     """Raise a MirrorError for an answer that is not the file."""
-    coding = response.headers.get("Content-Encoding", "identity")
     if response.status_code not in (200, 206, 416):
         raise MirrorError(f"the server answered {response.status_code} {one_line(response.reason, QUOTED)}")
     if response.headers.get("Content-Type", "").startswith("text/html"):
         raise MirrorError("the server sent a web page instead of the file")
-    if coding != "identity":
-        raise MirrorError(f"the server sent it compressed ({quoted(coding)}), which was not requested")
 
 
 def _append(response: "Response", part: Path, done: int, expected: Download, progress: bool) -> str:

@@ -103,7 +103,6 @@ def test_parts_of_two_mirrors_are_kept_apart(site: Site, tmp_path: Path) -> None
             UNKNOWN,
             "the server sent a web page instead of the file",
         ),
-        ((200, {"Content-Encoding": "gzip"}), UNKNOWN, "the server sent it compressed .'gzip'."),
         ((204, {}), UNKNOWN, "the server answered 204"),
         ((302, {"Location": "file:///etc/hostname", "Content-Length": "0"}), UNKNOWN, "no connection"),
         (None, Download(size=17), "3,000,000 bytes instead of 17"),
@@ -309,9 +308,8 @@ def test_two_at_once_fetch_once(home: Path, site: Site, archive: bytes) -> None:
 
 
 def test_data_that_cannot_be_fetched_says_why(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(PointsetError, match=rf"scanobjectnn cannot be .*: .*https://.*{home}/datasets/h5_files"):
+    with pytest.raises(PointsetError, match=rf"the data of scanobjectnn .*: .*https://.*{home}/datasets/h5_files"):
         fetch("scanobjectnn", progress=False)
-    shutil.rmtree(home)
     home.write_text("", encoding="utf-8")
     with pytest.raises(PointsetError, match=r"cannot write to .*POINTSET_HOME"):
         fetch("modelnet10", progress=False)
