@@ -15,7 +15,7 @@ from pointset.data.catalogue.folders import CLASSLESS
 from pointset.data.options import NORMALS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import AS_RELEASED, Pool
-from pointset.data.readers.clouds import extent_fault, looks_transposed, require_cloud
+from pointset.data.readers.clouds import looks_transposed, require_cloud
 from pointset.data.readers.meshes import Mesh
 from pointset.data.sampling import sample_arrays, seed_for
 from pointset.data.targets import name_labels
@@ -234,10 +234,7 @@ def _cloud(given: Any, features: Mapping[str, Any]) -> Arrays:
     further = [as_array(values) for name, values in features.items() if name != NORMALS]
     tables = [rows[:, 3:]] * (rows.shape[1] > 3) + [table[:, None] if table.ndim == 1 else table for table in further]
     normals = [as_array(features[NORMALS])] if NORMALS in features else []
-    cloud = require_cloud(np.hstack([rows[:, :3], *normals]), np.hstack(tables) if tables else None)
-    if fault := extent_fault([cloud.points]):
-        raise PointsetError(f"the cloud {fault}")
-    return cloud.arrays
+    return require_cloud(np.hstack([rows[:, :3], *normals]), np.hstack(tables) if tables else None).arrays
 
 
 def _point_labels(given: Any, count: int) -> np.ndarray:

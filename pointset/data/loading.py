@@ -21,7 +21,7 @@ from pointset.data.catalogue.cards import list_cards, load_card
 from pointset.data.dataset import PointSets, load_split
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
-from pointset.data.readers.clouds import Cloud, CloudError, extent_fault
+from pointset.data.readers.clouds import Cloud
 from pointset.data.readers.formats import is_mesh_file, suffix_of
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.meshes import Mesh
@@ -165,8 +165,6 @@ def load_shape_like(
     now, upward = file_up(description, path, up)
     if not is_mesh_file(path):
         cloud = read_cloud(path, normals=options.has_normals, features=options.further)
-        if fault := extent_fault([cloud.points]):
-            raise CloudError(f"{path}: the cloud {fault}")
         if not keep_outliers:
             cloud = cloud[kept_points(cloud.points, str(path))]
         cloud = cloud[downsample(cloud.points, min(wanted, len(cloud.points)), seed=seed)]

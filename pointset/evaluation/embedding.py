@@ -23,7 +23,7 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from pointset.data.axes import UsualUp
-from pointset.data.catalogue.folders import ShapeFile, list_folder
+from pointset.data.catalogue.folders import ShapeFile, list_splits
 from pointset.data.loading import load_shape_like
 from pointset.data.point_sets import PointSets
 from pointset.data.readers.formats import require_shape_file
@@ -234,7 +234,7 @@ def near_duplicates(
 def splits_of(folder: Path, names: Sequence[str]) -> list[str]:
     """Return "train", "test" or an empty text for the name of each shape, as `load_dataset` splits the folder."""
     splits: dict[str, str] = {}
-    for split in ("train", "test") if folder.is_dir() else ():
-        with contextlib.suppress(PointsetError):  # a folder without classes
-            splits |= {shape.name: split for shape in list_folder(folder, split).shapes}
+    with contextlib.suppress(PointsetError):  # a folder without classes
+        for split, listing in list_splits(folder).items() if folder.is_dir() else ():
+            splits |= {shape.name: split for shape in listing.shapes if split in ("train", "test")}
     return [splits.get(name, "") for name in names]

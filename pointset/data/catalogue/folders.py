@@ -101,11 +101,20 @@ class FileTree:
         ]
         if reasons:
             told = f"{self.path} has files of shapes that are skipped: {' and '.join(reasons)}"
-            warnings.warn(told, UserWarning, stacklevel=6)  # the caller of load_dataset
+            warnings.warn(told, UserWarning, stacklevel=7)  # the caller of load_dataset
 
 
 def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = False) -> Listing:
-    """List the shapes of one split, by class and then by name.
+    """List the shapes of one split; see `list_splits`."""
+    listings = list_splits(folder, seed=seed, classless=classless)
+    if split_called(split) not in listings:
+        known = one_line(", ".join(sorted(listings)), REPEATED)
+        raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {known}")
+    return listings[split_called(split)]
+
+
+def list_splits(folder: Path, *, seed: int = 0, classless: bool = False) -> dict[str, Listing]:
+    """List the shapes of each split of a folder, by class and then by name.
 
     Hidden files, files that are neither meshes nor clouds, and text files beside meshes (notes) are skipped. Names are
     compared, sorted and returned in Unicode's composed form (NFC). The names of the splits train and test are
@@ -120,8 +129,8 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = Fa
         UserWarning: shapes are skipped, for one of the reasons in `REMEDIES`.
 
     Raises:
-        PointsetError: the layout is none of these, layouts or kinds of files are mixed, names collide, or the split has
-            no shape; the message says what was found.
+        PointsetError: the layout is none of these, layouts or kinds of files are mixed, or names collide; the message
+            says what was found.
     """
     tree = _scan_folder(folder, loose=classless)
     kind = _kind_of_files(tree)
@@ -140,12 +149,9 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = Fa
         for name in in_order
     ]
     present = {name: frozenset(shape.label for shape in listed if shape.split == name) for name in {*split_of.values()}}
-    split = split_called(split)
-    if split not in present:
-        known = one_line(", ".join(sorted(present)), REPEATED)
-        raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {known}")
     tree.warn_of_skipped()
-    return Listing([shape for shape in listed if shape.split == split], classes, kind, present, rule)
+    of_split = {name: [shape for shape in listed if shape.split == name] for name in present}
+    return {name: Listing(shapes, classes, kind, present, rule) for name, shapes in of_split.items()}
 
 
 def _kind_of_files(tree: FileTree) -> Kind:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pointset.data.axes import usual_up
 from pointset.data.catalogue.cards import Card
-from pointset.data.catalogue.folders import Listing, list_folder
+from pointset.data.catalogue.folders import Listing, list_folder, list_splits
 from pointset.data.catalogue.locate import locate_data, pools_home
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS
@@ -129,9 +129,9 @@ def look_at(
             labels = {"test": pool.labels.tolist()}
         classes, rule, files, samples = pool.classes, "as released", [], list(_of_pool(pool))
     else:
-        listing = _first_split(lambda split: list_folder(folder, split, seed=split_seed))
-        listings = {split: list_folder(folder, split, seed=split_seed) for split in sorted(listing.present)}
-        labels = {split: [shape.label for shape in other.shapes] for split, other in listings.items()}
+        listings = list_splits(folder, seed=split_seed)
+        listing = listings["train"] if "train" in listings else list_folder(folder, "test", seed=split_seed)
+        labels = {split: [shape.label for shape in listings[split].shapes] for split in sorted(listings)}
         classes, rule, files = listing.classes, listing.rule, [shape.name for shape in listing.shapes]
         samples = list(_of_files(listing))
     if not samples:

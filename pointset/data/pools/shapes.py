@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.pool import digest_of
 from pointset.data.pools.plan import TYPES, Entry, Sampling, Source
-from pointset.data.readers.clouds import CloudError, extent_fault
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.scans import read_cloud
 from pointset.data.sampling import import_open3d, sample_arrays, seed_for
@@ -62,12 +61,9 @@ def make_shape(job: Job, sampling: Sampling) -> Result:
 
 def _arrays(shape: ShapeFile, sampling: Sampling) -> Arrays:
     if sampling.points is None:
-        cloud = read_cloud(
+        arrays = read_cloud(
             shape.path, normals=sampling.normals, features=sampling.features, labels=sampling.labels or None
-        )
-        if fault := extent_fault([cloud.points]):
-            raise CloudError(f"the cloud {fault}")
-        arrays = cloud.arrays
+        ).arrays
     else:
         seed, mesh = seed_for(sampling.seed, shape.name), read_mesh(shape.path)
         face_labels = label_faces(shape.path, mesh) if sampling.labels else None

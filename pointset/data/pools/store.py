@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.configuration import check
-from pointset.data.catalogue.folders import list_folder
+from pointset.data.catalogue.folders import list_splits
 from pointset.data.catalogue.locate import locate_data, locked, make_folder
 from pointset.data.catalogue.released import is_released
 from pointset.data.options import SPLITS, DataOptions, Sampler
@@ -278,17 +278,10 @@ def build_dataset(
 
 def _plans(folder: Path, split_seed: int, sampling: Sampling) -> dict[str, Plan]:
     """Plans of the pools, for the splits that the folder has."""
-    plans: dict[str, Plan] = {}
-    absent: list[PointsetError] = []
-    for split in SPLITS:
-        try:
-            listing = list_folder(folder, split, seed=split_seed)
-        except PointsetError as error:
-            absent.append(error)
-        else:
-            if listing.kind == "clouds":
-                raise PointsetError(f"{folder} holds point clouds, which need no sampling: load them with load_dataset")
-            plans[split] = Plan.of(f"{folder.name}-{split}", listing, sampling)
-    if not plans:
-        raise absent[0]
-    return plans
+    listings = list_splits(folder, seed=split_seed)
+    if any(listing.kind == "clouds" for listing in listings.values()):
+        raise PointsetError(f"{folder} holds point clouds, which need no sampling: load them with load_dataset")
+    known = [split for split in SPLITS if split in listings]
+    if not known:
+        raise PointsetError(f"{folder} has neither train nor test shapes: found {', '.join(listings)}")
+    return {split: Plan.of(f"{folder.name}-{split}", listings[split], sampling) for split in known}

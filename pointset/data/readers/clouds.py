@@ -67,7 +67,8 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
     """Make a cloud from an array [n, 3] or, with normals, [n, 6], and optional features [n, f].
 
     Raises:
-        CloudError: an array has a wrong shape or type, no rows, or numbers that float32 cannot represent.
+        CloudError: an array has a wrong shape or type, no rows, all points at one place, or numbers that float32 cannot
+            represent.
     """
     if columns.ndim != 2 or columns.shape[1] not in (3, 6) or columns.dtype.kind not in "fiu":
         raise CloudError(f"expected numbers [n, 3] or [n, 6], found {columns.dtype} {list(columns.shape)}")
@@ -81,7 +82,7 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
         is_rounded = (places != places.astype(np.float32)).any()
     if is_rounded and 0 < (most - least).max() < FINE_STEPS * float(FLOAT32.eps) * max(-least.min(), most.max()):
         places, corner, least, most = places - least, least, least - least, most - least
-    if fault := float32_fault(least, most):
+    if fault := extent_fault([places]) or float32_fault(least, most):
         raise CloudError(f"the cloud {fault}")
     points = np.ascontiguousarray(places, np.float32)
     normals = unit_normals(columns[:, 3:]) if columns.shape[1] == 6 else None

@@ -204,8 +204,8 @@ def read_cloud(
         UserWarning: points have no position, and are left out.
 
     Raises:
-        CloudError: as for `open_scan`, or a feature is not finite, float32 cannot represent the cloud, or it has no
-            normals, or a label that is not a whole number.
+        CloudError: as for `open_scan`, or a feature is not finite, float32 cannot represent the cloud, all its points
+            are at one place, or it has no normals, or a label that is not a whole number.
 
     Example:
         >>> Path("three.xyz").write_text("0 0 0\n1 0 0\n0 1 0\n")
