@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
+import pointset
+from pointset import viz
 from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, settled_up, usual
 from pointset.commands.options import out_file
 from pointset.commands.terminal import Result
@@ -17,7 +19,6 @@ from pointset.zoo.pretrained import USUAL, list_pretrained
 
 if TYPE_CHECKING:
     from pointset.export.javascript import PlainModel
-    from pointset.viz.html_page import Page
 
 ENOUGH_TO_SEE = 1024
 """Least number of points in a picture of one shape."""
@@ -87,8 +88,6 @@ def attend(
     from pointset.data.readers.formats import require_shape_file
     from pointset.evaluation.shape_predictions import guess
     from pointset.explain.faithfulness import check_explanations
-    from pointset.explain.maps import attention_maps, find_map
-    from pointset.viz import Camera, draw_maps, export_cloud, make_page, save
     from pointset.zoo.predicting import padded_batches, predict
 
     require_shape_file(shape)
@@ -102,27 +101,29 @@ def attend(
     (best,) = guess([file], outputs, data["classes"], [len(loaded.points)])
     name, confidence = best.likeliest[0]
     prediction = f"{name} ({confidence:.0%})" + f": {DO_NOT_TRUST}" * best.do_not_trust
-    maps = [] if live else attention_maps(network, loaded.points)
+    maps = [] if live else pointset.attention_maps(network, loaded.points)
     checks = check_explanations(network, [loaded.points]) if check_ else {}
 
     title, note = escaped(shape.name), escaped(f"predicted: {prediction}")
-    cloud, camera = loaded.points[:, :3], Camera(up=data["up"])
+    cloud, camera = loaded.points[:, :3], viz.Camera(up=data["up"])
     chosen: dict[str, Any] = {"heads": None if head is None else [head], "queries": None if query is None else [query]}
     if live:
         live_page(plain, shape.name, loaded.raw, data["up"]).save(output)
     elif output.suffix.lower() == ".html":
         chosen |= {"layer": layer, "checks": checks, "classes": list(best.likeliest)}
-        make_page(maps, cloud, title=title, prediction=note, camera=camera, **chosen).save(output)
+        viz.make_page(maps, cloud, title=title, prediction=note, camera=camera, **chosen).save(output)
     else:
         if layer is None:  # the last that reads the points, or else pools them
             of_points = [[each for each in maps if each.kind == kind] for kind in ("reads", "pools")]
             shown = next(filter(None, of_points), maps)[-1]
         else:
-            shown = find_map(maps, layer=layer)
+            shown = pointset.find_map(maps, layer=layer)
         if output.suffix.lower() in STILLS:
-            save(draw_maps(shown, cloud, camera=camera, title=f"{title}, {note}; {shown.layer}", **chosen), output)
+            viz.save(
+                viz.draw_maps(shown, cloud, camera=camera, title=f"{title}, {note}; {shown.layer}", **chosen), output
+            )
         else:
-            export_cloud(shown, loaded.raw, output, head or 0, query or 0, mesh=loaded.mesh, up=camera.up)
+            viz.export_cloud(shown, loaded.raw, output, head or 0, query or 0, mesh=loaded.mesh, up=camera.up)
 
     areas = {name: {what: float(area[0]) for what, area in curves.areas.items()} for name, curves in checks.items()}
     result = {"model": trained.name, "prediction": name, "confidence": confidence, "do_not_trust": best.do_not_trust}
@@ -141,7 +142,6 @@ def attend(
 
 def plain_models(trained: Trained) -> "list[PlainModel]":
     """A model for a live page, with those of `BESIDE` that know the same classes."""
-    from pointset.export.javascript import describe_plainly
     from pointset.viz.live import MOST_MODELS
 
     require_network(trained, "shown in a page")
@@ -150,15 +150,14 @@ def plain_models(trained: Trained) -> "list[PlainModel]":
         if other.data["classes"] == trained.data["classes"]:
             models.append(other)
     return [
-        describe_plainly(model.network, model.description, temperature=model.network.temperature)
+        pointset.describe_plainly(model.network, model.description, temperature=model.network.temperature)
         for model in models[:MOST_MODELS]
     ]
 
 
-def live_page(models: "list[PlainModel]", name: str, points: np.ndarray, up: Axis) -> "Page":
+def live_page(models: "list[PlainModel]", name: str, points: np.ndarray, up: Axis) -> "viz.Page":
     """A page with models and a shape, whose points [n, 3] have this axis up."""
-    from pointset.viz import Camera, make_live_page
     from pointset.viz.camera import to_unit
 
     cloud = to_unit(np.asarray(points, dtype=np.float64), up)
-    return make_live_page(models, {name: cloud}, title=f"Ask the models: {name}", camera=Camera(up=up))
+    return viz.make_live_page(models, {name: cloud}, title=f"Ask the models: {name}", camera=viz.Camera(up=up))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import pointset
 from pointset.commands.options import (
     QUICK,
     DataFlags,
@@ -66,8 +67,6 @@ def compare(
         out: Folder for the runs, report.html, results.csv, results.json and table.md; default: runs/compare
             or runs/FILE.
     """
-    from pointset.tasks.experiments import read_experiment
-
     if data_options.labels is not None:
         raise PointsetError(
             "--labels are for points, and compare judges whole shapes: use pointset train MODEL --labels"
@@ -82,7 +81,7 @@ def compare(
             raise PointsetError(f"{file} is a folder, and no experiment file: write --data {shlex.quote(str(file))}")
         for name in (name for options in flags for name in given_fields(options, given)):
             raise PointsetError(f"{file} sets {name}: leave the flag out, or change the value in a copy of the file")
-        experiment = _changed(read_experiment(file), models, **changes)
+        experiment = _changed(pointset.read_experiment(file), models, **changes)
     return _run_or_show(experiment, out or Path("runs") / (file.stem if file else "compare"), running)
 
 
@@ -112,10 +111,8 @@ def task(
         data: Folder of images for counting and anomaly, such as Omniglot; default: embedded images of digits.
         out: Folder for the runs, report.html, table.md, results.csv and results.json; default: runs/NAME.
     """
-    from pointset.tasks.experiments import read_experiment
-
     file = Path(name) if name.endswith(".toml") else shipped_experiment(name)
-    experiment = read_experiment(file)
+    experiment = pointset.read_experiment(file)
     recipe = None if steps is None else replace(experiment.recipe, steps=steps)
     experiment = _changed(experiment, models, seeds=seeds, threads=running.threads, data=data, recipe=recipe)
     return _run_or_show(experiment, out or Path("runs") / file.stem, running)
@@ -126,11 +123,10 @@ def _with_flags(
 ) -> "Experiment":
     """The experiment of quick.toml, on other data of own.toml or numbers.toml, changed by the flags."""
     from pointset.comparison.experiment import Entry
-    from pointset.tasks.experiments import read_experiment
     from pointset.tasks.shapes import ShapeTask
 
     name = "quick" if data in (None, QUICK["data"]) else "own"
-    experiment = read_experiment(shipped_experiment("numbers" if flags.sets.target else name))
+    experiment = pointset.read_experiment(shipped_experiment("numbers" if flags.sets.target else name))
     task = experiment.task
     assert isinstance(task, ShapeTask)
     usual = Options(task.sets_of(task.points[0]), experiment.model, experiment.recipe)
@@ -153,16 +149,12 @@ def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes
 
 def _run_or_show(experiment: "Experiment", out: Path, running: Running) -> Result:
     """Run an experiment, or say its state or an estimate of its time, or report its finished runs."""
-    if running.status:
-        from pointset.comparison.comparing import status
+    from pointset.comparison.comparing import estimate, report_finished, run_experiment, status
 
+    if running.status:
         return _states(status(experiment, out), experiment)
     if running.dry_run:
-        from pointset.comparison.comparing import estimate
-
         return _estimates(estimate(experiment, out), experiment.threads, running)
-    from pointset.comparison.comparing import report_finished, run_experiment
-
     return _compared(report_finished(experiment, out) if running.report else run_experiment(experiment, out, running))
 
 

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import App
 
+import pointset
+from pointset import viz
 from pointset.commands.models import load_model
 from pointset.commands.options import Flags, RunningFlags, out_file
 from pointset.commands.terminal import Result
@@ -37,10 +39,8 @@ app = App(
 @app.command(name="list")
 def list_() -> Result:
     """List the datasets that have a card."""
-    from pointset.data.catalogue.cards import list_cards, load_card
-
     rows = []
-    for card in map(load_card, list_cards()):
+    for card in map(pointset.data.load_card, pointset.data.list_cards()):
         about = {"name": card.name, "kind": card.kind, "classes": len(card.classes)}
         rows.append(about | card.splits | {"summary": card.summary})
     return Result(rows, rows)
@@ -68,14 +68,12 @@ def show(
         up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
             guess takes the direction in which a model trained on ModelNet40 knows the shapes best.
     """
-    from pointset.data.catalogue.cards import list_cards, load_card
-
-    if data not in list_cards():
+    if data not in pointset.data.list_cards():
         return _look(data, output, up, split_seed)
     if output is not None:
         picture = _look(data, output, up, split_seed).data["picture"]
         print(escaped(f"saved in {picture}"), file=sys.stderr)
-    card = msgspec.to_builtins(load_card(data))
+    card = msgspec.to_builtins(pointset.data.load_card(data))
     download = {key: value for key, value in card["download"].items() if value is not None}
     return Result(card, {name: value for name, value in {**card, "download": download}.items() if value})
 
@@ -149,7 +147,6 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Res
     from pointset.data.catalogue.locate import make_folder, pools_home
     from pointset.data.pools.inspection import look_at
     from pointset.evaluation.upright import best_turn, turn_scores
-    from pointset.viz import Camera, draw_clouds, save
 
     overview, samples = look_at(data, split_seed=split_seed, up=up)
     names, clouds = zip(*samples, strict=True)
@@ -161,8 +158,8 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Res
         axis = "z"
         overview |= {"up": guess.up, "up_assumed": False, "up_guess": str(guess), "up_sure": guess.is_sure}
     title = f"{overview['name']}: drawn with {overview['up'].upper()} up"
-    picture = draw_clouds(clouds, names=names, camera=Camera(up=axis), title=title, columns=8)
-    path = save(picture, output or make_folder(pools_home()) / f"{overview['name']}.png", dpi=100)
+    picture = viz.draw_clouds(clouds, names=names, camera=viz.Camera(up=axis), title=title, columns=8)
+    path = viz.save(picture, output or make_folder(pools_home()) / f"{overview['name']}.png", dpi=100)
     overview |= {"pose": recommend_pose([*zip(names, clouds, strict=True)], axis), "picture": str(path)}
     return Result(overview, *_in_words(overview))
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+import pointset
 from pointset.commands.models import KINDS, Model, Trained, load_model, settled_up, usual
 from pointset.commands.options import Predictions
 from pointset.commands.terminal import Result
@@ -119,10 +120,10 @@ def _classes(trained: Trained, sets: "PointSets", calibrate: bool, output: Path 
 
 
 def _numbers(trained: Trained, sets: "PointSets", level: float, output: Path | None) -> Result:
-    from pointset.evaluation.numbers import estimate, evaluate_numbers
+    from pointset.evaluation.numbers import estimate
     from pointset.evaluation.shape_predictions import write_guesses
 
-    evaluation = evaluate_numbers(trained.network, sets, level=level)
+    evaluation = pointset.evaluate_numbers(trained.network, sets, level=level)
     if output is not None:
         estimates = estimate(evaluation.names, evaluation.numbers, sets.sizes, evaluation.truth)
         write_guesses(output, estimates, {"model": trained.name, "level": level})
@@ -137,9 +138,7 @@ def _numbers(trained: Trained, sets: "PointSets", level: float, output: Path | N
 
 def _points(trained: Trained, sets: "PointSets") -> Result:
     """A line, and a row for each class with its IoU and commonest mistake."""
-    from pointset.evaluation.predictions import evaluate_points
-
-    evaluation = evaluate_points(trained.network, sets)
+    evaluation = pointset.evaluation.evaluate_points(trained.network, sets)
     result = {"model": trained.name, **evaluation.summary()}
     confusion, iou, recall = evaluation.confusion, evaluation.iou, evaluation.per_class
     rows = []

@@ -1,7 +1,9 @@
 """`pointset export`, `pack` and `push`: a trained model as a file that works without this package, or with it."""
 
+from hashlib import sha256
 from pathlib import Path
 
+import pointset
 from pointset.commands.models import Model, load_model, require_network, usual
 from pointset.commands.options import Out
 from pointset.commands.terminal import Result
@@ -21,12 +23,11 @@ def export(*, model: Model = None, output: Out, mask: bool = False) -> Result:
         mask: Add a second input, mask [B, n], True at real points, for sets of different sizes in one batch.
     """
     from pointset.export.files import format_of
-    from pointset.export.model import export_model
 
     format_of(output)  # a wrong name fails before anything is loaded
     trained = load_model(model, "classes", "points")
     require_network(trained, "exported")
-    agreement = export_model(trained.network, output, mask=mask, description=trained.description)
+    agreement = pointset.export_model(trained.network, output, mask=mask, description=trained.description)
     facts = {"model": trained.name, "output": str(output), "bytes": output.stat().st_size}
     facts |= {name: getattr(agreement, name) for name in ("difference", "bound", "rounding")}
     sizes = ", ".join(f"{points:,}" for points in sorted({points for _, points in agreement.batches}))
@@ -51,12 +52,8 @@ def pack(run: Path, /, *, output: Out) -> Result:
         run: Folder of a finished run.
         output: The file to write, *.pointset.
     """
-    import hashlib
-
-    from pointset.training.packed import pack_run
-
-    card = pack_run(run, output)
-    size, digest = output.stat().st_size, hashlib.sha256(output.read_bytes()).hexdigest()
+    card = pointset.pack_run(run, output)
+    size, digest = output.stat().st_size, sha256(output.read_bytes()).hexdigest()
     what = f"{len(card.get('targets') or card.get('classes', ()))} {'targets' if card.get('targets') else 'classes'}"
     return Result(
         {"output": str(output), "bytes": size, "sha256": digest, "card": card},

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import pointset
 from pointset.commands.models import load_model
 from pointset.commands.options import out_file
 from pointset.commands.terminal import Result
@@ -44,11 +45,9 @@ def judge(
         output: Files for the verdict: a page (*.html), Markdown (*.md) or LaTeX (*.tex).
         fail_if_worse: A model; the exit code is 3 if another model is distinguishably worse.
     """
-    from pointset.comparison.judge import judge as judge_files
-
     if wrong := next((word for word in columns if "=" not in word), None):
         raise PointsetError(f"--columns must be pairs such as item=uid, got {wrong!r}")
-    verdict = judge_files(files, dict(word.split("=", 1) for word in columns))
+    verdict = pointset.judge(files, dict(word.split("=", 1) for word in columns))
     worse = verdict.worse_than(fail_if_worse) if fail_if_worse is not None else []
     for path in output:
         text: str = getattr(verdict, WRITERS[path.suffix.lower()])()
@@ -80,7 +79,6 @@ def audit(
     from pointset.comparison.audit import audit as audit_models
     from pointset.comparison.audit import draw_steps, published_accuracies
     from pointset.data.loading import load_like
-    from pointset.viz.writing import save
 
     trained = [load_model(run) for run in runs]
     descriptions = [one.data for one in trained]
@@ -92,7 +90,7 @@ def audit(
     steps = audit_models([one.network for one in trained], sets, whole)
     published = published_accuracies()
     if output is not None:
-        save(draw_steps(steps), output)
+        pointset.viz.save(draw_steps(steps), output)
     shown = ("name", "accuracy", "epoch", "points", "votes", "normals", "source")
     return Result(
         {"steps": [asdict(step) for step in steps], "published": published},

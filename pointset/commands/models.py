@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
 
+import pointset
 from pointset.commands.options import Reading
 from pointset.errors import PointsetError
 from pointset.zoo.pretrained import USUAL, list_pretrained
@@ -69,15 +70,13 @@ class Trained:
 
 def load_model(model: str | None, *learned: Learned) -> Trained:
     """The model that --model names, or the default one; it must predict one of `learned`, by default classes."""
-    from pointset.training.loading import load_run
-
     if model is None and USUAL not in list_pretrained():
         others = f", or one of {', '.join(list_pretrained())}" if list_pretrained() else ""
         raise PointsetError(
             f"{USUAL} is missing from the package: give --model with a folder that `pointset train` wrote{others}"
         )
     name = USUAL if model is None else model
-    trained, wanted = Trained(name, *load_run(name)), learned or ("classes",)
+    trained, wanted = Trained(name, *pointset.load_run(name)), learned or ("classes",)
     if trained.learned not in wanted:
         (what, verb), others = KINDS[trained.learned], " or ".join(KINDS[kind][0] for kind in wanted)
         raise PointsetError(f"{name} predicts {what}, not {others}: use `pointset {verb} --model {name}`")

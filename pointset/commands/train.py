@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+import pointset
 from pointset.commands.options import (
     DataFlags,
     Given,
@@ -86,7 +87,6 @@ def train(
     """
     from pointset.training.distributed import is_main
     from pointset.training.logs import HistoryLog
-    from pointset.training.loop import fit
 
     if data is None and model is None:
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
@@ -111,7 +111,7 @@ def train(
         name, network, sets, chosen = _started(model, start, freeze, data, flags, given, seed)
     else:
         name, network, sets, chosen = _new(str(model), data, flags, given, seed)
-    fitted = fit(network, sets, chosen, seed=seed, run=run, on_epoch=events)
+    fitted = pointset.fit(network, sets, chosen, seed=seed, run=run, on_epoch=events)
     if not is_main():
         return None
     if events is not None:
@@ -145,10 +145,9 @@ def _started(
     from pointset.data.loading import normalization_elsewhere
     from pointset.training.automatic import transfer_recipe
     from pointset.training.distributed import is_main
-    from pointset.training.loading import load_run
     from pointset.zoo.transfer import start_from
 
-    trained, description = load_run(start)
+    trained, description = pointset.load_run(start)
     name, about = description["model"]["name"], description["data"]
     if model not in (None, name):
         raise PointsetError(f"{start} is a {name}, not a {model}: leave out the name")
