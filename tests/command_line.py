@@ -1,5 +1,8 @@
 """Runs the command line in this process: its output, and the single line for a mistake."""
 
+import json
+from typing import Any
+
 import pytest
 
 from pointset.cli import main
@@ -9,6 +12,11 @@ def succeed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     """Run a command that must succeed, and return what it prints."""
     main([str(argument) for argument in arguments])
     return capsys.readouterr().out
+
+
+def asked(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
+    """What a command that must succeed says as JSON."""
+    return json.loads(succeed(capsys, *arguments, "--json"))
 
 
 def fail(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:

@@ -1,6 +1,5 @@
 """The command line: exit codes, one clear line for a mistake, and JSON for programs."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -8,14 +7,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
-from command_line import fail, fail_late, succeed
+import torch
+from command_line import asked, fail, fail_late, succeed
 from cyclopts import App
 
 import pointset
-from pointset.cli import main
+from pointset.cli import main, of_memory
 from pointset.commands.app import make_app
 from pointset.training.recipe import Recipe
+from pointset.zoo import abilities
 from pointset.zoo.abilities import describe_models
 from pointset.zoo.listing import kept_rows
 
@@ -26,14 +28,14 @@ def test_train_then_evaluate(capsys, clouds_folder, tmp_path):
     later = ("--pooled-dropout", "0", "--head-dim", "8", "--head-norm", "layer", "--outputs", "all")
     printed = succeed(capsys, "train", "rff-max", "--data", clouds_folder, "--run", run, *sizes, *later)
     assert f"next: pointset evaluate --model {run}" in printed
-    found = json.loads(succeed(capsys, "evaluate", "--model", run, "--json"))
+    found = asked(capsys, "evaluate", "--model", run)
     assert found["shapes"] == 60
     assert set(found["per_class"]) == {"ball", "box", "rod"}
     assert "60 test shapes: accuracy" in succeed(capsys, "evaluate", "--model", run)
 
 
 def test_zoo_shows_a_saved_list_which_equals_the_models(capsys, monkeypatch):
-    rows = json.loads(succeed(capsys, "zoo", "--json"))
+    rows = asked(capsys, "zoo")
     assert rows == describe_models(), "python scripts/zoo_listing.py writes it anew"
     shown = succeed(capsys, "zoo")
     assert [line for line in shown.splitlines() if line.startswith("-pma ")]
@@ -66,111 +68,20 @@ def commands(app: App, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 
 def test_help_all_works_for_every_command_and_outputs_have_one_flag(capsys):
+    assert "Usage: pointset" in succeed(capsys, "--help")
     for words, command in commands(make_app()):
-        few, every = (succeed(capsys, *words, flag) for flag in ("--help", "--help-all"))
+        few, every = (succeed(capsys, *words, flag) for flag in ("-h", "--help-all"))
         assert words[0] in ("train", "compare") or few == every
         names = [argument.names for argument in command.assemble_argument_collection()]
         assert all(("-o" in each) == ("--out" in each) and "--output" not in each for each in names)
 
 
 def test_data_list_and_show(capsys):
-    names = [row["name"] for row in json.loads(succeed(capsys, "data", "list", "--json"))]
+    names = [row["name"] for row in asked(capsys, "data", "list")]
     assert {"shapes10", "modelnet10", "modelnet40", "modelnet40-hdf5"} <= set(names)
-    card = json.loads(succeed(capsys, "data", "show", "modelnet40", "--json"))
+    card = asked(capsys, "data", "show", "modelnet40")
     assert card["splits"] == {"train": 9843, "test": 2468}
     assert "9,843" in succeed(capsys, "data", "show", "modelnet40")
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["compare", "--help"], ["data", "--help"], ["data", "build", "-h"], ["zoo", "--help-all"]]
-)
-def test_help_is_success(arguments, capsys):
-    assert "Usage: pointset" in succeed(capsys, *arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["compere"], 'Did you mean "compare"? (see `pointset --help-all`)'),
-        (["train"], "--data"),
-        (["train", "rff-max", "--form", "papre"], "--form"),
-        (["train", "rff-max", "--points", "65"], "65 is more than the 64"),
-        (["train", "rff-max", "--form", "paper"], "rff-max does not use form"),
-        (["train", "rff-max", "--learning-rate", "nan"], "got nan"),
-        (["train", "rff-max", "--epochs", "1.5"], "--epochs must be a whole number, got '1.5'"),
-        (["compare", "--variant", "x" * 4000], "leave variant='xxx"),
-        (["classify", "x" * 5000], "xxx' has 5,000 characters: give a value of at most 4,096"),
-        (
-            ["train", "rff-max", "--no-such-option"],
-            "Unknown option: --no-such-option (see `pointset train --help-all`)",
-        ),
-        (["train", "rff-max", "--batch", "16"], "Did you mean --batch-size?"),
-        (["train", "rff-max", "--epochs", "ten"], '--epochs: unable to convert "ten"'),
-        (["train", "rff-max", "--pose", "up"], '"aligned", "upright", "any"'),
-        (["train", "rff-max", "--train-points", "9"], "--train-points requires 2"),
-        (["train", "rff-max", "--budget", "5m"], "--budget is for the choice of a model"),
-        (["train", "rff-max", "--freeze", "encoder"], "--freeze needs --start"),
-        (["train", "rff-max", "--start", "rff-max.modelnet40-1024", "--dim", "8"], "dim is that of rff-max.modelnet40"),
-        (["compare", "."], ". is a folder, and no experiment file: write --data ."),
-        (["evaluate", "runs/best"], "'runs/best' is one argument too many; give models with --model"),
-        (["classify"], "FILES requires an argument"),
-        (["classify", "~/no-such.off"], str(Path.home())),
-        (["train", "rff-max", "--batch-size", f"{10**19}"], "batch_size must be a whole number from 1 to 1,000,000"),
-        (["train", "rff-max", "--device", "x" * 4000], "is not available on this machine"),
-        (["evaluate", "--model", "no/such/run"], "no/such/run is not a run"),
-        (["data", "show", "modelnet50"], "modelnet40"),
-        (["data", "show", "no/such"], "'no/such' is neither a folder nor the name of a dataset"),
-        (["data", "show", __file__], "is a file: give the folder of a dataset"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_a_mistake_gives_one_line_and_code_2(arguments, words, capsys, clouds_folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    if arguments[0] in ("train", "compare") and len(arguments) > 1:
-        arguments = [*arguments, "--data", clouds_folder]
-        arguments += [] if "--points" in arguments else ["--points", "24"]
-    said = fail(capsys, *arguments)
-    assert words in said
-    assert len(said) < 500
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"seeds = [" + b"9" * 5000 + b"]", "hostile.toml is not a TOML file"),
-        (b"models = ['rff-max']\nseeds = [" + b"9" * 400 + b"]", "seed must be"),
-        (b"models = ['" + b"x" * 9999 + b"']", "label 'xxx"),
-        (b"[recipe]\nlearning_rate = 1e400", "learning_rate must be a finite number"),
-        (b"[model]\n" + b"y" * 9999 + b" = 1", "is not an option of"),
-    ],
-)
-def test_a_hostile_experiment_gives_one_short_line(content, words, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "hostile.toml").write_bytes(content)
-    said = fail(capsys, "compare", "hostile.toml")
-    assert words in said
-    assert len(said) < 700
-
-
-@pytest.mark.parametrize("place", ["taken", "taken/run"])
-@pytest.mark.parametrize(
-    "command", [["task", "max-regression", "--workers", "1", "--out"], ["train", "rff-max", "--run"]]
-)
-def test_a_file_where_a_folder_is_expected_is_named(command, place, capsys, clouds_folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "taken").write_text("mine")
-    data = ["--data", clouds_folder, "--points", "24"] if command[0] == "train" else []
-    said = fail(capsys, *command, tmp_path / place, *data)
-    assert f"{tmp_path / place} cannot be written to ({tmp_path}/taken is a file, not a folder)" in said
-    assert "choose another folder" in said
-    assert (tmp_path / "taken").read_text() == "mine"
-
-
-def test_what_the_system_refuses_is_said_in_a_sentence(capsys):
-    said = fail(capsys, "train", "rff-max", "--data", "./" + "x" * 4000)
-    assert "xxx' cannot be used (File name too long): use another path" in said
-    assert len(said) < 300
 
 
 def test_debug_shows_the_traceback():
@@ -179,9 +90,7 @@ def test_debug_shows_the_traceback():
 
 
 def test_a_bug_of_the_package_ends_with_code_1(capsys, monkeypatch):
-    import pointset.zoo.abilities
-
-    monkeypatch.setattr(pointset.zoo.abilities, "list_models", lambda: 1 / 0)
+    monkeypatch.setattr(abilities, "list_models", lambda: 1 / 0)
     with pytest.raises(SystemExit) as left:
         main(["zoo", "--dim", "16"])
     assert left.value.code == 1
@@ -192,6 +101,39 @@ def test_a_closed_output_pipe_is_not_an_error(tmp_path):
     script = f"{sys.executable} -m pointset.cli data show modelnet40 | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert (done.returncode, done.stderr) in [(141, ""), (0, "")]  # 0: all was written before the reader left
+
+
+@pytest.mark.parametrize(
+    ("error", "much"),
+    [
+        (MemoryError(), ""),
+        (MemoryError("Unable to allocate 728. TiB for an array with shape (9, 9)"), " (728. TiB at once)"),
+        (
+            RuntimeError(
+                "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 4000 bytes."
+            ),
+            " (4000 bytes at once)",
+        ),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has"), " (20.00 GiB at once)"),
+    ],
+)
+def test_too_little_memory_is_one_line_and_code_2(error, much, capsys, monkeypatch):
+    def too_much() -> None:
+        raise error
+
+    monkeypatch.setattr(abilities, "list_models", too_much)
+    assert fail(capsys, "zoo", "--dim", "16").startswith(f"pointset: not enough memory{much}: ")
+
+
+def test_the_memory_errors_of_torch_and_numpy_are_recognised():
+    """Other versions may have other messages."""
+    for ask in (lambda: torch.empty(10**8, 10**6), lambda: np.empty((10**8, 10**6))):
+        with pytest.raises((MemoryError, RuntimeError)) as caught:
+            ask()
+        assert of_memory(caught.value)
+        assert re.search(r"allocate \d", str(caught.value))
+    assert not of_memory(RuntimeError("a tensor has another shape"))
+    assert not of_memory(ValueError("out of memory"))
 
 
 @pytest.fixture
@@ -212,10 +154,10 @@ def test_a_run_is_not_evaluated_on_other_classes(trained, capsys):
 
 def test_a_run_is_evaluated_on_sets_of_another_size(trained, capsys):
     data, run = trained
-    found = json.loads(succeed(capsys, "evaluate", "--model", run, "--points", "64", "--json"))
+    found = asked(capsys, "evaluate", "--model", run, "--points", "64")
     sets = pointset.load_dataset(data, "test", 64)
     assert found["loss"] == pytest.approx(pointset.evaluate(pointset.load_run(run)[0], sets).loss, rel=1e-6)
-    assert found["loss"] != json.loads(succeed(capsys, "evaluate", "--model", run, "--json"))["loss"]
+    assert found["loss"] != asked(capsys, "evaluate", "--model", run)["loss"]
     assert "points=65 is more than the 64 that data holds" in fail(capsys, "evaluate", "--model", run, "--points", "65")
 
 
@@ -254,7 +196,7 @@ def test_data_build_reports_what_it_did_and_verify_what_is_wrong(capsys, tmp_pat
     assert "has no pool in" in fail(capsys, "data", "verify", parts)
     options = ("--pool-points", "16", "--workers", "1")
     assert "train: 2 shapes of 16 points, 2 sampled now" in succeed(capsys, "data", "build", parts, *options)
-    again = json.loads(succeed(capsys, "data", "build", parts, *options, "--json"))
+    again = asked(capsys, "data", "build", parts, *options)
     assert [pool["sampled"] for pool in again["pools"].values()] == [0, 0]
     assert succeed(capsys, "data", "verify", parts).count("sound") == 2
 
@@ -266,3 +208,13 @@ def test_data_build_reports_what_it_did_and_verify_what_is_wrong(capsys, tmp_pat
     rebuild = ("data", "build", parts, *options, "--rebuild")
     assert "cube0.off" in fail(capsys, *rebuild)
     assert "left out cube/cube0.off" in succeed(capsys, *rebuild, "--on-error", "skip")
+
+
+@pytest.mark.slow
+def test_onnx_with_a_mask_for_programs(plain_run, tmp_path, capsys):
+    output = tmp_path / "model.onnx"
+    facts = asked(capsys, "export", "--model", plain_run, "-o", output, "--mask")
+    assert facts["output"] == str(output)
+    assert facts["bytes"] == output.stat().st_size
+    assert 0 < facts["difference"] <= facts["bound"] == 16 * facts["rounding"] < 1e-4
+    assert facts["checked"] == [[1, 1], [3, 1], [1, 100], [3, 100], [1, 1500], [3, 1500]]

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from command_line import fail, succeed
+from command_line import asked, fail, succeed
 from scipy.spatial.transform import Rotation
+from toy import train_run
 
 import pointset
 from pointset.cli import main
@@ -22,14 +23,10 @@ CLOUD = np.random.default_rng(0).normal(size=(700, 3)) * 5 + 3
 
 
 @pytest.fixture(scope="module")
-def runs(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Finished runs by the names of their models."""
-    folder = tmp_path_factory.mktemp("runs")
-    train = pointset.load_dataset(clouds_folder, "train", 24, normalize="standardize")
-    for name in ("isab4-pma", "sab-max"):
-        model = pointset.create_model(name, classes=3, dim=16, heads=2)
-        pointset.fit(model, train, Recipe(epochs=1), run=folder / name)
-    return folder
+def sab_run(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that does not stream."""
+    train_run(run := tmp_path_factory.mktemp("sab") / "sab", clouds_folder, "sab-max", 24, heads=2)
+    return run
 
 
 @pytest.fixture
@@ -39,33 +36,34 @@ def scan(tmp_path: Path) -> Path:
 
 
 def predictions(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[str, Any]]:
-    return json.loads(succeed(capsys, "classify", *arguments, "--json"))["predictions"]
+    return asked(capsys, "classify", *arguments)["predictions"]
 
 
 def expected(run: Path, cloud: np.ndarray) -> dict[str, float]:
     """Classes and probabilities of the model in memory, most probable first."""
     model, description = pointset.load_run(run)
-    points = normalize_points(torch.from_numpy(cloud).float()[None], "standardize")
+    points = normalize_points(torch.from_numpy(cloud).float()[None], description["data"]["normalize"])
     probabilities = model(points)[0].softmax(0).tolist()
     pairs = zip(description["data"]["classes"], probabilities, strict=True)
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
 
 @pytest.mark.parametrize(
-    ("name", "small", "streamed"), [("isab4-pma", 699, True), ("isab4-pma", 700, False), ("sab-max", 699, False)]
+    ("model", "small", "streamed"), [("isab_run", 699, True), ("isab_run", 700, False), ("sab_run", 699, False)]
 )
-def test_the_answer_is_that_of_the_model_in_memory(runs, scan, capsys, monkeypatch, name, small, streamed) -> None:
+def test_the_answer_is_that_of_the_model_in_memory(model, small, streamed, request, scan, capsys, monkeypatch) -> None:
     monkeypatch.setattr(files, "SMALL", small)
-    (found,) = predictions(capsys, scan, "--model", runs / name)
-    answer = expected(runs / name, CLOUD)
+    run = request.getfixturevalue(model)
+    (found,) = predictions(capsys, scan, "--model", run)
+    answer = expected(run, CLOUD)
     assert [one["class"] for one in found["classes"]] == list(answer)
     np.testing.assert_allclose([one["probability"] for one in found["classes"]], list(answer.values()), atol=1e-5)
     assert found["entropy"] == pytest.approx(-sum(p * np.log(p) for p in answer.values()), abs=1e-4)
     assert (found["name"], found["points"], found["streamed"]) == (str(scan), 700, streamed)
 
 
-def test_a_model_for_any_pose_is_needed_for_any_pose(runs, scan, clouds_folder, tmp_path, capsys) -> None:
-    assert "--pose any" in fail(capsys, "classify", scan, "--model", runs / "isab4-pma", "--pose", "any")
+def test_a_model_for_any_pose_is_needed_for_any_pose(isab_run, scan, clouds_folder, tmp_path, capsys) -> None:
+    assert "--pose any" in fail(capsys, "classify", scan, "--model", isab_run, "--pose", "any")
     train = pointset.load_dataset(clouds_folder, "train", 24, pose="any")
     pointset.fit(pointset.create_model("rff-max", classes=3, dim=16), train, Recipe(epochs=1), run=tmp_path / "run")
     turned = Rotation.random(rng=np.random.default_rng(1)).apply(CLOUD)
@@ -74,21 +72,21 @@ def test_a_model_for_any_pose_is_needed_for_any_pose(runs, scan, clouds_folder, 
     assert [guess["entropy"] for guess in both] == pytest.approx([both[0]["entropy"]] * 2, abs=0.05)
 
 
-def test_the_default_output_is_a_table(runs, scan, capsys) -> None:
-    printed = succeed(capsys, "classify", scan, "--model", runs / "isab4-pma")
+def test_the_default_output_is_a_table(isab_run, scan, capsys) -> None:
+    printed = succeed(capsys, "classify", scan, "--model", isab_run)
     assert printed.startswith(f"{scan}: 700 points")
     np.save(scan.with_name("one.npy"), CLOUD[:1])
-    assert ": 1 point" in succeed(capsys, "classify", scan.with_name("one.npy"), "--model", runs / "isab4-pma")
-    best, probability = next(iter(expected(runs / "isab4-pma", CLOUD).items()))
+    assert ": 1 point" in succeed(capsys, "classify", scan.with_name("one.npy"), "--model", isab_run)
+    best, probability = next(iter(expected(isab_run, CLOUD).items()))
     assert printed.splitlines()[3].split() == [best, f"{100 * probability:.1f}"]
     assert "1 shape in 0." in printed
 
 
-def test_a_large_scan_that_cannot_stream_is_refused(runs, scan, monkeypatch, capsys) -> None:
+def test_a_large_scan_that_cannot_stream_is_refused(isab_run, sab_run, scan, monkeypatch, capsys) -> None:
     monkeypatch.setattr(files, "MOST_WHOLE", 699)
-    error = fail(capsys, "classify", scan, "--model", runs / "sab-max")
+    error = fail(capsys, "classify", scan, "--model", sab_run)
     assert "scan.npy has 700 points, more than 699, and encoder.0 is of type SAB" in error
-    succeed(capsys, "classify", scan, "--model", runs / "isab4-pma")
+    succeed(capsys, "classify", scan, "--model", isab_run)
 
 
 @pytest.fixture
@@ -106,8 +104,8 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folder_becomes_a_table_of_predictions(runs, folder, tmp_path, capsys) -> None:
-    run, output = runs / "isab4-pma", tmp_path / "predictions.csv"
+def test_a_folder_becomes_a_table_of_predictions(isab_run, folder, tmp_path, capsys) -> None:
+    run, output = isab_run, tmp_path / "predictions.csv"
     printed = succeed(capsys, "classify", folder, "--model", run, "-o", output)
     rows = list(csv.DictReader(output.read_text(encoding="utf-8").splitlines()))
     names = [f"ball/{name}.npy" for name in ("test/0", "test/1", "train/0", "train/1", "train/2")]
@@ -128,8 +126,8 @@ def test_a_folder_becomes_a_table_of_predictions(runs, folder, tmp_path, capsys)
     assert [one["name"] for one in found["predictions"]] == [row["name"] for row in rows]
 
 
-def test_bad_files_are_all_named_or_left_out(runs, folder, tmp_path, capsys) -> None:
-    run, output = runs / "isab4-pma", tmp_path / "predictions.csv"
+def test_bad_files_are_all_named_or_left_out(isab_run, folder, tmp_path, capsys) -> None:
+    run, output = isab_run, tmp_path / "predictions.csv"
     (folder / "cat" / "train" / "0.npy").write_bytes(b"no array")
     (folder / "cat" / "train" / "mesh.off").write_text("OFF\n")
     error = fail(capsys, "classify", folder, "--model", run, "-o", output)
@@ -143,22 +141,8 @@ def test_bad_files_are_all_named_or_left_out(runs, folder, tmp_path, capsys) -> 
     assert len(output.read_text().splitlines()) == 7
 
 
-@pytest.mark.parametrize(
-    ("place", "why"),
-    [
-        ("p.doc", "must end in .csv or .json"),
-        ("none/p.csv", "none does not exist"),
-    ],
-)
-@pytest.mark.parametrize("command", [("classify", "gone.npy", "-o"), ("evaluate", "-o")])
-def test_a_place_for_no_table_is_told_before_anything_is_read(command, place, why, tmp_path, capsys) -> None:
-    said = fail(capsys, *command, tmp_path / place, "--model", "no/such/run")
-    assert str(tmp_path / place) in said
-    assert why in said
-
-
-def test_evaluate_writes_the_same_table(runs, tmp_path, capsys) -> None:
-    printed = succeed(capsys, "evaluate", "--model", runs / "isab4-pma", "-o", tmp_path / "test.csv", "--json")
+def test_evaluate_writes_the_same_table(isab_run, tmp_path, capsys) -> None:
+    printed = succeed(capsys, "evaluate", "--model", isab_run, "-o", tmp_path / "test.csv", "--json")
     rows = list(csv.DictReader((tmp_path / "test.csv").read_text().splitlines()))
     right = sum(row["class_1"] == row["true_class"] for row in rows) / len(rows)
     assert right == pytest.approx(json.loads(printed)["accuracy"])
@@ -167,35 +151,22 @@ def test_evaluate_writes_the_same_table(runs, tmp_path, capsys) -> None:
 
 
 @pytest.mark.filterwarnings("default")
-def test_points_without_a_position_are_left_out_in_one_line(runs, tmp_path, capsys) -> None:
+def test_points_without_a_position_are_left_out_in_one_line(isab_run, tmp_path, capsys) -> None:
     broken = CLOUD.copy()
     broken[500] = np.nan
     np.save(tmp_path / "broken.npy", broken)
-    main(["classify", str(tmp_path / "broken.npy"), "--model", str(runs / "isab4-pma"), "--json"])
+    main(["classify", str(tmp_path / "broken.npy"), "--model", str(isab_run), "--json"])
     printed, said = capsys.readouterr()
     assert json.loads(printed)["predictions"][0]["points"] == 699
     assert "1 of 700 points have no position and were left out" in said
     assert said.count("\n") == 1
 
 
-def test_mistakes_are_one_line(runs, tmp_path, capsys) -> None:
-    assert "files" in fail(capsys, "classify", "--model", runs / "isab4-pma").lower()
-    assert "is not a run" in fail(capsys, "classify", tmp_path / "scan.npy", "--model", tmp_path)
-    assert "gone.npy: the file or folder does not exist" in fail(
-        capsys, "classify", tmp_path / "gone.npy", "--model", runs / "isab4-pma"
-    )
-    (tmp_path / "notes.doc").touch()
-    assert "not in '.doc'" in fail(capsys, "classify", tmp_path / "notes.doc", "--model", runs / "isab4-pma")
-    np.save(tmp_path / "heap.npy", np.full((70_000, 3), 0.5))
-    error = fail(capsys, "classify", tmp_path / "heap.npy", "--model", runs / "isab4-pma")
-    assert "heap.npy: the cloud has no extent: all its 70,000 points are at [0.5, 0.5, 0.5]" in error
-
-
 @pytest.mark.filterwarnings("default")
-def test_isolated_points_are_left_out_unless_they_are_kept(runs, tmp_path, capsys) -> None:
+def test_isolated_points_are_left_out_unless_they_are_kept(isab_run, tmp_path, capsys) -> None:
     np.save(tmp_path / "stray.npy", np.concatenate([CLOUD, [[900.0, 0, 0]]]))
     for flags, count in (((), 700), (("--keep-outliers",), 701)):
-        main(["classify", str(tmp_path / "stray.npy"), "--model", str(runs / "isab4-pma"), "--json", *flags])
+        main(["classify", str(tmp_path / "stray.npy"), "--model", str(isab_run), "--json", *flags])
         printed, said = capsys.readouterr()
         assert json.loads(printed)["predictions"][0]["points"] == count
         assert ("1 of 701 points left out as isolated" in said) == (count == 700)

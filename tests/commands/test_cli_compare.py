@@ -1,11 +1,10 @@
-"""`pointset compare` with a file or with flags: plans, progress, tables and failures."""
+"""`pointset compare` and `pointset task`: plans, progress, tables and failures."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
-from command_line import fail, fail_late, succeed
+from command_line import asked, fail_late, succeed
 
 from pointset.commands.terminal import in_hours
 from pointset.runs import digests
@@ -25,6 +24,20 @@ epochs = 1
 24 = [0.5, 0.1, 5]
 """
 
+TASK = """
+title = "Two of them"
+task = "max-regression"
+seeds = [0, 1]
+models = ["rFF + max", { name = "SAB + PMA", label = "attention", weights = "sparsemax" }]
+[model]
+dim = 8
+heads = 2
+[recipe]
+steps = 3
+batch_size = 4
+"""
+SHORT = ("max-regression", "--steps", "3", "--seeds", "0", "--workers", "1")
+
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch) -> None:
@@ -37,14 +50,10 @@ def file(clouds_folder, tmp_path) -> str:
     return "two.toml"
 
 
-def rows_of(printed: str) -> list[dict]:
-    return json.loads(printed)
-
-
 @pytest.mark.slow
 def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     """Plan, state, half of the runs, state, all of the runs, and nothing left."""
-    plan = json.loads(succeed(capsys, "compare", file, "--dry-run", "--workers", "2", "--json"))
+    plan = asked(capsys, "compare", file, "--dry-run", "--workers", "2")
     assert [(one["model"], one["points"], one["runs"]) for one in plan["runs"]] == [
         (label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")
     ]
@@ -57,20 +66,20 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     assert "saved in runs/two: report.html" in half
     assert "next:\n  python -m webbrowser runs/two/report.html\n  pointset evaluate --model runs/two/runs/" in half
     assert "  pointset attend SHAPE.off --model runs/two/runs/attention-n" in half
-    states = rows_of(succeed(capsys, "compare", file, "--status", "--json"))
+    states = asked(capsys, "compare", file, "--status")
     assert [(one["seed"], one["state"]) for one in states] == [(0, "finished")] * 4 + [(1, "waiting")] * 4
     assert all((one["accuracy"] is not None) == (one["seed"] == 0) for one in states)
-    plan = json.loads(succeed(capsys, "compare", file, "--dry-run", "--json"))
+    plan = asked(capsys, "compare", file, "--dry-run")
     assert [one["runs"] for one in plan["runs"]] == [1] * 4
 
-    whole = json.loads(succeed(capsys, "compare", file, "--workers", "1", "--json"))
+    whole = asked(capsys, "compare", file, "--workers", "1")
     assert [(row["model"], row["points"], row["seeds"]) for row in whole["rows"]] == [
         (label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")
     ]
     assert whole["rows"][0]["metrics"]["accuracy"]["published"] == [0.5, 0.1, 5]
     assert len(list((tmp_path / "runs" / "two" / "runs").glob("*seed1/robustness.json"))) == 4
     assert not list((tmp_path / "runs" / "two" / "runs").glob("*seed0/robustness.json"))
-    assert json.loads(succeed(capsys, "compare", file, "--dry-run", "--json"))["runs"] == []
+    assert asked(capsys, "compare", file, "--dry-run")["runs"] == []
     shown = succeed(capsys, "compare", file, "--status")
     assert shown.count("finished") == 8
     assert f"{100 * whole['runs'][0]['metrics']['accuracy']:.1f}" in shown
@@ -93,19 +102,17 @@ def test_a_plan_as_text(capsys, file, tmp_path):
 
 
 def test_some_rows_of_a_file(capsys, file):
-    states = rows_of(
-        succeed(capsys, "compare", file, "--models", "attention", "--seeds", "1", "7", "--status", "--json")
-    )
+    states = asked(capsys, "compare", file, "--models", "attention", "--seeds", "1", "7", "--status")
     assert [(one["model"], one["points"], one["seed"]) for one in states] == [
         ("attention", points, seed) for seed in (1, 7) for points in (24, 9)
     ]
-    states = rows_of(succeed(capsys, "compare", file, "--models", "attention", "rff-max", "--status", "--json"))
+    states = asked(capsys, "compare", file, "--models", "attention", "rff-max", "--status")
     assert [one["model"] for one in states[:2]] == ["rff-max", "attention"], "in the order of the file"
 
 
 def test_flags_alone_make_an_experiment_of_one_size(capsys, clouds_folder):
     chosen = ("--data", str(clouds_folder), "--models", "rff-mean", "rff-max", "--points", "7", "--seeds", "5")
-    states = rows_of(succeed(capsys, "compare", *chosen, "--status", "--json"))
+    states = asked(capsys, "compare", *chosen, "--status")
     assert [(one["model"], one["points"], one["seed"]) for one in states] == [("rff-mean", 7, 5), ("rff-max", 7, 5)]
 
 
@@ -125,35 +132,36 @@ def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_
     assert "accuracy %" in out
     assert "1 of 3 runs failed (sab-max temperature=1e-60, 24 points, seed 0: the loss became" in error
     assert error.endswith("run the same command to try again\n")
-    states = rows_of(succeed(capsys, "compare", file, "--seeds", "0", "--status", "--json"))
+    states = asked(capsys, "compare", file, "--seeds", "0", "--status")
     assert [one["state"] for one in states] == ["finished", "failed", "finished"]
     assert "the loss became" in states[1]["reason"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["none.toml"], "none.toml does not exist"),
-        (["two.toml", "--epochs", "3"], "two.toml sets epochs: leave the flag out"),
-        (["two.toml", "--epochs", "40"], "two.toml sets epochs: leave the flag out"),  # 40 is the default
-        (["two.toml", "--points", "12"], "two.toml sets points"),
-        (
-            ["two.toml", "--models", "isab4-pma"],
-            "'isab4-pma' is not a row of the experiment: choose from rff-max, attention",
-        ),
-        (["two.toml", "--seeds", "1", "1"], "seed 1 is given twice: leave one out"),
-        (["two.toml", "--threads", "0"], "threads must be a whole number from 1 to 4,096, got 0"),
-        (["two.toml", "--workers", "0"], "workers must be a whole number from 1 to 4,096, got 0"),
-        (["two.toml", "--worker", "1"], "--workers"),
-        (["two.toml", "--data", "no/such/folder"], "no/such/folder"),
-        (["two.toml", "three.toml"], "'three.toml' is one argument too many"),
-        (["--models", "rff"], "no model is called 'rff'"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_a_mistake_is_one_line_and_nothing_is_written(arguments, words, capsys, file, tmp_path):
-    assert words in fail(capsys, "compare", *arguments)
-    assert [path.name for path in tmp_path.iterdir()] == ["two.toml"]
+@pytest.mark.slow
+def test_a_task_by_name(capsys, tmp_path):
+    out = succeed(capsys, "task", *SHORT, "--models", "SAB + PMA", "rFF + max")
+    assert "Max regression, 1 seed, 3 steps of 128 sets, width 64" in out
+    assert "0.1355 ± 0.0074" in out
+    assert "rFF + mean" not in out
+    assert "saved in runs/max-regression: report.html, table.md, results.csv, results.json" in out
+    states = asked(capsys, "task", *SHORT[:-2], "--status")
+    assert [one["model"] for one in states] == ["rFF + mean", "rFF + sum", "rFF + max", "SAB + PMA"]
+    assert [one["state"] for one in states] == ["waiting", "waiting", "finished", "finished"]
+    whole = asked(capsys, "task", *SHORT, "--models", "rFF + max")
+    assert [row["model"] for row in whole["rows"]] == ["rFF + max"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["compare", "task"])
+def test_a_file_on_a_task(command, capsys, tmp_path):
+    (tmp_path / "two.toml").write_text(TASK)
+    out = succeed(capsys, command, "two.toml", "--seeds", "1", "--workers", "1")
+    assert "attention" in out
+    assert "saved in runs/two: report.html" in out
+    shown = succeed(capsys, command, "two.toml", "--status")
+    assert shown.count("finished") == 2
+    assert shown.count("waiting") == 2
+    assert (tmp_path / "runs" / "two" / "runs" / "attention-seed1" / "model.safetensors").exists()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import fail, succeed
+from command_line import asked, fail
 
 from pointset.cli import main
 from pointset.data import read_mesh, sample_points
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    return json.loads(succeed(capsys, *arguments, "--json"))
+    return asked(capsys, *arguments)
 
 
 def test_the_run_is_tested_and_looked_at(folder: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

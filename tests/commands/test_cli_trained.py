@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import fail, succeed
+from command_line import asked, succeed
 from toy import ship
 
 from pointset.commands import models
@@ -41,20 +41,18 @@ def test_one_file_is_enough_and_the_model_is_said(scan, tmp_path, capsys):
     for command in commands:
         assert f"model: {NAME}" in succeed(capsys, *command)
         assert "model: " not in succeed(capsys, *command, "--model", NAME)
-    assert json.loads(succeed(capsys, *commands[2], "--json"))["model"] == NAME
+    assert asked(capsys, *commands[2])["model"] == NAME
 
 
 def test_probabilities_are_those_at_the_temperature_of_the_card(scan, folder, tmp_path, capsys):
     shutil.copytree(folder / NAME, tmp_path / "run")  # a run like any other, without the card
-    both = [
-        json.loads(succeed(capsys, "classify", scan, "--model", name, "--json")) for name in (NAME, tmp_path / "run")
-    ]
+    both = [asked(capsys, "classify", scan, "--model", name) for name in (NAME, tmp_path / "run")]
     assert [one["temperature"] for one in both] == [2.0, 1.0]
     assert ["novelty" in one["predictions"][0] for one in both] == [True, False]
     shares = [{one["class"]: one["probability"] for one in found["predictions"][0]["classes"]} for found in both]
     roots = {name: share**0.5 for name, share in shares[1].items()}
     assert shares[0] == pytest.approx({name: root / sum(roots.values()) for name, root in roots.items()}, abs=1e-5)
-    drawn = json.loads(succeed(capsys, "attend", scan, "-o", tmp_path / "scan.ply", "--json"))
+    drawn = asked(capsys, "attend", scan, "-o", tmp_path / "scan.ply")
     assert drawn["confidence"] == pytest.approx(max(shares[0].values()), abs=1e-5)
 
 
@@ -79,26 +77,16 @@ def test_a_class_more_likely_wrong_than_right_is_not_to_be_trusted(
     ]
     assert [("do not trust" in text) for text in printed] == [doubtful] * 4
     succeed(capsys, "evaluate", "-o", tmp_path / "test.json")
-    guesses = json.loads(succeed(capsys, "classify", scan, "--json"))["predictions"]
+    guesses = asked(capsys, "classify", scan)["predictions"]
     for guess in (*guesses, *json.loads((tmp_path / "test.json").read_text())["predictions"]):
         assert guess["do_not_trust"] is doubtful
-
-
-def test_a_usual_model_that_is_not_there_is_named_with_those_that_are(scan, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(models, "USUAL", "isab16-pma.gone")
-    said = fail(capsys, "classify", scan)
-    assert "isab16-pma.gone is missing from the package: give --model with a folder that `pointset train` wrote" in said
-    assert f", or one of {NAME}" in said
-    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
-    assert fail(capsys, "attend", scan).endswith("with a folder that `pointset train` wrote\n")
-    assert "this package contains no trained model" in fail(capsys, "zoo", "--pretrained")
 
 
 def test_trained_models_are_listed_and_shown(capsys):
     printed = succeed(capsys, "zoo", "--pretrained")
     (cells,) = [row.split() for row in printed.splitlines() if row.startswith(NAME)]
     assert cells == [NAME, "1,234", "50.0", "shapes10"]
-    (row,) = json.loads(succeed(capsys, "zoo", "--pretrained", "--json"))
+    (row,) = asked(capsys, "zoo", "--pretrained")
     assert (row["model"], row["accuracy"]["64"]["high"]) == (NAME, 0.6)
     shown = succeed(capsys, "zoo", "--pretrained", NAME)
     for words in (
@@ -109,10 +97,4 @@ def test_trained_models_are_listed_and_shown(capsys):
         "AUROC of errors 0.875, calibration error 12.5 %",
     ):
         assert words in shown
-    assert json.loads(succeed(capsys, "zoo", NAME, "--json"))["data_classes"] == ["ball", "box", "rod"]
-    assert "no trained model is called 'isab16-pma'" in fail(capsys, "zoo", "isab16-pma")
-
-
-def test_a_run_among_the_files_is_told_from_a_shape(folder, scan, capsys):
-    run = folder / NAME
-    assert f"{run} is a run, not a shape: write --model {run}" in fail(capsys, "classify", run, scan)
+    assert asked(capsys, "zoo", NAME)["data_classes"] == ["ball", "box", "rod"]

@@ -1,11 +1,10 @@
 """`pointset data show FOLDER`: what a dataset holds, and a picture of it; `data build`: its pools."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import fail, succeed
+from command_line import asked, succeed
 from PIL import Image
 
 import pointset
@@ -49,28 +48,10 @@ def test_shapes_stand_on_the_picture_as_the_axis_says(folder: Path, tmp_path: Pa
 def test_a_build_makes_the_pools_that_later_commands_open(
     folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    told = json.loads(succeed(capsys, "data", "build", folder, "--workers", "1", "--json"))
+    told = asked(capsys, "data", "build", folder, "--workers", "1")
     assert {split: made["sampled"] for split, made in told["pools"].items()} == {"train": 5, "test": 2}
     succeed(capsys, "data", "show", folder)  # writes its picture beside the pools
     before = sorted((tmp_path / "home" / "pools").iterdir())
     pointset.load_dataset(folder, up="y", points=16, progress=False)
     assert sorted((tmp_path / "home" / "pools").iterdir()) == before
     assert "train" in succeed(capsys, "data", "verify", folder)  # a picture among the pools is not one
-
-
-def test_a_folder_that_cannot_be_shown_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "empty").mkdir()
-    assert "class/split/file" in fail(capsys, "data", "show", tmp_path / "empty")
-
-
-@pytest.mark.parametrize(
-    ("place", "why"),
-    [
-        ("sheet.gif", "must end in .png or .svg"),
-        ("none/sheet.png", "none does not exist"),
-    ],
-)
-def test_a_place_for_no_picture_is_told_before_anything_is_read(place, why, tmp_path, capsys):
-    said = fail(capsys, "data", "show", "no-such-set", "-o", tmp_path / place)
-    assert str(tmp_path / place) in said
-    assert why in said

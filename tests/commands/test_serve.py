@@ -22,7 +22,6 @@ import requests
 import trimesh
 from command_line import fail, succeed
 from fastapi.testclient import TestClient
-from toy import train_run
 
 from pointset.commands import serve
 from pointset.runs.answering import Answering
@@ -32,15 +31,8 @@ LARGEST, SECONDS = 400_000, 30.0
 
 
 @pytest.fixture(scope="module")
-def run(clouds_folder, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("run")
-    train_run(folder, clouds_folder, "isab4-pma")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def processes(run) -> Iterator[Answering]:
-    processes = Answering(partial(serve.ServedModel, str(run), 1), 1, SECONDS)
+def processes(isab_run) -> Iterator[Answering]:
+    processes = Answering(partial(serve.ServedModel, str(isab_run), 1), 1, SECONDS)
     yield processes
     processes.end()
 
@@ -78,13 +70,13 @@ def post(client: Any, name: str, content: bytes, **query: Any) -> Any:
     return client.post("/classify", files={"file": (name, content)}, params=query)
 
 
-def test_an_answer_is_that_of_the_command_line(client, run, folder, tmp_path, capsys):
+def test_an_answer_is_that_of_the_command_line(client, isab_run, folder, tmp_path, capsys):
     scan = io.BytesIO()
     np.save(scan, np.random.default_rng(0).normal(size=(90, 3)))
     for name, content, query in (("a.npy", scan.getvalue(), {}), ("b.obj", obj(), {"up": "z"})):
         (tmp_path / name).write_bytes(content)
         flags = [word for key, value in query.items() for word in (f"--{key}", value)]
-        printed = succeed(capsys, "classify", tmp_path / name, "--model", run, "--json", *flags)
+        printed = succeed(capsys, "classify", tmp_path / name, "--model", isab_run, "--json", *flags)
         (expected,) = json.loads(printed)["predictions"]
         answer = post(client, name, content, **query).json()
         assert answer.pop("page").startswith("http://testserver/pages/")
@@ -124,10 +116,12 @@ def test_warnings_name_what_was_changed(client):
         ("house.step", b"ISO-10303-21;"),
     ],
 )
-def test_a_bad_upload_gets_the_sentence_of_the_command_line(name, content, client, run, tmp_path, capsys, monkeypatch):
+def test_a_bad_upload_gets_the_sentence_of_the_command_line(
+    name, content, client, isab_run, tmp_path, capsys, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     Path(name).write_bytes(content)
-    said = fail(capsys, "classify", name, "--model", run).removeprefix("pointset: ").strip()
+    said = fail(capsys, "classify", name, "--model", isab_run).removeprefix("pointset: ").strip()
     response = post(client, name, content)
     assert response.status_code == (415 if name == "house.step" else 422)
     detail = response.json()["detail"]
@@ -179,9 +173,9 @@ def test_a_process_that_takes_too_long_or_ends_is_replaced(client, processes):
 
 
 @pytest.fixture(scope="module")
-def server(run) -> Iterator[tuple[str, psutil.Process]]:
+def server(isab_run) -> Iterator[tuple[str, psutil.Process]]:
     limits = ["--port", "0", "--workers", "1", "--megabytes", "0.4", "--seconds", "2"]
-    command = [sys.executable, "-m", "pointset.cli", "serve", "--model", str(run), *limits]
+    command = [sys.executable, "-m", "pointset.cli", "serve", "--model", str(isab_run), *limits]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = re.search(r"http://\S+", process.stdout.readline())

@@ -1,0 +1,175 @@
+"""Wrong command lines: one line that names what is wrong, exit code 2, and nothing is read or written."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+from command_line import fail
+
+from pointset.zoo import pretrained
+
+FILES = {
+    "two.toml": 'data = "{clouds}"\npoints = 24\nmodels = ["rff-max", {{name = "isab4-pma", label = "attention"}}]',
+    "tasks.toml": 'task = "max-regression"\nmodels = ["rFF + max"]',
+    "digits.toml": "seeds = [" + "9" * 5000 + "]",
+    "seed.toml": "models = ['rff-max']\nseeds = [" + "9" * 400 + "]",
+    "label.toml": "models = ['" + "x" * 9999 + "']",
+    "rate.toml": "[recipe]\nlearning_rate = 1e400",
+    "field.toml": "[model]\n" + "y" * 9999 + " = 1",
+    "box.obj": "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 1 3 4\nf 2 3 4\n",
+    "broken.off": "OFF\n3 1 0\n0 0 0\n",
+    "heap.xyz": "1 1 1\n" * 9,
+    "notes.doc": "",
+}
+"""Files in the folder of the commands."""
+ATTEND = "attend box.obj --model {isab} --points 60"
+LIVE = "attend box.obj --model {isab} -o box.html --live"
+TRAIN = "train rff-max --data {clouds} --points 24"
+MISTAKES = [
+    ("compere", 'Did you mean "compare"?|(see `pointset --help-all`)'),
+    ("train", "--data"),
+    (f"{TRAIN} --form papre", "--form"),
+    ("train rff-max --data {clouds} --points 65", "65 is more than the 64"),
+    (f"{TRAIN} --form paper", "rff-max does not use form"),
+    (f"{TRAIN} --learning-rate nan", "got nan"),
+    (f"{TRAIN} --epochs 1.5", "--epochs must be a whole number, got '1.5'"),
+    (f"{TRAIN} --epochs ten", '--epochs: unable to convert "ten"'),
+    (f"{TRAIN} --no-such-option", "Unknown option: --no-such-option (see `pointset train --help-all`)"),
+    (f"{TRAIN} --batch 16", "Did you mean --batch-size?"),
+    (f"{TRAIN} --pose up", '"aligned", "upright", "any"'),
+    (f"{TRAIN} --train-points 9", "--train-points requires 2"),
+    (f"{TRAIN} --budget 5m", "--budget is for the choice of a model"),
+    (f"{TRAIN} --freeze encoder", "--freeze needs --start"),
+    (f"{TRAIN} --start rff-max.modelnet40-1024 --dim 8", "dim is that of rff-max.modelnet40"),
+    (f"{TRAIN} --batch-size {10**19}", "batch_size must be a whole number from 1 to 1,000,000"),
+    (f"{TRAIN} --device {'x' * 4000}", "is not available on this machine"),
+    (f"train rff-max --data ./{'x' * 4000}", "xxx' cannot be used (File name too long): use another path"),
+    ("train --data {solids} --target mass", "column 'mass'|volume, length"),
+    ("train features-svm --data {solids} --target volume --points 64", "features-ridge"),
+    ("train features-ridge --data shapes10 --points 64", "numbers|features-svm"),
+    ("train --labels label --data {rooms}", "name of a model"),
+    ("train rff-max --labels part --data {rooms}", "'part'"),
+    ("compare .", ". is a folder, and no experiment file: write --data ."),
+    (f"compare --data {{clouds}} --variant {'x' * 4000}", "leave variant='xxx"),
+    ("compare none.toml", "none.toml does not exist"),
+    ("compare two.toml --epochs 40", "two.toml sets epochs: leave the flag out"),  # 40 is the default
+    ("compare two.toml --points 12", "two.toml sets points"),
+    ("compare two.toml --models isab4-pma", "'isab4-pma' is not a row of the experiment|rff-max, attention"),
+    ("compare two.toml --seeds 1 1", "seed 1 is given twice: leave one out"),
+    ("compare two.toml --threads 0", "threads must be a whole number from 1 to 4,096, got 0"),
+    ("compare two.toml --workers 0", "workers must be a whole number from 1 to 4,096, got 0"),
+    ("compare two.toml --data no/such/folder", "no/such/folder"),
+    ("compare two.toml three.toml", "'three.toml' is one argument too many"),
+    ("compare --models rff", "no model is called 'rff'"),
+    ("compare --models rff-max --data {rooms} --labels label", "pointset train"),
+    ("compare digits.toml", "digits.toml is not a TOML file"),
+    ("compare seed.toml", "seed must be"),
+    ("compare label.toml", "label 'xxx"),
+    ("compare rate.toml", "learning_rate must be a finite number"),
+    ("compare field.toml", "is not an option of"),
+    ("compare tasks.toml --data x", "'data' is unknown: did you mean"),
+    ("task max-reg", "no task is called 'max-reg': did you mean max-regression"),
+    ("task max-regression --models SAB", "'SAB' is not a row of the experiment|rFF + mean"),
+    ("task max-regression --steps 0", "got 0"),
+    ("task max-regression --data images", "'data' is unknown: did you mean"),
+    ("evaluate runs/best", "'runs/best' is one argument too many; give models with --model"),
+    ("evaluate --model no/such/run", "no/such/run is not a run"),
+    ("evaluate -o p.doc --model no/such/run", "p.doc|must end in .csv or .json"),
+    ("evaluate --model {numbers} --calibrate", "calibrate"),
+    ("evaluate --model {points} --calibrate", "--calibrate"),
+    ("evaluate --model {numbers} --data {solids} --up guess", "has no classes"),
+    ("classify", "FILES requires an argument"),
+    (f"classify {'x' * 5000}", "xxx' has 5,000 characters: give a value of at most 4,096"),
+    ("classify ~/no-such.off", str(Path.home())),
+    ("classify gone.npy --model {isab}", "gone.npy: the file or folder does not exist"),
+    ("classify notes.doc --model {isab}", "not in '.doc'"),
+    ("classify heap.xyz --model {isab}", "heap.xyz: the cloud has no extent: all its 9 points are at [1.0, 1.0, 1.0]"),
+    ("classify gone.npy --model .", "is not a run"),
+    ("classify gone.npy -o none/p.csv --model no/such/run", "none/p.csv|none does not exist"),
+    ("classify box.obj --model {isab} --pose any", "--pose any"),
+    ("classify {solids} --model {numbers}", "pointset predict --model {numbers}"),
+    ("classify {rooms} --model {points}", "pointset segment"),
+    ("classify {isab} box.obj", "{isab} is a run, not a shape: write --model {isab}"),
+    ("predict {solids} --model rff-max.modelnet40-1024", "pointset classify"),
+    ("predict {solids}", "--model"),
+    ("predict {solids} --model {numbers} --level 1", "level|(0, 1)"),
+    ("predict {solids} --model {numbers} --up guess", "has no classes"),
+    ("predict {numbers} --model {numbers}", "is a run"),
+    ("segment box.obj --model {isab}", "pointset classify"),
+    ("segment box.obj --model {points} --labels label", "mesh"),
+    ("segment box.obj --model {points} -o out.docx", ".html"),
+    ("segment {rooms}/room/test/0.ply --model {points} --labels nothing", "'nothing'"),
+    ("segment {rooms} --model {points} -o out.ply", "suffix"),
+    (f"{ATTEND} -o box.bmp", "must end in .html or .png or .svg or .ply or .glb"),
+    (f"{ATTEND} -o no/such/folder/box.png", "the folder no/such/folder does not exist"),
+    (f"{ATTEND} -o box.png --layer encoder.7", "no attention map has layer 'encoder.7': choose from encoder.0.reads"),
+    (f"{ATTEND} -o box.png --head 2", "has no head 2: give one from 0 to 1"),
+    (f"{ATTEND} -o box.ply --query 9", "has no inducing point 9: give one from 0 to 3"),
+    ("attend box.obj --model {isab} --points 0", "points must be a whole number from 1 to 10,000,000, got 0"),
+    (f"{LIVE} --head 0", "--head cannot be used with --live"),
+    (f"{LIVE} --layer no --query 99", "--layer and --query cannot be used with --live"),
+    (f"{LIVE} --points 5000", "--points must be at most 2,048 with --live, got 5,000"),
+    ("attend box.obj --model {isab} -o a.png --live", "must end in .html"),
+    ("attend broken.off --model {isab}", "broken.off"),
+    ("attend . --model {isab}", ".: is a folder, but a file is read"),
+    ("attend gone --model {isab}", "gone: the file or folder does not exist"),
+    ("attend box.obj --model {plain}", "rff-max has no attention maps"),
+    ("attend box.obj --model .", "is not a run"),
+    ("attend box.obj --model ''", "is not a run"),
+    ("attend box.obj --model {numbers}", "numbers"),
+    ("embed box.obj -o rows.txt", "rows.txt|.npz"),
+    ("find box.obj", "a shape and a folder"),
+    ("find {rooms} {rooms}", "is a folder"),
+    ("find --leaks {rooms} {rooms}", "a folder of shapes|2 paths"),
+    ("find box.obj {rooms} -k 0", "--count|0"),
+    ("find box.obj {rooms} -o found.png", "found.png|.html"),
+    ("find nothing.off {rooms}", "nothing.off"),
+    ("export --model {plain} -o model.h5", ".pt2 or .onnx, got model.h5"),
+    ("export --model {plain} -o no/such/folder/model.onnx", "the folder no/such/folder does not exist"),
+    ("export --model {plain}", "--out"),
+    ("serve --seconds 0", "seconds"),
+    ("zoo isab16-pma", "no trained model is called 'isab16-pma'"),
+    ("data show modelnet50", "modelnet40"),
+    ("data show no/such", "'no/such' is neither a folder nor the name of a dataset"),
+    ("data show two.toml", "is a file: give the folder of a dataset"),
+    ("data show {isab}", "class/split/file"),
+    ("data show no-such-set -o sheet.gif", "sheet.gif|must end in .png or .svg"),
+    ("data show no-such-set -o none/sheet.png", "none/sheet.png|none does not exist"),
+]
+
+
+@pytest.fixture(scope="module")
+def places(clouds_folder, rooms, solids, isab_run, plain_run, points_run, numbers_run) -> dict[str, Path]:
+    runs = {"isab": isab_run, "plain": plain_run, "points": points_run, "numbers": numbers_run}
+    return {"clouds": clouds_folder, "rooms": rooms, "solids": solids, **runs}
+
+
+@pytest.mark.filterwarnings("ignore:.* files usually have Y up")
+@pytest.mark.parametrize(("line", "words"), MISTAKES, ids=[line[:60] for line, _ in MISTAKES])
+def test_a_mistake_is_one_line_and_nothing_is_written(line, words, places, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text.format(**places))
+    said = fail(capsys, *shlex.split(line.format(**places)))
+    assert [word for word in words.format(**places).split("|") if word not in said] == []
+    assert len(said) < 700
+    assert {path.name for path in tmp_path.iterdir()} == FILES.keys()
+
+
+@pytest.mark.parametrize("place", ["taken", "taken/run"])
+@pytest.mark.parametrize(
+    "command", [["task", "max-regression", "--workers", "1", "--out"], ["train", "rff-max", "--run"]]
+)
+def test_a_file_where_a_folder_is_expected_is_named(command, place, capsys, clouds_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("mine")
+    data = ["--data", clouds_folder, "--points", "24"] if command[0] == "train" else []
+    said = fail(capsys, *command, tmp_path / place, *data)
+    assert f"{tmp_path / place} cannot be written to ({tmp_path}/taken is a file, not a folder)" in said
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_a_usual_model_that_is_not_there_is_named(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
+    said = fail(capsys, "classify", "scan.npy")
+    assert "is missing from the package: give --model with a folder that `pointset train` wrote" in said
