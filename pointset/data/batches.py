@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pointset.data.augment import Augmentation
-from pointset.data.mixing import CutMix, Mixed
+from pointset.data.mixing import CutMix
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
 from pointset.data.targets import UNLABELLED
@@ -32,8 +32,10 @@ class Batch(NamedTuple):
     labels: Tensor
     """int64 [B]; for numbers to predict, float64 [B, targets] in the units of the user; with labels per point, int64
     [B, n], -1 for points without a label and padding."""
-    mixed: Mixed | None = None
-    """The rows of the shapes of which the sets also have points, and their shares; see `pointset.data.mixing`."""
+    others: Tensor | None = None
+    """int64 [B], of mixed sets the label of a second shape, of which they also have points; see `CutMix`."""
+    shares: Tensor | None = None
+    """float32 [B], the share of these points."""
 
 
 def batches(
@@ -73,8 +75,11 @@ def batches(
             points, labels = points if mixed is None else mixed.points, dataset.learned[rows]
         if dataset.point_classes:
             points, labels = points[..., :-1], points[..., -1].long()
-            labels = labels if mask is None else labels.masked_fill(~mask, UNLABELLED)
-        yield Batch(points, mask, labels, mixed)
+            yield Batch(points, mask, labels if mask is None else labels.masked_fill(~mask, UNLABELLED))
+        elif mixed is None:
+            yield Batch(points, mask, labels)
+        else:
+            yield Batch(points, mask, labels, labels[mixed.partners], mixed.shares)
 
 
 def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:

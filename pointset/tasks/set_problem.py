@@ -29,7 +29,7 @@ from pointset.nn.dropout import Dropout
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.provenance import origin
 from pointset.training.loop import Fitted, fit_objective
-from pointset.training.objectives import Loss
+from pointset.training.objectives import Loss, Objective
 from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.models import create_model
@@ -221,10 +221,8 @@ CURVES_TEXT = (
 )
 
 
-class DrawnSets:
+class DrawnSets(Objective):
     """The training objective of a set problem. The sets of a step depend only on (seed, step), not on the model."""
-
-    metrics = ()
 
     def __init__(self, problem: SetProblem, batch_size: int, seed: int) -> None:
         self.problem = problem
@@ -240,17 +238,12 @@ class DrawnSets:
     def size(self, batch: SetBatch) -> int:
         return len(batch.X)
 
-    weight = size
-
     def output(self, model: nn.Module, batch: SetBatch, device: torch.device) -> Tensor:
         there = batch.to(device)
         return model(there.X, there.mask).float()
 
     def loss(self, output: Tensor, batch: SetBatch) -> Loss:
-        return Loss(self.problem.loss(output, batch.to(output.device)), ())
-
-    def fault(self) -> str:
-        return ""
+        return Loss(self.problem.loss(output, batch.to(output.device)))
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
         """The metrics on `watched_sets`, if there are any."""

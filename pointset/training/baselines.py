@@ -18,7 +18,7 @@ from pointset.evaluation.calibration import fit_temperature
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.progress import followed
 from pointset.training.checkpoints import Fitted, RunFolder
-from pointset.training.regression import learn_units
+from pointset.training.objectives import learn_units
 from pointset.zoo.models import load_weights
 from pointset.zoo.regressors import Regressor
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from pointset.baselines.mixture import Mixture
 from pointset.data.point_sets import PointSets
 from pointset.evaluation.calibration import fit_temperature
-from pointset.training.regression import learn_units
+from pointset.training.objectives import learn_units
 from pointset.zoo.models import as_regressor, create_model, mix
 from pointset.zoo.predicting import predict
 from pointset.zoo.regressors import Regressor

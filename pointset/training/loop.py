@@ -37,11 +37,9 @@ from pointset.training.checkpoints import (
 )
 from pointset.training.devices import find_device, warn_of_slow_products
 from pointset.training.distributed import Processes, join_processes
-from pointset.training.objectives import Classification, Objective, PointClassification
+from pointset.training.objectives import Classification, Objective, Regression, require_learnable
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
-from pointset.training.regression import Regression
-from pointset.zoo.classifiers import Segmenter
 from pointset.zoo.models import know_data, load_weights
 from pointset.zoo.regressors import Regressor
 
@@ -95,6 +93,7 @@ def fit(
     recipe = recipe or Recipe()
     check_seed(seed)
     train.require_inputs(model)
+    require_learnable(model, train)
     if baseline_of(model):
         know_training_data(model, train)
         if run is None:
@@ -104,22 +103,15 @@ def fit(
             folder.claim(describe(model, train, recipe, seed))
             return fit_baseline(model, train, seed, folder, progress)
     warn_of_slow_products(recipe.precision, recipe.device)
-    objective = objective_for(model, train, recipe, seed)
+    objective: Objective = (
+        Regression(model, train, recipe, seed) if isinstance(model, Regressor) else Classification(train, recipe, seed)
+    )
     description = partial(describe, model, train, recipe, seed)
     fitted = fit_objective(
         model, objective, recipe, description, seed=seed, run=run, progress=progress, on_epoch=on_epoch
     )
     know_training_data(model, train)
     return fitted
-
-
-def objective_for(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> Objective:
-    """What is learned from the sets: targets, labels of their points if they have any, otherwise their classes."""
-    if train.targets is not None or isinstance(model, Regressor):
-        return Regression(model, train, recipe, seed)
-    if train.point_classes or isinstance(model, Segmenter):
-        return PointClassification(model, train, recipe, seed)
-    return Classification(train, recipe, seed)
 
 
 def know_training_data(model: nn.Module, train: PointSets) -> None:

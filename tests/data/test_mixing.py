@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 
 import pointset
 from pointset.data.batches import Batch, batches
-from pointset.data.mixing import MIXINGS, CutMix, Mixed, recipe_augmentations
+from pointset.data.mixing import MIXINGS, CutMix, recipe_augmentations
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError
@@ -110,15 +110,14 @@ def sets(shapes: int = 12) -> PointSets:
 def test_batches_have_both_labels_and_an_epoch_is_the_same_to_the_last_bit() -> None:
     first, again = (list(batches(sets(), 5, seed=0, epoch=1, mix=CutMix("random"))) for _ in range(2))
     for one, other in zip(first, again, strict=True):
-        assert one.mixed is not None
+        assert one.others is not None
         assert torch.equal(one.points, other.points)
         shapes = one.points[..., 0].round().long()
-        others = one.labels[one.mixed.partners]
-        for held, label, second, share in zip(shapes, one.labels, others, one.mixed.shares, strict=True):
+        for held, label, second, share in zip(shapes, one.labels, one.others, one.shares, strict=True):
             found = {int(shape) % 3 for shape in held}
             assert found <= {int(label), int(second)}
             assert share == 0 or int(second) in found
-    assert any((batch.mixed.shares > 0).any() for batch in first)
+    assert any((batch.shares > 0).any() for batch in first)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
@@ -130,15 +129,15 @@ def test_the_loss_is_that_of_the_labels_mixed_by_their_shares(smoothing: float) 
         torch.tensor([1, 1, 3, 2]),
         torch.tensor([0.0, 0.3, 0.8, 0.4]),
     )
-    points, others = torch.zeros(4, 5, 3), labels[partners]
-    batch = Batch(points, None, labels, Mixed(points, partners, shares.double()))
+    others = labels[partners]
+    batch = Batch(torch.zeros(4, 5, 3), None, labels, others, shares.double())
     targets = (1 - shares[:, None]) * F.one_hot(labels, 3) + shares[:, None] * F.one_hot(others, 3)
     found = objective.loss(output, batch)
     torch.testing.assert_close(found.mean, F.cross_entropy(output, targets.double(), label_smoothing=smoothing))
     larger = torch.tensor([0, 1, 0, 0])  # of the third, four fifths are the other's
     assert objective.loss(F.one_hot(larger, 3).double(), batch).sums[0] == 4
     plain = objective.loss(output, Batch(batch.points, None, labels))
-    unmixed = objective.loss(output, batch._replace(mixed=Mixed(points, partners, torch.zeros(4).double())))
+    unmixed = objective.loss(output, batch._replace(shares=torch.zeros(4).double()))
     torch.testing.assert_close(plain.mean, unmixed.mean)
 
 

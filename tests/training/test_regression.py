@@ -8,8 +8,8 @@ from sklearn.metrics import r2_score
 import pointset
 from pointset.data.normalize import log_size
 from pointset.errors import PointsetError
+from pointset.training.objectives import Regression
 from pointset.training.recipe import Recipe
-from pointset.training.regression import Regression
 from pointset.zoo.predicting import predict
 from pointset.zoo.regressors import predict_numbers
 

@@ -84,9 +84,9 @@ def test_classes_are_matched_by_name(sets, tmp_path):
 
 
 def test_balanced_weights_count_points(sets):
-    from pointset.training.objectives import PointClassification
+    from pointset.training.objectives import Classification
 
-    objective = PointClassification(small(), sets["train"], Recipe(class_weights="balanced"), 0)
+    objective = Classification(sets["train"], Recipe(class_weights="balanced"), 0)
     counts = torch.bincount(sets["train"].point_labels[sets["train"].point_labels >= 0]).float()
     assert objective.weights is not None
     assert (objective.weights @ counts / counts.sum()).item() == pytest.approx(1.0)
