@@ -168,7 +168,7 @@ class SetProblem(Task):
     def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train on sets that depend only on (seed, step)."""
 
-        def description(processes: int) -> dict[str, Any]:
+        def description() -> dict[str, Any]:
             """For repeating the run, with the keys that `pointset.training.checkpoints` compares."""
             model = {"task": self.name, "row": run.entry.name, "options": run.options.as_dict()}
             parts = source_digests(run.zoo_name, run.options)
@@ -177,7 +177,6 @@ class SetProblem(Task):
                 "recipe": recipe.as_dict(),
                 "seed": run.seed,
                 "data": {"task": self.name, "options": self.options(), **self.describe()},
-                "processes": processes,
                 **origin(),
             }
 

@@ -26,10 +26,10 @@ from pointset.runs import digests
 from pointset.runs.claims import claim
 from pointset.training.baselines import FOLDS, baseline_of, fit_rows
 from pointset.training.candidates import Candidate, Classes, Numbers
-from pointset.training.checkpoints import Fitted, RunFolder, describe, make_fitted
+from pointset.training.checkpoints import Fitted, RunFolder, describe
 from pointset.training.loop import fit, know_training_data
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import MIXTURE, create_for, create_pretrained, load_weights
+from pointset.zoo.models import MIXTURE, create_for, create_pretrained
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.transfer import start_from
 
@@ -227,14 +227,13 @@ class _Choice:
     def _save(
         self, model: nn.Module, history: list[dict[str, Any]], steps: int, candidates: Sequence[Candidate]
     ) -> Fitted:
+        if self.folder is None:
+            return Fitted(model.eval(), history, len(history))
         recipe = transfer_recipe(self.train, max(steps, 1))
-        if self.folder is not None:
-            if self.folder.finished:
-                load_weights(model, self.folder.weights(), f"the run in {self.folder.path}")
-                return make_fitted(model, self.folder.history(), recipe)
+        if not self.folder.finished:
             self.folder.claim(describe(model, self.train, recipe, self.seed))
             rows = [dataclasses.asdict(candidate) for candidate in candidates]
             digests.write_json(self.folder.path / "candidates.json", rows)
             self.folder.write_history(history)
             self.folder.finish(model.state_dict())
-        return Fitted(model.eval(), history, len(history))
+        return self.folder.fitted(model, recipe)

@@ -1,6 +1,7 @@
 """Fit baselines: rows of all training shapes, a temperature from held-out folds, one fit."""
 
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,9 @@ from pointset.data.point_sets import PointSets
 from pointset.evaluation.calibration import fit_temperature
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.progress import followed
-from pointset.training.checkpoints import Fitted, RunFolder
+from pointset.training.checkpoints import Fitted, Row, RunFolder, describe, make_fitted
 from pointset.training.objectives import learn_units
-from pointset.zoo.models import load_weights
+from pointset.training.recipe import Recipe
 from pointset.zoo.regressors import Regressor
 
 FOLDS = 5
@@ -108,23 +109,31 @@ def fit_rows(model: nn.Module, train: PointSets, folds: np.ndarray, most: int, p
     return FittedRows(outputs + line, held_out, truth + line)
 
 
-def fit_baseline(model: nn.Module, train: PointSets, seed: int, folder: RunFolder | None, progress: bool) -> Fitted:
+def fit_baseline(
+    model: nn.Module, train: PointSets, recipe: Recipe, seed: int, run: str | Path | None, progress: bool
+) -> Fitted:
     """Fit a baseline, or load it from its finished run, which has one row of history."""
-    if folder is not None and folder.finished:
-        load_weights(model, folder.weights(), f"the run in {folder.path}")
-        return Fitted(model.eval(), folder.history(), 1)
+    if run is None:
+        return make_fitted(model, [_fit_once(model, train, seed, progress)], recipe)
+    folder = RunFolder(Path(run))
+    with folder.locked():
+        folder.claim(describe(model, train, recipe, seed))
+        if not folder.finished:
+            folder.write_history([_fit_once(model, train, seed, progress)])
+            folder.finish(model.state_dict())
+        return folder.fitted(model, recipe)
+
+
+def _fit_once(model: nn.Module, train: PointSets, seed: int, progress: bool) -> Row:
+    """Fit a baseline; the row of its history."""
     began = time.perf_counter(), time.process_time()
     folds = assign_folds(train.names, train.labels.tolist(), FOLDS, seed)
     outputs, _, truth = fit_rows(model, train, folds, FOLDS if len(train) <= FEW else 1, progress)
-    row: dict[str, Any] = {"epoch": 1}
+    row: Row = {"epoch": 1}
     if train.targets is None:
         right = (outputs.argmax(dim=1) == truth).float()
         row |= {"loss": float(nn.functional.cross_entropy(outputs, truth)), "accuracy": float(right.mean())}
     else:
         errors = outputs - truth
         row |= {"loss": float(errors.square().mean()), "mae": float(errors.abs().mean())}
-    row |= {"seconds": time.perf_counter() - began[0], "processor_seconds": time.process_time() - began[1]}
-    if folder is not None:
-        folder.write_history([row])
-        folder.finish(model.state_dict())
-    return Fitted(model.eval(), [row], 1)
+    return row | {"seconds": time.perf_counter() - began[0], "processor_seconds": time.process_time() - began[1]}

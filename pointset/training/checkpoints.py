@@ -19,7 +19,7 @@ import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -60,7 +60,7 @@ VALIDATED = ("validation_accuracy", "validation_r2")
 
 @dataclass
 class Checkpoint:
-    """State of a training run after some epochs."""
+    """State of a training run after some epochs, or before the first."""
 
     weights: Weights
     optimizer: dict[str, Any]
@@ -69,6 +69,10 @@ class Checkpoint:
     """Weights of the best validation accuracy so far, under early stopping."""
     average: Weights | None = None
     """The moving average of the weights, if the recipe has one."""
+    start: int = 0
+    """Number of epochs before the schedule began: those of the finished run that this one extends."""
+    finished: bool = False
+    """True if the weights are those that were trained."""
 
     @property
     def epoch(self) -> int:
@@ -77,7 +81,7 @@ class Checkpoint:
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Set a model and its optimizer to this state."""
-        load_weights(model, self.weights, "the checkpoint")
+        load_weights(model, self.weights, "the saved run")
         try:
             optimizer.load_state_dict(self.optimizer)
         except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -128,27 +132,28 @@ class RunFolder:
         """The finished epochs."""
         return digests.parse(self.path / "history.jsonl", _parse_lines, "the history of a run", self._anew)
 
-    @property
-    def epochs_before(self) -> int:
-        """Epochs of the run that this one extends; 0 for a run from the start."""
-        return int(self.description().get(CONTINUED, {"epochs": 0})["epochs"])
+    def fitted(self, model: nn.Module, recipe: Recipe) -> "Fitted":
+        """Load the trained weights into the model of this finished run."""
+        load_weights(model, self.weights(), f"the run in {self.path}")
+        return make_fitted(model, self.history(), recipe)
 
-    def enter(self, description: dict[str, Any], optimizer: dict[str, Any]) -> tuple[Weights, list[Row]] | None:
-        """Claim the folder; return weights and history of a finished run. `optimizer` is the state before any step."""
+    def enter(self, description: dict[str, Any], begun: Checkpoint) -> Checkpoint:
+        """Claim the folder; return the state of its run. `begun` is the state before any step."""
         if (earlier := self._earlier(description)) is not None:
             digests.write_json(self.path / "run.json", description | {CONTINUED: earlier})
         self.claim(description)
-        if not self.finished:
-            return None
-        weights, history = self.weights(), self.history()
-        self._drop_checkpoints()  # of a process that was killed while it finished the run
-        if self.epochs_before != len(history):
-            return weights, history
-        # A kill between any two of these steps leads back here.
-        kept = [weights if description["recipe"].get(name) is not None else None for name in ("patience", "average")]
-        self.save(Checkpoint(weights, optimizer, history, *kept))
-        digests.remove(self.path / "model.safetensors")
-        return None
+        start = int(self.description().get(CONTINUED, {"epochs": 0})["epochs"])
+        if self.finished:
+            weights, history = self.weights(), self.history()
+            self._drop_checkpoints()  # of a process that was killed while it finished the run
+            if start != len(history):
+                return replace(begun, weights=weights, history=history, finished=True)
+            # A kill between any two of these steps leads back here.
+            best, average = (weights if description["recipe"].get(name) else None for name in ("patience", "average"))
+            self.save(replace(begun, weights=weights, history=history, best=best, average=average))
+            digests.remove(self.path / "model.safetensors")
+        checkpoint = self.load()
+        return begun if checkpoint is None else replace(checkpoint, start=start)
 
     def _earlier(self, description: dict[str, Any]) -> dict[str, Any] | None:
         """What to keep of a finished run's description, if the new one has more epochs and differs in nothing else."""
@@ -239,14 +244,14 @@ class RunFolder:
         digests.write_text(self.path / "history.jsonl", lines)
 
 
-def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int, processes: int = 1) -> dict[str, Any]:
-    """Describe a run completely, so that it can be repeated."""
+def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
+    """Describe a run of one process completely, so that it can be repeated."""
     return {
         "model": describe_model(model),
         "recipe": recipe.as_dict(),
         "seed": seed,
         "data": train.describe(),
-        "processes": processes,
+        "processes": 1,
         **origin(),
     }
 

@@ -93,11 +93,6 @@ class Processes:
             raise PointsetError(reason)
         return result
 
-    def start_alike(self, model: nn.Module) -> None:
-        """Load the main process's weights: a user's own model may have been made without a seed."""
-        if self.world > 1:
-            model.load_state_dict(self.from_main(lambda: _on_cpu(model.state_dict())))
-
     def settle_buffers(self, model: nn.Module) -> None:
         """Average the running statistics of batch normalisation; take every other buffer from the main process."""
         buffers = dict(model.named_buffers())
@@ -106,12 +101,13 @@ class Processes:
         for name, buffer in buffers.items():
             if name.endswith(("running_mean", "running_var")):
                 buffer.copy_(self.sum(buffer) / self.world)
-        of_main = self.from_main(lambda: _on_cpu(buffers))
+        of_main = self.from_main(lambda: on_cpu(buffers))
         for name, buffer in buffers.items():
             buffer.copy_(of_main[name])
 
 
-def _on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors without their history, on the CPU."""
     return {name: tensor.detach().cpu() for name, tensor in tensors.items()}
 
 

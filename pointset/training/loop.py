@@ -36,11 +36,11 @@ from pointset.training.checkpoints import (
     make_fitted,
 )
 from pointset.training.devices import find_device, warn_of_slow_products
-from pointset.training.distributed import Processes, join_processes
+from pointset.training.distributed import Processes, join_processes, on_cpu
 from pointset.training.objectives import Classification, Objective, Regression, require_learnable
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import know_data, load_weights
+from pointset.zoo.models import know_data
 from pointset.zoo.regressors import Regressor
 
 
@@ -96,12 +96,7 @@ def fit(
     require_learnable(model, train)
     if baseline_of(model):
         know_training_data(model, train)
-        if run is None:
-            return fit_baseline(model, train, seed, None, progress)
-        folder = RunFolder(Path(run))
-        with folder.locked():
-            folder.claim(describe(model, train, recipe, seed))
-            return fit_baseline(model, train, seed, folder, progress)
+        return fit_baseline(model, train, recipe, seed, run, progress)
     warn_of_slow_products(recipe.precision, recipe.device)
     objective: Objective = (
         Regression(model, train, recipe, seed) if isinstance(model, Regressor) else Classification(train, recipe, seed)
@@ -125,31 +120,30 @@ def fit_objective(
     model: nn.Module,
     objective: Objective,
     recipe: Recipe,
-    description: Callable[[int], dict[str, Any]],
+    description: Callable[[], dict[str, Any]],
     *,
     seed: int,
     run: str | Path | None,
     progress: bool,
     on_epoch: OnEpoch | None = None,
 ) -> Fitted:
-    """Train on any objective; see `fit`. `description` makes run.json from the number of processes."""
+    """Train on any objective; see `fit`. `description` makes run.json."""
     processes = join_processes(find_device(recipe.device))
     folder = RunFolder(Path(run)) if run is not None and processes.is_main else None
-    training = Training(model.to(processes.device), objective, recipe, seed, processes, folder)  # checks the recipe
-    training.on_epoch = on_epoch
+    training = Training(model.to(processes.device), objective, recipe, seed, processes, folder, on_epoch)
     with ExitStack() as held:
 
-        def enter_folder() -> tuple[Weights, list[Row]] | None:
+        def enter_folder() -> Checkpoint:
             if folder is None:
-                return None
+                return training.checkpoint()
             held.enter_context(folder.locked())
-            return folder.enter(description(processes.world), training.optimizer.state_dict())
+            return folder.enter(description() | {"processes": processes.world}, training.checkpoint())
 
-        finished = processes.from_main(enter_folder)
-        if finished is None:
-            return training.run(progress)
-        load_weights(model, finished[0], f"the run in {run}")
-        return make_fitted(model, finished[1], recipe)
+        state = processes.from_main(enter_folder)
+        training.restore(state)
+        if not state.finished:
+            training.run(progress)
+        return make_fitted(model, training.history, recipe)
 
 
 class Training:
@@ -162,27 +156,37 @@ class Training:
         recipe: Recipe,
         seed: int,
         processes: Processes,
-        folder: RunFolder | None,
+        folder: RunFolder | None = None,
+        on_epoch: OnEpoch | None = None,
     ) -> None:
         self.model, self.objective, self.recipe, self.seed = model, objective, recipe, seed
-        self.processes, self.device, self.folder = processes, processes.device, folder
+        self.processes, self.device, self.folder, self.on_epoch = processes, processes.device, folder, on_epoch
         self.optimizer = make_optimizer(model, recipe)
+        self.average = None if recipe.average is None else MovingAverage(model, recipe.average)
         self.steps = recipe.total_steps(objective.steps_per_epoch)
-        self.history: list[Row] = []
-        self.start = 0
-        """Number of epochs before the schedule began: those of the finished run that this one extends."""
-        self.on_epoch: OnEpoch | None = None
+        self.start, self.history = 0, list[Row]()
         self.best: Weights | None = None
-        self.average: MovingAverage | None = None
+
+    def checkpoint(self) -> Checkpoint:
+        """The state, whose tensors change with further steps."""
+        average = self.average.module.state_dict() if self.average is not None and self.average.begun else None
+        weights, optimizer = on_cpu(self.model.state_dict()), self.optimizer.state_dict()
+        return Checkpoint(weights, optimizer, self.history, self.best, average, self.start)
+
+    def restore(self, state: Checkpoint) -> None:
+        """Continue from a state."""
+        state.restore(self.model, self.optimizer)
+        self.start, self.history, self.best = state.start, state.history, state.best
+        if self.average is not None and state.average is not None:
+            self.average.load(state.average)
 
     @property
     def evaluated(self) -> nn.Module:
         """The model that is validated and saved: the moving average if the recipe has one, else the trained model."""
         return self.model if self.average is None else self.average.module
 
-    def run(self, progress: bool) -> Fitted:
-        """Train from the state of the folder to the end."""
-        self._resume()
+    def run(self, progress: bool) -> None:
+        """Train to the end."""
         per_epoch = self.objective.steps_per_epoch
         done = min(self.steps, len(self.history) * per_epoch)
         show = progress and self.processes.is_main
@@ -192,7 +196,6 @@ class Training:
         if self.best is not None or self.average is not None:
             self.model.load_state_dict(self.best or self.evaluated.state_dict())
         self.processes.from_main(self._finish)
-        return make_fitted(self.model, self.history, self.recipe)
 
     def _epoch(self, epoch: int, bar: Any) -> None:
         """Train, validate and save."""
@@ -266,9 +269,7 @@ class Training:
 
     def _save(self) -> None:
         if self.folder is not None:
-            average = None if self.average is None else self.average.module.state_dict()
-            state = self.optimizer.state_dict()
-            self.folder.save(Checkpoint(self.model.state_dict(), state, self.history, self.best, average))
+            self.folder.save(self.checkpoint())
 
     def _finish(self) -> None:
         if self.folder is not None:
@@ -280,21 +281,6 @@ class Training:
             return True
         patience = self.recipe.patience
         return patience is not None and len(self.history) - max(best_epoch(self.history), self.start) >= patience
-
-    def _resume(self) -> None:
-        folder = self.folder
-        checkpoint, self.start = self.processes.from_main(
-            lambda: (None, 0) if folder is None else (folder.load(), folder.epochs_before)
-        )
-        if checkpoint is None:
-            self.processes.start_alike(self.model)
-        else:
-            checkpoint.restore(self.model, self.optimizer)
-            self.history, self.best = checkpoint.history, checkpoint.best
-        if self.recipe.average is not None:
-            self.average = MovingAverage(self.model, self.recipe.average)
-            if checkpoint is not None:
-                self.average.load(checkpoint.average or {})
 
 
 @contextmanager

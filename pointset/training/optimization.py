@@ -159,7 +159,7 @@ class MovingAverage:
         self.module = copy.deepcopy(model)
         """The model with the averaged weights."""
         self._follow = get_ema_multi_avg_fn(decay)
-        self._begun = False
+        self.begun = False
         pairs = list(zip(_tensors(self.module), _tensors(model), strict=True))
         self._averaged = [pair for pair in pairs if pair[0].is_floating_point() or pair[0].is_complex()]
         self._copied = [pair for pair in pairs if not (pair[0].is_floating_point() or pair[0].is_complex())]
@@ -167,16 +167,16 @@ class MovingAverage:
     @torch.no_grad()
     def update(self) -> None:
         """Add the weights after a further step."""
-        for mine, theirs in self._copied if self._begun else self._averaged + self._copied:
+        for mine, theirs in self._copied if self.begun else self._averaged + self._copied:
             mine.copy_(theirs)
-        if self._begun and self._averaged:
+        if self.begun and self._averaged:
             self._follow([mine for mine, _ in self._averaged], [theirs for _, theirs in self._averaged], 0)
-        self._begun = True
+        self.begun = True
 
     def load(self, weights: Weights) -> None:
         """Continue from the averaged weights of a checkpoint."""
         load_weights(self.module, weights, "the checkpoint")
-        self._begun = True
+        self.begun = True
 
 
 def _tensors(model: nn.Module) -> list[Tensor]:
