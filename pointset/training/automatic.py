@@ -8,7 +8,8 @@ features, for many shapes the network too, and their mean. The chosen one is the
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -17,15 +18,13 @@ import torch
 from msgspec import Meta
 from torch import Tensor, nn
 
-from pointset.baselines.folds import assign_folds
-from pointset.baselines.heads import Head
 from pointset.configuration import check_seed
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.claims import claim
-from pointset.training.baselines import FOLDS, baseline_of, fit_rows
-from pointset.training.candidates import Candidate, Classes, Numbers
+from pointset.training.baselines import FOLDS, assign_folds, fit_rows
+from pointset.training.candidates import Classes, Numbers
 from pointset.training.checkpoints import Fitted, RunFolder, describe
 from pointset.training.loop import fit, know_training_data
 from pointset.training.recipe import Recipe
@@ -35,6 +34,7 @@ from pointset.zoo.transfer import start_from
 
 BUDGET = 120.0
 """Core-seconds."""
+NETWORK = "network"
 START = "dumlp16-max+dumlp16.modelnet40-1024"
 RECIPE = Recipe(
     train_points=(64, 256),
@@ -65,8 +65,25 @@ class Plan(TypedDict):
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A way to predict the classes or the numbers of shapes, and how it did on shapes that it was not fitted to."""
+
+    name: str
+    accuracy: float
+    """Of numbers the mean R2 of the standardised targets."""
+    low: float
+    """Of the 95 % interval (Wilson; of numbers by Student's t), as is `high`."""
+    high: float
+    tested: int
+    """Number of held-out training shapes."""
+    seconds: float
+    """Core-seconds for the held-out fits."""
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
 class Automatic:
-    """The chosen classifier, fitted to all training shapes, and what it was chosen from."""
+    """The chosen model, fitted to all training shapes, and what it was chosen from."""
 
     fitted: Fitted
     name: str
@@ -95,54 +112,51 @@ def fit_automatic(
 
 
 class _Choice:
-    """The state of one automatic training."""
+    """The state of one automatic training: fitted models and held-out outputs [N, outputs], by candidate."""
 
     def __init__(self, train: PointSets, budget: float, seed: int, folder: RunFolder | None, progress: bool) -> None:
         self.train, self.budget, self.seed, self.folder, self.progress = train, budget, seed, folder, progress
         self.began = time.process_time()
         self.kind: Classes | Numbers = Classes(train) if train.targets is None else Numbers(train)
-        self.folds = assign_folds(train.names, train.labels.tolist(), FOLDS, seed)
+        self.folds = torch.from_numpy(assign_folds(train.names, train.labels.tolist(), seed))
+        self.models: dict[str, nn.Module] = {}
+        self.outputs: dict[str, Tensor] = {}
+        self.seconds: dict[str, float] = {}
 
     def run(self) -> Automatic:
         """Judge the candidates and fit the best."""
-        outputs: dict[str, Tensor] = {}
-        members: dict[str, nn.Module] = {}
-        seconds: dict[str, float] = {}
         for name in self.kind.rows:
-            began = time.process_time()
-            members[name], outputs[name] = self._fit_rows(name)
-            seconds[name] = time.process_time() - began
-        began = time.process_time()
-        steps, folds = self._plan() if len(self.train) >= self.kind.fewest else (0, 0)
-        if steps >= FEWEST_STEPS:
-            outputs["network"] = self._held_out_network(steps, folds)
-            seconds["network"] = time.process_time() - began
-        chosen, combined = self._choose(outputs)
-        mixed = dict(outputs)
-        if combined is not None:
-            outputs[MIXTURE], seconds[MIXTURE] = combined
+            with self._timed(name):
+                self.models[name] = create_for(self.train, name, seed=self.seed)
+                self.outputs[name], _ = fit_rows(self.models[name], self.train, self.seed, FOLDS, self.progress)
+        with self._timed(NETWORK):
+            steps, folds = self._plan() if len(self.train) >= self.kind.fewest else (0, 0)
+            if steps >= FEWEST_STEPS:
+                self.outputs[NETWORK] = self._held_out_network(steps, folds)
+        common = torch.stack([values.isfinite().all(dim=1) for values in self.outputs.values()]).all(dim=0)
+        with self._timed(MIXTURE):
+            mixed = self._held_out_mixture(common)
+        name = self._best(mixed, common) if common.any() else self.kind.rows[-1]
         history: list[dict[str, Any]] = []
-        needed = chosen in ("network", MIXTURE)
+        needed = name in (NETWORK, MIXTURE)
         if steps >= FEWEST_STEPS and (needed or self.folder is not None):  # a run has a network to draw and to export
-            trained = self._fit_network(self.train, steps, "network")
-            members["network"], history = trained.model, trained.history if needed else []
-        model = members[chosen] if chosen != MIXTURE else self.kind.mix(members, mixed, self._common(mixed))
+            network = self._fit_network(self.train, steps, NETWORK)
+            self.models[NETWORK], history = network.model, network.history if needed else []
+        model = self.kind.mix(self.models, self.outputs, common) if name == MIXTURE else self.models[name]
+        if common.any():
+            self.outputs[MIXTURE] = mixed
         know_training_data(model, self.train)
-        self.kind.finish(model, outputs[chosen])
-        candidates = []
-        for name, values in outputs.items():
-            tested = values.isfinite().all(dim=1)
-            scores = self.kind.scores(values[tested], tested)
-            score, interval = float(scores.sum()) / max(len(scores), 1), self.kind.interval(scores)
-            candidates.append(Candidate(name, score, *interval, len(scores), seconds[name], name == chosen))
-        return Automatic(self._save(model, history, steps, candidates), chosen, tuple(candidates))
+        if isinstance(self.kind, Numbers):
+            self.kind.calibrate(model, self.outputs[name])
+        candidates = tuple(self._candidate(each, each == name) for each in self.outputs)
+        return Automatic(self._save(model, history, steps, candidates), name, candidates)
 
-    def _fit_rows(self, name: str) -> tuple[nn.Module, Tensor]:
-        model = create_for(self.train, name, seed=self.seed)
-        held_out = fit_rows(model, self.train, self.folds, FOLDS, self.progress).held_out
-        know_training_data(model, self.train)
-        head = getattr(baseline_of(model), "head", None)
-        return model.eval(), held_out / head.temperature if isinstance(head, Head) else held_out
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        """Keep the core-seconds of the block."""
+        began = time.process_time()
+        yield
+        self.seconds[name] = time.process_time() - began
 
     def _network(self) -> nn.Module:
         """A network to train, from trained weights where points are coordinates alone."""
@@ -181,51 +195,49 @@ class _Choice:
         return steps, folds
 
     def _held_out_network(self, steps: int, folds: int) -> Tensor:
-        """Outputs [N, outputs] of the network for the shapes of its held-out folds, NaN for the others."""
+        """Outputs of the network for the shapes of its held-out folds, NaN for the others."""
         outputs = torch.full((len(self.train), self.kind.outputs), torch.nan)
         for fold in range(folds):
-            inside = torch.from_numpy(self.folds == fold)
-            if not inside.any():
-                continue
-            others = self.train.subset((~inside).nonzero().flatten())
-            network = self._fit_network(others, steps, f"held-out-{fold}").model
-            outputs[inside] = self.kind.predicted(network, self.train.subset(inside.nonzero().flatten()))
+            inside = self.folds == fold
+            if inside.any():
+                others = self.train.subset((~inside).nonzero().flatten())
+                network = self._fit_network(others, steps, f"held-out-{fold}").model
+                outputs[inside] = self.kind.predicted(network, self.train.subset(inside.nonzero().flatten()))
         return outputs
 
-    def _choose(self, outputs: dict[str, Tensor]) -> tuple[str, tuple[Tensor, float] | None]:
-        """The best candidate, and the held-out outputs of the combination.
-
-        On the same shapes, the network replaces the combination if it is at least as good, because it can be drawn and
-        exported; another candidate if it is better by `kind.margin`. Neither may have a larger loss.
-        """
-        common = self._common(outputs)
-        if not common.any():
-            return self.kind.rows[-1], None
-        began = time.process_time()
-        combined = torch.full_like(outputs[self.kind.rows[0]], torch.nan)
+    def _held_out_mixture(self, common: Tensor) -> Tensor:
+        """Outputs of the combination, fitted to the other folds, for shapes that all were judged on; NaN for others."""
+        outputs = torch.full_like(self.outputs[self.kind.rows[0]], torch.nan)
         for fold in range(FOLDS):
-            inside = common & torch.from_numpy(self.folds == fold)
+            inside = common & (self.folds == fold)
             others = common & ~inside
             if inside.any():
-                combined[inside] = self.kind.combined(outputs, others if others.any() else inside, inside)
-        best = MIXTURE
-        scores, loss = self.kind.scores(combined[common], common), self.kind.loss(combined[common], common)
-        for name in [*self.kind.rows, "network"]:
-            if name in outputs:
-                own_scores = self.kind.scores(outputs[name][common], common)
-                own_loss = self.kind.loss(outputs[name][common], common)
-                gain = own_scores - scores
-                error = 0.0 if name == "network" else self.kind.margin(gain)
-                if gain.mean() >= error and own_loss <= loss:
-                    best = name
-        return best, (combined, time.process_time() - began)
+                outputs[inside] = self.kind.combined(self.outputs, others if others.any() else inside, inside)
+        return outputs
 
-    def _common(self, outputs: dict[str, Tensor]) -> Tensor:
-        """True for the shapes that every candidate was judged on."""
-        return torch.stack([values.isfinite().all(dim=1) for values in outputs.values()]).all(dim=0)
+    def _best(self, mixed: Tensor, common: Tensor) -> str:
+        """The best candidate on the shapes that all were judged on.
+
+        The network replaces the combination if it is at least as good, because it can be drawn and exported; another
+        candidate if it is better by `kind.margin`. Neither may have a larger loss.
+        """
+        best = MIXTURE
+        scores, loss = self.kind.scores(mixed[common], common), self.kind.loss(mixed[common], common)
+        for name, outputs in self.outputs.items():
+            gain = self.kind.scores(outputs[common], common) - scores
+            margin = 0.0 if name == NETWORK else self.kind.margin(gain)
+            if gain.mean() >= margin and self.kind.loss(outputs[common], common) <= loss:
+                best = name
+        return best
+
+    def _candidate(self, name: str, chosen: bool) -> Candidate:
+        tested = self.outputs[name].isfinite().all(dim=1)
+        scores = self.kind.scores(self.outputs[name][tested], tested)
+        score, interval = float(scores.sum()) / max(len(scores), 1), self.kind.interval(scores)
+        return Candidate(name, score, *interval, len(scores), self.seconds[name], chosen)
 
     def _save(
-        self, model: nn.Module, history: list[dict[str, Any]], steps: int, candidates: Sequence[Candidate]
+        self, model: nn.Module, history: list[dict[str, Any]], steps: int, candidates: tuple[Candidate, ...]
     ) -> Fitted:
         if self.folder is None:
             return Fitted(model.eval(), history, len(history))

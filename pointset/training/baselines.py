@@ -1,14 +1,17 @@
 """Fit baselines: rows of all training shapes, a temperature from held-out folds, one fit."""
 
+import re
 import time
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pointset.baselines.folds import assign_folds
 from pointset.baselines.heads import Head
 from pointset.baselines.models import Baseline
 from pointset.data.axes import UP_TO_Z
@@ -26,6 +29,33 @@ from pointset.zoo.regressors import Regressor
 FOLDS = 5
 FEW = 2000
 """Up to so many shapes, all folds are held out in turn for the temperature; above, one is."""
+SIBLING = re.compile(r"(.*\d)[_\-. ].*")
+
+
+def assign_folds(names: Sequence[str], labels: Sequence[int], seed: int) -> NDArray[np.int64]:
+    """The fold of each shape, from 0; -1 for a shape that is never held out, because its class would have none left.
+
+    Shapes whose names agree up to a number and differ after it ("bolt_12", "bolt_12_b", "bolt_12.turned") are siblings
+    and share a fold, unless all shapes of their class would.
+    """
+    generator = np.random.default_rng(seed)
+    members: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for index, (name, label) in enumerate(zip(names, labels, strict=True)):
+        stem = PurePath(name).stem
+        match = SIBLING.fullmatch(stem)
+        members[label][match[1] if match else stem].append(index)
+    assigned = np.full(len(names), -1)
+    start = 0
+    for label in sorted(members):
+        groups = list(members[label].values())
+        if len(groups) == 1:
+            groups = [[index] for index in groups[0]]
+        if len(groups) == 1:
+            continue
+        for position, group in enumerate(generator.permutation(len(groups))):
+            assigned[groups[group]] = (start + position) % FOLDS
+        start += len(groups)
+    return assigned
 
 
 def baseline_of(model: nn.Module) -> Baseline | None:
@@ -54,86 +84,75 @@ def extract_rows(
     return [torch.cat(block).clone() for block in zip(*blocks, strict=True)]
 
 
-def held_out_logits(baseline: Baseline, blocks: list[Tensor], labels: Tensor, folds: np.ndarray, most: int) -> Tensor:
-    """Logits [N, classes] of each shape by a head that was fitted without its fold; NaN for folds from `most` on."""
-    if isinstance(baseline.head, Head):
-        baseline.head.temperature = torch.ones(())
-    logits = torch.full((len(labels), baseline.head.outputs), torch.nan)
+def fit_head(
+    baseline: Baseline, blocks: list[Tensor], labels: Tensor, folds: NDArray[np.int64], most: int = FOLDS
+) -> Tensor:
+    """Fit the head to all rows, for classes at the temperature that suits held-out shapes best.
+
+    Returns the outputs [N, outputs] of each shape by a head that was fitted without its fold, at this temperature; NaN
+    for shapes without a fold, and for folds from `most` on.
+    """
+    head = baseline.head
+    if isinstance(head, Head):
+        head.temperature = torch.ones(())
+    held_out = torch.full((len(labels), head.outputs), torch.nan)
     for fold in range(most):
         inside = torch.from_numpy(folds == fold)
         if inside.any():
             baseline.fit_rows([block[~inside] for block in blocks], labels[~inside])
-            logits[inside] = baseline.logits([block[inside] for block in blocks])
-    return logits
-
-
-def fit_head(baseline: Baseline, blocks: list[Tensor], labels: Tensor, held_out: Tensor) -> None:
-    """Fit the head to all rows, for classes at the temperature that suits the held-out logits best."""
-    tested = held_out.isfinite().all(dim=1)
+            held_out[inside] = baseline.logits([block[inside] for block in blocks])
     baseline.fit_rows(blocks, labels)
-    if tested.any() and isinstance(baseline.head, Head):
+    tested = held_out.isfinite().all(dim=1)
+    if tested.any() and isinstance(head, Head):
         temperature = fit_temperature(held_out[tested].numpy(), labels[tested].numpy())
-        baseline.head.temperature = torch.tensor(temperature, dtype=torch.float32)
+        head.temperature = torch.tensor(temperature, dtype=torch.float32)
+        held_out = held_out / head.temperature
+    return held_out
 
 
-class FittedRows(NamedTuple):
-    """What came of fitting the head of a baseline."""
+def fit_rows(model: nn.Module, train: PointSets, seed: int, most: int, progress: bool) -> tuple[Tensor, Row]:
+    """Fit a baseline to the fixed subsets of all training shapes, and some held-out folds before.
 
-    outputs: Tensor
-    """[N, outputs] for the training shapes."""
-    held_out: Tensor
-    """The same by heads that were fitted without a shape's fold; NaN for shapes that were not held out."""
-    truth: Tensor
-    """Labels [N], or standardised targets [N, targets]."""
-
-
-def fit_rows(model: nn.Module, train: PointSets, folds: np.ndarray, most: int, progress: bool) -> FittedRows:
-    """Fit the head of a baseline to the fixed subsets of all training shapes, and some held-out folds before."""
+    Returns the held-out outputs [N, outputs], see `fit_head`, and the row of its history.
+    """
+    began = time.perf_counter(), time.process_time()
     baseline = baseline_of(model)
     assert baseline is not None
     set_pose(baseline, train)
+    folds = assign_folds(train.names, train.labels.tolist(), seed)
     regressor = model if isinstance(model, Regressor) else None
     line = torch.zeros(()) if regressor is None else learn_units(regressor, train)
     spec: Any = model.spec
     blocks = extract_rows(baseline, train, progress, regressor, spec.name.rpartition("-")[0])
     truth = train.labels if regressor is None else regressor.standardised(train.learned) - line
-    held_out = held_out_logits(baseline, blocks, truth, folds, most)
-    fit_head(baseline, blocks, truth, held_out)
+    held_out = fit_head(baseline, blocks, truth, folds, most)
     with torch.inference_mode():
         outputs = baseline.logits(blocks)
+    row: Row = {"epoch": 1}
     if regressor is None:
-        return FittedRows(outputs, held_out, truth)
-    held_out = held_out + line
-    tested = held_out.isfinite().all(dim=1)
-    regressor.calibrate(held_out[tested], train.learned[tested])
-    return FittedRows(outputs + line, held_out, truth + line)
+        right = (outputs.argmax(dim=1) == truth).float()
+        row |= {"loss": float(nn.functional.cross_entropy(outputs, truth)), "accuracy": float(right.mean())}
+    else:
+        held_out = held_out + line
+        tested = held_out.isfinite().all(dim=1)
+        regressor.calibrate(held_out[tested], train.learned[tested])
+        errors = (outputs + line) - (truth + line)
+        row |= {"loss": float(errors.square().mean()), "mae": float(errors.abs().mean())}
+    row |= {"seconds": time.perf_counter() - began[0], "processor_seconds": time.process_time() - began[1]}
+    return held_out, row
 
 
 def fit_baseline(
     model: nn.Module, train: PointSets, recipe: Recipe, seed: int, run: str | Path | None, progress: bool
 ) -> Fitted:
     """Fit a baseline, or load it from its finished run, which has one row of history."""
+    most = FOLDS if len(train) <= FEW else 1
     if run is None:
-        return make_fitted(model, [_fit_once(model, train, seed, progress)], recipe)
+        return make_fitted(model, [fit_rows(model, train, seed, most, progress)[1]], recipe)
     folder = RunFolder(Path(run))
     with folder.locked():
         folder.claim(describe(model, train, recipe, seed))
         if not folder.finished:
-            folder.write_history([_fit_once(model, train, seed, progress)])
+            folder.write_history([fit_rows(model, train, seed, most, progress)[1]])
             folder.finish(model.state_dict())
         return folder.fitted(model, recipe)
-
-
-def _fit_once(model: nn.Module, train: PointSets, seed: int, progress: bool) -> Row:
-    """Fit a baseline; the row of its history."""
-    began = time.perf_counter(), time.process_time()
-    folds = assign_folds(train.names, train.labels.tolist(), FOLDS, seed)
-    outputs, _, truth = fit_rows(model, train, folds, FOLDS if len(train) <= FEW else 1, progress)
-    row: Row = {"epoch": 1}
-    if train.targets is None:
-        right = (outputs.argmax(dim=1) == truth).float()
-        row |= {"loss": float(nn.functional.cross_entropy(outputs, truth)), "accuracy": float(right.mean())}
-    else:
-        errors = outputs - truth
-        row |= {"loss": float(errors.square().mean()), "mae": float(errors.abs().mean())}
-    return row | {"seconds": time.perf_counter() - began[0], "processor_seconds": time.process_time() - began[1]}

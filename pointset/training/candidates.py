@@ -1,7 +1,6 @@
 """What a choice between models is about, classes or numbers: how candidates are judged, and how they are combined."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,23 +20,6 @@ from pointset.zoo.regressors import Regressor
 
 TOGETHER = 1e3
 """How firmly the weights of a mean of regressors add up to 1."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A way to predict the classes or the numbers of shapes, and how it did on shapes that it was not fitted to."""
-
-    name: str
-    accuracy: float
-    """Of numbers the mean R2 of the standardised targets."""
-    low: float
-    """Of the 95 % interval (Wilson; of numbers by Student's t), as is `high`."""
-    high: float
-    tested: int
-    """Number of held-out training shapes."""
-    seconds: float
-    """Core-seconds for the held-out fits."""
-    chosen: bool = False
 
 
 class Classes:
@@ -81,9 +63,6 @@ class Classes:
         model: Any = mix([members[name] for name in outputs])
         model.model.load_state_dict(self._product(outputs, shapes).state_dict(), strict=False)
         return model
-
-    def finish(self, model: nn.Module, outputs: Tensor) -> None:
-        """Tell the chosen model its held-out outputs, with NaN for shapes that were not held out."""
 
     def _product(self, outputs: Mapping[str, Tensor], shapes: Tensor) -> Mixture:
         labels, members = self.labels[shapes], [values[shapes] for values in outputs.values()]
@@ -150,8 +129,8 @@ class Numbers:
         model.weights = self._weights(outputs, shapes)
         return model
 
-    def finish(self, model: nn.Module, outputs: Tensor) -> None:
-        """Calibrate the intervals of the chosen model on its held-out outputs."""
+    def calibrate(self, model: nn.Module, outputs: Tensor) -> None:
+        """Make intervals from held-out outputs, with NaN for shapes that were not held out."""
         assert isinstance(model, Regressor)
         tested = outputs.isfinite().all(dim=1)
         model.calibrate(outputs[tested], self.units.in_units(self.truth[tested]))

@@ -22,7 +22,6 @@ import torch
 from saved import FOLDER, study_table
 from torch import Tensor
 
-from pointset.baselines.folds import assign_folds
 from pointset.baselines.models import Baseline
 from pointset.comparison.tables import commit_of, machine_of
 from pointset.data.arrays import from_arrays
@@ -32,7 +31,7 @@ from pointset.evaluation import Evaluation, evaluate
 from pointset.runs.atomic import write_for_user, write_json, write_text
 from pointset.runs.provenance import origin
 from pointset.training.automatic import START, transfer_recipe
-from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, held_out_logits, set_pose
+from pointset.training.baselines import assign_folds, baseline_of, extract_rows, fit_head, set_pose
 from pointset.training.loop import fit
 from pointset.viz.charts import label_axes, line_style, make_panels, with_legend
 from pointset.zoo.models import create_model, create_pretrained
@@ -124,8 +123,7 @@ def _baseline(row: str, sets: PointSets) -> Baseline:
 
 def _fit_rows(row: str, sets: PointSets, inside: list[Tensor], outside: list[Tensor], seed: int) -> Tensor:
     baseline = _baseline(row, sets)
-    folds = assign_folds(sets.names, sets.labels.tolist(), FOLDS, seed)
-    fit_head(baseline, inside, sets.labels, held_out_logits(baseline, inside, sets.labels, folds, FOLDS))
+    fit_head(baseline, inside, sets.labels, assign_folds(sets.names, sets.labels.tolist(), seed))
     return baseline.logits(outside)
 
 

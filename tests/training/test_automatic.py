@@ -50,8 +50,9 @@ def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(tmp_path, monkey
     monkeypatch.setattr(Classes, "predicted", predicted)
     monkeypatch.setattr(Classes, "combined", combined)
     choice = automatic._Choice(train, 1.0, 0, None, False)
-    outputs = {name: torch.eye(2)[train.labels] for name in Classes.rows}
-    choice._choose(outputs | {"network": choice._held_out_network(60, FOLDS)})
+    choice.outputs = {name: torch.eye(2)[train.labels] for name in Classes.rows}
+    choice.outputs["network"] = choice._held_out_network(60, FOLDS)
+    choice._held_out_mixture(torch.ones(len(train), dtype=torch.bool))
     assert len(used) == 2 * FOLDS
     for fitted, judged in used:
         assert fitted.isdisjoint(judged)
@@ -59,9 +60,7 @@ def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(tmp_path, monkey
 
 
 @pytest.mark.parametrize(("margin", "best"), [(0.5, "network"), (2.0, "mixture")])
-def test_an_equally_accurate_network_replaces_the_mixture_unless_its_loss_is_larger(
-    margin, best, tmp_path, monkeypatch
-):
+def test_an_equally_accurate_network_replaces_the_mixture_unless_its_loss_is_larger(margin, best, tmp_path):
     train = pointset.load_dataset(write_clouds(tmp_path), points=32)
 
     def wrong_once(by: float) -> torch.Tensor:
@@ -69,9 +68,9 @@ def test_an_equally_accurate_network_replaces_the_mixture_unless_its_loss_is_lar
         outputs[0] *= -by
         return outputs
 
-    monkeypatch.setattr(Classes, "combined", lambda _, outputs, fitted, shapes: wrong_once(1.0)[shapes])
-    outputs = dict.fromkeys(Classes.rows, torch.zeros(len(train), 2)) | {"network": wrong_once(margin)}
-    assert automatic._Choice(train, 1.0, 0, None, False)._choose(outputs)[0] == best
+    choice = automatic._Choice(train, 1.0, 0, None, False)
+    choice.outputs = dict.fromkeys(Classes.rows, torch.zeros(len(train), 2)) | {"network": wrong_once(margin)}
+    assert choice._best(wrong_once(1.0), torch.ones(len(train), dtype=torch.bool)) == best
 
 
 def test_intervals_of_candidates_are_wilsons(tmp_path):
