@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
-from pointset.training.packed import PREFIX, SUFFIX, open_run, pull_run
+from pointset.training.checkpoints import RunFolder
+from pointset.training.packed import PREFIX, SUFFIX, pull_run, read_packed
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier, SetModel
 from pointset.zoo.descriptions import check_run, not_a_run
@@ -48,10 +49,10 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
         >>> model.classes[:2], model(torch.rand(1, 100, 3)).shape
         (['airplane', 'bathtub'], torch.Size([1, 40]))
     """
-    folder = open_run(find_run(path))
-    weights = folder.weights()
-    description = folder.description()
-    file = folder.path / "run.json"
+    folder = find_run(path)
+    run, file = RunFolder(folder), folder / "run.json"
+    is_packed = folder.suffix.lower() == SUFFIX and not folder.is_dir()
+    weights, description = read_packed(folder) if is_packed else (run.weights(), run.description())
     check_run(description, file)
     model, data = description["model"], description["data"]
     try:
@@ -67,6 +68,6 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise not_a_run(file, one_line(error, QUOTED) or type(error).__name__) from error
     load_weights(built, weights, f"model.safetensors in {path}")
-    if folder.path.parent == pretrained.FOLDER and isinstance(built, Classifier):
-        know_card(built, folder.path.name)
+    if folder.parent == pretrained.FOLDER and isinstance(built, Classifier):
+        know_card(built, folder.name)
     return built.eval(), description

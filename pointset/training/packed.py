@@ -12,7 +12,6 @@ import json
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -43,14 +42,7 @@ A {model} of `pip install "pointset-learn[hub]"`: `pointset classify FILES --mod
 
 
 def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
-    """Write a finished run as one file.
-
-    Args:
-        run: the folder of a run, of any kind.
-        output: the file to write, *.pointset.
-
-    Returns:
-        The card inside the file.
+    """Write the finished run of any kind in a folder as one file, *.pointset; return the card inside.
 
     Raises:
         PointsetError: the folder is not a finished run or is damaged, or the file cannot be written.
@@ -68,12 +60,11 @@ def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
     if str(run) in list_pretrained():
         raise PointsetError(f"{run} comes with the package: its name is enough")
     weights, description = folder.weights(), folder.description()
-    data = description.get("data", {})
+    model, data = description.get("model", {}), description.get("data", {})
     source = Path(str(data.get("source", "")))
     if source.is_absolute():  # of no use elsewhere, and nobody's business
         description = description | {"data": data | {"source": source.name}}
     content = {RUN: as_json(description).encode(), WEIGHTS: as_safetensors(weights)}
-    model = description.get("model", {})
     card = {
         "format": FORMAT,
         "model": model.get("name", model.get("class")),
@@ -93,54 +84,38 @@ def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
     return card
 
 
-class PackedRun(RunFolder):
-    """A file of `pack_run`: the weights and the description of its run, from memory."""
-
-    def description(self) -> dict[str, Any]:
-        """The content of run.json; see `weights`."""
-        return self._content[0]
-
-    def weights(self) -> Weights:
-        """The trained weights."""
-        return self._content[1]
-
-    @cached_property
-    def _content(self) -> tuple[dict[str, Any], Weights]:
-        try:
-            files = self._files()
-            card = json.loads(files[CARD])
-            if card["format"] != FORMAT:
-                raise PointsetError(f"{self.path} has format {quoted(card['format'])}, not {FORMAT}: update pointset")
-            changed = [name for name, digest in card["sha256"].items() if sha256(files[name]) != digest]
-            if changed or {*card["sha256"]} != {RUN, WEIGHTS}:
-                raise PointsetError(f"{self.path} is damaged, a file in it differs from its digest: {AGAIN}")
-            return checked_json(files[RUN], RunDescription), load_tensors(files[WEIGHTS])
-        except PointsetError:
-            raise
-        except FileNotFoundError as error:
-            raise PointsetError(f"{self.path}: the file does not exist: check its spelling") from error
-        except Exception as error:  # zipfile, json and safetensors raise many kinds for damage
-            reason = one_line(error, QUOTED) or type(error).__name__
-            raise PointsetError(f"{self.path} is damaged, or not a packed run ({reason}): {AGAIN}") from error
-
-    def _files(self) -> dict[str, bytes]:
-        require_file(self.path)
-        with zipfile.ZipFile(self.path) as archive:
-            entries = archive.infolist()
-            names = sorted(entry.filename for entry in entries)
-            if names != sorted((CARD, RUN, WEIGHTS)):
-                raise PointsetError(
-                    f"{self.path} holds {quoted(', '.join(names))}, and a packed run has {CARD}, {RUN} and {WEIGHTS}"
-                )
-            size = sum(entry.file_size for entry in entries)
-            if any(entry.compress_type for entry in entries) or size > self.path.stat().st_size:
-                raise PointsetError(f"{self.path} is compressed, to {size:,} bytes, and a packed run is not: {AGAIN}")
-            return {entry.filename: archive.read(entry) for entry in entries}
+def read_packed(path: Path) -> tuple[Weights, dict[str, Any]]:
+    """The weights and the description of a packed run, from memory."""
+    try:
+        files = _files(path)
+        card = json.loads(files[CARD])
+        if card["format"] != FORMAT:
+            raise PointsetError(f"{path} has format {quoted(card['format'])}, not {FORMAT}: update pointset")
+        changed = [name for name, digest in card["sha256"].items() if sha256(files[name]) != digest]
+        if changed or {*card["sha256"]} != {RUN, WEIGHTS}:
+            raise PointsetError(f"{path} is damaged, a file in it differs from its digest: {AGAIN}")
+        return load_tensors(files[WEIGHTS]), checked_json(files[RUN], RunDescription)
+    except PointsetError:
+        raise
+    except FileNotFoundError as error:
+        raise PointsetError(f"{path}: the file does not exist: check its spelling") from error
+    except Exception as error:  # zipfile, json and safetensors raise many kinds for damage
+        reason = one_line(error, QUOTED) or type(error).__name__
+        raise PointsetError(f"{path} is damaged, or not a packed run ({reason}): {AGAIN}") from error
 
 
-def open_run(path: Path) -> RunFolder:
-    """A run in a folder, or packed into a file."""
-    return PackedRun(path) if path.suffix.lower() == SUFFIX and not path.is_dir() else RunFolder(path)
+def _files(path: Path) -> dict[str, bytes]:
+    require_file(path)
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+        names = sorted(entry.filename for entry in entries)
+        if names != sorted((CARD, RUN, WEIGHTS)):
+            holds = quoted(", ".join(names))
+            raise PointsetError(f"{path} holds {holds}, and a packed run has {CARD}, {RUN} and {WEIGHTS}")
+        size = sum(entry.file_size for entry in entries)
+        if any(entry.compress_type for entry in entries) or size > path.stat().st_size:
+            raise PointsetError(f"{path} is compressed, to {size:,} bytes, and a packed run is not: {AGAIN}")
+        return {entry.filename: archive.read(entry) for entry in entries}
 
 
 def push_run(run: str | Path, repository: str, *, private: bool = False) -> str:
