@@ -38,7 +38,11 @@ class StandardRows(nn.Module):
     def __init__(self, outputs: int) -> None:
         super().__init__()
         self.outputs = outputs
-        for name in ("mean", "scale"):
+        self.learns("mean", "scale")
+
+    def learns(self, *names: str) -> None:
+        """Register buffers for what is learned; their sizes and types depend on the training shapes."""
+        for name in names:
             self.register_buffer(name, torch.zeros(0))
 
     def standardise(self, rows: Float[Tensor, "N width"], blocks: list[int]) -> Float[Tensor, "N width"]:
@@ -50,9 +54,9 @@ class StandardRows(nn.Module):
         return (rows - self.mean) * self.scale
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        for name, buffer in self.named_buffers(recurse=False):  # their sizes depend on the training shapes
+        for name, buffer in self.named_buffers(recurse=False):
             if prefix + name in state_dict:
-                setattr(self, name, buffer.new_empty(state_dict[prefix + name].shape))
+                setattr(self, name, torch.empty_like(state_dict[prefix + name], device=buffer.device))
         super()._load_from_state_dict(state_dict, prefix, *others)
 
 
@@ -64,7 +68,7 @@ class Head(StandardRows, ABC):
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
-        self.register_buffer("labels", torch.zeros(0, dtype=torch.int64))
+        self.learns("labels")
         self.register_buffer("temperature", torch.ones(()))
 
     def forward(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B classes"]:
@@ -101,9 +105,7 @@ class SupportVectors(Head):
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
-        for name in ("vectors", "coefficients", "intercepts"):
-            self.register_buffer(name, torch.zeros(0))
-        self.register_buffer("owners", torch.zeros(0, dtype=torch.int64))
+        self.learns("vectors", "coefficients", "intercepts", "owners")
         self.register_buffer("gamma", torch.ones(()))
 
     def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
@@ -149,8 +151,7 @@ class LogisticRegression(Head):
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
-        for name in ("weight", "bias"):
-            self.register_buffer(name, torch.zeros(0))
+        self.learns("weight", "bias")
 
     def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
         """See `Head.learn`."""
@@ -175,8 +176,7 @@ class NearestNeighbour(Head):
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
-        self.register_buffer("rows", torch.zeros(0))
-        self.register_buffer("numbers", torch.zeros(0, dtype=torch.int64))
+        self.learns("rows", "numbers")
 
     def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
         """See `Head.learn`."""
@@ -208,8 +208,7 @@ class KernelRidge(StandardRows):
 
     def __init__(self, outputs: int) -> None:
         super().__init__(outputs)
-        self.register_buffer("vectors", torch.zeros(0))
-        self.register_buffer("coefficients", torch.zeros(0, outputs, dtype=torch.float64))
+        self.learns("vectors", "coefficients")
         self.register_buffer("gamma", torch.ones(()))
 
     def forward(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B targets"]:

@@ -40,10 +40,7 @@ DATA = ("normalize", "up")
 
 
 class PointSetEstimator(CloudEstimator):
-    """Base class of the estimators: every option of data, recipe and model is a parameter of its own.
-
-    Options are checked in `fit`. A subclass gives the sets of X and y, and what to call the options' defaults.
-    """
+    """Base class of the estimators: every option of data, recipe and model is a parameter, which `fit` checks."""
 
     model: str
     start: str | None
@@ -61,19 +58,15 @@ class PointSetEstimator(CloudEstimator):
         for name, value in given.arguments.items():
             setattr(self, name, value)
 
-    def _sets(self, X: Any, y: Any, **names: Any) -> PointSets:
+    def _sets(self, X: Any, y: Any, classes: Sequence[str] | None = None) -> PointSets:
         options = {name: getattr(self, name) for name in DATA if name != "up" or self.up is not None}
         with value_errors():
-            return from_arrays(clouds_of(X), y, points=self.points, **names, **options)
+            return from_arrays(clouds_of(X), y, classes, points=self.points, **options)
 
-    def _seed(self) -> int:
-        """The seed of the first training: `random_state` itself if it is one, as in `pointset.fit`."""
-        is_seed = isinstance(self.random_state, numbers.Integral)
-        return int(self.random_state if is_seed else check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _begin(self, sets: PointSets) -> Self:
+    def _begin(self, sets: PointSets) -> None:
         """Train from the beginning."""
-        seed = self._seed()
+        is_seed = isinstance(self.random_state, numbers.Integral)  # used as it is, as in `pointset.fit`
+        seed = int(self.random_state if is_seed else check_random_state(self.random_state).randint(2**31 - 1))
         with value_errors():
             if self.start is not None:
                 trained, description = load_run(self.start)
@@ -82,16 +75,17 @@ class PointSetEstimator(CloudEstimator):
                 model = start_from(trained, learned, sets.up, trained_up=up, seed=seed, start=start, numbers=of_numbers)
             elif self.model == "auto":
                 chosen = fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress)
-                return self._keep(chosen.fitted, sets, seed)
+                self._keep(chosen.fitted, sets, seed)
+                return
             else:
                 options = ModelOptions.from_dict(self._fields(ModelOptions))
                 model = create_for(sets, self.model, options, loss=self._fields(Recipe)["loss"], seed=seed)
             if baseline_of(model) is not None and sets.inputs > 3:
                 text = f"{self.model} reads 3 of the {sets.inputs} numbers of a point: choose a network"
                 warnings.warn(text, UserWarning, stacklevel=4)
-        return self._train(model, sets, seed)
+        self._train(model, sets, seed)
 
-    def _train(self, model: nn.Module, sets: PointSets, seed: int, before: Sequence[dict[str, Any]] = ()) -> Self:
+    def _train(self, model: nn.Module, sets: PointSets, seed: int, before: Sequence[dict[str, Any]] = ()) -> None:
         """Train a model further; the result is kept only if nothing was wrong."""
         with value_errors():
             recipe = Recipe.from_dict(self._fields(Recipe))
@@ -100,14 +94,13 @@ class PointSetEstimator(CloudEstimator):
                 changed |= {"steps": None} if "epochs" in changed and "steps" not in changed else {}
                 recipe = dataclasses.replace(transfer_recipe(sets), **changed)
             fitted = fit(model, sets, recipe, seed=seed, progress=self.progress)
-        return self._keep(fitted, sets, seed, before)
+        self._keep(fitted, sets, seed, before)
 
-    def _keep(self, fitted: Fitted, sets: PointSets, seed: int, before: Sequence[dict[str, Any]] = ()) -> Self:
+    def _keep(self, fitted: Fitted, sets: PointSets, seed: int, before: Sequence[dict[str, Any]] = ()) -> None:
         rows = [{**row, "epoch": row["epoch"] + len(before)} for row in fitted.history]
         self.model_, self.history_ = fitted.model, [*before, *rows]
         self.n_features_in_, self.n_iter_ = sets.inputs, len(self.history_)
         self._next_seed = int(np.random.SeedSequence((seed, 1)).generate_state(1)[0])
-        return self
 
     def _predicted(self, X: Any) -> Prediction:
         check_is_fitted(self, "model_")
@@ -176,12 +169,8 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Train from the beginning.
 
-        Args:
-            X: N clouds, see the class.
-            y: N labels.
-
         Raises:
-            InputError: X or y is something else, or an option is wrong; a PointsetError and a ValueError.
+            InputError: X or y is not what the class describes, or an option is wrong; also a ValueError.
         """
         labels = _labels(y)
         return self._first(X, labels, np.unique(labels))
@@ -192,7 +181,7 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
         Args:
             X: N clouds; there must be two classes among them.
             y: N labels.
-            classes: all labels that will come; those of y when None. Only of the first call.
+            classes: of the first call, all labels that will come; those of y when None.
 
         Raises:
             InputError: as for `fit`, or y has a label that is not a class.
@@ -205,14 +194,14 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
         if classes is not None and not np.array_equal(np.unique(_labels(classes)), self.classes_):
             raise InputError(f"classes are {_few(classes)}, and were {_few(self.classes_)} in the first call")
         sets = self._labelled(X, labels, self.classes_)
-        return self._train(copy.deepcopy(self.model_), sets, self._next_seed, self.history_)
+        self._train(copy.deepcopy(self.model_), sets, self._next_seed, self.history_)
+        return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities float64 [N, classes], in the order of `classes_`.
 
         Raises:
-            NotFittedError: before `fit`.
-            InputError: X is something else than N clouds.
+            NotFittedError, InputError: before `fit`, or X is not N clouds.
         """
         return self._predicted(X).probabilities
 
@@ -231,7 +220,7 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
         odd = next((label for label in labels.tolist() if label not in names), None)
         if odd is not None:
             raise InputError(f"y has {quoted(odd)}, and the classes are {_few(classes)}")
-        return self._sets(X, [names[label] for label in labels.tolist()], classes=list(names.values()))
+        return self._sets(X, [names[label] for label in labels.tolist()], list(names.values()))
 
 
 class PointSetRegressor(RegressorMixin, PointSetEstimator):
@@ -265,15 +254,7 @@ class PointSetRegressor(RegressorMixin, PointSetEstimator):
         self._set(model, options)
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train from the beginning.
-
-        Args:
-            X: N clouds, see the class.
-            y: numbers [N] or [N, targets].
-
-        Raises:
-            InputError: X or y is something else, or an option is wrong; a PointsetError and a ValueError.
-        """
+        """Train from the beginning; errors as for `PointSetClassifier.fit`."""
         if y is None:
             raise InputError("PointSetRegressor requires y to be passed, but the target y is None")
         targets = check_array(y, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name="y")
@@ -286,8 +267,7 @@ class PointSetRegressor(RegressorMixin, PointSetEstimator):
         """The numbers of each cloud, float64 [N] or [N, targets] as y in `fit`.
 
         Raises:
-            NotFittedError: before `fit`.
-            InputError: X is something else than N clouds.
+            NotFittedError, InputError: before `fit`, or X is not N clouds.
         """
         values = self.predict_interval(X).values
         return values[:, 0] if self._one else values
@@ -295,12 +275,8 @@ class PointSetRegressor(RegressorMixin, PointSetEstimator):
     def predict_interval(self, X: Any, level: float = LEVEL) -> Numbers:
         """The numbers [N, targets] with intervals that contain the true ones for a share `level` of the clouds.
 
-        Args:
-            X: N clouds.
-            level: in (0, 1).
-
         Raises:
-            NotFittedError, InputError: as for `predict`.
+            NotFittedError, InputError: as for `predict`, or the level is not in (0, 1).
         """
         outputs = self._predicted(X).logits
         model: Any = self.model_

@@ -42,7 +42,14 @@ A {model} of `pip install "pointset-learn[hub]"`: `pointset classify FILES --mod
 
 
 def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
-    """Write the finished run of any kind in a folder as one file, *.pointset; return the card inside.
+    """Write a finished run as one file.
+
+    Args:
+        run: the folder of a run, of any kind.
+        output: the file to write, *.pointset.
+
+    Returns:
+        The card inside the file.
 
     Raises:
         PointsetError: the folder is not a finished run or is damaged, or the file cannot be written.
