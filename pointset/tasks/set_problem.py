@@ -28,7 +28,7 @@ from pointset.errors import PointsetError, quoted
 from pointset.nn.dropout import Dropout
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.provenance import origin
-from pointset.training.loop import Fitted, fit_objective
+from pointset.training.loop import Fitted, Training
 from pointset.training.objectives import Loss, Objective
 from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import SetClassifier
@@ -182,7 +182,7 @@ class SetProblem(Task):
 
         model = self.build(run.entry.name, run.options, run.seed)
         objective = DrawnSets(self, recipe.batch_size, run.seed)
-        return fit_objective(model, objective, recipe, description, seed=run.seed, run=folder, progress=False)
+        return Training(model, objective, recipe, run.seed).fit(folder, description, progress=False)
 
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
         return self.block

@@ -101,10 +101,8 @@ def fit(
     objective: Objective = (
         Regression(model, train, recipe, seed) if isinstance(model, Regressor) else Classification(train, recipe, seed)
     )
-    description = partial(describe, model, train, recipe, seed)
-    fitted = fit_objective(
-        model, objective, recipe, description, seed=seed, run=run, progress=progress, on_epoch=on_epoch
-    )
+    training = Training(model, objective, recipe, seed, on_epoch)
+    fitted = training.fit(run, partial(describe, model, train, recipe, seed), progress)
     know_training_data(model, train)
     return fitted
 
@@ -116,38 +114,8 @@ def know_training_data(model: nn.Module, train: PointSets) -> None:
     know_data(model, {**classes, "normalize": train.options.normalize, "centred": centred})
 
 
-def fit_objective(
-    model: nn.Module,
-    objective: Objective,
-    recipe: Recipe,
-    description: Callable[[], dict[str, Any]],
-    *,
-    seed: int,
-    run: str | Path | None,
-    progress: bool,
-    on_epoch: OnEpoch | None = None,
-) -> Fitted:
-    """Train on any objective; see `fit`. `description` makes run.json."""
-    processes = join_processes(find_device(recipe.device))
-    folder = RunFolder(Path(run)) if run is not None and processes.is_main else None
-    training = Training(model.to(processes.device), objective, recipe, seed, processes, folder, on_epoch)
-    with ExitStack() as held:
-
-        def enter_folder() -> Checkpoint:
-            if folder is None:
-                return training.checkpoint()
-            held.enter_context(folder.locked())
-            return folder.enter(description() | {"processes": processes.world}, training.checkpoint())
-
-        state = processes.from_main(enter_folder)
-        training.restore(state)
-        if not state.finished:
-            training.run(progress)
-        return make_fitted(model, training.history, recipe)
-
-
 class Training:
-    """The state of a run between its epochs."""
+    """The training of a model on any objective, and its state between epochs; see `fit`."""
 
     def __init__(
         self,
@@ -155,17 +123,36 @@ class Training:
         objective: Objective,
         recipe: Recipe,
         seed: int,
-        processes: Processes,
-        folder: RunFolder | None = None,
         on_epoch: OnEpoch | None = None,
+        processes: Processes | None = None,
     ) -> None:
-        self.model, self.objective, self.recipe, self.seed = model, objective, recipe, seed
-        self.processes, self.device, self.folder, self.on_epoch = processes, processes.device, folder, on_epoch
+        self.processes = processes or join_processes(find_device(recipe.device))
+        self.device, self.model = self.processes.device, model.to(self.processes.device)
+        self.objective, self.recipe, self.seed, self.on_epoch = objective, recipe, seed, on_epoch
         self.optimizer = make_optimizer(model, recipe)
         self.average = None if recipe.average is None else MovingAverage(model, recipe.average)
         self.steps = recipe.total_steps(objective.steps_per_epoch)
         self.start, self.history = 0, list[Row]()
         self.best: Weights | None = None
+        self.folder: RunFolder | None = None
+
+    def fit(self, run: str | Path | None, description: Callable[[], dict[str, Any]], progress: bool) -> Fitted:
+        """Train to the end, from the state of the folder `run`, whose run.json is `description`."""
+        with ExitStack() as held:
+
+            def enter_folder() -> Checkpoint:
+                begun = self.checkpoint()
+                if run is None:
+                    return begun
+                self.folder = RunFolder(Path(run))
+                held.enter_context(self.folder.locked())
+                return self.folder.enter(description() | {"processes": self.processes.world}, begun)
+
+            state = self.processes.from_main(enter_folder)
+            self.restore(state)
+            if not state.finished:
+                self._train(progress)
+        return make_fitted(self.model, self.history, self.recipe)
 
     def checkpoint(self) -> Checkpoint:
         """The state, whose tensors change with further steps."""
@@ -185,8 +172,7 @@ class Training:
         """The model that is validated and saved: the moving average if the recipe has one, else the trained model."""
         return self.model if self.average is None else self.average.module
 
-    def run(self, progress: bool) -> None:
-        """Train to the end."""
+    def _train(self, progress: bool) -> None:
         per_epoch = self.objective.steps_per_epoch
         done = min(self.steps, len(self.history) * per_epoch)
         show = progress and self.processes.is_main

@@ -56,7 +56,7 @@ def test_shares_of_processes_add_up_to_the_loss_and_the_gradient_of_a_batch(weig
         for rank in range(world):
             processes = Share(torch.device("cpu"))
             processes.rank, processes.world = rank, world
-            training = Training(model, objective, recipe, 0, processes, None)
+            training = Training(model, objective, recipe, 0, processes=processes)
             totals += training._backward(batch._replace(points=batch.points.double()))
         return [totals, *(parameter.grad for parameter in model.parameters())]
 
