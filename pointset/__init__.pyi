@@ -34,9 +34,9 @@ from .training.embedding import PointSetEmbedding as PointSetEmbedding
 from .training.estimator import PointSetClassifier as PointSetClassifier
 from .training.estimator import PointSetRegressor as PointSetRegressor
 from .training.loading import load_run as load_run
+from .training.loading import pack_run as pack_run
 from .training.loop import Fitted as Fitted
 from .training.loop import fit as fit
-from .training.packed import pack_run as pack_run
 from .training.recipe import Recipe as Recipe
 from .zoo.models import create_model as create_model
 from .zoo.models import create_segmenter as create_segmenter

@@ -74,7 +74,7 @@ def push(run: Path, repository: str, /, *, private: bool = False) -> Result:
         repository: Name on the hub, user/name; an existing repository gets a new version.
         private: Make a new repository private.
     """
-    from pointset.training.packed import PREFIX, push_run
+    from pointset.training.loading import PREFIX, push_run
 
     address = push_run(run, repository, private=private)
     line = f"saved in {address}; next: pointset classify FILES --model {PREFIX}{repository}"

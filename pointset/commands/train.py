@@ -85,7 +85,7 @@ def train(
         log: Also write the history for a tracker, which is an extra of the package: "tensorboard" into the run's folder
             (view it with `tensorboard --logdir runs`), "mlflow" to MLFLOW_TRACKING_URI or mlflow.db, or "wandb".
     """
-    from pointset.training.distributed import is_main
+    from pointset.training.devices import is_main
     from pointset.training.logs import HistoryLog
 
     if data is None and model is None:
@@ -122,7 +122,7 @@ def train(
 def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int) -> "Training":
     """A new model by its name, with the defaults of quick.toml."""
     from pointset.data.dataset import load_split
-    from pointset.training.distributed import is_main
+    from pointset.training.devices import is_main
     from pointset.zoo.models import create_for
     from pointset.zoo.names import used_options
 
@@ -144,7 +144,7 @@ def _started(
     from pointset.data.dataset import load_split
     from pointset.data.loading import normalization_elsewhere
     from pointset.training.automatic import transfer_recipe
-    from pointset.training.distributed import is_main
+    from pointset.training.devices import is_main
     from pointset.zoo.transfer import start_from
 
     trained, description = pointset.load_run(start)

@@ -26,8 +26,7 @@ from pointset.runs import digests
 from pointset.runs.claims import owned
 from pointset.runs.progress import on_terminal, progress_bar, write_line
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
-from pointset.training.devices import find_device, warn_of_slow_products
-from pointset.training.distributed import world_size
+from pointset.training.devices import find_device, warn_of_slow_products, world_size
 from pointset.zoo.registration import user_parts
 
 MOST_DEVIATION = 1e-2

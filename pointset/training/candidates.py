@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from statsmodels.stats.proportion import proportion_confint
 from torch import Tensor, nn
 
-from pointset.baselines.mixture import Mixture
+from pointset.baselines.models import Mixture
 from pointset.data.point_sets import PointSets
 from pointset.evaluation.calibration import fit_temperature
 from pointset.training.objectives import learn_units

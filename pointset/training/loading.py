@@ -1,17 +1,181 @@
-"""Load trained models: from the folders of finished runs, or those that come with the package."""
+"""Finished runs: load their models, from folders, files, the hub or the package; pack them into files, and push them.
 
+A packed run is a ZIP archive without compression, so that nothing in it can unpack to more than its size, of three
+files; none of them is executed, or written to the disk, when the model is loaded:
+
+    card.json           for people: the model, its classes or targets, how its sets are made; SHA-256 of the other two
+    run.json            the description of the run, without the place of its data
+    model.safetensors   the trained weights
+"""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from pointset.errors import QUOTED, PointsetError, one_line, quoted
-from pointset.training.checkpoints import RunFolder
-from pointset.training.packed import PREFIX, SUFFIX, pull_run, read_packed
+from safetensors.torch import load as load_tensors
+
+from pointset.errors import QUOTED, PointsetError, in_markdown, one_line, quoted, require_extra
+from pointset.runs.atomic import as_json, check_writable, write_for_user
+from pointset.runs.digests import checked_json, sha256
+from pointset.runs.files import require_file
+from pointset.training.checkpoints import RunFolder, Weights, as_safetensors
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier, SetModel
-from pointset.zoo.descriptions import check_run, not_a_run
+from pointset.zoo.descriptions import RunDescription, check_run, not_a_run
 from pointset.zoo.models import build_model, know_card, know_data, load_weights, spec_of
 from pointset.zoo.names import missing_parts
 from pointset.zoo.pretrained import list_pretrained, pretrained_folder
+
+SUFFIX = ".pointset"
+FORMAT = 1
+CARD, RUN, WEIGHTS = "card.json", "run.json", "model.safetensors"
+OF_SETS = ("points", "normalize", "up", "features")
+"""Entries of a run's data that the card repeats."""
+AGAIN = "get the file again from its sender"
+PREFIX = "hub:"
+FILE = f"model{SUFFIX}"
+README = """---
+library_name: pointset
+---
+A {model} of `pip install "pointset-learn[hub]"`: `pointset classify FILES --model hub:{repository}`. {kind}: {names}.
+"""
+
+
+def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
+    """Write a finished run as one file.
+
+    Args:
+        run: the folder of a run, of any kind.
+        output: the file to write, *.pointset.
+
+    Returns:
+        The card inside the file.
+
+    Raises:
+        PointsetError: the folder is not a finished run or is damaged, or the file cannot be written.
+
+    Example:
+        >>> fitted = pointset.fit(model, train, pointset.Recipe(epochs=1), run="runs/parts", progress=False)
+        >>> card = pointset.pack_run("runs/parts", "parts.pointset")
+        >>> card["classes"], pointset.load_run("parts.pointset")[0].classes
+        (['flat', 'round'], ['flat', 'round'])
+    """
+    folder, output = RunFolder(Path(run)), Path(output)
+    if output.suffix.lower() != SUFFIX:
+        raise PointsetError(f"{output}: the name of a packed run must end in {SUFFIX}")
+    check_writable(output)
+    if str(run) in list_pretrained():
+        raise PointsetError(f"{run} comes with the package: its name is enough")
+    weights, description = folder.weights(), folder.description()
+    model, data = description.get("model", {}), description.get("data", {})
+    source = Path(str(data.get("source", "")))
+    if source.is_absolute():  # of no use elsewhere, and nobody's business
+        description = description | {"data": data | {"source": source.name}}
+    content = {RUN: as_json(description).encode(), WEIGHTS: as_safetensors(weights)}
+    card = {
+        "format": FORMAT,
+        "model": model.get("name", model.get("class")),
+        "parameters": sum(tensor.numel() for tensor in weights.values()),
+        **{name: data[name] for name in ("name", "classes", "point_classes", *OF_SETS) if name in data},
+        **({"targets": model["targets"]} if model.get("targets") else {}),
+        "commit": description.get("commit"),
+        "sha256": {name: sha256(entry) for name, entry in content.items()},
+    }
+
+    def write(temporary: Path) -> None:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+            for name, entry in {CARD: as_json(card).encode(), **content}.items():
+                archive.writestr(zipfile.ZipInfo(name), entry)  # of a fixed date: the same run gives the same bytes
+
+    write_for_user(output, write)
+    return card
+
+
+def read_packed(path: Path) -> tuple[Weights, dict[str, Any]]:
+    """The weights and the description of a packed run, from memory."""
+    try:
+        files = _files(path)
+        card = json.loads(files[CARD])
+        if card["format"] != FORMAT:
+            raise PointsetError(f"{path} has format {quoted(card['format'])}, not {FORMAT}: update pointset")
+        changed = [name for name, digest in card["sha256"].items() if sha256(files[name]) != digest]
+        if changed or {*card["sha256"]} != {RUN, WEIGHTS}:
+            raise PointsetError(f"{path} is damaged, a file in it differs from its digest: {AGAIN}")
+        return load_tensors(files[WEIGHTS]), checked_json(files[RUN], RunDescription)
+    except PointsetError:
+        raise
+    except FileNotFoundError as error:
+        raise PointsetError(f"{path}: the file does not exist: check its spelling") from error
+    except Exception as error:  # zipfile, json and safetensors raise many kinds for damage
+        reason = one_line(error, QUOTED) or type(error).__name__
+        raise PointsetError(f"{path} is damaged, or not a packed run ({reason}): {AGAIN}") from error
+
+
+def _files(path: Path) -> dict[str, bytes]:
+    require_file(path)
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+        names = sorted(entry.filename for entry in entries)
+        if names != sorted((CARD, RUN, WEIGHTS)):
+            holds = quoted(", ".join(names))
+            raise PointsetError(f"{path} holds {holds}, and a packed run has {CARD}, {RUN} and {WEIGHTS}")
+        size = sum(entry.file_size for entry in entries)
+        if any(entry.compress_type for entry in entries) or size > path.stat().st_size:
+            raise PointsetError(f"{path} is compressed, to {size:,} bytes, and a packed run is not: {AGAIN}")
+        return {entry.filename: archive.read(entry) for entry in entries}
+
+
+def push_run(run: str | Path, repository: str, *, private: bool = False) -> str:
+    """Pack a finished run and put it on the hub, with a README; a repository that exists gets a new version.
+
+    `repository` is "user/name" on the hub; `hf auth login` or the environment variable HF_TOKEN says who you are. With
+    `private`, a new repository is private. Returns its address.
+    """
+    with TemporaryDirectory() as folder, _named(repository):
+        from huggingface_hub import HfApi
+
+        card, hub = pack_run(run, Path(folder) / FILE), HfApi()
+        kind = "targets" if card.get("targets") else "classes"
+        facts = {"kind": kind.capitalize(), "names": in_markdown(", ".join(map(str, card.get(kind, ()))))}
+        readme = README.format(model=card["model"], repository=repository, **facts)
+        (Path(folder) / "README.md").write_text(readme, encoding="utf-8")
+        address = hub.create_repo(repository, private=private, exist_ok=True)
+        hub.upload_folder(repo_id=repository, folder_path=folder, commit_message="pointset push")
+        return str(address)
+
+
+def pull_run(name: str) -> Path:
+    """Download "hub:user/name" or "hub:user/name@revision", or find it in the cache of huggingface_hub."""
+    repository, _, revision = name.removeprefix(PREFIX).partition("@")
+    with _named(repository):
+        from huggingface_hub import hf_hub_download
+
+        return Path(hf_hub_download(repository, FILE, revision=revision or None))
+
+
+@contextmanager
+def _named(repository: str) -> Iterator[None]:
+    """Convert errors of the hub to one line."""
+    require_extra("hub", "the hub", "huggingface_hub")
+    from huggingface_hub import logging
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    logging.set_verbosity_error()  # each attempt of a request is a warning
+    try:
+        yield
+    except PointsetError:
+        raise
+    except LocalEntryNotFoundError as error:
+        raise PointsetError(f"hub:{repository} cannot be reached and is not in the cache: go online") from error
+    except EntryNotFoundError as error:
+        raise PointsetError(f"hub:{repository} has no {FILE}: it was not made by `pointset push`") from error
+    except Exception as error:  # of requests, of names, and of files
+        reason = one_line(error, QUOTED) or type(error).__name__
+        raise PointsetError(f"hub:{quoted(repository)}: {reason}") from error
 
 
 def find_run(path: str | Path) -> Path:

@@ -3,7 +3,7 @@
 All randomness in epoch e comes from (seed, e): order, subsets and augmentation from the batches' own generator, dropout
 from torch's generator, which is seeded for the epoch and restored after it. On a CPU, with the same number of threads,
 a run that was killed and resumed gives the same numbers to the last bit as an uninterrupted one.
-An `Objective` defines the training sets and the loss; `pointset.training.distributed` covers several processes.
+An `Objective` defines the training sets and the loss; `pointset.training.devices` covers several processes.
 """
 
 import math
@@ -35,8 +35,7 @@ from pointset.training.checkpoints import (
     describe,
     make_fitted,
 )
-from pointset.training.devices import find_device, warn_of_slow_products
-from pointset.training.distributed import Processes, join_processes, on_cpu
+from pointset.training.devices import Processes, find_device, join_processes, on_cpu, warn_of_slow_products
 from pointset.training.objectives import Classification, Objective, Regression, require_learnable
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe

@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pointset.baselines.mixture import Mixture
-from pointset.baselines.models import BASELINES, NUMBER_BASELINES
+from pointset.baselines.models import BASELINES, NUMBER_BASELINES, Mixture
 from pointset.configuration import Count, NormName, check, check_seed
 from pointset.data.loading import normalization_elsewhere
 from pointset.data.point_sets import PointSets

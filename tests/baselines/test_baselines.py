@@ -19,8 +19,7 @@ from pointset.baselines.heads import (
     SupportVectors,
     _leave_one_out,
 )
-from pointset.baselines.mixture import Mixture
-from pointset.baselines.models import BASELINES, Baseline
+from pointset.baselines.models import BASELINES, Baseline, Mixture
 from pointset.training.baselines import assign_folds, fit_head
 from pointset.zoo.transfer import start_from, turn_inputs
 

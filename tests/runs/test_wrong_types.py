@@ -37,7 +37,7 @@ from pointset.tasks.experiments import read_experiment
 from pointset.tasks.tuning import Search, run_search
 from pointset.training import automatic
 from pointset.training.checkpoints import Checkpoint, RunFolder
-from pointset.training.packed import pack_run
+from pointset.training.loading import pack_run
 from pointset.training.recipe import Recipe
 from pointset.zoo import pretrained
 from pointset.zoo.models import create_pretrained

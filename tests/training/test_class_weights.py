@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import pointset
-from pointset.training.distributed import Processes
+from pointset.training.devices import Processes
 from pointset.training.loop import Training
 from pointset.training.objectives import Classification, class_weights
 

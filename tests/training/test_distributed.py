@@ -21,9 +21,8 @@ from pointset import cli
 from pointset.data.batches import Batch
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
-from pointset.training import distributed
 from pointset.training import loop as training
-from pointset.training.distributed import Processes, join_processes, world_size
+from pointset.training.devices import Processes, is_main, join_processes, world_size
 from pointset.training.loading import load_run
 from pointset.training.recipe import Recipe
 
@@ -302,13 +301,13 @@ def test_a_missing_accelerate_is_named(launched):
     launched.setitem(sys.modules, "accelerate", None)
     with pytest.raises(PointsetError, match="needs accelerate: pip install accelerate"):
         join_processes(torch.device("cpu"))
-    assert not distributed.is_main()
+    assert not is_main()
 
 
 def test_a_single_process_needs_no_accelerate(monkeypatch, train):
     monkeypatch.setitem(sys.modules, "accelerate", None)
     monkeypatch.setenv("WORLD_SIZE", "1")
-    assert (world_size(), distributed.is_main()) == (1, True)
+    assert (world_size(), is_main()) == (1, True)
     training.fit(small(), train, Recipe(steps=1, device="cpu"))
 
 

@@ -14,7 +14,7 @@ from toy import train_run
 import pointset
 from pointset.errors import PointsetError
 from pointset.training.checkpoints import RunFolder, describe
-from pointset.training.packed import CARD, RUN, WEIGHTS, pack_run
+from pointset.training.loading import CARD, RUN, WEIGHTS, pack_run
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import mix
 
