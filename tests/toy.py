@@ -106,6 +106,18 @@ def write_ply(path: Path, points: NDArray[Any], labels: NDArray[Any], kind: str 
     path.write_text(head + "".join(f"{x} {y} {z} {label}\n" for (x, y, z), label in rows), encoding="utf-8")
 
 
+def write_boxes(folder: Path, count: int = 30) -> Path:
+    """Write clouds in boxes of 1 to 15 mm, and a table of their volumes and heights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng, rows = np.random.default_rng(0), ["file,volume,height"]
+    for number in range(count):
+        sides = 10 ** rng.uniform(-3, -2) * rng.uniform(0.5, 1.5, 3)
+        np.save(folder / f"{number}.npy", rng.uniform(-0.5, 0.5, (32, 3)) * sides)
+        rows.append(f"{number}.npy,{sides.prod()},{sides[2]}")
+    (folder / "targets.csv").write_text("\n".join(rows), encoding="utf-8")
+    return folder
+
+
 def write_pools(folder: Path, train: int = 12, test: int = 6, classes: int = 3) -> Path:
     """Write random clouds, see `pool`."""
     pools = {"train": pool(train, classes, seed=train), "test": pool(test, classes, seed=test)}

@@ -70,20 +70,11 @@ def test_every_entry_of_a_file_is_used(read):
     assert found.published == {"rff-max": {100: Published(0.7951, 0.0166, 5), 5000: Published(0.8933, 0.0156, 5)}}
 
 
-def test_none_means_no_value_unless_it_is_a_valid_name(read):
-    shared, paper, pooled = (entry.options(read(WHOLE).model) for entry in read(WHOLE).models)
-    assert shared.layers == 3
-    assert pooled.layers is None, "a change of one model may take a value back"
-    assert paper.norm == "none", "norm has a choice of that name"
-    with pytest.raises(PointsetError, match=r"epochs must be a whole number.* got 'none'"):
-        read('[recipe]\nepochs = "none"')
-
-
 def test_a_model_has_the_shared_options_with_its_own_changes(read):
     found = read(WHOLE)
     assert [entry.options(found.model) for entry in found.models] == [
         ModelOptions(dim=16, layers=3),
-        ModelOptions(dim=16, layers=3, form="paper", norm="none"),
+        ModelOptions(dim=16, layers=3, form="paper", norm="none"),  # one of its choices; elsewhere "none" is no value
         ModelOptions(dim=24, layers=None, seeds="pooled"),
     ]
     runs = {run.model: run for run in make_runs(found, Path("out"))}
@@ -110,7 +101,6 @@ def test_the_grid_is_seed_by_seed_and_every_run_has_a_folder_of_its_own(read):
     [
         ("isab16-max+mean", "isab16-max+mean", "isab16-max+mean"),
         ({"name": "sab-pma4", "dim": 8}, "sab-pma4 dim=8", "sab-pma4_dim=8"),
-        ({"name": "rff-aggr.softmax", "dim": 8}, "rff-aggr.softmax dim=8", "rff-aggr.softmax_dim=8"),
         ({"name": "rff-max", "label": "naïve / max: 1"}, "naïve / max: 1", "naïve_max_1"),
         ({"name": "rff-max", "label": "../up"}, "../up", ".._up"),
         (Entry("rff-max", {}, "mine"), "mine", "mine"),

@@ -83,19 +83,17 @@ def test_robustness_is_tested_where_it_is_asked_for_then_or_later(finished, copy
     after = written(copy)
     assert {path: after[path] for path in before} == before, "the model is not trained again"
     assert [path.parent.name for path in copy.glob("runs/*/robustness.json")] == ["rff-max-n24-seed0"]
-    content = json.loads((copy / "runs" / "rff-max-n24-seed0" / "robustness.json").read_text())
+    file = copy / "runs" / "rff-max-n24-seed0" / "robustness.json"
+    content, stamp = json.loads(file.read_text()), file.stat().st_mtime_ns
     assert content["clean_error"] == pytest.approx(1 - found.runs[1].metrics["accuracy"])
     assert list(content["by_size"]) == ["16", "24"], "the usual size below 24, and the whole"
     assert content["by_size"]["24"] == found.runs[1].metrics["accuracy"]
-    assert {len(errors) for errors in content["errors"].values()} == {5}
     assert len(content["errors"]) >= 8
-    assert all(0 <= error <= 1 for errors in content["errors"].values() for error in errors.values())
-    stamp = (copy / "runs" / "rff-max-n24-seed0" / "robustness.json").stat().st_mtime_ns
+    for errors in content["errors"].values():
+        assert len(errors) == 5
+        assert all(0 <= error <= 1 for error in errors.values())
     run(asked, copy)
-    assert (copy / "runs" / "rff-max-n24-seed0" / "robustness.json").stat().st_mtime_ns == stamp
-
-
-TOO_COLD = {"name": "isab4-pma", "label": "too cold", "temperature": 1e-60}
+    assert file.stat().st_mtime_ns == stamp
 
 
 def test_a_failed_run_is_tried_again(classifiers, tmp_path):
@@ -118,7 +116,7 @@ def test_a_failed_run_is_tried_again(classifiers, tmp_path):
 
 def test_a_comparison_without_any_finished_run_is_an_error_that_says_why(classifiers, tmp_path):
     with pytest.raises(PointsetError, match=r"all runs failed; too cold, 24 points, seed 0: the loss became"):
-        run(classifiers(TOO_COLD), tmp_path)
+        run(classifiers({"name": "isab4-pma", "label": "too cold", "temperature": 1e-60}), tmp_path)
     assert not (tmp_path / "results.json").exists()
 
 

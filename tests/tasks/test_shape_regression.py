@@ -1,14 +1,14 @@
 """Comparisons of regressors: numbers of shapes as a task."""
 
-import csv
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+import toy
+from command_line import succeed
 
 import pointset
-from pointset import cli
 from pointset.comparison.statistics import compare_pairs
 from pointset.errors import PointsetError
 from pointset.evaluation.numbers import load_numbers
@@ -25,35 +25,23 @@ PROTOCOL = {
 
 @pytest.fixture(scope="module")
 def boxes(tmp_path_factory) -> Path:
-    folder, rng = tmp_path_factory.mktemp("boxes"), np.random.default_rng(0)
-    rows = [["file", "volume", "height"]]
-    for number in range(30):
-        sides = 10 ** rng.uniform(-3, -2) * rng.uniform(0.5, 1.5, 3)
-        np.save(folder / f"{number}.npy", rng.uniform(-0.5, 0.5, (32, 3)) * sides)
-        rows.append([f"{number}.npy", sides.prod(), sides[2]])
-    with (folder / "targets.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
-    return folder
+    return toy.write_boxes(tmp_path_factory.mktemp("boxes"))
 
 
 def test_one_target_is_ranked_by_its_error(boxes, tmp_path, capsys) -> None:
     sets = pointset.DataOptions(points=32, target="volume")
     comparison = pointset.compare(["features-ridge", "rff-max"], boxes, data_options=sets, out=tmp_path, **PROTOCOL)
     rows = {row.model: row for row in comparison.rows}
-    errors = {model: row.metrics["MAE"].mean for model, row in rows.items()}
-    run = tmp_path / "runs" / "rff-max-n32-seed0"
-    assert errors["rff-max"] == pytest.approx(
-        np.mean([np.abs(load_numbers(run.with_name(f"rff-max-n32-seed{seed}")).errors).mean() for seed in (0, 1)])
-    )
+    error, runs = rows["rff-max"].metrics["MAE"].mean, [comparison.run("rff-max", seed) for seed in (0, 1)]
+    assert error == pytest.approx(np.mean([np.abs(load_numbers(run.folder).errors).mean() for run in runs]))
     (pair,) = next(iter(comparison.pairs.values()))
     assert pair.over_shapes.low <= pair.difference <= pair.over_shapes.high
     assert pair.p_mcnemar is None
     table = (tmp_path / "table.md").read_text()
     assert "0.000000 " not in table, "as many decimals as the errors need"
-    assert f"{errors['rff-max']:.1e}"[0] in table
+    assert f"{error:.1e}"[0] in table
     assert "Predicted and true" in (tmp_path / "report.html").read_text()
-    best, _ = pointset.load_run(run)
-    assert best.targets == ("volume",)
+    assert pointset.load_run(runs[0].folder)[0].targets == ("volume",)
 
 
 def test_several_targets_are_ranked_by_r2(boxes, tmp_path) -> None:
@@ -68,11 +56,9 @@ def test_several_targets_are_ranked_by_r2(boxes, tmp_path) -> None:
 
 
 def test_the_command_and_its_experiment(boxes, tmp_path, capsys) -> None:
-    models = ("--models", "features-ridge", "rff-max", "--seeds", "0", "--points", "32", "--workers", "1")
-    short = ("--epochs", "1", "--least-steps", "1", "--dim", "8")
-    command = ["compare", "--data", boxes, "--target", "height", *models, *short, "--out", tmp_path / "out"]
-    cli.main([str(word) for word in command])
-    assert "MAE" in capsys.readouterr().out
+    flags = "--models features-ridge rff-max --seeds 0 --points 32 --workers 1 --epochs 1 --least-steps 1 --dim 8"
+    command = ("compare", "--data", boxes, "--target", "height", *flags.split(), "--out", tmp_path / "out")
+    assert "MAE" in succeed(capsys, *command)
     assert shipped_experiment("numbers").exists()
 
 

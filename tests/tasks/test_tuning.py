@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+import toy
 from command_line import fail, succeed
 from damage import kill_at
 
@@ -116,22 +116,13 @@ def test_the_test_split_is_not_read_and_bad_trials_end_early(file, clouds_folder
 
 @pytest.mark.slow
 def test_numbers_are_judged_by_r2(tmp_path, capsys):
-    folder = tmp_path / "rods"
-    folder.mkdir()
-    rng, rows = np.random.default_rng(0), ["file,height"]
-    for number in range(24):
-        height = rng.uniform(1, 3)
-        np.save(folder / f"{number}.npy", rng.uniform(-0.5, 0.5, (16, 3)) * [1, 1, height])
-        rows.append(f"{number}.npy,{height}")
-    (folder / "targets.csv").write_text("\n".join(rows), encoding="utf-8")
+    folder = toy.write_boxes(tmp_path / "boxes", 24)
     content = f'task = "regression"\nmodels = ["rff-max"]\npoints = [16]\ndata = "{folder}"\n'
     content += '[sets]\ntarget = ["height"]\n'
     content += "[model]\ndim = 8\n[recipe]\nepochs = 2\n[search]\nbatch_size = [4, 8]\n"
     (tmp_path / "numbers.toml").write_text(content, encoding="utf-8")
-    out = tmp_path / "out"
-    best, other = shown(
-        succeed(capsys, "tune", tmp_path / "numbers.toml", "--trials", "2", "--workers", "1", "--out", out, "--json")
-    )
+    command = ("tune", tmp_path / "numbers.toml", "--trials", "2", "--workers", "1", "--out", out := tmp_path / "out")
+    best, other = shown(succeed(capsys, *command, "--json"))
     assert 1 > best["validation"] >= other["validation"]
     assert pointset.read_experiment(out / "best.toml").recipe.batch_size == best["batch_size"]
 
