@@ -33,10 +33,9 @@ from pointset.data.options import DataOptions
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.files import MOST_SETTINGS, read_file
 from pointset.runs.workers import Workers
-from pointset.tasks.anomaly import Anomaly
 from pointset.tasks.classification import Classification
 from pointset.tasks.clustering import Clustering
-from pointset.tasks.counting import Counting
+from pointset.tasks.images import Anomaly, Counting
 from pointset.tasks.max_regression import MaxRegression
 from pointset.tasks.regression import ShapeRegression
 from pointset.tasks.shapes import ShapeTask

@@ -21,8 +21,7 @@ from pointset.tasks.clustering import (
     oracle_metrics,
     truth_of,
 )
-from pointset.tasks.counting import poisson_loss
-from pointset.tasks.images import Images, digits
+from pointset.tasks.images import Images, digits, poisson_loss
 from pointset.tasks.set_problem import fully_connected, parts_of, row_model
 from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions
