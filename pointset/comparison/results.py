@@ -75,7 +75,8 @@ class Results:
         """A column of the training histories, for each seed that has it, cut to the shortest history."""
         folders = [folder for folder in self.folders[label].values() if (folder / "history.jsonl").exists()]
         columns = [[row[name] for row in RunFolder(folder).history() if name in row] for folder in folders]
-        return [*map(list, zip(*zip(*columns, strict=False), strict=True))]
+        shortest = min(map(len, columns), default=0)
+        return [column[:shortest] for column in columns] if shortest else []
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Comparison:
         ...     recipe=task_recipe(steps=2, batch_size=4),
         ... )
         >>> comparison = pointset.run_experiment(experiment, "runs/maxima", Workers(1), progress=False, report=False)
-        >>> len(comparison.history("rff-max", 0)), comparison.failures
+        >>> len(comparison.runs), comparison.failures
         (1, [])
         >>> print(comparison.table().splitlines()[2].split()[0])
         rff-max
@@ -180,18 +181,22 @@ class Comparison:
         seeds = len(experiment.seeds)
         spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
         rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
-        file = self.folder / f"sets{of_size(task.sizes[0])}.json"  # equal shapes are left out at all sizes
+        model = f"width {experiment.model.dim}, form {experiment.model.form}"
+        caption = f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {task.length(recipe)}{rounded}, {model}; "
+        caption += f"{task.taken(recipe)}{spread}"
+        left_out = self._left_out()
+        return f"{caption}; left out, because they could not be used: {left_out}" if left_out else caption
+
+    def _left_out(self) -> str:
+        file = self.folder / f"sets{of_size(self.experiment.task.sizes[0])}.json"  # equal at all sizes
+        if not file.exists():
+            return ""
         remedy = f"delete {self.folder} and run the same command again"
-        sets = digests.read_json(file, remedy, dict[str, DataDescription]).values() if file.exists() else []
-        skipping = [
-            (split["skipped"], split.get("shapes", 0), split.get("split", "")) for split in sets if split.get("skipped")
-        ]
-        left_out = ", ".join(f"{count} of {count + shapes} {split} shapes" for count, shapes, split in skipping)
-        return (
-            f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {task.length(recipe)}{rounded}, width "
-            f"{experiment.model.dim}, form {experiment.model.form}; {task.taken(recipe)}{spread}"
-            + (f"; left out, because they could not be used: {left_out}" if left_out else "")
-        )
+        counts = []
+        for split in digests.read_json(file, remedy, dict[str, DataDescription]).values():
+            if skipped := split.get("skipped"):
+                counts.append(f"{skipped} of {skipped + split.get('shapes', 0)} {split.get('split', '')} shapes")
+        return ", ".join(counts)
 
     def run(self, label: str, seed: int, points: Size = None) -> Run:
         """A finished run, with its folder and options; `points` is the first size of the experiment by default."""
@@ -206,10 +211,6 @@ class Comparison:
         """The trained model of a finished run, in evaluation mode; see `run`."""
         run = self.run(label, seed, points)
         return self.experiment.task.train(run, self.experiment.recipe, run.folder).model
-
-    def history(self, label: str, seed: int, points: Size = None) -> list[dict[str, Any]]:
-        """The training history of a finished run, one row per epoch; see `run`."""
-        return RunFolder(self.run(label, seed, points).folder).history()
 
     def results(self, points: Size) -> Results:
         """The results of one size, as data for a report."""

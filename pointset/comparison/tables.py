@@ -12,6 +12,8 @@ from pointset.runs.provenance import command, origin
 from pointset.runs.spreadsheets import as_csv
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from pointset.comparison.metric import Metric, Row
     from pointset.comparison.results import Comparison
 
@@ -94,6 +96,18 @@ def _metric_columns(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool)
             ]
             columns[f"{lead}verdict"] = [summary.verdict(metric) for summary in summaries]
     return columns
+
+
+def templates() -> Environment:
+    """The templates of pages; they escape what is inserted."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    options: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(
+        loader=PackageLoader("pointset.comparison", "report"), undefined=StrictUndefined, **options
+    )
+    environment.tests["words"] = is_words
+    return environment
 
 
 def in_table(text: str, style: str) -> str:

@@ -6,9 +6,8 @@ from typing import Any
 
 from pointset.comparison.crossed import CrossedPair
 from pointset.comparison.metric import Metric
-from pointset.comparison.report import templates
 from pointset.comparison.statistics import Interval, write_p
-from pointset.comparison.tables import Table, format_table, in_table
+from pointset.comparison.tables import Table, format_table, in_table, templates
 from pointset.errors import PointsetError, escaped, quoted
 
 METHOD = (

@@ -107,34 +107,6 @@ def test_metrics_follow_from_the_predictions(done, clouds_folder):
     assert differences == pytest.approx([accuracies[0] - accuracies[2], accuracies[1] - accuracies[3]])
 
 
-@pytest.mark.parametrize(
-    ("models", "seeds", "words"),
-    [
-        (["rff-max", "isab-max"], [0], "isab-max"),
-        ("two.toml", [0], "list of names.*two.toml"),
-        (["rff-max"], [], "at least one model and one seed"),
-        ([{"name": "rff-max", "label": 151 * "x"}], [0], "151 .* 150"),
-    ],
-)
-def test_mistakes_are_found_before_anything_is_trained(models, seeds, words, clouds_folder, tmp_path):
-    with pytest.raises(PointsetError, match=words):
-        pointset.compare(models, clouds_folder, seeds=seeds, out=tmp_path / "out", **PROTOCOL)
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("counts", "words"),
-    [
-        ({"workers": 0}, "workers must be .* from 1 to 4,096, got 0"),
-        ({"workers": "2"}, "workers must be .*, got '2'"),
-    ],
-)
-def test_workers_and_threads_are_checked(counts, words, clouds_folder, tmp_path):
-    with pytest.raises(PointsetError, match=words):
-        run(tmp_path / "out", clouds_folder, **counts)
-    assert not (tmp_path / "out").exists()
-
-
 def test_the_caption_says_which_shapes_are_left_out(tmp_path):
     experiment = Experiment(task=Classification(points=(24,)), models=(Entry("rff-max"),), seeds=(0,))
     there = Comparison(experiment, [], {}, {}, [], tmp_path)

@@ -5,16 +5,19 @@ from pathlib import Path
 
 import pytest
 
+import pointset
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Published
 from pointset.comparison.runs import make_run, make_runs
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
+from pointset.tasks import create_task, task_recipe
 from pointset.tasks.classification import Classification
 from pointset.tasks.experiments import read_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
+NUMBERS = create_task("regression", sets=DataOptions(target="mass"))
 WHOLE = """
 title = "Pooling, by size"
 data = "modelnet40-hdf5"
@@ -187,3 +190,49 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path):
         read_experiment(tmp_path / "binary.toml")
     with pytest.raises(PointsetError, match=f"{tmp_path.name}: is a folder"):
         read_experiment(tmp_path)
+
+
+def compared(models=("rff-max",), **changes):
+    return lambda out: pointset.compare(models, out=out, **changes)
+
+
+def published(name: str, *values: float):
+    row = {"rFF + max": {name: Published(*values)}}
+    return lambda _: Experiment(task=create_task("max-regression"), published=row)
+
+
+def with_recipe(**changes):
+    return lambda _: Experiment(task=create_task("max-regression"), recipe=task_recipe(**changes))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (compared(["isab-max"]), "isab-max"),
+        (compared("two.toml"), "list of names.*two.toml"),
+        (compared(seeds=[]), "at least one model and one seed"),
+        (compared([{"name": "rff-max", "label": 151 * "x"}]), "151 .* 150"),
+        (compared(workers=0), "workers must be .* from 1 to 4,096, got 0"),
+        (compared(workers="2"), "workers must be .*, got '2'"),
+        (compared(backend="slurm"), "backend must be one of loky, dask, got 'slurm'"),
+        (compared(scheduler="tcp://host:1"), "scheduler='tcp://host:1' is the address of a cluster: set backend"),
+        (with_recipe(epochs=7), "has no epochs: its fields are steps, batch_size"),
+        (with_recipe(augment=("scale",)), "the recipe of a set problem has no augment"),
+        (with_recipe(steps="none"), "max-regression is trained by steps, not epochs: give steps in its recipe"),
+        (with_recipe(steps=0), "steps must be .* got 0"),
+        (published("accuracy", 0.5, 0.25, 4), r"rFF \+ max.accuracy is not of a metric .*: choose from MAE"),
+        (published("MAE", 0.5, -0.25, 4), r"rFF \+ max.MAE must be .*deviation=-0.25"),
+        (lambda out: create_task("counting", data=str(out)), "out does not exist: .*alphabet/character"),
+        (lambda _: create_task("counting", images="x"), "counting has no option 'images': its options are data"),
+        (lambda _: create_task("regression"), "needs a target"),
+        (lambda _: Experiment(task=NUMBERS, models=("rff-max",), recipe=Recipe(loss="gaussian")), "gaussian"),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_trained(make, words, tmp_path):
+    with pytest.raises(PointsetError, match=words):
+        make(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_published_numbers_may_be_negative():
+    assert published("MAE", -1.5, 0.25, 4)(None).published == {"rFF + max": {"MAE": Published(-1.5, 0.25, 4)}}

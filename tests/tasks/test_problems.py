@@ -324,10 +324,3 @@ def test_padding_of_anomalies_changes_nothing_and_gets_no_probability():
     assert output.softmax(dim=1)[:, 8:].abs().max() == 0
     X[:, 7] = torch.rand(3, 64)
     assert not torch.allclose(model(X)[:, :7], output[:, :7]), "an element's logit depends on the others"
-
-
-def test_the_error_for_missing_data_says_how_to_get_it(tmp_path):
-    with pytest.raises(PointsetError, match=r"nowhere does not exist: .*alphabet/character"):
-        create_task("counting", data=str(tmp_path / "nowhere"))
-    with pytest.raises(PointsetError, match="counting has no option 'images': its options are data"):
-        create_task("counting", images="x")

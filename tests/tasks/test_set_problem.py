@@ -12,11 +12,9 @@ import torch
 
 from pointset.comparison.comparing import run_experiment, status
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.metric import Published
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import make_runs
 from pointset.comparison.tables import FILES
-from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 from pointset.tasks import create_task, list_tasks
 from pointset.tasks.max_regression import MaxRegression
@@ -140,29 +138,6 @@ def test_runs_of_every_task_travel_without_their_data(name, tmp_path):
     travelling = pickle.dumps(one)
     assert len(travelling) < 5_000
     assert pickle.loads(travelling) == one
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"epochs": 7}, "has no epochs: its fields are steps, batch_size"),
-        ({"augment": ("scale",)}, "the recipe of a set problem has no augment"),
-        ({"steps": "none"}, "max-regression is trained by steps, not epochs: give steps in its recipe"),
-        ({"steps": 0}, "steps must be .* got 0"),
-    ],
-)
-def test_the_recipe_of_a_set_problem_has_only_the_fields_it_uses(changes, words):
-    with pytest.raises(PointsetError, match=words):
-        Experiment(task=MaxRegression(), recipe=task_recipe(**changes))
-
-
-def test_published_numbers_are_by_metric_and_may_be_negative():
-    rows = {"rFF + max": {"MAE": Published(-1.5, 0.25, 4)}}
-    assert Experiment(task=MaxRegression(), published=rows).published == rows
-    with pytest.raises(PointsetError, match=r"published.rFF \+ max.accuracy is not of a metric .*: choose from MAE"):
-        Experiment(task=MaxRegression(), published={"rFF + max": {"accuracy": Published(0.5, 0.25, 4)}})
-    with pytest.raises(PointsetError, match=r"published.rFF \+ max.MAE must be .*deviation=-0.25"):
-        Experiment(task=MaxRegression(), published={"rFF + max": {"MAE": Published(0.5, -0.25, 4)}})
 
 
 def test_curves_are_means_over_seeds(done):

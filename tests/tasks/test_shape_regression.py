@@ -10,7 +10,6 @@ from command_line import succeed
 
 import pointset
 from pointset.comparison.statistics import compare_pairs
-from pointset.errors import PointsetError
 from pointset.evaluation.numbers import load_numbers
 from pointset.tasks.shipped import shipped_experiment
 
@@ -60,14 +59,6 @@ def test_the_command_and_its_experiment(boxes, tmp_path, capsys) -> None:
     command = ("compare", "--data", boxes, "--target", "height", *flags.split(), "--out", tmp_path / "out")
     assert "MAE" in succeed(capsys, *command)
     assert shipped_experiment("numbers").exists()
-
-
-def test_what_cannot_be_compared() -> None:
-    with pytest.raises(PointsetError, match="needs a target"):
-        pointset.tasks.create_task("regression")
-    task = pointset.tasks.create_task("regression", sets=pointset.DataOptions(target="mass"))
-    with pytest.raises(PointsetError, match="gaussian"):
-        task.check([0], pointset.Recipe(loss="gaussian"))
 
 
 def test_pairs_of_errors_per_shape_have_a_bootstrap_over_shapes() -> None:

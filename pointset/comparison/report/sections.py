@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pointset.comparison.metric import Metric
-from pointset.comparison.report import charts, templates
+from pointset.comparison.report import charts
 from pointset.comparison.results import Comparison, Results
 from pointset.comparison.runs import of_size
 from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Pair, write_p
-from pointset.comparison.tables import Table, commit_of, machine_of, make_cells, origins
+from pointset.comparison.tables import Table, commit_of, machine_of, make_cells, origins, templates
 from pointset.runs import digests
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
@@ -202,14 +202,19 @@ def write_report(comparison: Comparison) -> None:
 
 def describe(comparison: Comparison) -> dict[str, Any]:
     """Verdicts, command, commit, machine, versions, configuration and citation, for the report's texts."""
-    experiment, rows, metric, runs = comparison.experiment, comparison.rows, comparison.metrics[0], origins(comparison)
-    chances = [comparison.results(size).chance.items() for size in dict.fromkeys(row.points for row in rows)]
-    without = [", ".join(f"{name} {metric.write(value)}" + " %" * metric.share for name, value in c) for c in chances]
-    measured = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training"
-    costs = measured if any(row.cost for row in rows) else "Seconds of one training"
-    commits = _each_once(commit_of(origin) for origin in runs)
-    machines = _each_once(machine_of(origin) for origin in runs)
-    versions = [[f"{name} {v}" for name, v in origin["versions"].items() if v != "absent"] for origin in runs]
+    experiment, rows, metric, made = comparison.experiment, comparison.rows, comparison.metrics[0], origins(comparison)
+    costs, unit = "Seconds of one training", " %" * metric.share
+    if any(row.cost for row in rows):
+        costs = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training"
+    without = []
+    for size in dict.fromkeys(row.points for row in rows):
+        values = comparison.results(size).chance
+        without.append(", ".join(f"{name} {metric.write(value)}{unit}" for name, value in values.items()))
+    versions = []
+    for origin in made:
+        present = {name: version for name, version in origin["versions"].items() if version != "absent"}
+        versions.append(", ".join(f"{name} {version}" for name, version in present.items()))
+    commits, machines = _each_once(map(commit_of, made)), _each_once(map(machine_of, made))
     seeds = ", ".join(map(str, experiment.seeds))
     return {
         "verdicts": verdicts(comparison),
@@ -221,7 +226,7 @@ def describe(comparison: Comparison) -> dict[str, Any]:
         "metric": metric.name,
         "seeds": seeds,
         "machine": f"{machines}, {experiment.threads} thread{'s' * (experiment.threads > 1)} a run",
-        "versions": _each_once(map(", ".join, versions)),
+        "versions": _each_once(versions),
         "configuration": json.dumps(experiment.as_dict(), indent=2),
         "cite": f"pointset ({commits}), seeds {seeds}: {comparison.caption()}",
     }
