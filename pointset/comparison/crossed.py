@@ -71,6 +71,11 @@ def estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " items"]) -
     return Estimate(float(item_values.mean()), variance**0.5, freedom)
 
 
+def estimate_difference(a: Spread, b: Spread) -> Estimate:
+    """The mean of the first model minus that of the second."""
+    return estimate((a, b), a.item_means - b.item_means)
+
+
 @dataclass(frozen=True)
 class Design:
     """What a comparison of two models can tell, as a function of the numbers of seeds and items."""
@@ -194,7 +199,7 @@ def _compare(
 ) -> CrossedPair:
     a, b = spreads[first], spreads[second]
     if min(a.seeds, b.seeds) > 1:
-        apart = estimate((a, b), a.item_means - b.item_means)
+        apart = estimate_difference(a, b)
         return CrossedPair(first, second, apart.value, apart.interval, apart.p_value, None, Design.of(a, b, tests))
     p_runs = mcnemar(right[first][0], right[second][0]) if a.seeds == b.seeds == 1 else None
     return CrossedPair(first, second, float((a.item_means - b.item_means).mean()), None, None, p_runs, None)

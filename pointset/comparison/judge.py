@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool
 from numpy import ndarray
 
-from pointset.comparison.crossed import Spread, compare_crossed, estimate
+from pointset.comparison.crossed import Spread, compare_crossed, estimate, estimate_difference
 from pointset.comparison.statistics import Estimate, Interval, holm
 from pointset.comparison.verdict import ClassDifference, ModelRow, Verdict
 from pointset.errors import PointsetError, quoted
@@ -95,16 +95,18 @@ def _row(model: str, scores: Any) -> ModelRow:
 
 def _class_differences(right: Mapping[str, Any], labels: Any) -> list[ClassDifference]:
     """The best model against each other model with several runs, in each class with at least two items."""
-    best, *others = [model for model, scores in right.items() if len(scores) > 1] or [""]
+    several = [model for model, scores in right.items() if len(scores) > 1]
+    if not several:
+        return []
+    best, *others = several
     rows: list[tuple[str, str, int, Estimate]] = []
     for label in np.unique(labels):
         inside = labels == label
         if inside.sum() < 2:
             continue
-        spreads = {model: Spread.of(right[model][:, inside]) for model in (best, *others) if others}
+        spreads = {model: Spread.of(right[model][:, inside]) for model in several}
         for other in others:
-            pair = (spreads[best], spreads[other])
-            rows.append((str(label), other, int(inside.sum()), estimate(pair, pair[0].item_means - pair[1].item_means)))
+            rows.append((str(label), other, int(inside.sum()), estimate_difference(spreads[best], spreads[other])))
     corrected = holm([row[3].p_value for row in rows])
     differences = [ClassDifference(*row[:3], row[3].value, p) for row, p in zip(rows, corrected, strict=True)]
     return sorted(differences, key=lambda row: (row.p_holm, -abs(row.difference)))
@@ -207,7 +209,9 @@ def tidy(
     tidied = pandas.DataFrame({key: table[name] for key, name in names.items()})
     if "prediction" not in names:
         tidied["prediction"] = _most_likely(table, [*names.values()], tidied["label"], what)
-    tidied = tidied.assign(**{key: value for key, value in (("model", model), ("seed", seed)) if key not in tidied})
+    for key, value in (("model", model), ("seed", seed)):
+        if key not in tidied:
+            tidied[key] = value
     for key in ALIASES:
         if (gaps := tidied[key].isna()).any():
             raise PointsetError(f"row {gaps.argmax() + 1} of {what} has no {key}: fill it in, or leave the row out")

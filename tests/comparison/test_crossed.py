@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pointset.comparison.crossed import Design, Spread, compare_crossed, estimate
+from pointset.comparison.crossed import Design, Spread, compare_crossed, estimate, estimate_difference
 from pointset.comparison.statistics import mcnemar
 
 
@@ -44,8 +44,7 @@ def test_components_are_those_of_the_analysis_of_variance_by_hand():
 def test_without_variation_over_seeds_it_is_the_paired_test_over_items():
     rng = np.random.default_rng(0)
     a, b = (np.repeat(rng.normal(size=(1, 40)), 3, axis=0) for _ in range(2))
-    spreads = Spread.of(a), Spread.of(b)
-    over_items = estimate(spreads, spreads[0].item_means - spreads[1].item_means)
+    over_items = estimate_difference(Spread.of(a), Spread.of(b))
     same = stats.ttest_rel(a[0], b[0])
     assert over_items.p_value == pytest.approx(same.pvalue)
     low, high = same.confidence_interval()
@@ -55,8 +54,7 @@ def test_without_variation_over_seeds_it_is_the_paired_test_over_items():
 def test_without_variation_over_items_it_is_welchs_test_over_seeds_with_the_fewest_degrees_of_freedom():
     rng = np.random.default_rng(0)
     a, b = (np.repeat(rng.normal(size=(5, 1)) * scale, 30, axis=1) for scale in (1.0, 4.0))
-    spreads = Spread.of(a), Spread.of(b)
-    over_seeds = estimate(spreads, spreads[0].item_means - spreads[1].item_means)
+    over_seeds = estimate_difference(Spread.of(a), Spread.of(b))
     welch = stats.ttest_ind(a[:, 0], b[:, 0], equal_var=False)
     assert over_seeds.value / over_seeds.error == pytest.approx(welch.statistic)
     assert over_seeds.freedom == pytest.approx(4)
@@ -102,8 +100,7 @@ def test_equally_good_models_differ_in_at_most_the_level(deviations):
 
     def rejects():
         spreads = [Spread.of(own) for own in draw(rng, 4, 3, 300, deviations, [0] * 4).values()]
-        apart = {(a, b): spreads[a].item_means - spreads[b].item_means for a, b in pairs}
-        smallest = min(estimate((spreads[a], spreads[b]), apart[a, b]).p_value for a, b in pairs)
+        smallest = min(estimate_difference(spreads[a], spreads[b]).p_value for a, b in pairs)
         return smallest * len(pairs) < 0.05  # the first step of Holm's correction
 
     share = sum(rejects() for _ in range(tables)) / tables
