@@ -204,16 +204,8 @@ def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [
-        ("night_stand", "night_stand"),
-        ("a|b", r"a\|b"),
-        ("<b>`x`</b>", r"\<b\>\`x\`\</b\>"),
-        ("_x_ *y* [z](u)", r"\_x\_ \*y\* \[z\](u)"),
-        ("two\nlines\x1b", r"two\\nlines\\x1b"),
-    ],
+    [("night_stand", "night_stand"), ("a|<b>`x`</b>", r"a\|\<b\>\`x\`\</b\>"), ("two\nlines\x1b", r"two\\nlines\\x1b")],
 )
-def test_markup_is_escaped(text: str, shown: str) -> None:
-    found = in_table(text, "github")
-    assert "\n" not in found
-    assert found.replace("\\\\", "\\") == shown.replace("\\\\", "\\")
+def test_markup_is_escaped_in_markdown_alone(text: str, shown: str) -> None:
+    assert in_table(text, "github") == shown
     assert "\\|" not in in_table(text, "simple")
