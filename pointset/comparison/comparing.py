@@ -154,27 +154,22 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
     A killed process breaks the whole pool. The runs that had started are then repeated one at a time, to find the run
     that kills its process; the others continue in parallel.
     """
-    left = {run.name: run for run in runs}
+    from joblib import delayed
+
+    threads, left = runs[0].experiment.threads, {run.name: run for run in runs}
+    # When a worker of a cluster dies, its other runs are lost, and joblib waits forever for dask's workers.
+    perform = run_apart if workers.scheduler else run_one
     while left:
+        # A worker that joblib keeps from an earlier call may be in another working directory.
+        jobs = [delayed(perform)(replace(run, folder=run.folder.absolute())) for run in left.values()]
         try:
-            for ended in _run_in_pool(list(left.values()), workers):
+            for ended in run_in_workers(jobs, workers, workers.at_once(len(jobs), threads), threads):
                 yield replace(left.pop(ended.name), result=ended.result, reason=ended.reason)
         except BrokenProcessPool:
             begun = [run for run in left.values() if run.folder.exists() and not run.finished]
             for run in begun or list(left.values()):
                 del left[run.name]
                 yield run_apart(run)
-
-
-def _run_in_pool(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
-    from joblib import delayed
-
-    threads = runs[0].experiment.threads
-    # When a worker of a cluster dies, its other runs are lost, and joblib waits forever for dask's workers.
-    perform = run_apart if workers.scheduler else run_one
-    # A worker that joblib keeps from an earlier call may be in another working directory.
-    jobs = (delayed(perform)(replace(run, folder=run.folder.absolute())) for run in runs)
-    return run_in_workers(jobs, workers, workers.at_once(len(runs), threads), threads)
 
 
 def run_apart(run: Run) -> Run:
@@ -259,12 +254,10 @@ def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iter
         for run in ending:
             bar.update()
             if on_terminal() and not bar.disable:
-                write_line(escaped(f"{run.name}: {_outcome(run)}"))
+                if run.reason:
+                    outcome = f"failed: {run.reason}"
+                else:  # finished, perhaps by a version with fewer metrics
+                    brief = [m for m in run.experiment.task.measured if m.shown and m.brief and m.name in run.metrics]
+                    outcome = ", ".join(f"{metric.title} {metric.write(run.metrics[metric.name])}" for metric in brief)
+                write_line(escaped(f"{run.name}: {outcome}"))
             yield run
-
-
-def _outcome(run: Run) -> str:
-    if run.reason:
-        return f"failed: {run.reason}"
-    metrics = [metric for metric in run.experiment.task.measured if metric.shown and metric.brief]
-    return ", ".join(f"{m.title} {m.write(run.metrics[m.name])}" for m in metrics if m.name in run.metrics)

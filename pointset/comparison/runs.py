@@ -193,19 +193,20 @@ class Run:
 
 
 def make_runs(experiment: Experiment, out: Path) -> list[Run]:
-    """All runs of the grid; seeds vary slowest, so that a table of all models is available early."""
-    return [
-        make_run(experiment, out, entry, size, seed)
-        for seed in experiment.seeds
-        for size in experiment.task.sizes
-        for entry in experiment.models
-    ]
+    """All runs of the grid; seeds vary slowest, so that a table of all models is available early.
 
-
-def make_run(experiment: Experiment, out: Path, entry: Entry, points: Size, seed: int) -> Run:
-    """One run of the grid; its folder does not depend on the other models."""
-    zoo_name = carried(experiment.task.zoo_name(entry.name), entry.options(experiment.model))
-    return Run(experiment, entry, points, seed, out / "runs" / f"{entry.slug}{of_run(points, seed)}", zoo_name)
+    The folder of a run does not depend on the other models.
+    """
+    task, names = experiment.task, {}
+    for entry in experiment.models:
+        names[entry.label] = carried(task.zoo_name(entry.name), entry.options(experiment.model))
+    runs = []
+    for seed in experiment.seeds:
+        for size in task.sizes:
+            for entry in experiment.models:
+                folder = out / "runs" / f"{entry.slug}{of_run(size, seed)}"
+                runs.append(Run(experiment, entry, size, seed, folder, names[entry.label]))
+    return runs
 
 
 def check_folder(experiment: Experiment, out: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import pointset
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Published
-from pointset.comparison.runs import make_run, make_runs
+from pointset.comparison.runs import make_runs
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.tasks import create_task, task_recipe
@@ -112,9 +112,8 @@ def test_the_grid_is_seed_by_seed_and_every_run_has_a_folder_of_its_own(read):
 def test_labels_say_what_is_different_and_slugs_can_be_folders(entry, label, slug):
     found = Entry.of(entry)
     assert (found.label, found.slug) == (label, slug)
-    experiment = Experiment(task=Classification(points=(9,)), models=(found,))
-    folder = make_run(experiment, Path("out"), found, 9, 1).folder
-    assert folder == Path("out/runs") / f"{slug}-n9-seed1"
+    (run,) = make_runs(Experiment(task=Classification(points=(9,)), models=(found,), seeds=(1,)), Path("out"))
+    assert run.folder == Path("out/runs") / f"{slug}-n9-seed1"
 
 
 def test_the_protocol_is_what_runs_share_and_no_more(read):
@@ -214,8 +213,6 @@ def with_recipe(**changes):
         (compared([{"name": "rff-max", "label": 151 * "x"}]), "151 .* 150"),
         (compared(workers=0), "workers must be .* from 1 to 4,096, got 0"),
         (compared(workers="2"), "workers must be .*, got '2'"),
-        (compared(backend="slurm"), "backend must be one of loky, dask, got 'slurm'"),
-        (compared(scheduler="tcp://host:1"), "scheduler='tcp://host:1' is the address of a cluster: set backend"),
         (with_recipe(epochs=7), "has no epochs: its fields are steps, batch_size"),
         (with_recipe(augment=("scale",)), "the recipe of a set problem has no augment"),
         (with_recipe(steps="none"), "max-regression is trained by steps, not epochs: give steps in its recipe"),

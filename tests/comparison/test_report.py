@@ -15,7 +15,7 @@ from pointset.comparison.experiment import Entry
 from pointset.comparison.metric import Metric
 from pointset.comparison.report import charts
 from pointset.comparison.report.sections import describe, pair_table, sections, verdicts
-from pointset.comparison.runs import make_run
+from pointset.comparison.runs import make_runs
 from pointset.comparison.tables import origins
 from pointset.data.dataset import load_split
 from pointset.errors import PointsetError
@@ -182,7 +182,7 @@ def test_confusions_are_those_of_the_predictions_and_need_the_tested_shapes(repo
 def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
     folder = shutil.copytree(reported.folder, tmp_path / "copy")
     experiment = reported.experiment.changed(points=(24,))
-    unfinished = make_run(experiment, folder, experiment.models[0], 24, 3)
+    (unfinished,) = make_runs(experiment.changed(models=(Entry("rff-max"),), seeds=(3,)), folder)
     unfinished.result_file.unlink()
     (folder / "costs-n24.json").unlink()
     found = report_finished(experiment, folder)

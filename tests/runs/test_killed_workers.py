@@ -36,11 +36,11 @@ def test_a_killed_worker_is_named_and_the_others_finish(classifiers, tmp_path, m
 def test_a_worker_pool_that_breaks_before_the_first_job_is_not_restarted_forever(classifiers, tmp_path, monkeypatch):
     runs = make_runs(classifiers(), tmp_path)
 
-    def broken(left, workers):
+    def broken(*_):
         raise pointset.comparison.comparing.BrokenProcessPool
         yield
 
-    monkeypatch.setattr(pointset.comparison.comparing, "_run_in_pool", broken)
+    monkeypatch.setattr(pointset.comparison.comparing, "run_in_workers", broken)
     monkeypatch.setattr(pointset.comparison.comparing, "run_apart", lambda run: run.model)
     assert list(run_all(runs, Workers(2))) == ["rff-max", "isab4-pma"]
 
