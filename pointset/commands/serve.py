@@ -182,7 +182,7 @@ def make_app(processes: Answering, folder: Path, most_bytes: int, seconds: float
     from fastapi.responses import HTMLResponse, JSONResponse
 
     import pointset
-    from pointset.viz.html_page import small_page
+    from pointset.viz.html_page import page_of
 
     facts = processes.ask("describe")
     app = FastAPI(title=f"pointset serve {facts['model']}", version=pointset.__version__)
@@ -251,7 +251,7 @@ def make_app(processes: Answering, folder: Path, most_bytes: int, seconds: float
         return {"status": "ok", "version": pointset.__version__, **facts}
 
     body = FORM.format(model=escape(facts["model"]), count=len(facts["classes"]), suffixes=",".join(sorted(SERVED)))
-    page_of_form = small_page("pointset serve", body, "form")
+    page_of_form = page_of("plain", "pointset serve", {}, start="form", body=body)
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     async def form() -> str:

@@ -1,6 +1,5 @@
 from .camera import Camera as Camera
 from .clouds import draw_clouds as draw_clouds
-from .color import ColorScale as ColorScale
 from .export import export_cloud as export_cloud
 from .html_page import Page as Page
 from .labels import make_label_page as make_label_page

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pointset.errors import PointsetError
 from pointset.viz.camera import Camera, Up, to_unit
 from pointset.viz.charts import LETTER, WIDTH, Picture, make_panels, plain, shorten
-from pointset.viz.color import FAINT, HOLLOW, HeightScale, Scale, colors_of, luma
+from pointset.viz.color import FAINT, HOLLOW, Scale, height_scale, luma
 from pointset.viz.rows import as_cloud
 
 HEADER, BAR = 0.24, 0.25
@@ -80,7 +80,7 @@ def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str) -> 
     columns = max(len(line.panels) for line in lines)
     largest = LARGEST if columns > 1 else 1.5 * LARGEST
     width = min(WIDTH / columns, largest, 1.5 * LARGEST / frame.aspect)
-    if any(panel.scale.absent(panel.values).any() for panel in panels):
+    if any(panel.scale.rings(panel.values).any() for panel in panels):
         note += f"; {HOLLOW}"
     picture, every = make_panels(
         len(lines) * columns,
@@ -107,10 +107,9 @@ def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str) -> 
 def add_bar(picture: Picture, axes: Sequence[Axes], scale: Scale, label: str) -> None:
     """Add a colour bar with a label below some panels."""
     picture.set_figheight(picture.get_figheight() + BAR)
-    positions, labels = scale.ticks()
-    colors = ScalarMappable(cmap=ListedColormap(scale.ramp()))
+    colors = ScalarMappable(cmap=ListedColormap(scale.colors))
     bar = picture.colorbar(colors, ax=list(axes), location="bottom", shrink=0.6, aspect=40, pad=0.02, label=label)
-    bar.set_ticks(positions, labels=labels, fontsize=7)
+    bar.set_ticks([place for place, _ in scale.ticks], labels=[label for _, label in scale.ticks], fontsize=7)
     bar.ax.xaxis.label.set(fontsize=7.5, color=FAINT)
     bar.outline.set_visible(False)
 
@@ -122,8 +121,8 @@ def draw_panel(axes: Axes, panel: Panel, camera: Camera, frame: Frame, width: fl
     below all others; within each group, near points are drawn last.
     """
     flat, nearness = camera.project(panel.cloud)
-    colors, emphasis = colors_of(panel.scale, panel.values), panel.scale.emphasis(panel.values)
-    hollow = panel.scale.absent(panel.values)
+    colors, emphasis = panel.scale.colors_of(panel.values), panel.scale.emphasis(panel.values)
+    hollow = panel.scale.rings(panel.values)
     order = np.lexsort((nearness, emphasis > 0.5, ~hollow))
     # The area of a dot is a fixed share of the panel per point, so that any number of dots covers the shape.
     diameter = 72 * width * 0.6 / np.sqrt(len(flat))
@@ -185,7 +184,7 @@ def draw_clouds(
     shapes = [to_unit(as_cloud(cloud), "z") for cloud in clouds]  # not rotated here: the camera has the upward axis
     up = {"y": 1, "z": 2}[camera.up]
     panels = [
-        Panel(cloud, _heights(cloud, up), HeightScale(), name)
+        Panel(cloud, _heights(cloud, up), height_scale(), name)
         for cloud, name in zip(shapes, names or [""] * len(shapes), strict=True)
     ]
     lines = [Line("", panels[i : i + columns]) for i in range(0, len(panels), columns)]
@@ -198,7 +197,7 @@ def draw_tile(
 ) -> Picture:
     """Clouds [n_i, 3] side by side, coloured by height; if given, then the first one by values [n] on a scale."""
     shapes = [to_unit(as_cloud(cloud), up) for cloud in clouds]
-    panels = [Panel(shape, _heights(shape), HeightScale()) for shape in shapes]
+    panels = [Panel(shape, _heights(shape), height_scale()) for shape in shapes]
     if values is not None and scale is not None:
         panels.append(Panel(shapes[0], values, scale))
     camera, picture = Camera(), Picture(TILE * len(panels), TILE)

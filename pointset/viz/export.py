@@ -16,7 +16,7 @@ from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.viz.camera import Up, z_to_y
-from pointset.viz.color import colors_of, scale_for
+from pointset.viz.color import scale_for
 from pointset.viz.rows import as_cloud, point_rows
 
 MOST_FACES = 200_000
@@ -75,12 +75,12 @@ def export_cloud(
         return z_to_y(positions) if suffix == "glb" and up == "z" else positions  # glTF 2.0, section 3.4
 
     if mesh is None:
-        coloured = trimesh.PointCloud(upright(cloud), colors=_rgba(colors_of(scale, values), suffix))
+        coloured = trimesh.PointCloud(upright(cloud), colors=_rgba(scale.colors_of(values), suffix))
         content: Any = trimesh.Scene([coloured]) if suffix == "glb" else coloured
     else:
         require_on_mesh(cloud, mesh)
         fine = refined(mesh, cloud)
-        rgba = _rgba(colors_of(scale, carry_to_vertices(cloud, values, fine.vertices)), suffix)
+        rgba = _rgba(scale.colors_of(carry_to_vertices(cloud, values, fine.vertices)), suffix)
         content = trimesh.Trimesh(upright(fine.vertices), fine.faces, vertex_colors=rgba, process=False)
     return write_for_user(path, lambda temporary: temporary.write_bytes(content.export(file_type=suffix)))
 

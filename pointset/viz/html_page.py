@@ -18,7 +18,7 @@ from jinja2 import StrictUndefined, Template
 from numpy.typing import NDArray
 
 from pointset.runs.atomic import checked_suffix, write_for_user
-from pointset.viz.camera import Camera
+from pointset.viz.camera import Camera, to_unit
 from pointset.viz.charts import Picture
 from pointset.viz.color import attention_ramp
 
@@ -75,29 +75,64 @@ class Page:
             display({"image/png": png, "text/plain": "the same maps as a still picture"}, raw=True)
 
 
+def cloud_page(
+    kind: Literal["maps", "labels"],
+    title: str,
+    note: str,
+    cloud: NDArray[np.float64],
+    camera: Camera,
+    layers: Sequence[dict[str, Any]],
+    *,
+    first: int = 0,
+    order: str = "model",
+    ramp: Callable[..., NDArray[np.float64]] = attention_ramp,
+    classes: Sequence[tuple[str, float]] = (),
+    draw_still: Callable[[], Picture],
+    **sections: Any,
+) -> Page:
+    """A page of one cloud that is coloured by layers of maps; see `Layer` in web/maps.mjs."""
+    content = {
+        **view_content(camera, ramp),
+        "title": title,
+        "note": note,
+        "classes": [[name, float(share)] for name, share in classes],
+        "points": len(cloud),
+        "positions": as_base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
+        "layers": layers,
+        "first": first,
+        "order": order,
+    }
+    return Page(html=page_of(kind, title, content, **sections), draw_still=draw_still)
+
+
 def page_of(
-    kind: Literal["maps", "labels", "live"],
+    kind: Literal["maps", "labels", "live", "plain"],
     title: str,
     content: dict[str, Any],
     *,
+    start: str = "page",
+    body: str = "",
     panels: Sequence[dict[str, Any]] = (),
-    classes: Sequence[dict[str, Any]] = (),
+    legend: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """The HTML of a page of maps, of labels per point, or of a live page.
+    """The HTML of a page of maps, of labels per point, a live page, or a plain page with a given body.
 
-    Its content security policy allows only this script and this style, by their digests, and no network requests.
+    Its content security policy allows only this script and this style, by their digests, and no network requests,
+    except that the script of a plain page may ask the server of the page.
 
     Args:
-        kind: the kind of the page, which chooses sections of page.html and the module that starts it.
+        kind: the kind of the page, which chooses sections of page.html.
         title: title of the window; it is escaped in the template.
         content: data that the page reads as JSON from its element `data`.
+        start: the module that starts the page; empty for a page without a script.
+        body: HTML of a plain page.
         panels: curves of explanations, if the page has them.
-        classes: names, colours and notes of classes for the legend, if the page has them.
+        legend: names, colours and notes of classes, if the page has them.
     """
-    style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of("live" if kind == "live" else "page")
+    style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of(start) if start else ""
+    requests = "img-src data:; connect-src 'self'; form-action 'self'" if kind == "plain" else "form-action 'none'"
     policy = (
-        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; base-uri 'none'; {requests}"
     )
     # "<" could end the script element, even inside a JSON string.
     data = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
@@ -105,29 +140,7 @@ def page_of(
         (WEB / "page.html").read_text(encoding="utf-8"), trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     contents = {"kind": kind, "title": title, "style": style, "script": script, "data": data, "policy": policy}
-    return template.render(contents, panels=panels, classes=classes)
-
-
-def small_page(title: str, body: str, start: str | None = None) -> str:
-    """The HTML of a page of text and pictures in the style of the others.
-
-    Args:
-        title: title of the window.
-        body: HTML.
-        start: the module that starts the script of the page, which may ask the server of the page.
-    """
-    style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of(start) if start else ""
-    policy = (
-        f"default-src 'none'; img-src data:; script-src {_digest(script)}; style-src {_digest(style)}; "
-        "connect-src 'self'; form-action 'self'; base-uri 'none'"
-    )
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n"
-        f'<script type="module">{script}</script>\n</body>\n</html>\n'
-    )
+    return template.render(contents, body=body, panels=panels, legend=legend)
 
 
 def script_of(start: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,10 @@ from matplotlib.colors import to_hex, to_rgb
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
-from pointset.viz.camera import Camera, to_unit
-from pointset.viz.charts import Picture
+from pointset.viz.camera import Camera
 from pointset.viz.clouds import Line, Panel, draw_lines
 from pointset.viz.color import COLORS, Scale, attention_ramp
-from pointset.viz.html_page import Page, as_base64, page_of, view_content
+from pointset.viz.html_page import Page, as_base64, cloud_page
 from pointset.viz.rows import as_cloud
 
 FIRST, MOST = 192, 60
@@ -25,20 +24,10 @@ UNKNOWN = (0.72, 0.72, 0.72)
 """The colour of points without a label."""
 
 
-@dataclass(frozen=True)
-class LabelScale(Scale):
-    """Positions on a bar with the colours of shares from 0 to 1 at its left, and of some classes at its right."""
-
-    classes: int
-
-    def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The values, which are positions."""
-        return values
-
-    def ramp(self, dark: bool = False) -> NDArray[np.float64]:
-        """256 colours [256, 3]: without label, shares, classes."""
-        shares = attention_ramp(dark)[np.linspace(0, 255, FIRST - 1).astype(int)]
-        return np.vstack([UNKNOWN, shares, np.resize(class_colors(self.classes), (256 - FIRST, 3))])
+def label_ramp(classes: int, dark: bool = False) -> NDArray[np.float64]:
+    """256 colours [256, 3]: without label, shares, classes."""
+    shares = attention_ramp(dark)[np.linspace(0, 255, FIRST - 1).astype(int)]
+    return np.vstack([UNKNOWN, shares, np.resize(class_colors(classes), (256 - FIRST, 3))])
 
 
 def class_colors(count: int) -> NDArray[np.float64]:
@@ -91,27 +80,28 @@ def make_label_page(
         raise PointsetError(f"truth must have an entry for each of the {len(cloud)} points, got {list(true.shape)}")
     labels, best = shares.argmax(axis=1), shares.max(axis=1)
     entropy = -(shares * np.log(shares.clip(min=1e-12))).sum(axis=1)
-    views = [("label", f"{len(np.unique(labels))} classes", _of_classes(labels))]
+    scale = Scale(np.asarray, label_ramp(len(classes)), emphasis=np.asarray)  # values are positions
+    views = [Panel(cloud, _of_classes(labels), scale, "label", f"{len(np.unique(labels))} classes")]
     if truth is not None:
         known = true >= 0
         wrong = known & (labels != true)
         errors = f"{wrong.sum() / known.sum():.1%} of {known.sum():,}" if known.any() else "no point has a label"
-        views.append(("truth", f"{known.sum():,} known", _of_classes(true)))
-        views.append(("error", errors, np.where(known, _of_shares(wrong), 0)))
+        views.append(Panel(cloud, _of_classes(true), scale, "truth", f"{known.sum():,} known"))
+        views.append(Panel(cloud, np.where(known, _of_shares(wrong), 0), scale, "error", errors))
     most = float(np.log(max(2, len(classes))))
-    views.append(("entropy", f"mean {entropy.mean():.2f} nats", _of_shares(entropy / most)))
-    views.append(("probability", f"mean {best.mean():.0%}", _of_shares(best)))
-    scale, names, percent = LabelScale(len(classes)), [*classes, "not known"], [f"{share} %" for share in range(101)]
+    views.append(Panel(cloud, _of_shares(entropy / most), scale, "entropy", f"mean {entropy.mean():.2f} nats"))
+    views.append(Panel(cloud, _of_shares(best), scale, "probability", f"mean {best.mean():.0%}"))
+    names, percent = [*classes, "not known"], [f"{share} %" for share in range(101)]
     tips = [("label", names, labels.tolist()), ("probability", percent, (100 * best).round().astype(int).tolist())]
     if truth is not None:
         tips.append(("truth", names, np.where(true < 0, len(classes), true).tolist()))
-    note, on_bar = f"{len(cloud):,} points", "probability" if truth is None else "error, probability"
+    on_bar = "probability" if truth is None else "error, probability"
     layer = {
         "name": title,
         "kind": "",
         "row_name": "",
         "meaning": f"Bar: {on_bar} and entropy as a share of its largest value, {most:.2f} nats",
-        "views": [{"name": name, "note": about} for name, about, _ in views],
+        "views": [{"name": view.name, "note": view.note} for view in views],
         "tips": tips,
         "keys": 1,
         "heads": list(range(len(views))),
@@ -124,30 +114,26 @@ def make_label_page(
         "high": 1,
         "reach": 1,
         "ticks": [[0, "0 %"], [0.5, "50 %"], [1, "100 %"]],
-        "values": as_base64(np.round(65535 * np.array([values for *_, values in views])).astype("<u2")),
+        "values": as_base64(np.round(65535 * np.array([view.values for view in views])).astype("<u2")),
     }
-    content = {
-        **view_content(camera, scale.ramp),
-        "title": title,
-        "note": note,
-        "classes": [],
-        "points": len(cloud),
-        "positions": as_base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
-        "layers": [layer],
-        "first": 0,
-        "order": "model",
-    }
-    key = [
-        {"name": name, "color": to_hex(color), "note": f"{mine:,}" + (f", truth {own:,}" if truth is not None else "")}
-        for index, (name, color) in enumerate(zip(classes, class_colors(len(classes)), strict=True))
-        if (mine := int((labels == index).sum())) + (own := int((true == index).sum()))
-    ]
-
-    def draw() -> Picture:
-        panels = [Panel(cloud, values, scale, name, about) for name, about, values in views]
-        return draw_lines([Line("", panels)], camera, title, note)
-
-    return Page(html=page_of("labels", title, content, classes=key), draw_still=draw)
+    legend = []
+    for index, (name, color) in enumerate(zip(classes, class_colors(len(classes)), strict=True)):
+        counts = [int((labels == index).sum()), int((true == index).sum())]
+        if any(counts):
+            about = f"{counts[0]:,}" + (f", truth {counts[1]:,}" if truth is not None else "")
+            legend.append({"name": name, "color": to_hex(color), "note": about})
+    note = f"{len(cloud):,} points"
+    return cloud_page(
+        "labels",
+        title,
+        note,
+        cloud,
+        camera,
+        [layer],
+        ramp=partial(label_ramp, len(classes)),
+        legend=legend,
+        draw_still=lambda: draw_lines([Line("", views)], camera, title, note),
+    )
 
 
 def _of_classes(indices: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -79,7 +79,7 @@ def make_live_page(
         "models": [_model(model, number, models) for number, model in enumerate(models)],
         "shapes": [_shape(name, cloud) for name, cloud in clouds.items()],
     }
-    page = page_of("live", title, content)
+    page = page_of("live", title, content, start="live")
     if len(page.encode()) > LARGEST:
         raise PointsetError(
             f"the page would have {len(page) / 1e6:.1f} MB, more than {LARGEST / 1e6:.0f}: give fewer or smaller models"

@@ -14,7 +14,7 @@ from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera
 from pointset.viz.charts import Picture
 from pointset.viz.clouds import Line, Panel, add_bar, draw_lines
-from pointset.viz.color import CountScale, Scale, SignedScale, scale_for
+from pointset.viz.color import Scale, count_scale, scale_for, signed_scale
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, as_numbers, chosen_rows, point_rows
 
 MOST_COLUMNS = 8
@@ -222,7 +222,7 @@ def _described(name: str, values: NDArray[np.float64]) -> tuple[NDArray[Any], Sc
     """The values to draw, their scale, the note above the panel and the label of the colour bar."""
     if name == "critical":
         note = f"{int((values > 0).sum())} of {len(values)} points"
-        return values, CountScale(max(int(values.max()), 1)), note, "features that select the point"
+        return values, count_scale(max(int(values.max()), 1)), note, "features that select the point"
     if name == "pools":
         if not np.isclose(values.sum(), 1, atol=1e-3):
             raise PointsetError(f"pools sums to {values.sum():.4g}: give one row of attention, which sums to 1")
@@ -230,7 +230,7 @@ def _described(name: str, values: NDArray[np.float64]) -> tuple[NDArray[Any], Sc
         share = np.sort(values)[-int(np.ceil(0.05 * len(values))) :].sum()
         return relative, scale_for(relative), f"top 5 % get {share:.0%}", BAR_LABEL
     reach = float(np.quantile(np.abs(values), 0.99)) or float(np.abs(values).max()) or 1.0
-    return values, SignedScale(reach), f"largest {values.max():+.2g}", "fall of the class score without the point"
+    return values, signed_scale(reach), f"largest {values.max():+.2g}", "fall of the class score without the point"
 
 
 def _vector(name: str, values: Any, n: int) -> NDArray[np.float64]:

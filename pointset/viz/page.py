@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pointset.errors import PointsetError, quoted
 from pointset.explain.faithfulness import SHARES, Curves
 from pointset.explain.maps import AttentionMap
-from pointset.viz.camera import Camera, to_unit
-from pointset.viz.color import COLORS, HOLLOW, scale_for
-from pointset.viz.html_page import Page, as_base64, page_of, view_content
+from pointset.viz.camera import Camera
+from pointset.viz.color import COLORS, HOLLOW, attention_scale, reach_of
+from pointset.viz.html_page import Page, as_base64, cloud_page
 from pointset.viz.maps import draw_maps
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
 
@@ -80,29 +80,30 @@ def make_page(
         (rows.chosen_heads(heads), chosen_rows(rows, cloud, queries if own == alike[first] else None, MOST_CHOSEN))
         for rows, own in zip(layers, alike, strict=True)
     ]
-    content = {
-        **view_content(camera),
-        "title": title,
-        "note": prediction,
-        "classes": [[name, float(share)] for name, share in classes[:MOST_CLASSES]],
-        "points": len(cloud),
-        "positions": as_base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
-        "layers": [_layer(rows, *own) for rows, own in zip(layers, chosen, strict=True)],
-        "first": first,
-        # Maps that were chosen individually keep the order of the model.
-        "order": "sharpest" if heads is None and queries is None else "model",
-    }
+    own_order = heads is None and queries is None
     options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "title": title}
-    page = page_of("maps", title, content, panels=_panels(checks or {}))
-    return Page(html=page, draw_still=partial(draw_maps, shown[first], cloud, **options))
+    return cloud_page(
+        "maps",
+        title,
+        prediction,
+        cloud,
+        camera,
+        [_layer(rows, *own) for rows, own in zip(layers, chosen, strict=True)],
+        first=first,
+        order="sharpest" if own_order else "model",
+        classes=classes[:MOST_CLASSES],
+        panels=_panels(checks or {}),
+        draw_still=partial(draw_maps, shown[first], cloud, **options),
+    )
 
 
 def _layer(rows: PointRows, heads: list[int], chosen: list[int]) -> dict[str, Any]:
     """The chosen heads and rows of one layer, for the script of the page; see `Layer` in web/maps.mjs."""
     values = rows.values[np.ix_(heads, chosen)]
-    scale = scale_for(values)
+    reach = reach_of(values)
+    scale = attention_scale(reach)
     only = f" ({rows.row_name} {chosen[0]})" if len(chosen) == 1 else ""
-    hollow = f"; {HOLLOW}" if scale.absent(values).any() else ""
+    hollow = f"; {HOLLOW}" if scale.rings(values).any() else ""
     codes, low, high = quantise(values)
     return {
         "name": rows.layer,
@@ -115,10 +116,10 @@ def _layer(rows: PointRows, heads: list[int], chosen: list[int]) -> dict[str, An
         "marks": [-1 if (mark := rows.mark(row)) is None else mark for row in chosen],
         "spread": np.round(rows.spread[np.ix_(heads, chosen)].ravel(), 3).tolist(),
         "differences": [] if len(chosen) < 2 else np.round(rows.difference(chosen), 3).tolist(),
-        "reach": float(np.log2(scale.reach)),
+        "reach": float(np.log2(reach)),
         "low": low,
         "high": high,
-        "ticks": list(zip(*scale.ticks(), strict=True)),
+        "ticks": scale.ticks,
         "values": as_base64(codes),
     }
 

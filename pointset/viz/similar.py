@@ -13,7 +13,7 @@ from jinja2 import Template
 from pointset.viz.camera import Up
 from pointset.viz.clouds import draw_tile
 from pointset.viz.color import scale_for
-from pointset.viz.html_page import Page, small_page
+from pointset.viz.html_page import Page, page_of
 from pointset.viz.writing import as_png
 
 BODY = """<h1>{{ title }}</h1>
@@ -49,7 +49,7 @@ def make_similar_page(tiles: Sequence[Tile], *, title: str, note: str = "", up: 
     """
     pictures = [(tile, base64.b64encode(_picture(tile, up)).decode()) for tile in tiles]
     body = Template(BODY, autoescape=True, trim_blocks=True).render(title=title, note=note, pictures=pictures)
-    return Page(html=small_page(title, body))
+    return Page(html=page_of("plain", title, {}, start="", body=body))
 
 
 def _picture(tile: Tile, up: Up) -> bytes:

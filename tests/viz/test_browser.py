@@ -12,7 +12,7 @@ from open_page import Seen, changed, ink, until
 
 from pointset.explain.maps import AttentionMap
 from pointset.viz import make_label_page, make_page
-from pointset.viz.color import colors_of, scale_for
+from pointset.viz.color import scale_for
 from pointset.viz.labels import class_colors
 
 pytestmark = pytest.mark.slow
@@ -80,7 +80,7 @@ def test_dots_have_the_colours_of_the_scale(six_points: Callable[..., Any]) -> N
     values = np.array([0.05, 0.6, 0.9, 1.0, 1.5, 1.95])
     page, places = six_points(values)
     seen = page.panels()[0][places[:, 1].astype(int), places[:, 0].astype(int)]
-    expected = 255 * colors_of(scale_for(values), values)
+    expected = 255 * scale_for(values).colors_of(values)
     np.testing.assert_allclose(seen[2:], expected[2:], atol=4)
     assert (seen[:2] >= expected[:2] - 4).all()  # pale ones may fade with their depth
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from pointset.viz.color import ColorScale, CountScale, SignedScale, attention_ramp, colors_of, scale_for
+from pointset.viz.color import attention_ramp, attention_scale, count_scale, reach_of, signed_scale
 
 LUMA = np.array([0.2126, 0.7152, 0.0722])
 
 
 @pytest.mark.parametrize("reach", [2.0, 8.0, 64.0])
 def test_ticks_stand_at_their_values(reach: float) -> None:
-    scale = ColorScale(reach)
-    positions, labels = scale.ticks()
+    scale = attention_scale(reach)
+    positions, labels = zip(*scale.ticks, strict=True)
     values = [1 / float(text[2:]) if text.startswith("1/") else float(text) for text in labels]
     np.testing.assert_allclose(positions, scale.positions(np.array(values)))
     assert positions[labels.index("1")] == 0.5
@@ -22,7 +22,7 @@ def test_ticks_stand_at_their_values(reach: float) -> None:
 def test_the_reach_is_a_power_of_two_within_bounds() -> None:
     uniform, sharp = np.ones(1000), np.r_[np.full(20, 500.0), np.zeros(980)]
     middling = np.r_[np.full(20, 7.0), np.ones(980)]
-    assert [scale_for(values).reach for values in (uniform, sharp, middling)] == [2, 64, 8]
+    assert [reach_of(values) for values in (uniform, sharp, middling)] == [2, 64, 8]
 
 
 def test_ramps_run_evenly_in_lightness_and_never_into_the_background() -> None:
@@ -34,18 +34,20 @@ def test_ramps_run_evenly_in_lightness_and_never_into_the_background() -> None:
 
 
 def test_the_middle_of_a_signed_scale_is_grey_and_its_ends_differ() -> None:
-    scale = SignedScale(0.5)
-    low, middle, high = colors_of(scale, np.array([-0.5, 0.0, 0.5]))
+    scale, values = signed_scale(0.5), np.array([-0.5, 0.0, 0.5])
+    low, middle, high = scale.colors_of(values)
     assert 0.8 < middle.min() <= middle.max() < 0.9
     assert np.ptp(middle) < 0.03
     assert low[2] > low[1]
     assert high[0] > high[2]
-    assert scale.emphasis(np.array([-0.5])) == scale.emphasis(np.array([0.5])) > 0.5 > scale.emphasis(np.array([0.0]))
+    emphasis = scale.emphasis(values)
+    assert emphasis[0] == emphasis[2] > 0.5 > emphasis[1]
 
 
 def test_a_count_of_one_differs_visibly_from_zero() -> None:
-    none, one = colors_of(CountScale(50), np.array([0.0, 1.0]))
+    scale, values = count_scale(50), np.array([0.0, 1.0])
+    none, one = scale.colors_of(values)
     assert abs((none - one) @ LUMA) > 0.15
-    assert (CountScale(50).emphasis(np.array([0.0, 1.0])) > 0.5).tolist() == [False, True]
-    assert CountScale(50).ticks()[1] == ["0", "1", "50"]
-    assert CountScale(1).ticks()[1] == ["0", "1"]
+    assert (scale.emphasis(values) > 0.5).tolist() == [False, True]
+    assert [label for _, label in scale.ticks] == ["0", "1", "50"]
+    assert [label for _, label in count_scale(1).ticks] == ["0", "1"]

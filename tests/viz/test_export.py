@@ -14,7 +14,7 @@ from pointset.data import Mesh, sample_points
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.viz import draw_maps, draw_pooling_comparison, export_cloud, make_page, save
-from pointset.viz.color import colors_of, scale_for
+from pointset.viz.color import scale_for
 from pointset.viz.export import refined
 
 made = trimesh.creation.box((2, 1, 4), transform=trimesh.transformations.translation_matrix((5, 0, 0)))
@@ -35,7 +35,7 @@ def test_ply_keeps_points_and_colours(attention: Callable, cloud: NDArray[np.flo
     values = reads.weights[1, 2].numpy() * len(cloud)
     back = read(export_cloud(reads, cloud, tmp_path / "a.ply", 1, 2))
     np.testing.assert_allclose(back.vertices, cloud, atol=1e-6)
-    np.testing.assert_allclose(back.colors[:, :3] / 255, colors_of(scale_for(values), values), atol=0.003)
+    np.testing.assert_allclose(back.colors[:, :3] / 255, scale_for(values).colors_of(values), atol=0.003)
 
 
 def test_glb_has_y_up_and_linear_colours(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_glb_has_y_up_and_linear_colours(attention: Callable, cloud: NDArray[np.
     np.testing.assert_allclose(back.vertices, np.c_[cloud[:, 0], cloud[:, 2], -cloud[:, 1]], atol=1e-6)
     linear = back.colors[:, :3] / 255
     shown = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    np.testing.assert_allclose(shown, colors_of(scale_for(values), values), atol=0.03)  # 8 bits are coarse in the dark
+    np.testing.assert_allclose(shown, scale_for(values).colors_of(values), atol=0.03)  # 8 bits are coarse in the dark
     y_up = read(export_cloud(reads, cloud, tmp_path / "b.glb", up="y"))
     np.testing.assert_allclose(y_up.vertices, cloud, atol=1e-6)
 

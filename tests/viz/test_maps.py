@@ -24,7 +24,7 @@ from pointset.viz import (
     draw_specialisation,
     save,
 )
-from pointset.viz.color import ColorScale, colors_of
+from pointset.viz.color import attention_scale
 from pointset.viz.rows import as_cloud, point_rows
 
 
@@ -128,7 +128,7 @@ def test_a_dot_has_the_colour_of_its_weight(attention: Callable, cloud: NDArray[
     axes = clouds_of(draw_maps(reads, cloud, heads=[1], queries=[2]))[0]
     values = reads.weights[1, 2].numpy() * len(cloud)
     reach = 2.0 ** np.ceil(np.log2(np.clip(np.quantile(values, 0.995), 2, 64)) - 0.05)
-    expected = colors_of(ColorScale(reach), values)
+    expected = attention_scale(reach).colors_of(values)
     seen = colors_at(axes, cloud)[:, :3]
     above = values > 1  # dots with less may fade with their depth
     assert 10 < above.sum() < 100
