@@ -120,8 +120,7 @@ def _classes(trained: Trained, sets: "PointSets", calibrate: bool, output: Path 
 
 
 def _numbers(trained: Trained, sets: "PointSets", level: float, output: Path | None) -> Result:
-    from pointset.evaluation.numbers import estimate
-    from pointset.evaluation.shape_predictions import write_guesses
+    from pointset.evaluation.shape_predictions import estimate, write_guesses
 
     evaluation = pointset.evaluate_numbers(trained.network, sets, level=level)
     if output is not None:

@@ -22,8 +22,7 @@ from pointset.zoo.pretrained import ANY_POSE
 if TYPE_CHECKING:
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.evaluation.files import Failure, LabelledPoints
-    from pointset.evaluation.numbers import Estimate
-    from pointset.evaluation.shape_predictions import Guess
+    from pointset.evaluation.shape_predictions import Estimate, Guess
 
 
 def classify(
@@ -148,7 +147,7 @@ def segment(
     """
     from pointset.evaluation.files import in_folders, label_points
     from pointset.evaluation.predictions import intersection_over_union
-    from pointset.viz.label_files import check_label_file, write_labels
+    from pointset.viz.labels import check_label_file, write_labels
 
     several = file.is_dir()
     if several and output is not None and output.suffix:

@@ -38,7 +38,7 @@ FEWEST = 100
 
 
 def load_like(
-    description: dict[str, Any],
+    description: Mapping[str, Any],
     split: str,
     data: str | Path | None = None,
     on_error: OnError | None = None,
@@ -118,7 +118,7 @@ def with_point_classes(sets: PointSets, names: Sequence[str]) -> PointSets:
     return sets.of_pool(dataclasses.replace(pool, point_classes=named))
 
 
-def is_in_memory(description: dict[str, Any]) -> bool:
+def is_in_memory(description: Mapping[str, Any]) -> bool:
     """True if the sets were not made from files, so that they cannot be loaded again."""
     return description["source"] not in list_cards() and not Path(description["source"]).is_absolute()
 
@@ -136,7 +136,7 @@ class Shape:
 
 
 def load_shape_like(
-    description: dict[str, Any],
+    description: Mapping[str, Any],
     path: str | Path,
     *,
     points: int | None = None,
@@ -195,7 +195,7 @@ def normalization_elsewhere(description: Mapping[str, Any]) -> str:
     return "center-standardize" if how == "standardize" and description.get("centred") else how
 
 
-def file_up(description: dict[str, Any], path: str | Path, up: str | None = None) -> tuple[str, Axis]:
+def file_up(description: Mapping[str, Any], path: str | Path, up: str | None = None) -> tuple[str, Axis]:
     """The upward axes of a file and of the sets, with a UserWarning if they differ; see `load_shape_like`."""
     check_up(up)
     given, wanted = None if up == "auto" else up, _axis(description)
@@ -206,12 +206,12 @@ def file_up(description: dict[str, Any], path: str | Path, up: str | None = None
     return now, wanted
 
 
-def _axis(description: dict[str, Any]) -> Axis:
+def _axis(description: Mapping[str, Any]) -> Axis:
     """The upward axis of the sets."""
     return "y" if description["up"] == "y" else "z"
 
 
-def _usual_like(description: dict[str, Any], name: str) -> Axis:
+def _usual_like(description: Mapping[str, Any], name: str) -> Axis:
     """The assumed upward axis of a file that does not declare one, beside sets of the description."""
     wanted = _axis(description)
     return wanted if suffix_of(name) in description.get("kinds", ()) else usual_up([name]) or wanted

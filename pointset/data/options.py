@@ -1,6 +1,7 @@
 """The data options of a run: one frozen object that is passed as a whole and saved with results."""
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -113,7 +114,7 @@ class DataOptions(Checked):
         return {SAVED_AS.get(name, name): value for name, value in self.as_dict().items() if name not in NOT_SAVED}
 
     @classmethod
-    def of(cls, description: dict[str, Any]) -> Self:
+    def of(cls, description: Mapping[str, Any]) -> Self:
         """The options saved in a `PointSets.describe` description.
 
         The sampler of released clouds becomes "uniform". If shapes were left out, `on_error` is "skip".

@@ -8,9 +8,8 @@ grows with the square.
 import contextlib
 import csv
 import itertools
-import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,10 +37,8 @@ from pointset.zoo.predicting import BATCH, cloud_batches, embed_rows, padded_bat
 
 CHUNK = 16
 """Files that one task of another process reads."""
-GRACE_SECONDS = 3.0
-"""Files are read in this process for so long, because other processes take as long to start."""
-FEW = 64
-"""So many files or fewer are not worth other processes."""
+FEW = 256
+"""So many files or fewer are not worth other processes, which take seconds to start."""
 SUFFIXES = (".npz", ".csv")
 SAME_SHAPE = 0.95
 """Share of shapes of which two samplings are at most the threshold for near-duplicates apart."""
@@ -154,23 +151,18 @@ def read_points(
     """The points [n, d] of a file, prepared like the sets in a `PointSets.describe` description."""
     try:
         require_shape_file(shape.path)
-        return load_shape_like(dict(data), shape.path, up=up, keep_outliers=keep_outliers).points
+        return load_shape_like(data, shape.path, up=up, keep_outliers=keep_outliers).points
     except (PointsetError, OSError) as error:
         return Failure.of(shape, error)
 
 
-def _read_all(read: Any, shapes: Sequence[ShapeFile]) -> Iterator[Tensor | Failure]:
-    end = time.monotonic() + GRACE_SECONDS
-    for number, shape in enumerate(shapes):
-        if len(shapes) - number > FEW and time.monotonic() > end:
-            yield from _read_in_processes(read, shapes[number:])
-            return
-        yield read(shape)
-
-
-def _read_in_processes(read: Any, shapes: Sequence[ShapeFile]) -> Iterator[Tensor | Failure]:
+def _read_all(read: Callable[[ShapeFile], Tensor | Failure], shapes: Sequence[ShapeFile]) -> Iterator[Tensor | Failure]:
+    """The results for all shapes, of many from other processes."""
     from joblib import delayed
 
+    if len(shapes) <= FEW:
+        yield from map(read, shapes)
+        return
     batches = [shapes[first : first + CHUNK] for first in range(0, len(shapes), CHUNK)]
     tasks = (delayed(_batch)(read, batch) for batch in batches)
     for results, messages in run_in_workers(tasks, Workers(), Workers().cores, ordered=True):

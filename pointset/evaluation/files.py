@@ -20,8 +20,7 @@ from pointset.data.readers.clouds import AXES, extent_fault, feature_columns
 from pointset.data.readers.formats import is_mesh_file, require_shape_file
 from pointset.data.readers.scans import open_scan
 from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.evaluation.numbers import Estimate, estimate
-from pointset.evaluation.shape_predictions import Guess, guess
+from pointset.evaluation.shape_predictions import Estimate, Guess, estimate, guess
 from pointset.streaming import StreamingError, check_streams, stream_rows
 from pointset.zoo.classifiers import Classifier, Segmenter, SetModel
 from pointset.zoo.predicting import BATCH, Prediction, padded_batches, predict, predict_in_pieces, predict_points
@@ -58,12 +57,7 @@ class Scan:
 
 
 def classify_files(
-    model: Classifier,
-    data: Mapping[str, Any],
-    shapes: Iterable[ShapeFile],
-    *,
-    up: str = "auto",
-    keep_outliers: bool = False,
+    model: Classifier, data: Mapping[str, Any], shapes: Iterable[ShapeFile], **reading: Any
 ) -> Iterator[Guess | Failure]:
     """Classify meshes and point clouds, each prepared like those that a model was trained on.
 
@@ -75,25 +69,18 @@ def classify_files(
     def answer(shapes: Sequence[ShapeFile], prediction: Prediction, points: Sequence[int], how: bool) -> list[Guess]:
         return guess(shapes, prediction, data["classes"], points, streamed=how)
 
-    return answer_files(model, data, shapes, answer, up=up, keep_outliers=keep_outliers)
+    return answer_files(model, data, shapes, answer, **reading)
 
 
 def estimate_files(
-    model: Regressor,
-    data: Mapping[str, Any],
-    shapes: Iterable[ShapeFile],
-    *,
-    level: float = LEVEL,
-    up: str = "auto",
-    keep_outliers: bool = False,
+    model: Regressor, data: Mapping[str, Any], shapes: Iterable[ShapeFile], level: float = LEVEL, **reading: Any
 ) -> Iterator[Estimate | Failure]:
     """Predict the numbers of files of shapes, in the units of the files, with intervals; see `classify_files`."""
 
     def answer(shapes: Sequence[ShapeFile], prediction: Prediction, points: Sequence[int], _: bool) -> list[Estimate]:
         return estimate([shape.name for shape in shapes], model.numbers(prediction.logits, level), points)
 
-    in_own_units = {**data, "normalize": "none"}
-    return answer_files(model, in_own_units, shapes, answer, up=up, keep_outliers=keep_outliers)
+    return answer_files(model, {**data, "normalize": "none"}, shapes, answer, **reading)
 
 
 def answer_files(
@@ -102,25 +89,45 @@ def answer_files(
     shapes: Iterable[ShapeFile],
     answer: Callable[[Sequence[ShapeFile], Prediction, Sequence[int], bool], Sequence[T]],
     *,
-    up: str,
-    keep_outliers: bool,
+    up: str = "auto",
+    keep_outliers: bool = False,
 ) -> Iterator[T | Failure]:
     """The answers that `answer(shapes, prediction, points, read in pieces)` makes for files; see `classify_files`."""
-    waiting: list[tuple[ShapeFile, Tensor | Scan | Failure]] = []
+    waiting: list[tuple[ShapeFile, Tensor]] = []
+
+    def answers() -> Iterator[T | Failure]:
+        """The answers for the waiting clouds, which go through the model together."""
+        if waiting:
+            shapes, clouds = zip(*waiting, strict=True)
+            waiting.clear()
+            prediction = predict(model, padded_batches(clouds))
+            yield from _finite(shapes, prediction, answer(shapes, prediction, [*map(len, clouds)], False))
+
     for shape in shapes:
-        cloud: Tensor | Scan | Failure
         try:
-            cloud = open_shape(model, dict(data), shape.path, up, keep_outliers)
+            cloud = open_shape(model, data, shape.path, up, keep_outliers)
+            prediction = None if isinstance(cloud, Tensor) else predict_in_pieces(model, cloud.chunks)
         except (PointsetError, OSError) as error:
-            cloud = Failure.of(shape, error)
-        waiting.append((shape, cloud))
-        if len(waiting) == BATCH or isinstance(cloud, Scan):
-            yield from _answers(model, answer, waiting)
-            waiting = []
-    yield from _answers(model, answer, waiting)
+            yield from answers()
+            yield Failure.of(shape, error)
+            continue
+        if isinstance(cloud, Tensor):
+            waiting.append((shape, cloud))
+            if len(waiting) == BATCH:
+                yield from answers()
+        elif prediction is not None:
+            yield from answers()
+            yield from _finite([shape], prediction, answer([shape], prediction, [cloud.points], True))
+    yield from answers()
 
 
-def open_shape(model: SetModel, data: dict[str, Any], path: Path, up: str, keep_outliers: bool) -> Tensor | Scan:
+def _finite(shapes: Sequence[ShapeFile], prediction: Prediction, answers: Sequence[T]) -> Iterator[T | Failure]:
+    """The answers, or failures where the outputs of the model are not finite."""
+    for shape, one, finite in zip(shapes, answers, prediction.logits.isfinite().all(dim=1).tolist(), strict=True):
+        yield one if finite else Failure(shape.name, f"{shape.path}: the model's logits are not finite")
+
+
+def open_shape(model: SetModel, data: Mapping[str, Any], path: Path, up: str, keep_outliers: bool) -> Tensor | Scan:
     """A file's points, normalised as those that the model was trained on; a large cloud is not read yet."""
     require_shape_file(path)
     if is_mesh_file(path):
@@ -157,36 +164,6 @@ def _why_not_streamed(model: SetModel) -> str:
     except StreamingError as error:
         return str(error)
     return ""
-
-
-def _answers(
-    model: SetModel,
-    answer: Callable[[Sequence[ShapeFile], Prediction, Sequence[int], bool], Sequence[T]],
-    waiting: Sequence[tuple[ShapeFile, Tensor | Scan | Failure]],
-) -> Iterator[T | Failure]:
-    """The answers for shapes, of which clouds go through the model together."""
-    shapes = [shape for shape, cloud in waiting if isinstance(cloud, Tensor)]
-    clouds = [cloud for _, cloud in waiting if isinstance(cloud, Tensor)]
-    together: Iterator[T | Failure] = iter(())
-    if clouds:
-        prediction = predict(model, padded_batches(clouds))
-        together = _finite(shapes, prediction, answer(shapes, prediction, [*map(len, clouds)], False))
-    for shape, cloud in waiting:
-        if isinstance(cloud, Scan):
-            try:
-                prediction = predict_in_pieces(model, cloud.chunks)
-            except (PointsetError, OSError) as error:
-                yield Failure.of(shape, error)
-                continue
-            yield from _finite([shape], prediction, answer([shape], prediction, [cloud.points], True))
-        else:
-            yield next(together) if isinstance(cloud, Tensor) else cloud
-
-
-def _finite(shapes: Sequence[ShapeFile], prediction: Prediction, answers: Sequence[T]) -> Iterator[T | Failure]:
-    """The answers, or failures where the outputs of the model are not finite."""
-    for shape, one, finite in zip(shapes, answers, prediction.logits.isfinite().all(dim=1).tolist(), strict=True):
-        yield one if finite else Failure(shape.name, f"{shape.path}: the model's logits are not finite")
 
 
 def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
@@ -226,42 +203,34 @@ def label_points(
 ) -> Iterator[LabelledPoints]:
     """Yield every point of a file with its label, in blocks and in order; arguments as of `classify_files`."""
     require_shape_file(path)
-    now, wanted = file_up(dict(data), path, up)
+    now, wanted = file_up(data, path, up)
     if is_mesh_file(path):
         if column is not None:
             raise PointsetError(f"{path} is a mesh, whose points have no column {column}: leave it out")
-        shape = load_shape_like(dict(data), path, up=up)
+        shape = load_shape_like(data, path, up=up)
         (logits,) = predict_points(model, padded_batches([shape.points]))
         yield LabelledPoints(shape.raw, _probabilities(model, logits, path), up=wanted)
         return
-    cloud = open_shape(model, dict(data), path, up, keep_outliers=True)
+    cloud = open_shape(model, data, path, up, keep_outliers=True)
     if isinstance(cloud, Tensor):
         blocks: Iterable[Tensor] = predict_points(model, padded_batches([cloud]))
     else:
         blocks = stream_rows(model, cloud.chunks)
     scan = open_scan(path)
     columns = (*AXES, *(() if column is None else feature_columns(column, scan.names)))
-    rows = _Rows(scan.pieces(columns), len(columns))
-    for logits in blocks:
-        table = rows.take(len(logits))
+    for logits, table in _aligned(blocks, scan.pieces(columns)):
         truth = None if column is None else table[:, 3].astype(np.int64)
         yield LabelledPoints(table[:, :3], _probabilities(model, logits, path), truth, now)
 
 
-class _Rows:
-    """Rows of pieces, taken in other numbers."""
-
-    def __init__(self, pieces: Iterator[ndarray], width: int) -> None:
-        self.pieces, self.waiting = pieces, np.empty((0, width))
-
-    def take(self, count: int) -> ndarray:
-        """The next rows [count, width]."""
-        parts = [self.waiting]
-        while sum(map(len, parts)) < count:
-            parts.append(next(self.pieces))
-        rows = np.concatenate(parts)
-        self.waiting = rows[count:]
-        return rows[:count]
+def _aligned(blocks: Iterable[Tensor], pieces: Iterator[ndarray]) -> Iterator[tuple[Tensor, ndarray]]:
+    """Blocks of logits, each with its rows of the pieces, which have other sizes."""
+    rows = next(pieces)
+    for logits in blocks:
+        while len(rows) < len(logits):
+            rows = np.concatenate([rows, next(pieces)])
+        yield logits, rows[: len(logits)]
+        rows = rows[len(logits) :]
 
 
 def _probabilities(model: Segmenter, logits: Tensor, path: Path) -> ndarray:

@@ -1,6 +1,5 @@
-"""Metrics of predicted numbers, and the numbers of single shapes: values with their intervals."""
+"""Metrics of predicted numbers and their intervals."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from torch import nn
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import check_evaluation, load_arrays, require_finite, save_arrays
-from pointset.evaluation.shape_predictions import short
 from pointset.zoo.regressors import LEVEL, Numbers, Regressor, predict_numbers
 
 NUMBERS = "numbers.npz"
@@ -123,43 +121,6 @@ def evaluate_numbers(
     return NumberEvaluation(numbers, data.targets.numpy(), list(data.names))
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """The predicted numbers of one shape."""
-
-    name: str
-    """Path of the file, as given or relative to its folder; for a dataset, the name of the shape."""
-    values: dict[str, tuple[float, float, float]]
-    """Value, low end and high end of the interval, by target; the ends are infinite where they are not known."""
-    points: int
-    """Number of points that the model got."""
-    truth: dict[str, float]
-    """The true values, if they are known."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain data, for JSON and tables: mass, mass_low, mass_high, ...; None for an end that is not known."""
-        row: dict[str, Any] = {"name": self.name}
-        for target, numbers in self.values.items():
-            if target in self.truth:
-                row[f"{target}_true"] = short(self.truth[target])
-            row |= {f"{target}{end}": short(n) for end, n in zip(("", "_low", "_high"), numbers, strict=True)}
-        return row | {"points": self.points}
-
-    as_row = as_dict
-
-
-def estimate(
-    names: Sequence[str], numbers: Numbers, points: Sequence[int] | ndarray, truth: ndarray | None = None
-) -> list[Estimate]:
-    """The numbers of shapes, one by one; `truth` is [N, targets]."""
-    known = [{}] * len(names) if truth is None else [dict(zip(numbers.targets, row, strict=True)) for row in truth]
-    ends = np.stack([numbers.values, numbers.low, numbers.high], axis=2).tolist()
-    return [
-        Estimate(name, dict(zip(numbers.targets, map(tuple, row), strict=True)), int(count), own)
-        for name, row, count, own in zip(names, ends, points, known, strict=True)
-    ]
-
-
 def save_numbers(evaluation: NumberEvaluation, folder: Path) -> None:
     """Save predictions, intervals, true values and names in the folder of a run."""
     numbers = evaluation.numbers
@@ -169,12 +130,6 @@ def save_numbers(evaluation: NumberEvaluation, folder: Path) -> None:
 
 def load_numbers(folder: Path) -> NumberEvaluation:
     """Read what `save_numbers` wrote."""
-
-    def make(arrays: Mapping[str, np.ndarray]) -> NumberEvaluation:
-        values, truth = arrays["values"], arrays["truth"]
-        if values.shape != truth.shape or values.ndim != 2 or len(arrays["targets"]) != values.shape[1]:
-            raise ValueError(f"values {values.shape} and truth {truth.shape}")
-        numbers = Numbers(tuple(arrays["targets"].tolist()), values, arrays["low"], arrays["high"], LEVEL)
-        return NumberEvaluation(numbers, truth, arrays["names"].tolist())
-
-    return load_arrays(folder / NUMBERS, make)
+    arrays = load_arrays(folder / NUMBERS)
+    numbers = Numbers(tuple(arrays["targets"].tolist()), arrays["values"], arrays["low"], arrays["high"], LEVEL)
+    return NumberEvaluation(numbers, arrays["truth"], arrays["names"].tolist())

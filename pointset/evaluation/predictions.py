@@ -1,10 +1,10 @@
 """Metrics of classes of shapes or of points: each counts once; means are over all of them, not over batches."""
 
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +24,6 @@ from pointset.runs import digests
 from pointset.zoo.classifiers import Segmenter
 from pointset.zoo.predicting import Prediction, predict, predict_points
 
-T = TypeVar("T")
 PREDICTIONS = "predictions.npz"
 """The predictions of a run of a comparison, in its folder."""
 
@@ -291,14 +290,8 @@ def save_predictions(evaluation: Evaluation, folder: Path) -> None:
 
 def load_predictions(folder: Path) -> Evaluation:
     """Read what `save_predictions` wrote."""
-
-    def make(arrays: Mapping[str, np.ndarray]) -> Evaluation:
-        logits, labels = arrays["logits"], arrays["labels"]
-        if logits.ndim != 2 or labels.shape != logits.shape[:1] or logits.dtype.kind != "f" or labels.dtype.kind != "i":
-            raise ValueError(f"logits {logits.dtype} {logits.shape} and labels {labels.dtype} {labels.shape}")
-        return Evaluation(logits, labels, arrays["classes"].tolist(), arrays["names"].tolist())
-
-    return load_arrays(folder / PREDICTIONS, make)
+    arrays = load_arrays(folder / PREDICTIONS)
+    return Evaluation(arrays["logits"], arrays["labels"], arrays["classes"].tolist(), arrays["names"].tolist())
 
 
 def save_arrays(file: Path, **arrays: Any) -> None:
@@ -308,12 +301,12 @@ def save_arrays(file: Path, **arrays: Any) -> None:
     digests.write(file, stream.getvalue())
 
 
-def load_arrays(file: Path, make: Callable[[Mapping[str, np.ndarray]], T]) -> T:
-    """What `make` makes of the arrays of `save_arrays`; it raises a ValueError for arrays that do not fit."""
+def load_arrays(file: Path) -> dict[str, ndarray]:
+    """The arrays of `save_arrays`."""
 
-    def parse(content: bytes) -> T:
+    def parse(content: bytes) -> dict[str, ndarray]:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return make(arrays)
+            return dict(arrays)
 
     remedy = f"delete {file.parent / 'result.json'} and run the same command again to test the model again"
     return digests.parse(file, parse, "the predictions of a run", remedy)

@@ -22,6 +22,9 @@ MIXED_ORDERS = 2
 PADDING = 5
 """Masked rows added to each set."""
 BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+EACH_SET = torch.arange(SETS)[:, None]
+"""Indices [B, 1] of the sets, to go with places [B, m]."""
+ROWS = "its output must have one row for each element, in axis 1, or a shape that does not depend on the set's size"
 GARBAGE = (1.0, 1e4, math.nan)
 """Factors of the masked rows, which are from N(0, 1): like the elements, far larger, and NaN."""
 
@@ -114,19 +117,13 @@ def check_symmetry(
 
 
 class _SetFunction:
-    """A module or any other callable, called as `f(X [B, n, dim])`, or with a mask [B, n] too.
-
-    Attributes:
-        name: of the function, or of the module's class, for messages.
-        mask: how it is given a mask: not at all, as `mask=mask`, or as the second argument.
-        owner: the module that has the mode, parameters and `inputs`: the module itself or, for a method, the one it
-            is bound to; None for other functions.
-    """
+    """A module or any other callable of X [B, n, dim], and of a mask [B, n] as a named or as the second argument."""
 
     def __init__(self, function: nn.Module | Callable[..., Tensor], mask: bool | None) -> None:
         self.function = function
         self.name = str(getattr(function, "__name__", type(function).__name__))
         self.mask = _mask_argument(function, mask)
+        # The module that has the mode, parameters and `inputs`: of a method, the one that it is bound to.
         owner = function if isinstance(function, nn.Module) else getattr(function, "__self__", None)
         self.owner = owner if isinstance(owner, nn.Module) else None
 
@@ -137,24 +134,20 @@ class _SetFunction:
         return X if parameter is None else X.to(parameter)
 
     def __call__(self, X: Tensor, mask: Tensor) -> Tensor:
-        arguments = {"none": (X,), "named": (X,), "second": (X, mask)}[self.mask]
+        arguments = (X, mask) if self.mask == "second" else (X,)
         try:
             output = self.function(*arguments, **({"mask": mask} if self.mask == "named" else {}))
         except PointsetError:
             raise
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-            given, remedy = f"and a mask {list(mask.shape)}", "mask=False where it takes no mask"
-            if self.mask == "none":
-                given, remedy = "alone", "mask=True where it needs a mask (mask=False and None call it without)"
+            given = "alone" if self.mask == "none" else f"and a mask {list(mask.shape)}"
             raise PointsetError(
                 f"{self.name} cannot be called with X {list(X.shape)} {given} ({reason}): give dim= the width of its "
-                f"rows, or {remedy}"
+                "rows, mask=True where it needs a mask, or mask=False where it takes none"
             ) from error
         if not isinstance(output, Tensor):
-            raise PointsetError(
-                f"{self.name} must return a tensor, got {type(output).__name__}: wrap it in a module that returns one"
-            )
+            raise PointsetError(f"{self.name} must return a tensor, got {type(output).__name__}")
         return output
 
 
@@ -210,32 +203,24 @@ class _Trial:
     def _padded(self, garbage: float) -> float:
         places = _places(self.size, self.generator)
         X = garbage * self.function.random_sets(self.size + PADDING, self.X.shape[2], self.generator)
-        X[_each_set(), places] = self.X
+        X[EACH_SET, places] = self.X
         mask = torch.zeros(X.shape[:2], dtype=torch.bool)
-        mask[_each_set(), places] = True
+        mask[EACH_SET, places] = True
         return _deviation(self._at(places, self._run(X, mask.to(X.device))), self.result)
 
     def _moved(self, X: Tensor, result: Tensor) -> float:
         orders = _orders(self.size, self.generator)
-        return max(_deviation(self._run(X[_each_set(), order]), self._at(order, result)) for order in orders)
+        return max(_deviation(self._run(X[EACH_SET, order]), self._at(order, result)) for order in orders)
 
     def _at(self, places: Tensor, result: Tensor) -> Tensor:
         """The rows of an equivariant function for the elements at places [B, m]; the whole result if invariant."""
-        return result[_each_set(), places] if self.equivariant else result
+        return result[EACH_SET, places] if self.equivariant else result
 
     def _run(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
         output = self.function(X, X.new_ones(X.shape[:2]).bool() if mask is None else mask)
         if self.equivariant and output.shape[:2] != X.shape[:2]:
             raise PointsetError(f"{self.function.name} returns {list(output.shape)} for X {list(X.shape)}: {ROWS}")
         return output
-
-
-ROWS = "its output must have one row for each element, in axis 1, or a shape that does not depend on the set's size"
-
-
-def _each_set() -> Tensor:
-    """Indices [B, 1] of the sets, to go with places [B, m]."""
-    return torch.arange(SETS)[:, None]
 
 
 def _orders(size: int, generator: torch.Generator) -> list[Tensor]:

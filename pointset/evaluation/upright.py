@@ -67,7 +67,7 @@ def guess_up(model: nn.Module, data: Mapping[str, Any], shapes: Sequence[ShapeFi
     clouds, reason = [], ""
     for shape in chosen:
         try:
-            loaded = load_shape_like(dict(data), shape.path, points=min(POINTS, data["points"]), up=_own(data))
+            loaded = load_shape_like(data, shape.path, points=min(POINTS, data["points"]), up=_own(data))
             clouds.append(np.concatenate([loaded.raw, loaded.points.numpy()[:, 3:]], axis=1))
         except (PointsetError, OSError) as error:
             reason = reason or str(error)

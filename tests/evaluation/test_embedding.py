@@ -90,7 +90,6 @@ def test_files_in_processes_as_in_one(model, tmp_path, monkeypatch) -> None:
     data = pointset.load_run(NAME)[1]["data"]
     alone = list(embed_files(model, data, shapes))
     monkeypatch.setattr(embedding, "FEW", 1)
-    monkeypatch.setattr(embedding, "GRACE_SECONDS", 0.0)
     together = list(embed_files(model, data, shapes))
     assert isinstance(alone[20], Failure)
     assert alone[20] == together[20]

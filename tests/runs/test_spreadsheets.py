@@ -9,8 +9,7 @@ import pytest
 from pointset.comparison.judge import judge, read_tables
 from pointset.data.targets import join_targets
 from pointset.evaluation.embedding import Embedded, load_embedded
-from pointset.evaluation.numbers import Estimate
-from pointset.evaluation.shape_predictions import Guess, write_guesses
+from pointset.evaluation.shape_predictions import Estimate, Guess, write_guesses
 from pointset.runs.spreadsheets import as_csv, read_csv
 
 TEXTS = (
