@@ -149,7 +149,7 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
         >>> len(worse), worse.points.shape
         (8, torch.Size([8, 32, 3]))
     """
-    corruption, _ = find_corruption(name, severity)
+    corruption, level = find_corruption(name, severity)
     if data.options.features:
         raise PointsetError(
             f"{data.name or 'the data'} has {', '.join(data.options.features)}, and corruptions are defined for "
@@ -164,7 +164,7 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
     with torch_threads(1):
         for size in np.unique(sizes):
             for rows in torch.from_numpy(np.flatnonzero(sizes == size)).split(_TOGETHER):
-                changed = corrupt_clouds(source.points[rows, :size], source.up, name, severity, generator)
+                changed = corrupt_clouds(source.points[rows, :size], source.up, corruption, level, generator)
                 for row, cloud in zip(rows.tolist(), changed, strict=True):
                     corrupted[row] = cloud
     return _as_sets(corrupted, data, max(len(cloud) for cloud in corrupted), seed)

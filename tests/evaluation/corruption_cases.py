@@ -4,11 +4,17 @@ import torch
 from torch import Generator, Tensor
 
 from pointset.data.normalize import unit_sphere
-from pointset.evaluation.corruptions import SEVERITIES
+from pointset.evaluation.corruptions import SEVERITIES, find_corruption
 
 
 def seeded(seed: int = 0) -> Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def corrupt_sphere(points: Tensor, name: str, severity: int, generator: Generator) -> Tensor:
+    """Corrupt clouds in the unit sphere, y up."""
+    corruption, level = find_corruption(name, severity)
+    return corruption.apply(points, level, generator)
 
 
 def by_severity(*published: float) -> list[tuple[int, float]]:

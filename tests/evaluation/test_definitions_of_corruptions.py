@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from corruption_cases import by_severity, clouds, line, lost_rows, rows_of, seeded
+from corruption_cases import by_severity, clouds, corrupt_sphere, line, lost_rows, rows_of, seeded
 from scipy import stats
 from scipy.interpolate import RBFInterpolator
 from torch import Tensor
 
-from pointset.evaluation.corruptions import CORRUPTIONS, SEVERITIES, corrupt_sphere
-from pointset.evaluation.corruptions.points import portions, rounded
+from pointset.evaluation.corruptions import CORRUPTIONS, SEVERITIES
+from pointset.evaluation.corruptions.definitions import portions, rounded
 
 pytestmark = pytest.mark.usefixtures("single_thread")
 

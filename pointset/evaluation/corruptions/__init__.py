@@ -15,19 +15,18 @@ Differences from the released code:
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from numpy import ndarray
 from torch import Generator, Tensor
 
 from pointset.configuration import check, check_seed, nearest
 from pointset.data.axes import Axis
 from pointset.errors import PointsetError, described, quoted
-from pointset.evaluation.corruptions import clouds as of_clouds
-from pointset.evaluation.corruptions import points as of_points
+from pointset.evaluation.corruptions import definitions
 
 Family = Literal["density", "noise", "transformation", "dropout"]
 Apply = Callable[[Tensor, Any, Generator], Tensor]
@@ -49,26 +48,27 @@ class Corruption:
     """Points given for each point returned, as published: 2 for density_inc, which makes 1,024 of 2,048."""
 
 
+_DISTANCES = (0.025, 0.05, 0.075, 0.1, 0.125)
 _MODELNET40_C = (
-    Corruption("density", "density", (1, 2, 3, 4, 5), of_points.density),
-    Corruption("density_inc", "density", (1, 2, 3, 4, 5), of_points.density_inc, points_needed=2),
-    Corruption("cutout", "density", (2, 3, 5, 7, 10), of_points.cutout),
-    Corruption("uniform", "noise", (0.01, 0.02, 0.03, 0.04, 0.05), of_points.uniform_noise),
-    Corruption("gaussian", "noise", (0.01, 0.015, 0.02, 0.025, 0.03), of_points.gaussian_noise),
-    Corruption("impulse", "noise", (30, 25, 20, 15, 10), of_points.impulse_noise),
-    Corruption("upsampling", "noise", (5, 4, 3, 2, 1), of_points.upsampling),
-    Corruption("background", "noise", (45, 40, 35, 30, 20), of_points.background_noise),
-    Corruption("rotation", "transformation", (2.5, 5.0, 7.5, 10.0, 15.0), of_clouds.rotation),
-    Corruption("shear", "transformation", (0.05, 0.1, 0.15, 0.2, 0.25), of_clouds.shear),
-    Corruption("distortion", "transformation", (0.1, 0.2, 0.3, 0.4, 0.5), of_clouds.free_form_distortion),
-    Corruption("distortion_rbf", "transformation", (0.025, 0.05, 0.075, 0.1, 0.125), of_clouds.rbf_distortion),
+    Corruption("density", "density", (1, 2, 3, 4, 5), definitions.density),
+    Corruption("density_inc", "density", (1, 2, 3, 4, 5), definitions.density_inc, points_needed=2),
+    Corruption("cutout", "density", (2, 3, 5, 7, 10), definitions.cutout),
+    Corruption("uniform", "noise", (0.01, 0.02, 0.03, 0.04, 0.05), definitions.uniform_noise),
+    Corruption("gaussian", "noise", (0.01, 0.015, 0.02, 0.025, 0.03), definitions.gaussian_noise),
+    Corruption("impulse", "noise", (30, 25, 20, 15, 10), definitions.impulse_noise),
+    Corruption("upsampling", "noise", (5, 4, 3, 2, 1), definitions.upsampling),
+    Corruption("background", "noise", (45, 40, 35, 30, 20), definitions.background_noise),
+    Corruption("rotation", "transformation", (2.5, 5.0, 7.5, 10.0, 15.0), definitions.rotation),
+    Corruption("shear", "transformation", (0.05, 0.1, 0.15, 0.2, 0.25), definitions.shear),
+    Corruption("distortion", "transformation", (0.1, 0.2, 0.3, 0.4, 0.5), definitions.free_form_distortion),
+    Corruption("distortion_rbf", "transformation", _DISTANCES, partial(definitions.radial_distortion, root=torch.sqrt)),
     Corruption(
-        "distortion_rbf_inv", "transformation", (0.025, 0.05, 0.075, 0.1, 0.125), of_clouds.rbf_distortion_inverse
+        "distortion_rbf_inv", "transformation", _DISTANCES, partial(definitions.radial_distortion, root=torch.rsqrt)
     ),
 )
 _MODELNET_C = (
-    Corruption("drop_global", "dropout", (0.25, 0.375, 0.5, 0.625, 0.75), of_points.drop_global),
-    Corruption("drop_local", "dropout", (100, 200, 300, 400, 500), of_points.drop_local),
+    Corruption("drop_global", "dropout", (0.25, 0.375, 0.5, 0.625, 0.75), definitions.drop_global),
+    Corruption("drop_local", "dropout", (100, 200, 300, 400, 500), definitions.drop_local),
 )
 MODELNET40_C = tuple(each.name for each in _MODELNET40_C)
 """The corruptions of ModelNet40-C except occlusion and lidar, under the names of its files."""
@@ -128,42 +128,29 @@ def corrupt(
     """
     check_seed(seed)
     check("up", up, Axis)
+    corruption, level = find_corruption(name, severity)
     clouds = torch.from_numpy(np.array(points)) if isinstance(points, ndarray) else points
-    if not isinstance(clouds, Tensor) or clouds.dim() not in (2, 3):
+    if not isinstance(clouds, Tensor) or clouds.dim() not in (2, 3) or clouds.shape[-1] != 3 or not clouds.shape[-2]:
         raise PointsetError(f"points must be an array or a tensor [n, 3] or [B, n, 3], got {described(points)}")
+    if not clouds.is_floating_point():
+        raise PointsetError(f"points must be floating numbers, got {clouds.dtype}")
     batch = clouds if clouds.dim() == 3 else clouds[None]
-    _require_clouds(batch)
-    changed = corrupt_clouds(batch, up, name, severity, torch.Generator(device=batch.device).manual_seed(seed))
+    generator = torch.Generator(device=batch.device).manual_seed(seed)
+    changed = corrupt_clouds(batch, up, corruption, level, generator)
     changed = changed if clouds.dim() == 3 else changed[0]
     return changed.numpy() if isinstance(points, ndarray) else changed
 
 
-def corrupt_clouds(points: Tensor, up: str, name: str, severity: int, generator: Generator) -> Tensor:
-    """Move clouds [B, n, 3] to the unit sphere and y up, corrupt them there, and move them back: [B, m, 3]."""
+def corrupt_clouds(points: Tensor, up: str, corruption: Corruption, level: Any, generator: Generator) -> Tensor:
+    """Move clouds [B, n, 3] to the unit sphere and y up, corrupt each on its own, and move them back: [B, m, 3].
+
+    The number of points m depends only on n, corruption and level, so the result needs no padding and no mask.
+    """
     turn = 0 if up == "y" else -1  # x, y, z to y, z, x: a rotation that takes z to y
     exact = points.double()
     centre = exact.mean(1, keepdim=True)
     radius = torch.linalg.vector_norm(exact - centre, dim=2, keepdim=True).amax(1, keepdim=True)
     radius = torch.where(radius > 0, radius, 1)
     inside = ((exact - centre) / radius).to(points).roll(turn, dims=2)
-    changed = corrupt_sphere(inside, name, severity, generator).roll(-turn, dims=2)
+    changed = corruption.apply(inside, level, generator).roll(-turn, dims=2)
     return (changed * radius + centre).to(points)
-
-
-def corrupt_sphere(
-    points: Float[Tensor, "B n 3"], name: str, severity: int, generator: Generator
-) -> Float[Tensor, "B m 3"]:
-    """Corrupt every cloud of a batch in the unit sphere, y up, on its own, on its device and in its type.
-
-    The number of points m depends only on n, name and severity, so the result needs no padding and no mask.
-    """
-    corruption, level = find_corruption(name, severity)
-    _require_clouds(points)
-    return corruption.apply(points, level, generator)
-
-
-def _require_clouds(points: Tensor) -> None:
-    if points.dim() != 3 or points.shape[2] != 3 or points.shape[1] < 1 or not points.is_floating_point():
-        raise PointsetError(
-            f"points must be floating numbers [B, n, 3], n at least 1, got {list(points.shape)} {points.dtype}"
-        )

@@ -1,21 +1,28 @@
-"""Corruptions that move, add or remove single points, at random or in patches of nearest neighbours.
+"""The corruptions: single points moved, added or removed; patches removed; whole clouds turned, sheared or bent.
 
-All random numbers come from the generator, on the device and in the type of the points.
+All random numbers come from the generator, on the device and in the type of the points [B, n, 3].
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Generator, Tensor
 
 from pointset.data.augment import normal, uniform
 
+Points = Float[Tensor, "B n 3"]
+Root = Callable[[Tensor], Tensor]
+"""The square root, or one over it."""
 _MOST_PATCHES = 7
+"""Of local dropout."""
+_GRID, _RADIUS = 5, 0.5
+"""Control points of distortions along each axis, and the radius of radial basis functions: PyGeM's default."""
 
 
-def uniform_noise(points: Float[Tensor, "B n 3"], limit: float, generator: Generator) -> Float[Tensor, "B n 3"]:
+def uniform_noise(points: Points, limit: float, generator: Generator) -> Points:
     """Move every coordinate of every point by a number uniform on [-limit, limit].
 
     Source: ModelNet40-C, uniform.
@@ -23,7 +30,7 @@ def uniform_noise(points: Float[Tensor, "B n 3"], limit: float, generator: Gener
     return points + uniform(points.shape, -limit, limit, points, generator)
 
 
-def gaussian_noise(points: Float[Tensor, "B n 3"], deviation: float, generator: Generator) -> Float[Tensor, "B n 3"]:
+def gaussian_noise(points: Points, deviation: float, generator: Generator) -> Points:
     """Move every coordinate of every point by a normal number, then clip coordinates to [-1, 1].
 
     Source: ModelNet40-C, gaussian.
@@ -31,7 +38,7 @@ def gaussian_noise(points: Float[Tensor, "B n 3"], deviation: float, generator: 
     return (points + deviation * normal(points.shape, points, generator)).clamp(-1.0, 1.0)
 
 
-def impulse_noise(points: Float[Tensor, "B n 3"], divisor: int, generator: Generator) -> Float[Tensor, "B n 3"]:
+def impulse_noise(points: Points, divisor: int, generator: Generator) -> Points:
     """Move some random points by 0.1 along each axis, up or down: floor(n / divisor) of them.
 
     Source: ModelNet40-C, impulse. At least one point is moved.
@@ -41,7 +48,7 @@ def impulse_noise(points: Float[Tensor, "B n 3"], divisor: int, generator: Gener
     return points.scatter_add(1, rows.unsqueeze(2).expand_as(kicks), kicks)
 
 
-def upsampling(points: Float[Tensor, "B n 3"], divisor: int, generator: Generator) -> Float[Tensor, "B m 3"]:
+def upsampling(points: Points, divisor: int, generator: Generator) -> Tensor:
     """Add noisy copies of floor(n / divisor) different points, each coordinate off by up to 0.05, uniformly.
 
     Source: ModelNet40-C, upsampling. At least one point is added.
@@ -50,7 +57,7 @@ def upsampling(points: Float[Tensor, "B n 3"], divisor: int, generator: Generato
     return torch.cat([points, copies + uniform(copies.shape, -0.05, 0.05, points, generator)], dim=1)
 
 
-def background_noise(points: Float[Tensor, "B n 3"], divisor: int, generator: Generator) -> Float[Tensor, "B m 3"]:
+def background_noise(points: Points, divisor: int, generator: Generator) -> Tensor:
     """Add floor(n / divisor) points uniform in the cube [-1, 1]^3.
 
     Source: ModelNet40-C, background. At least one point is added.
@@ -64,7 +71,7 @@ def _share(points: Tensor, divisor: int) -> int:
     return max(1, points.shape[1] // divisor)
 
 
-def cutout(points: Float[Tensor, "B n 3"], patches: int, generator: Generator) -> Float[Tensor, "B m 3"]:
+def cutout(points: Points, patches: int, generator: Generator) -> Tensor:
     """Cut patches out, one after the other: a random remaining point and its nearest, 30 points together.
 
     Source: ModelNet40-C, cutout.
@@ -76,7 +83,7 @@ def cutout(points: Float[Tensor, "B n 3"], patches: int, generator: Generator) -
     return keep(points, left, points.shape[1] - sum(sizes))
 
 
-def density(points: Float[Tensor, "B n 3"], patches: int, generator: Generator) -> Float[Tensor, "B m 3"]:
+def density(points: Points, patches: int, generator: Generator) -> Tensor:
     """Thin patches out: of a random remaining point and its nearest, 100 points, 75 random ones are lost.
 
     The quarter of a patch that stays can be part of the next. Source: ModelNet40-C, density ("local density decrease").
@@ -91,7 +98,7 @@ def density(points: Float[Tensor, "B n 3"], patches: int, generator: Generator) 
     return keep(points, left, n - sum(lost))
 
 
-def density_inc(points: Float[Tensor, "B n 3"], patches: int, generator: Generator) -> Float[Tensor, "B m 3"]:
+def density_inc(points: Points, patches: int, generator: Generator) -> Tensor:
     """Keep patches dense and thin out the rest: half of all points remain, m = n / 2.
 
     A patch is a random point and its nearest, 100 of 2,048 points; patches do not overlap. The other points, up to
@@ -112,7 +119,7 @@ def density_inc(points: Float[Tensor, "B n 3"], patches: int, generator: Generat
     return torch.cat([keep(points, dense, in_patches), take(rest, rows)], dim=1)
 
 
-def drop_global(points: Float[Tensor, "B n 3"], share: float, generator: Generator) -> Float[Tensor, "B m 3"]:
+def drop_global(points: Points, share: float, generator: Generator) -> Tensor:
     """Remove a share of the points, each subset equally likely; m = floor((1 - share) n).
 
     Source: ModelNet-C, Drop Global; the fourth as in its released code (its
@@ -122,7 +129,7 @@ def drop_global(points: Float[Tensor, "B n 3"], share: float, generator: Generat
     return take(points, some_of(every(points), max(1, int(n * (1 - share))), generator))
 
 
-def drop_local(points: Float[Tensor, "B n 3"], dropped: int, generator: Generator) -> Float[Tensor, "B m 3"]:
+def drop_local(points: Points, dropped: int, generator: Generator) -> Tensor:
     """Nearest-patch dropout: take patches away, each a random point that is left and its nearest.
 
     Of each cloud C patches, C uniform on 1 ... 7; every one of the points to be dropped falls to one of them at
@@ -142,9 +149,103 @@ def drop_local(points: Float[Tensor, "B n 3"], dropped: int, generator: Generato
     return keep(points, left, n - total)
 
 
-def nearest_patch(
-    points: Float[Tensor, "B n 3"], left: Bool[Tensor, "B n"], size: int | Int[Tensor, " B"], generator: Generator
-) -> Bool[Tensor, "B n"]:
+def rotation(points: Points, degrees: float, generator: Generator) -> Points:
+    """Turn about the x axis, then y, then z: each by an angle of random sign, uniform within 2.5 degrees of a value.
+
+    Source: ModelNet40-C, rotation.
+    """
+    angles = torch.deg2rad(_around((len(points), 3), degrees, 2.5, points, generator))
+    for axis, angle in enumerate(angles.unbind(1)):
+        points = points @ _turns(angle, axis)
+    return points
+
+
+def shear(points: Points, amount: float, generator: Generator) -> Points:
+    """Add shares of the coordinates to each other; heights, y, stay: p [[1, 0, b], [d, 1, e], [f, 0, 1]] for a row p.
+
+    b, d, e and f are independent, of random sign and uniform within 0.05 of a value.
+
+    Source: ModelNet40-C, shear.
+    """
+    b, d, e, f = _around((4, len(points)), amount, 0.05, points, generator).unbind(0)
+    one, zero = torch.ones_like(b), torch.zeros_like(b)
+    rows = ((one, zero, b), (d, one, e), (f, zero, one))
+    return points @ torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
+
+
+def free_form_distortion(points: Points, amount: float, generator: Generator) -> Points:
+    """Free-form deformation (Sederberg and Parry, SIGGRAPH 1986) by 5 x 5 x 5 control points in the cube [-1, 1]^3.
+
+    p' = p + 2 sum_ijk b_i(u) b_j(v) b_k(w) mu_ijk with (u, v, w) = (p + 1) / 2 and the Bernstein polynomials
+    b_i(t) = binomial(4, i) t^i (1 - t)^(4 - i). Every component of mu is uniform on [-amount, amount]; it counts in
+    lengths of the cube's edge, hence the 2. Points outside the cube stay.
+
+    Source: ModelNet40-C, distortion, which calls PyGeM's FFD (`pygem/ffd.py`).
+    """
+    mu = uniform((len(points), _GRID**3, 3), -amount, amount, points, generator)
+    b = _bernstein((points + 1) / 2)  # [B, n, 3 axes, 5]
+    of_lattice = torch.einsum("bni,bnj,bnk->bnijk", *b.unbind(2)).flatten(2)
+    inside = (points.abs() <= 1).all(dim=2, keepdim=True)
+    return torch.where(inside, points + 2 * of_lattice @ mu, points)
+
+
+def radial_distortion(points: Points, distance: float, generator: Generator, root: Root) -> Points:
+    """Move the points with 5 x 5 x 5 control points c_i on a regular grid in [-1, 1]^3, which all move by `distance`.
+
+    Source: ModelNet40-C, distortion_rbf with root = sqrt (multi-quadratic) and distortion_rbf_inv with 1 / sqrt.
+
+    M(p) = p + q(p) + sum_i w_i phi(|p - c_i|), phi(r) = root(r^2 + radius^2), with q affine, such that
+    M(c_i) = c_i + distance (cos a_i sin g_i, sin a_i sin g_i, cos g_i), sum_i w_i = 0 and sum_i w_i c_i = 0. The angles
+    a_i and g_i are independent and uniform on [-pi, pi]. PyGeM (`pygem/rbf.py`) interpolates the
+    control points' places instead of their displacements, which is the same, since q reproduces the identity.
+    """
+    exact = points.double()  # the system's condition number is 3e4
+    line = torch.linspace(-1, 1, _GRID, dtype=exact.dtype, device=exact.device)
+    controls = torch.cartesian_prod(line, line, line)  # [125, 3]
+    a, g = uniform((2, len(points), len(controls)), -math.pi, math.pi, exact, generator).unbind(0)
+    moves = distance * torch.stack([a.cos() * g.sin(), a.sin() * g.sin(), g.cos()], dim=2)  # [B, 125, 3]
+    affine = torch.nn.functional.pad(controls, (1, 0), value=1.0)  # [125, 4]
+    corner = torch.zeros(4, 4, dtype=exact.dtype, device=exact.device)
+    system = torch.cat(
+        [torch.cat([_phi(controls, controls, root), affine], dim=1), torch.cat([affine.T, corner], dim=1)]
+    )
+    # The moves of all clouds beside each other, so that the system is factorised once: [129, 3 B].
+    targets = torch.nn.functional.pad(moves.transpose(0, 1).flatten(1), (0, 0, 0, len(corner)))
+    weights = torch.linalg.solve(system, targets).unflatten(1, (-1, 3)).transpose(0, 1)  # [B, 129, 3]
+    terms = torch.cat([_phi(exact, controls, root), torch.ones_like(exact[..., :1]), exact], dim=2)
+    return (exact + terms @ weights).to(points)
+
+
+def _phi(points: Tensor, controls: Tensor, root: Root) -> Tensor:
+    """root(|p - c|^2 + radius^2) for points [..., n, 3] and controls [c, 3]: [..., n, c]."""
+    return root(torch.cdist(points, controls).square() + _RADIUS**2)
+
+
+def _bernstein(t: Tensor) -> Tensor:
+    """The Bernstein polynomials of degree 4 at t [...]: [..., 5]."""
+    i = torch.arange(_GRID, device=t.device)
+    binomials = t.new_tensor([math.comb(_GRID - 1, k) for k in range(_GRID)])
+    t = t.unsqueeze(-1)
+    return binomials * t**i * (1 - t) ** (_GRID - 1 - i)
+
+
+def _turns(angles: Float[Tensor, " B"], axis: int) -> Float[Tensor, "B 3 3"]:
+    """Rotations about one axis, for column vectors; row vectors times them turn the other way."""
+    first, second = (axis + 1) % 3, (axis + 2) % 3
+    matrices = torch.eye(3, dtype=angles.dtype, device=angles.device).repeat(len(angles), 1, 1)
+    matrices[:, first, first] = matrices[:, second, second] = angles.cos()
+    matrices[:, second, first] = angles.sin()
+    matrices[:, first, second] = -angles.sin()
+    return matrices
+
+
+def _around(shape: tuple[int, ...], value: float, within: float, like: Tensor, generator: Generator) -> Tensor:
+    """Numbers of random sign whose size is uniform on [value - within, value + within]."""
+    sizes = uniform(shape, value - within, value + within, like, generator)
+    return sizes * signs(shape, like, generator)
+
+
+def nearest_patch(points: Points, left: Tensor, size: int | Tensor, generator: Generator) -> Tensor:
     """Mark a random point of those left, and its nearest among them: `size` points in all, per cloud or for all."""
     sizes = torch.as_tensor(size, device=points.device).reshape(-1, 1)
     centre = take(points, some_of(left, 1, generator))
