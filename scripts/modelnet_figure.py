@@ -14,9 +14,7 @@ from PIL import Image
 from weights_figure import stacked
 
 import pointset
-from pointset.explain.critical_points import critical_points
-from pointset.explain.occlusion import agreement, occlusion_influence
-from pointset.explain.rollout import rollout
+from pointset.explain.importance import agreement, critical_points, occlusion_influence, rollout
 from pointset.explain.specialisation import specialisation, untrained
 from pointset.viz import draw_instances
 
@@ -43,12 +41,12 @@ def report_agreement(model: torch.nn.Module, control: torch.nn.Module, sets: poi
     """Rank correlation of attention with occlusion, over shapes spread evenly over the set."""
     found: dict[str, list[float]] = {"pools": [], "rollout": [], "rollout, untrained": []}
     for row in range(0, len(sets), len(sets) // shapes):
-        influence = occlusion_influence(model, sets.points[row]).influence
+        influence = occlusion_influence(model, sets.points[row])
         maps = pointset.attention_maps(model, sets.points[row])
         pools = pointset.find_map(maps, kind="pools").heads("mean").weights[0, 0]
         found["pools"].append(agreement(pools, influence))
         found["rollout"].append(agreement(rollout(maps)[0], influence))
-        influence = occlusion_influence(control, sets.points[row]).influence
+        influence = occlusion_influence(control, sets.points[row])
         fresh = pointset.attention_maps(control, sets.points[row])
         found["rollout, untrained"].append(agreement(rollout(fresh)[0], influence))
     for name, values in found.items():
@@ -101,7 +99,7 @@ def main(
         values = []
         for row in range(0, len(sets), len(sets) // shapes):
             counts = critical_points(other, sets.points[row]).float()
-            values.append(agreement(counts, occlusion_influence(other, sets.points[row]).influence))
+            values.append(agreement(counts, occlusion_influence(other, sets.points[row])))
         report("critical points", values)
 
 

@@ -14,7 +14,7 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
-from pointset.explain.critical_points import critical_points
+from pointset.explain.importance import critical_points
 from pointset.explain.specialisation import specialisation
 from pointset.inputs import InputError
 from pointset.streaming import stream_logits

@@ -145,7 +145,7 @@ def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Re
     import torch
 
     from pointset.evaluation.embedding import nearest
-    from pointset.explain.occlusion import similarity_influence
+    from pointset.explain.importance import similarity_influence
     from pointset.viz.similar import Tile
 
     embedded = shapes.embedded

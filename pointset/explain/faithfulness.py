@@ -19,10 +19,8 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.explain.critical_points import critical_points
+from pointset.explain.importance import critical_points, masked_logits, occlusion_influence, rollout
 from pointset.explain.maps import as_cloud_of, attention_maps
-from pointset.explain.occlusion import occlusion_influence
-from pointset.explain.rollout import rollout
 from pointset.nn.layers import in_evaluation_mode
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -67,7 +65,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "critical points": lambda model, points, label: critical_points(model, points).float(),
     "gradient x input": gradient_times_input,
     "integrated gradients": integrated_gradients,
-    "occlusion": lambda model, points, label: occlusion_influence(model, points, label).influence,
+    "occlusion": occlusion_influence,
 }
 """By name. Attention, rollout and critical points are the same for all classes."""
 
@@ -134,7 +132,7 @@ def check_explanations(
                 EXPLANATIONS[name](model, clouds[0], 0)
                 names.append(name)
         for cloud in clouds:
-            label = int(_probabilities(model, cloud, torch.ones(1, len(cloud), dtype=torch.bool)).argmax())
+            label = int(masked_logits(model, cloud, torch.ones(1, len(cloud), dtype=torch.bool)).argmax())
             importances = {name: EXPLANATIONS[name](model, cloud, label) for name in names}
             importances["random"] = torch.rand(len(cloud), generator=generator)
             for name, importance in importances.items():
@@ -147,13 +145,6 @@ def _curves(model: nn.Module, cloud: Tensor, label: int, importance: Tensor) -> 
     removed = torch.tensor([round(share * len(cloud)) for share in SHARES])[:, None]
     kept = torch.clamp(len(cloud) - removed, min=1)
     masks = torch.cat([rank >= len(cloud) - kept, rank < kept])
-    deletion, insertion = _probabilities(model, cloud, masks)[:, label].split(len(SHARES))
+    probabilities = masked_logits(model, cloud, masks).softmax(dim=1)[:, label].double()
+    deletion, insertion = probabilities.split(len(SHARES))
     return deletion.numpy(), insertion.numpy()
-
-
-def _probabilities(model: nn.Module, cloud: Tensor, masks: Tensor) -> Tensor:
-    """Probabilities [B, classes] of a cloud with the masks [B, n], on the CPU."""
-    device = next(model.parameters()).device
-    with torch.no_grad():
-        logits = model(cloud.to(device).expand(len(masks), -1, -1), masks.to(device))
-    return logits.softmax(dim=1).double().cpu()

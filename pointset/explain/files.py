@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from pointset.errors import PointsetError
-from pointset.explain.maps import AttentionMap, Kind, Side
+from pointset.explain.maps import AttentionMap
 from pointset.runs.atomic import write_for_user
 from pointset.runs.digests import checked_json
 from pointset.runs.files import read_file
@@ -23,15 +23,9 @@ if TYPE_CHECKING:
 FORMAT = 2
 
 
-class _Map(TypedDict):
-    layer: str
-    kind: Kind
-    points_are: Side
-
-
 class _About(TypedDict):
     format: int
-    maps: list[_Map]
+    maps: list[dict[str, str]]
 
 
 def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:

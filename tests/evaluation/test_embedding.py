@@ -14,7 +14,7 @@ from pointset.data.catalogue.folders import ShapeFile
 from pointset.evaluation import embedding
 from pointset.evaluation.embedding import Embedded, embed_files, load_embedded
 from pointset.evaluation.files import Failure
-from pointset.explain.occlusion import similarity_influence
+from pointset.explain.importance import similarity_influence
 
 NAME = "rff-max.modelnet40-1024"
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 import pointset
 from pointset.configuration import AttentionOptions
 from pointset.errors import PointsetError
-from pointset.explain.rollout import rollout
+from pointset.explain.importance import rollout
 from pointset.nn import ISAB, PMA, SAB, Multihead, Packed, Weights
 
 B, HEADS, DIM = 3, 2, 8

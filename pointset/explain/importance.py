@@ -1,0 +1,229 @@
+"""Which points a prediction depends on, or could: critical points, attention rollout, occlusion."""
+
+from collections.abc import Sequence
+
+import torch
+from scipy.stats import spearmanr
+from torch import Tensor, nn
+
+from pointset.data.sampling import farthest_points
+from pointset.errors import PointsetError
+from pointset.explain.maps import AttentionMap, as_cloud_of
+from pointset.nn.layers import in_evaluation_mode
+from pointset.nn.pooling.statistics import MaxPool
+from pointset.zoo.classifiers import SetClassifier
+from pointset.zoo.predicting import embed_rows
+
+PATCHES = 48
+
+
+def critical_points(model: nn.Module, points: Tensor) -> Tensor:
+    """For each point, the number of features for which the max pool selects it.
+
+    Points with a count of 0 do not affect the pooled vector; the others are the critical point set (Qi et al.,
+    PointNet, arXiv 1612.00593, section 4.3). If several points have the largest value, the first one is counted.
+
+    Args:
+        model: a zoo model that pools by max, such as rff-max or isab16-max. If its encoder has attention, the row of a
+            point also contains what the point has read from others.
+        points: [n, 3], one cloud.
+
+    Returns:
+        int64 [n]; the counts sum to the width of the pooled vector.
+
+    Raises:
+        PointsetError: the model does not pool by max, or the points are not [n, 3], n at least 1 and finite.
+
+    Example:
+        >>> from pointset.explain.importance import critical_points
+        >>> counts = critical_points(pointset.create_model("rff-max", classes=2, dim=16), test.points[0])
+        >>> counts.shape, int(counts.sum())
+        (torch.Size([32]), 16)
+    """
+    if not isinstance(model, SetClassifier) or not isinstance(model.pool, MaxPool):
+        name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
+        raise PointsetError(f"{name} does not pool by max: critical points need a model such as rff-max")
+    points = as_cloud_of(model, points)
+    with torch.no_grad(), in_evaluation_mode(model):
+        rows = model.encode(points[None].to(next(model.parameters()).device))[0]
+    return torch.bincount(rows.argmax(dim=0).cpu(), minlength=len(points))
+
+
+def rollout(maps: Sequence[AttentionMap]) -> Tensor:
+    """Attention rollout (Abnar and Zuidema, arXiv 2005.00928, section 3), from each pooled vector back to the points.
+
+    Heads are averaged, and half of each row passes through the residual: A' = 0.5 I + 0.5 A, where A is the product
+    writes reads for an ISAB, and the map itself for a SAB. The rows of the pooling are multiplied by the A' of all
+    blocks, from the last to the first.
+
+    Rollout ignores values, feed-forward layers, norms, the real weight of the residual, coordinates that enter later
+    layers, the outputs of earlier layers in a model with `outputs="all"`, and the other poolings of a join such as
+    max+pma. It shows from where attention could have taken the content of a pooled vector, not what the prediction
+    depends on: for that see `occlusion_influence`.
+
+    Args:
+        maps: all maps of a model on one cloud, in the order of `attention_maps`.
+
+    Returns:
+        [k, n]: for each of the k pooled vectors, the share of each point; rows sum to 1.
+
+    Raises:
+        PointsetError: the model does not pool by attention, the maps are of a batch, or they are not all the maps of
+            one forward pass.
+
+    Example:
+        >>> from pointset.explain.importance import rollout
+        >>> shares = rollout(pointset.attention_maps(model, test.points[0]))
+        >>> shares.shape, float(shares.sum().round(decimals=4))
+        (torch.Size([1, 32]), 1.0)
+    """
+    if any(entry.weights.dim() != 3 for entry in maps):
+        raise PointsetError("rollout needs the maps of one cloud, got a batch: give [entry[0] for entry in maps]")
+    pooling = [index for index, entry in enumerate(maps) if entry.kind == "pools"]
+    if len(pooling) != 1:
+        raise PointsetError(f"rollout needs one map of kind 'pools', got {len(pooling)}: see critical_points for max")
+    kinds = [(entry.kind, entry.layer.removesuffix(entry.kind)) for entry in maps]
+    reads = {(index, block) for index, (kind, block) in enumerate(kinds) if kind == "reads"}
+    writes = {(index - 1, block) for index, (kind, block) in enumerate(kinds) if kind == "writes"}
+    for _, block in sorted(reads ^ writes):  # every ISAB has its two maps in succession
+        raise PointsetError(
+            f"{block}reads is not followed by {block}writes: rollout needs all maps of a model in their order; "
+            "for the encoder dumlp, which writes back without attention, use occlusion"
+        )
+    for entry in maps:
+        if (entry.weights.sum(dim=-1) - 1).abs().max() > 1e-3 or entry.weights.min() < 0:
+            raise PointsetError(f"rollout needs sums of 1, and rows of {entry.layer} do not sum to 1: use occlusion")
+    averaged = [entry.heads("mean").weights[0] for entry in maps]
+    shares = averaged[pooling[0]]
+    for entry, weights in zip(maps[pooling[0] + 1 :], averaged[pooling[0] + 1 :], strict=True):
+        if entry.points_are == "neither":
+            shares = 0.5 * shares + 0.5 * weights @ shares
+    for entry, weights in reversed(list(zip(maps[: pooling[0]], averaged[: pooling[0]], strict=True))):
+        if entry.kind == "writes":
+            kept, shares = shares, shares @ weights  # [k, m]: shares of the inducing points
+        elif entry.kind == "reads":
+            shares = 0.5 * kept + 0.5 * shares @ weights
+        else:
+            shares = 0.5 * shares + 0.5 * shares @ weights
+    return shares / torch.clamp(shares.sum(dim=1, keepdim=True), min=1e-12)
+
+
+def occlusion_influence(
+    model: nn.Module,
+    points: Tensor,
+    label: int | None = None,
+    *,
+    neighbours: int | None = None,
+    batch_size: int = 64,
+) -> Tensor:
+    """Remove each point with its nearest neighbours, by masking them, and measure the change of the prediction.
+
+    In a dense cloud, the neighbours of a point can replace it, so a small patch is removed at a time, as Zeiler and
+    Fergus (arXiv 1311.2901, section 4.2) occlude squares of an image. The model is evaluated on n clouds.
+
+    Args:
+        model: called as `model(points [B, n, 3], mask [B, n]) -> logits [B, classes]`.
+        points: [n, 3], one cloud.
+        label: index of the class; None means the predicted class.
+        neighbours: number of points to remove at a time, the point itself included; None means n / 16.
+        batch_size: clouds per forward pass.
+
+    Returns:
+        [n]: the decrease of the log-probability of the class, in nats, when the point and its neighbours are removed.
+
+    Raises:
+        PointsetError: the cloud is not [n, 3] with n at least 2 or does not fit the model, `neighbours` leaves no
+            point, or the class does not exist.
+
+    Example:
+        >>> from pointset.explain.importance import occlusion_influence
+        >>> occlusion_influence(model.eval(), test.points[0], neighbours=4).shape
+        torch.Size([32])
+    """
+    points = as_cloud_of(model, points, least=2)
+    n = len(points)
+    removed = max(1, n // 16) if neighbours is None else neighbours
+    if not 1 <= removed < n:
+        raise PointsetError(f"neighbours must be 1 to {n - 1} of {n} points, got {removed}")
+    # Not by matrix products: far from the origin, their rounding errors are as large as the distances.
+    coordinates = points[:, :3]
+    distances = torch.cdist(coordinates, coordinates, compute_mode="donot_use_mm_for_euclid_dist")
+    distances.fill_diagonal_(-1.0)  # so that a point itself precedes its duplicates
+    near = distances.topk(removed, largest=False).indices  # [n, removed]
+    masks = torch.ones(n + 1, n, dtype=torch.bool)  # the first is of the whole cloud
+    masks[1:].scatter_(1, near, False)
+    logs = masked_logits(model, points, masks, batch_size).log_softmax(dim=1)
+    label = int(logs[0].argmax()) if label is None else label
+    if not 0 <= label < logs.shape[1]:
+        raise PointsetError(f"label must be in [0, {logs.shape[1]}), got {label}")
+    return logs[0, label] - logs[1:, label]
+
+
+def masked_logits(model: nn.Module, points: Tensor, masks: Tensor, batch_size: int = 64) -> Tensor:
+    """Logits [B, classes] of a cloud [n, inputs] with masks [B, n], in evaluation mode, on the CPU."""
+    device = next(model.parameters()).device
+    points = points.to(device)
+    with torch.no_grad(), in_evaluation_mode(model):
+        batches = [model(points.expand(len(batch), -1, -1), batch.to(device)) for batch in masks.split(batch_size)]
+    return torch.cat(batches).cpu()
+
+
+def similarity_influence(model: nn.Module, points: Tensor, row: Tensor, *, patches: int = PATCHES) -> Tensor:
+    """Remove one patch of a cloud after another, and measure how much farther its embedding gets from another one.
+
+    As `occlusion_influence`, for a distance in place of a class. The patches are the points
+    nearest to farthest points, so that each point is in one patch.
+
+    Args:
+        model: with `embed_sets`; see `pointset.embed`.
+        points: [n, d], one cloud, normalised.
+        row: [width], the embedding of the other shape.
+        patches: number of patches.
+
+    Returns:
+        [n]: the increase of the distance when the point's patch is removed; negative where the patch is different.
+
+    Example:
+        >>> from pointset.explain.importance import similarity_influence
+        >>> row = torch.from_numpy(pointset.embed(model, test)[1])
+        >>> similarity_influence(model, test.points[0], row, patches=4).shape
+        torch.Size([32])
+    """
+    points = as_cloud_of(model, points, least=2)
+    coordinates = points[:, :3]
+    centres = farthest_points(coordinates.numpy(), min(patches, len(points)), start=0)
+    patch = torch.cdist(coordinates, coordinates[torch.as_tensor(centres)]).argmin(dim=1)
+    masks = patch != torch.arange(len(centres))[:, None]  # [patches, n]
+    masks = torch.cat([torch.ones(1, len(points), dtype=torch.bool), masks])
+    rows = embed_rows(model, [(points.expand(len(masks), -1, -1), masks)]).cpu()
+    distances = (rows - row).norm(dim=1)
+    return (distances[1:] - distances[0])[patch]
+
+
+def agreement(first: Tensor, second: Tensor) -> float:
+    """Spearman's rank correlation of two measures of the same points [n]: 1 for the same order, 0 for no correlation.
+
+    A p-value is not given: neighbouring points have similar values, so n points are not n independent observations.
+    Compare the correlation with that for an untrained model, or for another measure.
+
+    Args:
+        first, second: [n] each.
+
+    Returns:
+        The correlation, from -1 to 1; 0 if a measure is constant.
+
+    Raises:
+        PointsetError: the measures are not vectors of the same length, at least 3, or a value is NaN.
+
+    Example:
+        >>> from pointset.explain.importance import agreement
+        >>> round(agreement(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 4.0, 9.0])), 6)
+        1.0
+    """
+    if first.dim() != 1 or first.shape != second.shape or len(first) < 3:
+        raise PointsetError(f"measures must be two vectors [n], got {list(first.shape)} and {list(second.shape)}")
+    pair = torch.stack([first, second]).double().cpu()
+    if bool(pair.isnan().any()):
+        raise PointsetError("values must not be NaN, which has no rank: leave the point out of both vectors")
+    is_constant = bool((pair.amin(dim=1) == pair.amax(dim=1)).any())
+    return 0.0 if is_constant else float(spearmanr(*pair.numpy()).statistic)
