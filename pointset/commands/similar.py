@@ -17,7 +17,7 @@ from pointset.errors import PointsetError, escaped
 
 if TYPE_CHECKING:
     from pointset.evaluation.embedding import Embedded
-    from pointset.viz.similar import Tile
+    from pointset.viz.html_page import Tile
 
 EMBEDDER = "isab16-max.modelnet40-1024"
 """Of the trained models, its rows are the best single embedding of foreign shapes; see `Classifier.embed`."""
@@ -106,7 +106,7 @@ class Shapes:
 
     def draw(self, tiles: "list[Tile]", title: str, note: str, output: Path) -> None:
         """Write a page of shapes."""
-        from pointset.viz.similar import make_similar_page
+        from pointset.viz.html_page import make_similar_page
 
         up = self.trained.data["up"]
         make_similar_page(tiles, title=escaped(title), note=note, up=up).save(output)
@@ -146,7 +146,7 @@ def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Re
 
     from pointset.evaluation.embedding import nearest
     from pointset.explain.importance import similarity_influence
-    from pointset.viz.similar import Tile
+    from pointset.viz.html_page import Tile
 
     embedded = shapes.embedded
     query = _embed(shapes.trained, [shape], shapes.reading).rows
@@ -179,7 +179,7 @@ def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Re
 def _near_duplicates(shapes: Shapes, folder: Path, output: Path | None) -> Result:
     from pointset.evaluation.embedding import embed as embed_clouds
     from pointset.evaluation.embedding import near_duplicates, same_shape_distance, splits_of
-    from pointset.viz.similar import Tile
+    from pointset.viz.html_page import Tile
 
     embedded, names = shapes.embedded, shapes.embedded.names
     step = max(1, len(embedded.files) // RESAMPLED)

@@ -66,9 +66,7 @@ def export_cloud(
         'surface.ply'
     """
     path, cloud = checked_suffix(path, (".ply", ".glb"), "a file for 3D tools"), as_cloud(points)
-    rows = point_rows(attention, cloud)
-    rows.check(head, query)
-    values = rows.values[head, query]
+    values = point_rows(attention, cloud).of(head, query)
     scale, suffix = scale_for(values), path.suffix[1:].lower()
 
     def upright(positions: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -18,12 +18,23 @@ from jinja2 import StrictUndefined, Template
 from numpy.typing import NDArray
 
 from pointset.runs.atomic import checked_suffix, write_for_user
-from pointset.viz.camera import Camera, to_unit
+from pointset.viz.camera import Camera, Up, to_unit
 from pointset.viz.charts import Picture
-from pointset.viz.color import attention_ramp
+from pointset.viz.clouds import draw_tile
+from pointset.viz.color import attention_ramp, scale_for
+from pointset.viz.writing import as_png
 
 WEB = files("pointset.viz") / "web"
 IMPORT = re.compile(r'^import .* from "\./(\w+)\.mjs";\n', re.MULTILINE)
+BODY = """<h1>{{ title }}</h1>
+<p>{{ note }}</p>
+<main class="tiles">
+{% for tile, image in pictures %}
+<figure><img src="data:image/png;base64,{{ image }}" alt="{{ tile.title }}">
+<figcaption>{{ tile.title }}<br><small>{{ tile.note }}</small></figcaption></figure>
+{% endfor %}
+</main>"""
+"""The body of a page of pictures with captions."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,6 +114,41 @@ def cloud_page(
         "order": order,
     }
     return Page(html=page_of(kind, title, content, **sections), draw_still=draw_still)
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A picture with its caption."""
+
+    clouds: Sequence[Any]
+    """One or several clouds [n, 3], side by side."""
+    title: str
+    note: str = ""
+    influence: Any = None
+    """[n], for a single cloud: its second picture shows the points with more than average influence."""
+
+
+def make_similar_page(tiles: Sequence[Tile], *, title: str, note: str = "", up: Up = "z") -> Page:
+    """A page of shapes with captions.
+
+    Args:
+        tiles: the shapes, in their order.
+        title: heading of the page.
+        note: a sentence below it.
+        up: the upward axis of the clouds.
+    """
+    pictures = [(tile, base64.b64encode(_picture(tile, up)).decode()) for tile in tiles]
+    body = Template(BODY, autoescape=True, trim_blocks=True).render(title=title, note=note, pictures=pictures)
+    return Page(html=page_of("plain", title, {}, start="", body=body))
+
+
+def _picture(tile: Tile, up: Up) -> bytes:
+    values = scale = None
+    if tile.influence is not None:  # relative to its mean, as attention to uniform; a small number where there is none
+        positive = np.maximum(np.asarray(tile.influence, np.float64), 0.0)
+        values = np.maximum(positive / max(positive.mean(), 1e-12), 1e-3)
+        scale = scale_for(values)
+    return as_png(draw_tile(tile.clouds, up, values, scale), dpi=140, colors=64)
 
 
 def page_of(

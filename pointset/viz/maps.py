@@ -52,7 +52,7 @@ def draw_maps(
     """
     cloud, camera = as_cloud(points), camera or Camera()
     rows = point_rows(attention, cloud)
-    chosen_heads, chosen = rows.chosen_heads(heads), chosen_rows(rows, cloud, queries, MOST_COLUMNS)
+    chosen_heads, chosen = rows.chosen(0, heads), chosen_rows(rows, cloud, queries, MOST_COLUMNS)
     scale = scale_for(rows.values[np.ix_(chosen_heads, chosen)])
 
     def panel(head: int, row: int, name: str) -> Panel:
@@ -108,7 +108,7 @@ def draw_reads_and_writes(
         raise PointsetError(f"give a map that reads and then one that writes, got {reads.kind} and {writes.kind}")
     cloud, camera = as_cloud(points), camera or Camera()
     both = point_rows(reads, cloud), point_rows(writes, cloud)
-    both[0].check(head, 0)
+    both[0].chosen(0, [head])
     chosen = chosen_rows(both[0], cloud, _unlike(both[0], head, 6) if queries is None else queries, MOST_COLUMNS)
     lines, scales = [], [scale_for(side.values[head, chosen]) for side in both]
     for side, scale in zip(both, scales, strict=True):
@@ -162,12 +162,11 @@ def draw_instances(
         raise PointsetError(f"the maps are of different layers ({', '.join(layers)}): give those of one")
     camera, shapes = camera or Camera(), [as_cloud(cloud) for cloud in clouds]
     rows_of = [point_rows(attention, cloud) for attention, cloud in zip(maps, shapes, strict=True)]
-    for rows in rows_of:
-        rows.check(head, query)
-    scale = scale_for(np.concatenate([rows.values[head, query] for rows in rows_of]))
+    values_of = [rows.of(head, query) for rows in rows_of]
+    scale = scale_for(np.concatenate(values_of))
     panels = [
-        Panel(cloud, rows.values[head, query], scale, name, f"{rows.spread[head, query]:.2f}")
-        for cloud, rows, name in zip(shapes, rows_of, names or [""] * len(shapes), strict=True)
+        Panel(cloud, values, scale, name, f"{rows.spread[head, query]:.2f}")
+        for cloud, rows, values, name in zip(shapes, rows_of, values_of, names or [""] * len(shapes), strict=True)
     ]
     first = rows_of[0]
     title = title or f"{first.layer}, head {head}, {first.row_name} {query}, on {len(panels)} shapes"

@@ -77,7 +77,7 @@ def make_page(
     first = _first(layers, layer, of_queries=queries is not None)
     alike = [(rows.row_name, rows.values.shape[1]) for rows in layers]
     chosen = [
-        (rows.chosen_heads(heads), chosen_rows(rows, cloud, queries if own == alike[first] else None, MOST_CHOSEN))
+        (rows.chosen(0, heads), chosen_rows(rows, cloud, queries if own == alike[first] else None, MOST_CHOSEN))
         for rows, own in zip(layers, alike, strict=True)
     ]
     own_order = heads is None and queries is None

@@ -66,20 +66,21 @@ class PointRows:
         """The index of the point that a row belongs to, if queries are points, else None."""
         return row if self.kind == "self" else None
 
-    def chosen_heads(self, heads: Sequence[int] | None) -> list[int]:
-        """The indices of the chosen heads; None means all. Raises a PointsetError if a head does not exist."""
-        if heads is not None and not len(heads):
-            raise PointsetError(f"heads of {self.layer} are empty: give some from 0 to {len(self.values) - 1}")
-        for head in heads or ():
-            self.check(head, 0)
-        return list(range(len(self.values)) if heads is None else heads)
-
-    def check(self, head: int, row: int) -> None:
-        """Raise a PointsetError unless this head and this row exist."""
-        heads, rows, _ = self.values.shape
-        for what, index, count in (("head", head, heads), (self.row_name, row, rows)):
+    def chosen(self, axis: int, indices: Sequence[int] | None) -> list[int]:
+        """The given heads (axis 0) or rows (axis 1); None means all. Raises a PointsetError if one does not exist."""
+        what, count = ("head", self.row_name)[axis], self.values.shape[axis]
+        if indices is None:
+            return list(range(count))
+        if not len(indices):
+            raise PointsetError(f"{what}s of {self.layer} are empty: give some from 0 to {count - 1}")
+        for index in indices:
             if not 0 <= index < count:
                 raise PointsetError(f"{self.layer} has no {what} {index}: give one from 0 to {count - 1}")
+        return list(indices)
+
+    def of(self, head: int, row: int) -> NDArray[np.float64]:
+        """The values [n] of one head and one row. Raises a PointsetError if it does not exist."""
+        return self.values[self.chosen(0, [head])[0], self.chosen(1, [row])[0]]
 
 
 def point_rows(attention: Any, points: NDArray[np.float64]) -> PointRows:
@@ -111,16 +112,9 @@ def point_rows(attention: Any, points: NDArray[np.float64]) -> PointRows:
 
 def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[int] | None, most: int) -> list[int]:
     """The indices of the rows to draw: `chosen`, else all; if rows are points, at most `most` distant ones."""
-    count = rows.values.shape[1]
-    if chosen is None:
-        if rows.kind != "self" or count <= most:
-            return list(range(count))
+    if chosen is None and rows.kind == "self" and len(points) > most:
         return [int(index) for index in farthest_points(points, most, start=0)]
-    if not len(chosen):
-        raise PointsetError(f"queries of {rows.layer} are empty: give {rows.row_name}s from 0 to {count - 1}")
-    for row in chosen:
-        rows.check(0, row)
-    return list(chosen)
+    return rows.chosen(1, chosen)
 
 
 def as_numbers(name: str, values: Any) -> NDArray[np.float64]:

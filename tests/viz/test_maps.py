@@ -85,7 +85,7 @@ def test_heads_and_rows_that_a_map_does_not_have_are_an_error(attention: Callabl
         (lambda: draw_maps(reads, cloud, heads=[2]), "no head 2: .* 0 to 1"),
         (lambda: draw_maps(reads, cloud, queries=[-1]), "no inducing point -1: .* 0 to 2"),
         (lambda: draw_maps(reads, cloud, heads=[]), "heads of .* empty"),
-        (lambda: draw_maps(reads, cloud, queries=[]), "queries of .* 0 to 2"),
+        (lambda: draw_maps(reads, cloud, queries=[]), "inducing points of .* 0 to 2"),
     ):
         with pytest.raises(PointsetError, match=words):
             wrong()
