@@ -11,10 +11,11 @@ import cyclopts
 import torch
 from cyclopts import Parameter
 from PIL import Image
+from scipy.stats import spearmanr
 from weights_figure import stacked
 
 import pointset
-from pointset.explain.importance import agreement, critical_points, occlusion_influence, rollout
+from pointset.explain.importance import critical_points, occlusion_influence, rollout
 from pointset.explain.specialisation import specialisation, untrained
 from pointset.viz import draw_instances
 
@@ -44,11 +45,11 @@ def report_agreement(model: torch.nn.Module, control: torch.nn.Module, sets: poi
         influence = occlusion_influence(model, sets.points[row])
         maps = pointset.attention_maps(model, sets.points[row])
         pools = pointset.find_map(maps, kind="pools").heads("mean").weights[0, 0]
-        found["pools"].append(agreement(pools, influence))
-        found["rollout"].append(agreement(rollout(maps)[0], influence))
+        found["pools"].append(spearmanr(pools, influence).statistic)
+        found["rollout"].append(spearmanr(rollout(maps)[0], influence).statistic)
         influence = occlusion_influence(control, sets.points[row])
         fresh = pointset.attention_maps(control, sets.points[row])
-        found["rollout, untrained"].append(agreement(rollout(fresh)[0], influence))
+        found["rollout, untrained"].append(spearmanr(rollout(fresh)[0], influence).statistic)
     for name, values in found.items():
         report(name, values)
 
@@ -99,7 +100,7 @@ def main(
         values = []
         for row in range(0, len(sets), len(sets) // shapes):
             counts = critical_points(other, sets.points[row]).float()
-            values.append(agreement(counts, occlusion_influence(other, sets.points[row])))
+            values.append(spearmanr(counts, occlusion_influence(other, sets.points[row])).statistic)
         report("critical points", values)
 
 

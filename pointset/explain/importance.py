@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import torch
-from scipy.stats import spearmanr
 from torch import Tensor, nn
 
 from pointset.data.sampling import farthest_points
@@ -171,23 +170,9 @@ def masked_logits(model: nn.Module, points: Tensor, masks: Tensor, batch_size: i
 def similarity_influence(model: nn.Module, points: Tensor, row: Tensor, *, patches: int = PATCHES) -> Tensor:
     """Remove one patch of a cloud after another, and measure how much farther its embedding gets from another one.
 
-    As `occlusion_influence`, for a distance in place of a class. The patches are the points
-    nearest to farthest points, so that each point is in one patch.
-
-    Args:
-        model: with `embed_sets`; see `pointset.embed`.
-        points: [n, d], one cloud, normalised.
-        row: [width], the embedding of the other shape.
-        patches: number of patches.
-
-    Returns:
-        [n]: the increase of the distance when the point's patch is removed; negative where the patch is different.
-
-    Example:
-        >>> from pointset.explain.importance import similarity_influence
-        >>> row = torch.from_numpy(pointset.embed(model, test)[1])
-        >>> similarity_influence(model, test.points[0], row, patches=4).shape
-        torch.Size([32])
+    As `occlusion_influence`, for the distance to the embedding `row` [width] of another shape. Each point [n, d] is in
+    one patch, of the farthest point that is nearest to it. Returns the increase of the distance [n] when the point's
+    patch is removed; negative where the patch is different.
     """
     points = as_cloud_of(model, points, least=2)
     coordinates = points[:, :3]
@@ -198,32 +183,3 @@ def similarity_influence(model: nn.Module, points: Tensor, row: Tensor, *, patch
     rows = embed_rows(model, [(points.expand(len(masks), -1, -1), masks)]).cpu()
     distances = (rows - row).norm(dim=1)
     return (distances[1:] - distances[0])[patch]
-
-
-def agreement(first: Tensor, second: Tensor) -> float:
-    """Spearman's rank correlation of two measures of the same points [n]: 1 for the same order, 0 for no correlation.
-
-    A p-value is not given: neighbouring points have similar values, so n points are not n independent observations.
-    Compare the correlation with that for an untrained model, or for another measure.
-
-    Args:
-        first, second: [n] each.
-
-    Returns:
-        The correlation, from -1 to 1; 0 if a measure is constant.
-
-    Raises:
-        PointsetError: the measures are not vectors of the same length, at least 3, or a value is NaN.
-
-    Example:
-        >>> from pointset.explain.importance import agreement
-        >>> round(agreement(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 4.0, 9.0])), 6)
-        1.0
-    """
-    if first.dim() != 1 or first.shape != second.shape or len(first) < 3:
-        raise PointsetError(f"measures must be two vectors [n], got {list(first.shape)} and {list(second.shape)}")
-    pair = torch.stack([first, second]).double().cpu()
-    if bool(pair.isnan().any()):
-        raise PointsetError("values must not be NaN, which has no rank: leave the point out of both vectors")
-    is_constant = bool((pair.amin(dim=1) == pair.amax(dim=1)).any())
-    return 0.0 if is_constant else float(spearmanr(*pair.numpy()).statistic)

@@ -35,11 +35,7 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
     """Draw one matrix for each model, two side by side if there are few classes.
 
     The shade of a cell is the square root of its share of the true class, so that single mistakes are visible. Its
-    number is that share in per cent, if at least 1 per cent.
-
-    Args:
-        counts: for each model, counts [classes, classes] with true classes as rows.
-        classes: names of the classes; long ones are shortened.
+    number is that share in per cent, if at least 1 per cent. Counts [classes, classes] have true classes as rows.
     """
     across = 2 if stand_together(classes) and len(counts) > 1 else 1
     size = float(np.clip(260 / max(len(classes), 1), 4.6, 8.0))

@@ -129,14 +129,7 @@ class Tile:
 
 
 def make_similar_page(tiles: Sequence[Tile], *, title: str, note: str = "", up: Up = "z") -> Page:
-    """A page of shapes with captions.
-
-    Args:
-        tiles: the shapes, in their order.
-        title: heading of the page.
-        note: a sentence below it.
-        up: the upward axis of the clouds.
-    """
+    """A page of shapes with captions, under a title and a note."""
     pictures = [(tile, base64.b64encode(_picture(tile, up)).decode()) for tile in tiles]
     body = Template(BODY, autoescape=True, trim_blocks=True).render(title=title, note=note, pictures=pictures)
     return Page(html=page_of("plain", title, {}, start="", body=body))
@@ -163,17 +156,10 @@ def page_of(
 ) -> str:
     """The HTML of a page of maps, of labels per point, a live page, or a plain page with a given body.
 
-    Its content security policy allows only this script and this style, by their digests, and no network requests,
-    except that the script of a plain page may ask the server of the page.
-
-    Args:
-        kind: the kind of the page, which chooses sections of page.html.
-        title: title of the window; it is escaped in the template.
-        content: data that the page reads as JSON from its element `data`.
-        start: the module that starts the page; empty for a page without a script.
-        body: HTML of a plain page.
-        panels: curves of explanations, if the page has them.
-        legend: names, colours and notes of classes, if the page has them.
+    The page reads its content as JSON from its element `data`; `start` is the module that starts it, if it has a script;
+    `panels` are curves of explanations, `legend` has names, colours and notes of classes. The content security policy
+    allows only this script and this style, by their digests, and no network requests, except that the script of a plain
+    page may ask the server of the page.
     """
     style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of(start) if start else ""
     requests = "img-src data:; connect-src 'self'; form-action 'self'" if kind == "plain" else "form-action 'none'"

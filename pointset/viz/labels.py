@@ -163,14 +163,7 @@ def check_label_file(path: Path) -> None:
 
 
 def write_labels(path: Path, blocks: Blocks, classes: Sequence[str], values: Sequence[int]) -> None:
-    """Write labelled points, as the suffix says; .csv and .ply are written piece by piece.
-
-    Args:
-        path: *.csv, *.ply or *.html.
-        blocks: the points in pieces.
-        classes: names of the classes.
-        values: the label of each class in files.
-    """
+    """Write labelled points as *.csv or *.ply, piece by piece, or *.html; `values` are the labels of the classes."""
     WRITERS[path.suffix.lower()](path, blocks, classes, values)
 
 

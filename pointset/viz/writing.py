@@ -53,10 +53,7 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
 def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
     """A figure as the content of an SVG file whose text is searchable text, not outlines.
 
-    Args:
-        figure: the figure.
-        name: seed of its identifiers, so that several figures can be in one page, and equal figures give equal files.
-        dpi: resolution of rasterized elements.
+    The name is the seed of its identifiers: several figures can be in one page, and equal figures give equal files.
     """
     from matplotlib import rc_context
 

@@ -135,7 +135,6 @@ PAGES = {
             "pointset.explain.importance.rollout",
             "pointset.explain.importance.critical_points",
             "pointset.explain.importance.occlusion_influence",
-            "pointset.explain.importance.agreement",
             "pointset.explain.specialisation.specialisation",
             "pointset.explain.specialisation.Specialisation",
             "pointset.explain.specialisation.untrained",

@@ -9,7 +9,7 @@ from torch import nn
 import pointset
 from pointset.errors import PointsetError
 from pointset.explain.faithfulness import EXPLANATIONS
-from pointset.explain.importance import agreement, critical_points, occlusion_influence, rollout
+from pointset.explain.importance import critical_points, occlusion_influence, rollout
 from pointset.explain.maps import attention_maps
 
 N = 17
@@ -86,19 +86,6 @@ def test_occlusion_removes_the_nearest_points_also_far_from_the_origin():
 def test_wrong_clouds_classes_and_numbers_of_points_are_named(points, options, words):
     with pytest.raises(PointsetError, match=words):
         occlusion_influence(model_of("rff-max"), points, **options)
-
-
-def test_agreement_is_a_rank_correlation():
-    first = torch.tensor([1.0, 2.0, 3.0, 4.0])
-    assert agreement(first, first.exp()) == pytest.approx(1.0)
-    assert agreement(first, -first) == pytest.approx(-1.0)
-    assert agreement(first, torch.tensor([1.0, 3.0, 2.0, 4.0])) == pytest.approx(0.8)
-    assert agreement(first, torch.ones(4)) == 0.0
-    with pytest.raises(PointsetError, match=r"got \[4\] and \[3\]"):
-        agreement(first, first[:3])
-    for pair in ((first, first.log().sub(1).sqrt()), (first * math.nan, first)):
-        with pytest.raises(PointsetError, match="must not be NaN"):
-            agreement(*pair)
 
 
 @pytest.mark.parametrize("name", ["rff-max", "rffp-max", "isab4-max", "sab-max"])

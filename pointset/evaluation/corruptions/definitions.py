@@ -1,6 +1,6 @@
 """The corruptions: single points moved, added or removed; patches removed; whole clouds turned, sheared or bent.
 
-All random numbers come from the generator, on the device and in the type of the points [B, n, 3].
+Those without a source are of ModelNet40-C; see `pointset.evaluation.corruptions`. All random numbers come from the generator, on the device and in the type of the points [B, n, 3].
 """
 
 import math
@@ -23,45 +23,30 @@ _GRID, _RADIUS = 5, 0.5
 
 
 def uniform_noise(points: Points, limit: float, generator: Generator) -> Points:
-    """Move every coordinate of every point by a number uniform on [-limit, limit].
-
-    Source: ModelNet40-C, uniform.
-    """
+    """Move every coordinate of every point by a number uniform on [-limit, limit]."""
     return points + uniform(points.shape, -limit, limit, points, generator)
 
 
 def gaussian_noise(points: Points, deviation: float, generator: Generator) -> Points:
-    """Move every coordinate of every point by a normal number, then clip coordinates to [-1, 1].
-
-    Source: ModelNet40-C, gaussian.
-    """
+    """Move every coordinate of every point by a normal number, then clip coordinates to [-1, 1]."""
     return (points + deviation * normal(points.shape, points, generator)).clamp(-1.0, 1.0)
 
 
 def impulse_noise(points: Points, divisor: int, generator: Generator) -> Points:
-    """Move some random points by 0.1 along each axis, up or down: floor(n / divisor) of them.
-
-    Source: ModelNet40-C, impulse. At least one point is moved.
-    """
+    """Move some random points by 0.1 along each axis, up or down: floor(n / divisor) of them. At least one point is moved."""
     rows = some_of(every(points), _share(points, divisor), generator)
     kicks = 0.1 * signs((*rows.shape, 3), points, generator)
     return points.scatter_add(1, rows.unsqueeze(2).expand_as(kicks), kicks)
 
 
 def upsampling(points: Points, divisor: int, generator: Generator) -> Tensor:
-    """Add noisy copies of floor(n / divisor) different points, each coordinate off by up to 0.05, uniformly.
-
-    Source: ModelNet40-C, upsampling. At least one point is added.
-    """
+    """Add noisy copies of floor(n / divisor) different points, each coordinate off by up to 0.05, uniformly. At least one."""
     copies = take(points, some_of(every(points), _share(points, divisor), generator))
     return torch.cat([points, copies + uniform(copies.shape, -0.05, 0.05, points, generator)], dim=1)
 
 
 def background_noise(points: Points, divisor: int, generator: Generator) -> Tensor:
-    """Add floor(n / divisor) points uniform in the cube [-1, 1]^3.
-
-    Source: ModelNet40-C, background. At least one point is added.
-    """
+    """Add floor(n / divisor) points uniform in the cube [-1, 1]^3. At least one."""
     added = uniform((len(points), _share(points, divisor), 3), -1.0, 1.0, points, generator)
     return torch.cat([points, added], dim=1)
 
@@ -72,10 +57,7 @@ def _share(points: Tensor, divisor: int) -> int:
 
 
 def cutout(points: Points, patches: int, generator: Generator) -> Tensor:
-    """Cut patches out, one after the other: a random remaining point and its nearest, 30 points together.
-
-    Source: ModelNet40-C, cutout.
-    """
+    """Cut patches out, one after the other: a random remaining point and its nearest, 30 points together."""
     sizes = portions(patches, 30, of=1024, n=points.shape[1])
     left = every(points)
     for size in sizes:
@@ -150,10 +132,7 @@ def drop_local(points: Points, dropped: int, generator: Generator) -> Tensor:
 
 
 def rotation(points: Points, degrees: float, generator: Generator) -> Points:
-    """Turn about the x axis, then y, then z: each by an angle of random sign, uniform within 2.5 degrees of a value.
-
-    Source: ModelNet40-C, rotation.
-    """
+    """Turn about the x axis, then y, then z: each by an angle of random sign, uniform within 2.5 degrees of a value."""
     angles = torch.deg2rad(_around((len(points), 3), degrees, 2.5, points, generator))
     for axis, angle in enumerate(angles.unbind(1)):
         points = points @ _turns(angle, axis)
@@ -164,8 +143,6 @@ def shear(points: Points, amount: float, generator: Generator) -> Points:
     """Add shares of the coordinates to each other; heights, y, stay: p [[1, 0, b], [d, 1, e], [f, 0, 1]] for a row p.
 
     b, d, e and f are independent, of random sign and uniform within 0.05 of a value.
-
-    Source: ModelNet40-C, shear.
     """
     b, d, e, f = _around((4, len(points)), amount, 0.05, points, generator).unbind(0)
     one, zero = torch.ones_like(b), torch.zeros_like(b)
