@@ -156,8 +156,8 @@ def page_of(
 ) -> str:
     """The HTML of a page of maps, of labels per point, a live page, or a plain page with a given body.
 
-    The page reads its content as JSON from its element `data`; `start` is the module that starts it, if it has a script;
-    `panels` are curves of explanations, `legend` has names, colours and notes of classes. The content security policy
+    The page reads its content as JSON from its element `data`, and the module `start` starts it, if it has a script.
+    `panels` are curves of explanations; `legend` has names, colours and notes of classes. The content security policy
     allows only this script and this style, by their digests, and no network requests, except that the script of a plain
     page may ask the server of the page.
     """

@@ -1,6 +1,7 @@
 """The corruptions: single points moved, added or removed; patches removed; whole clouds turned, sheared or bent.
 
-Those without a source are of ModelNet40-C; see `pointset.evaluation.corruptions`. All random numbers come from the generator, on the device and in the type of the points [B, n, 3].
+Those without a source are of ModelNet40-C; see `pointset.evaluation.corruptions`. All random numbers come from the
+generator, on the device and in the type of the points [B, n, 3].
 """
 
 import math
@@ -33,20 +34,20 @@ def gaussian_noise(points: Points, deviation: float, generator: Generator) -> Po
 
 
 def impulse_noise(points: Points, divisor: int, generator: Generator) -> Points:
-    """Move some random points by 0.1 along each axis, up or down: floor(n / divisor) of them. At least one point is moved."""
+    """Move max(1, floor(n / divisor)) random points by 0.1 along each axis, up or down."""
     rows = some_of(every(points), _share(points, divisor), generator)
     kicks = 0.1 * signs((*rows.shape, 3), points, generator)
     return points.scatter_add(1, rows.unsqueeze(2).expand_as(kicks), kicks)
 
 
 def upsampling(points: Points, divisor: int, generator: Generator) -> Tensor:
-    """Add noisy copies of floor(n / divisor) different points, each coordinate off by up to 0.05, uniformly. At least one."""
+    """Add noisy copies of max(1, floor(n / divisor)) points, each coordinate off by up to 0.05, uniformly."""
     copies = take(points, some_of(every(points), _share(points, divisor), generator))
     return torch.cat([points, copies + uniform(copies.shape, -0.05, 0.05, points, generator)], dim=1)
 
 
 def background_noise(points: Points, divisor: int, generator: Generator) -> Tensor:
-    """Add floor(n / divisor) points uniform in the cube [-1, 1]^3. At least one."""
+    """Add max(1, floor(n / divisor)) points uniform in the cube [-1, 1]^3."""
     added = uniform((len(points), _share(points, divisor), 3), -1.0, 1.0, points, generator)
     return torch.cat([points, added], dim=1)
 
