@@ -139,7 +139,7 @@ def from_arrays(
     return PointSets(pool, DataOptions.from_dict(options), name=NAME, split=split)
 
 
-def geometric_pool(dataset: Any, options: DataOptions, *, normals: bool) -> Pool:
+def geometric_pool(dataset: Any, options: DataOptions) -> Pool:
     """The points of a torch-geometric dataset.
 
     Args:
@@ -148,7 +148,6 @@ def geometric_pool(dataset: Any, options: DataOptions, *, normals: bool) -> Pool
             other features [n] or [n, f] by name. The class names are its `classes`, if it has them, else the labels.
             With `options.labels`, clouds need that attribute in place of one `y`: integers [n], as "y" of ShapeNet.
         options: how meshes are sampled, and which features are read.
-        normals: keep the normals too.
 
     Raises:
         UnreadableShapesError: clouds cannot be used; see `from_arrays`.
@@ -162,7 +161,7 @@ def geometric_pool(dataset: Any, options: DataOptions, *, normals: bool) -> Pool
         meshes += getattr(item, "face", None) is not None
         try:
             labels.append(0 if options.labels else _label(item))
-            arrays.append(_geometric_arrays(item, index, options, normals))
+            arrays.append(_geometric_arrays(item, index, options))
         except PointsetError as error:
             raise PointsetError(f"item {index} of the torch-geometric dataset cannot be used: {error}") from error
     if 0 < meshes < len(arrays):
@@ -181,14 +180,14 @@ def geometric_pool(dataset: Any, options: DataOptions, *, normals: bool) -> Pool
     return dataclasses.replace(sets.source_pool, sampler=options.sampler if meshes else AS_RELEASED)
 
 
-def _geometric_arrays(item: Any, index: int, options: DataOptions, normals: bool) -> dict[str, Any]:
+def _geometric_arrays(item: Any, index: int, options: DataOptions) -> dict[str, Any]:
     if getattr(item, "face", None) is not None:
         if options.further:
             raise PointsetError(f"its points have only normals: leave {', '.join(options.further)} out")
         seed = seed_for(options.data_seed, f"{index:06}")
         mesh = Mesh(as_array(item.pos), as_array(item.face).T)
-        return sample_arrays(mesh, options.pool_points, seed=seed, sampler=options.sampler, normals=normals)
-    fields = {"points": "pos", **({NORMALS: "normal"} if normals else {})}
+        return sample_arrays(mesh, options.pool_points, seed=seed, sampler=options.sampler, normals=options.has_normals)
+    fields = {"points": "pos", **({NORMALS: "normal"} if options.has_normals else {})}
     fields |= {name: "x" if name == "columns" else name for name in options.further}
     fields |= {"point_labels": options.labels} if options.labels else {}
     if lacking := [name for name, field in fields.items() if getattr(item, field, None) is None]:

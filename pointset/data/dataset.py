@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 
 from pointset.configuration import check
 from pointset.data.arrays import geometric_pool
@@ -33,8 +33,6 @@ def load_dataset(
     points: int = 1024,
     *,
     seed: int = 0,
-    normals: bool = False,
-    classes: Sequence[str] | None = None,
     progress: bool = True,
     **options: Any,
 ) -> PointSets:
@@ -49,8 +47,6 @@ def load_dataset(
         points: points per set, n. Cloud files may differ in size: smaller clouds give all their points, and batches
             are padded and masked.
         seed: seed of the pools and of the fixed subsets; `DataOptions.data_seed`.
-        normals: keep the unit normals of the surface at the points; see `PointSets.normals`.
-        classes: keep only these classes, labelled in this order; None keeps all.
         progress: show progress while pools are sampled: a bar on a terminal, otherwise a line every half minute.
         options: other fields of `DataOptions`: pool_points, normalize, sampler, split_seed, variant, up, on_error,
             features (for example "normals", which makes every point a row of 6 numbers), target and targets (columns
@@ -78,11 +74,8 @@ def load_dataset(
         (torch.Size([1, 16, 3]), ['bolt'])
     """
     check("split", split, str)
-    check("normals", normals, bool)
-    if classes is not None:
-        check("classes", classes, Sequence[str])
     chosen = DataOptions.from_dict({"points": points, "data_seed": seed, **options})
-    return load_split(name_or_folder, split, chosen, normals=normals, classes=classes, progress=progress)
+    return load_split(name_or_folder, split, chosen, progress=progress)
 
 
 def load_sets(data: str | Path, options: DataOptions, *, progress: bool = True) -> tuple[PointSets, PointSets]:
@@ -91,41 +84,29 @@ def load_sets(data: str | Path, options: DataOptions, *, progress: bool = True) 
 
 
 def load_split(
-    data: str | Path | Sequence[Any],
-    split: str,
-    options: DataOptions,
-    *,
-    normals: bool = False,
-    classes: Sequence[str] | None = None,
-    progress: bool = True,
+    data: str | Path | Sequence[Any], split: str, options: DataOptions, *, progress: bool = True
 ) -> PointSets:
     """Load one split of a dataset with these options; arguments and errors as for `load_dataset`."""
-    normals = normals or options.has_normals
-    chosen: NDArray[np.bool_] | None = None
+    rows: Tensor | None = None
     if not isinstance(data, str | Path):
         if options.target:
             raise PointsetError("target names columns of a table beside a folder: give the path of a folder of shapes")
-        pool, name, source = geometric_pool(data, options, normals=normals), type(data).__name__, ""
+        pool, name, source = geometric_pool(data, options), type(data).__name__, ""
     else:
         card, folder = locate_data(data, progress=progress)
-        pool, present = _folder_pool(folder, card, split, options, normals, progress)
+        pool, present = _folder_pool(folder, card, split, options, progress)
         if options.target:
             file, inside = targets_file(folder, options.targets), None if is_released(folder) else folder
             if options.targets is not None:
                 options = dataclasses.replace(options, targets=str(file.absolute()))  # a run is tested from elsewhere
             targets = join_targets(file, pool.names, options.target, inside, options.on_error)
             pool = dataclasses.replace(pool, targets=targets, target_names=options.target)
-            chosen = np.isfinite(targets).all(axis=1)
-        _warn_of_missing_classes(folder, pool, split, present, classes)
+            rows = torch.from_numpy(np.flatnonzero(np.isfinite(targets).all(axis=1)))
+        _warn_of_missing_classes(folder, pool, split, present)
         name, source = (card.name, card.name) if card else (folder.name, str(folder))
         up = options.up or (card.up if card else _usual_up(folder, pool))
         about_y = (options.normalize, up) == ("upright-axes", "y")
         options = dataclasses.replace(options, up=up, normalize="upright-axes-y" if about_y else options.normalize)
-    if classes is not None:
-        pool = _keep_classes(pool, classes)
-        of_classes = pool.labels >= 0
-        chosen = of_classes if chosen is None else chosen & of_classes
-    rows = None if chosen is None else torch.from_numpy(np.flatnonzero(chosen))
     return PointSets(pool, options, name=name, source=source, split=split, rows=rows)
 
 
@@ -144,11 +125,11 @@ def _usual_up(folder: Path, pool: Pool) -> Axis:
 
 
 def _folder_pool(
-    folder: Path, card: Card | None, split: str, options: DataOptions, normals: bool, progress: bool
+    folder: Path, card: Card | None, split: str, options: DataOptions, progress: bool
 ) -> tuple[Pool, dict[str, frozenset[int]]]:
     """The pool of one split of a folder (released clouds, cloud files or meshes), and the labels of other splits."""
     if is_released(folder):
-        return _released_pool(folder, card, split, options, normals)
+        return _released_pool(folder, card, split, options)
     if options.variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
     listing = list_folder(folder, split, seed=options.split_seed, classless=bool(options.target or options.labels))
@@ -158,10 +139,11 @@ def _folder_pool(
             f"points={options.points} is more than the {options.pool_points} that are sampled of each shape of "
             f"{folder}: ask for at most {options.pool_points} (--points {options.pool_points}), or {MORE_POINTS}"
         )
-    sampling = Sampling(options.pool_points, options.sampler, options.data_seed, normals, labels=options.labels or "")
+    normals, labels = options.has_normals, options.labels or ""
+    sampling = Sampling(options.pool_points, options.sampler, options.data_seed, normals, labels=labels)
     if listing.kind == "clouds":
         _require_no_sampling(folder, options)
-        sampling = Sampling.none(normals, options.further, options.labels or "")
+        sampling = Sampling.none(normals, options.further, labels)
     elif options.further:
         raise PointsetError(
             f"{folder} has meshes, whose points have normals alone: leave {', '.join(options.further)} out"
@@ -180,11 +162,10 @@ def _folder_pool(
 
 
 def _released_pool(
-    folder: Path, card: Card | None, split: str, options: DataOptions, normals: bool
+    folder: Path, card: Card | None, split: str, options: DataOptions
 ) -> tuple[Pool, dict[str, frozenset[int]]]:
     _require_no_sampling(folder, options)
-    if normals or options.further or options.labels:
-        wanted = ", ".join(options.features or (options.labels or "normals",))
+    if wanted := options.labels or ", ".join(options.features):
         raise PointsetError(f"{folder} holds points without {wanted}: leave {wanted} out")
     pool = read_released(folder, split, options.variant, card=card, on_error=options.on_error)
     shapes = None if pool.skipped else len(pool)
@@ -193,17 +174,14 @@ def _released_pool(
     return pool, {name: frozenset(released_labels(folder, name, options.variant).tolist()) for name in others}
 
 
-def _warn_of_missing_classes(
-    folder: Path, pool: Pool, split: str, present: Mapping[str, Set[int]], kept: Sequence[str] | None
-) -> None:
-    """Warn if a kept class is only in train, or only in test."""
+def _warn_of_missing_classes(folder: Path, pool: Pool, split: str, present: Mapping[str, Set[int]]) -> None:
+    """Warn if a class is only in train, or only in test."""
     labels = {**present, split: set(pool.labels.tolist())}
     if not all(labels.get(name) for name in SPLITS):
         return
-    chosen = {label for label, name in enumerate(pool.classes) if kept is None or name in kept}
     reasons = []
     for name, other in (SPLITS, SPLITS[::-1]):
-        if missing := sorted(chosen & labels[name] - labels[other]):
+        if missing := sorted(labels[name] - labels[other]):
             reasons.append(f"only in {name}: {one_line(', '.join(map(pool.classes.__getitem__, missing)), REPEATED)}")
     if reasons:
         warnings.warn(f"{folder} has classes {', '.join(reasons)}", UserWarning, stacklevel=4)
@@ -212,14 +190,3 @@ def _warn_of_missing_classes(
 def _require_no_sampling(folder: Path, options: DataOptions) -> None:
     if options.sampler != "uniform":
         raise PointsetError(f"{folder} holds sampled points already: leave sampler={options.sampler!r} out")
-
-
-def _keep_classes(pool: Pool, classes: Sequence[str]) -> Pool:
-    """The pool relabelled to the chosen classes, -1 for others."""
-    for name in classes:
-        if name not in pool.classes:
-            raise PointsetError(f"no class is called {quoted(name)}: there are {', '.join(pool.classes)}")
-    new_labels = np.full(len(pool.classes), -1)
-    new_labels[[pool.classes.index(name) for name in classes]] = np.arange(len(classes))
-    skipped = tuple(name for name in pool.skipped if not set(classes).isdisjoint(name.split("/")[:2]))
-    return dataclasses.replace(pool, labels=new_labels[pool.labels], classes=list(classes), skipped=skipped)

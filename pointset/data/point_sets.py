@@ -205,17 +205,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         labels = classes_of(self.source_pool.take(where[0], "labels"), self.source_pool.point_classes)
         return pad_rows(torch.from_numpy(labels), torch.from_numpy(where[1]), UNLABELLED)[0]
 
-    @property
-    def normals(self) -> Tensor:
-        """Unit normals at `points`, float32 [N, n, 3], padded with zeros.
-
-        Raises:
-            PointsetError: the data was loaded without normals.
-        """
-        if "normals" not in self.source_pool.arrays:
-            raise PointsetError(f"{self.name or 'the data'} was loaded without normals: load it with normals=True")
-        return self._padded("normals", self._fixed(self.rows.numpy()))[0]
-
     def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None) -> Tensor:
         """The training view: a fresh random subset of each shape's pool, without replacement.
 

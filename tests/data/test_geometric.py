@@ -40,9 +40,9 @@ def test_meshes_are_sampled_with_our_sampler_and_seed() -> None:
 
 
 def test_clouds_of_several_sizes_become_ragged_sets() -> None:
-    data = load_dataset(clouds(4, 7, 2), points=5, normalize="none", classes=["1", "0"])
+    data = load_dataset(clouds(4, 7, 2), points=5, normalize="none")
     assert data.sizes.tolist() == [4, 5, 2]
-    assert data.labels.tolist() == [1, 0, 1]
+    assert data.labels.tolist() == [0, 1, 0]
     expected = {tuple(point) for point in clouds(4, 7, 2)[0].pos.tolist()}
     assert {tuple(point) for point in data[0][0].tolist()} == expected
     model = pointset.create_model("rff-max", classes=2, dim=8)
@@ -82,9 +82,9 @@ def test_torch_geometrics_own_data_sets_are_taken(tmp_path: Any) -> None:
         "Shapes",
     )
     torch.manual_seed(0)
-    sampled = load_dataset(Shapes(SamplePoints(12, include_normals=True)), points=7, normals=True)
+    sampled = load_dataset(Shapes(SamplePoints(12, include_normals=True)), points=7, features="normals")
     assert sampled.sizes.tolist() == [7] * 6
-    assert sampled.normals.shape == (6, 7, 3)
+    assert sampled.inputs == 6
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_torch_geometrics_own_data_sets_are_taken(tmp_path: Any) -> None:
         ([*meshes(2), *clouds(4)], {}, "2 meshes and 1 clouds"),
         ([Data(pos=CORNERS * float("nan"), y=torch.tensor([0]))], {}, "cloud 0 .*not finite"),
         ([Data(pos=CORNERS * 0, face=FACES, y=torch.tensor([0]))], {}, "item 0 .*no area"),
-        ([Data(pos=CORNERS, y=torch.tensor([0]))], {"normals": True}, "item 0 .*lacks normals"),
+        ([Data(pos=CORNERS, y=torch.tensor([0]))], {"features": "normals"}, "item 0 .*lacks normals"),
         ([Data(pos=CORNERS, y=torch.tensor([0]))], {"features": "heat"}, "item 0 .*lacks heat"),
         (meshes(), {"features": "heat"}, "item 0 .*leave heat out"),
         (clouds(4), {"sampler": "fps"}, "holds clouds: leave sampler='fps' out"),

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-import torch
 from toy import pool, write_pools
 
 from pointset.data.catalogue import locate
@@ -32,7 +31,6 @@ def test_a_class_that_is_in_one_split_alone_is_named(tmp_path: Path, home: Path,
     for split in ("train", "test"):
         with pytest.warns(UserWarning, match=r"release has classes only in train: class3$"):
             load_dataset(folder, split, points=7)
-    assert len(load_dataset(folder, points=7, classes=["class0", "class1"])) == 2
     (few / "class1" / "train").rename(few / "class1" / "test")
     with pytest.warns(UserWarning, match=r"few has classes only in train: class0, only in test: class1$"):
         load_dataset(few, points=5, pool_points=5)
@@ -44,16 +42,6 @@ def test_more_points_than_a_pool_are_refused_before_it_is_made(home: Path, few: 
     assert not home.exists()
 
 
-def test_chosen_classes_are_labelled_in_the_order_given(tmp_path: Path) -> None:
-    folder = write_pools(tmp_path / "release")
-    data = load_dataset(folder, points=7, classes=["class2", "class0"])
-    assert data.classes == ["class2", "class0"]
-    assert data.labels.tolist() == [1, 0] * 4
-    assert data.names[:2] == ["ply_data_train0/0", "ply_data_train0/2"]
-    whole = load_dataset(folder, points=7)
-    torch.testing.assert_close(data.points, whole.points[whole.labels != 1], rtol=0, atol=0)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -62,7 +50,6 @@ def test_chosen_classes_are_labelled_in_the_order_given(tmp_path: Path) -> None:
         ({"up": "x"}, "up must be .*'y', 'z'.*'x'"),
         ({"normalize": "box"}, "'box'"),
         ({"sampler": "poisson"}, "sampled points already.*'poisson'"),
-        ({"classes": ["class9"]}, "'class9'.*class0, class1, class2"),
     ],
 )
 def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:

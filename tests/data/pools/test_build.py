@@ -142,14 +142,14 @@ def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path) -> 
 
 def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path) -> None:
     build(meshes)
-    whole = load_dataset(meshes, points=50, pool_points=50, normals=True).source_pool
+    whole = load_dataset(meshes, points=50, pool_points=50, features="normals").source_pool
     shutil.rmtree(home)
     for name in BAD:
         break_mesh(meshes, name)
     made = build(meshes, on_error="skip")
     assert (made.shapes, made.sampled, set(made.failures)) == (COUNT - 4, COUNT - 4, set(BAD))
     with pytest.warns(UserWarning, match="lacks 3 of 48 shapes"):
-        pool = load_dataset(meshes, points=50, pool_points=50, normals=True).source_pool
+        pool = load_dataset(meshes, points=50, pool_points=50, features="normals").source_pool
     kept = [row for row, name in enumerate(whole.names) if name not in BAD]
     assert set(pool.skipped) == set(BAD[:3])
     assert pool.names == [whole.names[row] for row in kept]
