@@ -15,7 +15,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def meshes(tmp_path: Path) -> Path:
-    folder = tmp_path / "my parts"
+    folder = tmp_path / "my parts.1"
     for number in range(COUNT):
         write_mesh(folder / f"class{number % 3}" / ("test" if number % 5 == 4 else "train"), number)
     return folder

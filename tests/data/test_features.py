@@ -20,61 +20,62 @@ POINTS = RNG.normal(size=(9, 3))
 NORMALS = POINTS / np.linalg.norm(POINTS, axis=1, keepdims=True)
 COLORS = RNG.integers(0, 256, (9, 3)).astype(np.uint8)
 RISING = np.arange(9.0)
-PLY = "ply\nformat {form} 1.0\nelement vertex 9\n{fields}end_header\n"
-PLY_FIELDS = [
-    ("x", "f4"),
-    ("y", "f4"),
-    ("z", "f4"),
-    ("intensity", "f8"),
-    ("red", "u1"),
-    ("green", "u1"),
-    ("blue", "u1"),
-]
-PLY_NAMES = {"f4": "float", "f8": "double", "u1": "uchar"}
+BESIDE = {"normals": NORMALS, "colors": COLORS / 255, "intensity": RISING[:, None], "columns": RISING[:, None]}
+"""What the files hold beside the points, by the names of features."""
+PLY = [("x", "f4"), ("y", "f4"), ("z", "f4"), ("intensity", "f8"), ("red", "u1"), ("green", "u1"), ("blue", "u1")]
+PCD = "VERSION 0.7\nFIELDS x y z intensity\nSIZE 4 4 4 4\nTYPE F F F F\nWIDTH 9\nHEIGHT 1\nPOINTS 9\nDATA {}\n"
+PLAIN = np.hstack([POINTS, NORMALS * 5, RISING[:, None]])
 
 
-def ply(path: Path, *, text: bool) -> Path:
-    fields = "".join(f"property {PLY_NAMES[kind]} {name}\n" for name, kind in PLY_FIELDS)
-    rows = [(*map(float, point), float(RISING[i]), *map(int, COLORS[i])) for i, point in enumerate(POINTS)]
-    head = PLY.format(form="ascii" if text else "binary_little_endian", fields=fields).encode()
-    lines = "".join(" ".join(map(repr, row)) + "\n" for row in rows).encode()
-    path.write_bytes(head + (lines if text else np.array(rows, PLY_FIELDS).tobytes()))
+def write(path: Path) -> Path:
+    """Write the points and what the format can hold beside them; as text if the file is called so."""
+    text = "text" in path.name
+    if path.suffix == ".npy":
+        np.save(path, PLAIN)
+    elif path.suffix == ".npz":
+        np.savez(path, allow_pickle=False, points=POINTS, normals=NORMALS * 5, columns=RISING, colors=COLORS)
+    elif path.suffix == ".txt":
+        np.savetxt(path, PLAIN, delimiter=",")
+    else:
+        rows = [(*map(float, point), float(RISING[i]), *map(int, COLORS[i])) for i, point in enumerate(POINTS)]
+        names = {"f4": "float", "f8": "double", "u1": "uchar"}
+        fields = "".join(f"property {names[kind]} {name}\n" for name, kind in PLY)
+        form, kind = ("ascii", "ascii") if text else ("binary_little_endian", "binary")
+        head = f"ply\nformat {form} 1.0\nelement vertex 9\n{fields}end_header\n"
+        table = np.array(rows, PLY)
+        if path.suffix == ".pcd":
+            rows, head = [row[:4] for row in rows], PCD.format(kind)
+            table = np.column_stack([POINTS, RISING]).astype("<f4")
+        lines = "".join(" ".join(map(repr, row)) + "\n" for row in rows)
+        path.write_bytes(head.encode() + (lines.encode() if text else table.tobytes()))
     return path
 
 
-@pytest.mark.parametrize("text", [True, False])
-def test_fields_of_ply_files(tmp_path: Path, text: bool) -> None:
-    cloud = read_cloud(ply(tmp_path / "a.ply", text=text), features=["colors", "intensity"])
-    np.testing.assert_allclose(cloud.points, POINTS, rtol=1e-6)
-    np.testing.assert_allclose(cloud.features, np.column_stack([COLORS / 255, RISING]), rtol=1e-6)
-    with pytest.raises(PointsetError, match=r"a\.ply.*'density'.*intensity, red"):
-        open_scan(tmp_path / "a.ply", features=["density"])
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".txt"])
-def test_columns_without_names_and_normals(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"a{suffix}"
-    table = np.hstack([POINTS, NORMALS * 5, RISING[:, None]])
-    if suffix == ".npy":
-        np.save(path, table)
-    elif suffix == ".npz":
-        np.savez(path, allow_pickle=False, points=POINTS, normals=NORMALS * 5, columns=RISING, colors=COLORS)
-    else:
-        np.savetxt(path, table, delimiter=",")
-    cloud = read_cloud(path, normals=True, features=["columns"])
-    assert cloud.normals is not None
-    np.testing.assert_allclose(cloud.normals, NORMALS, atol=1e-6)
-    np.testing.assert_array_equal(cloud.features, RISING[:, None])
-    rows = np.concatenate(list(open_scan(path, piece=4, features=["normals", "columns"])()))
-    np.testing.assert_allclose(rows, np.column_stack([POINTS, NORMALS, RISING]), atol=1e-6)
-    np.testing.assert_allclose(read_cloud(path).points, POINTS, atol=1e-6)
+@pytest.mark.parametrize(
+    ("name", "features"),
+    [
+        *((f"{kind}.ply", ["colors", "intensity"]) for kind in ("text", "binary")),
+        *((f"{kind}.pcd", ["intensity"]) for kind in ("text", "binary")),
+        *((f"a.{kind}", ["normals", "columns"]) for kind in ("npy", "npz", "txt")),
+    ],
+)
+def test_features_are_read_from_files(name: str, features: list[str], tmp_path: Path) -> None:
+    path, expected = write(tmp_path / name), np.hstack([POINTS, *(BESIDE[feature] for feature in features)])
+    rows = np.concatenate(list(open_scan(path, piece=4, features=features)()))
+    np.testing.assert_allclose(rows, expected, atol=1e-6)
+    further = [feature for feature in features if feature != "normals"]
+    cloud = read_cloud(path, normals="normals" in features, features=further)
+    arrays = [array for array in (cloud.points, cloud.normals, cloud.features) if array is not None]
+    np.testing.assert_allclose(np.hstack(arrays), expected, atol=1e-6)
+    with pytest.raises(PointsetError, match=rf"{name}.*'density'"):
+        open_scan(path, features=["density"])
 
 
 def cloud_folder(folder: Path) -> Path:
     for number in range(8):
         place = folder / "clouds" / f"class{number % 2}" / ("test" if number > 5 else "train")
         place.mkdir(parents=True, exist_ok=True)
-        ply(place / f"{number}.ply", text=False)
+        write(place / f"{number}.ply")
     return folder / "clouds"
 
 

@@ -125,15 +125,15 @@ def test_damaged_and_outdated_shapes_are_made_again(home: Path, meshes: Path, cu
 @pytest.mark.slow
 def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path) -> None:
     paths = [break_mesh(meshes, name) for name in BAD]
-    with pytest.raises(UnreadableShapesError, match=r"^4 of 60 files cannot be used") as caught:
+    with pytest.raises(
+        UnreadableShapesError, match=r"^4 of 60 files cannot be used.*and 1 more.*--on-error skip"
+    ) as caught:
         build(meshes, workers=2)
-    message = str(caught.value)
-    for words in (*map(str, paths[:3]), "and 1 more", "--on-error skip", *map(str, caught.value.reports)):
-        assert words in message
-    assert set(caught.value.failures) == set(BAD)
-    assert caught.value.finished == COUNT - 4
-    reports = [json.loads(report.read_text()) for report in caught.value.reports]
-    assert {name: reason for report in reports for name, reason in report.items()} == caught.value.failures
+    error = caught.value
+    assert all(str(path) in str(error) for path in (*paths[:3], *error.reports))
+    assert (set(error.failures), error.finished) == (set(BAD), COUNT - 4)
+    reports = [json.loads(report.read_text()) for report in error.reports]
+    assert {name: reason for report in reports for name, reason in report.items()} == error.failures
     for path in paths:
         path.write_text(TETRAHEDRON.format(size=5))
     assert build(meshes, workers=1).sampled == 4
@@ -153,9 +153,7 @@ def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path) -> Non
     kept = [row for row, name in enumerate(whole.names) if name not in BAD]
     assert set(pool.skipped) == set(BAD[:3])
     assert pool.names == [whole.names[row] for row in kept]
-    np.testing.assert_array_equal(pool.labels, whole.labels[kept])
-    np.testing.assert_array_equal(pool.points, whole.points[kept])
-    np.testing.assert_array_equal(pool.arrays["normals"], whole.arrays["normals"][kept])
+    assert pool.fingerprint(range(len(pool)), ["normals"]) == whole.fingerprint(kept, ["normals"])
     # They are reported later too, and a mesh that was corrected is noticed.
     assert build(meshes, on_error="skip").failures == made.failures
     with pytest.raises(UnreadableShapesError, match="4 of 60"):
@@ -236,18 +234,6 @@ def test_a_killed_worker_is_named_and_the_next_run_continues(
         with pytest.raises(PointsetError, match=r"worker process was stopped.*fewer workers"):
             build(meshes, workers=2)
     assert build(meshes, workers=2).sampled == COUNT
-
-
-def test_builds_of_folders_with_dots_write_to_folders_of_their_own(
-    home: Path, few: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Otherwise parallel builds of parts.1 and parts.2 would write to one folder."""
-    written: list[str] = []
-    fill = store.digests.fill
-    monkeypatch.setattr(store.digests, "fill", lambda folder, files: (written.append(folder.name), fill(folder, files)))
-    plan = plan_of(few.rename(few.with_name("parts.1")))
-    build_pool(plan, Workers(1), progress=False)
-    assert plan.folder.name in written[0]
 
 
 @pytest.mark.slow

@@ -1,19 +1,23 @@
 """Pools on disk: built once and opened again; changes and damage are found and named."""
 
+import itertools
 import json
 import os
 import re
 import shutil
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from building import TETRAHEDRON, build, plan_of
+from building import TETRAHEDRON, build, plan_of, write_mesh
+from command_line import fail, fail_late, succeed
 from damage import flip
 
 from pointset.data.catalogue.folders import ShapeFile
+from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import Pool
 from pointset.data.pools.inspection import verify_dataset, verify_pool
 from pointset.data.pools.plan import FORMAT, Plan, Sampling, Source
@@ -163,41 +167,105 @@ def test_pools_of_the_first_release_are_found_by_their_name(sampling: Sampling, 
     assert Plan("parts-train", (shape,), ("bolt",), sampling).folder.name == f"parts-train-{key}"
 
 
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-100])
+CLOUD = "ply\nformat ascii 1.0\nelement vertex {size}\n{columns}property int label\nend_header\n{rows}"
+COLUMNS = ("x", "y", "z", "nx", "ny", "nz", "intensity")
 
 
-DAMAGE: list[tuple[Callable[[Path], object], str]] = [
-    (lambda folder: (folder / "points.npy").unlink(), "points.npy"),
-    (lambda folder: truncate(folder / "points.npy"), "points.npy"),
-    (lambda folder: np.save(folder / "points.npy", np.zeros((6, 10, 3), np.float32)), "points.npy has"),
-    (lambda folder: np.save(folder / "points.npy", np.zeros((6, 11, 3))), "points.npy has"),
-    (lambda folder: (folder / "manifest.json").unlink(), "manifest.json is missing"),
-    (lambda folder: (folder / "manifest.json").write_text("{}"), "manifest.json has changed"),
-    (lambda folder: digests.write_text(folder / "manifest.json", "{"), "manifest.json cannot be read"),
-    (lambda folder: digests.write_text(folder / "manifest.json", "[" * 100_000), "manifest.json cannot be read"),
-    (lambda folder: digests.write_text(folder / "manifest.json", "[]"), "manifest.json cannot be read"),
-    (lambda folder: digests.write_text(folder / "manifest.json", '{"format": 3, "shapes": [{}]}'), "manifest.json"),
-    (lambda folder: (folder / "SHA256SUMS").unlink(), "manifest.json is not listed"),
-]
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders of meshes and of clouds, and the home of their pools."""
+    root = tmp_path_factory.mktemp("damage")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POINTSET_HOME", str(root / "home"))
+        for number in range(12):
+            place = Path(f"class{number % 2}", "test" if number > 7 else "train")
+            write_mesh(root / "meshes" / place, number)
+            rows = np.random.default_rng(number).uniform(1, 2, size=(8 + number, len(COLUMNS))).tolist()
+            lines = "".join(f"{' '.join(map(str, row))} {index % 2}\n" for index, row in enumerate(rows))
+            columns = "".join(f"property float {name}\n" for name in COLUMNS)
+            (root / "clouds" / place).mkdir(parents=True, exist_ok=True)
+            content = CLOUD.format(size=len(rows), columns=columns, rows=lines)
+            (root / "clouds" / place / f"{number}.ply").write_text(content)
+        yield root
 
 
-@pytest.mark.parametrize(("damage", "words"), DAMAGE)
-def test_a_damaged_pool_names_the_folder_to_delete(
-    home: Path, few: Path, damage: Callable[[Path], object], words: str
+def load(folder: Path) -> dict[str, np.ndarray]:
+    clouds = {"features": ("normals", "intensity"), "labels": "label"}
+    options = clouds if folder.name == "clouds" else {"features": "normals", "pool_points": 11}
+    pool = load_dataset(folder, points=8, progress=False, **options).source_pool
+    return {name: np.array(array) for name, array in {"points": pool.points, **pool.arrays}.items()}
+
+
+Damage = tuple[str, Callable[[], object]]
+
+
+def flips(path: Path) -> list[Damage]:
+    """A bit of a byte at the start, in the middle, at the end and at 18 other places of a file."""
+    size = path.stat().st_size
+    places = np.random.default_rng(0).integers(size, size=18).tolist()
+    return [(path.name, partial(flip, path, place)) for place in (0, size // 2, size - 1, *places)]
+
+
+def damages(folder: Path) -> list[Damage]:
+    points, manifest, sums = (folder / name for name in ("points.npy", "manifest.json", digests.SUMS))
+    rewrite = partial(digests.write_text, manifest)
+    return [
+        *itertools.chain.from_iterable(map(flips, sorted(folder.iterdir()))),
+        ("points.npy", points.unlink),
+        ("points.npy has", partial(os.truncate, points, 150)),
+        ("points.npy has", partial(np.save, points, np.zeros((8, 10, 3), np.float32))),
+        ("points.npy has", partial(np.save, points, np.zeros((8, 11, 3)))),
+        ("manifest.json is missing", manifest.unlink),
+        ("manifest.json has changed", partial(manifest.write_text, "{}")),
+        *(("manifest.json cannot be read", partial(rewrite, text)) for text in ("{", "[" * 100_000, "[]")),
+        ("manifest.json", partial(rewrite, '{"format": 3, "shapes": [{}]}')),
+        ("manifest.json is not listed", sums.unlink),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["meshes", "clouds"])
+def test_damage_is_found_and_nothing_is_computed_from_it(kind: str, root: Path) -> None:
+    whole = load(root / kind)
+    (folder,) = (root / "home" / "pools").glob(f"{kind}-train-????????????????")
+    copy = shutil.copytree(folder, root / f"copy of {kind}")
+    for words, damage in damages(folder):
+        damage()
+        (problem,) = verify_pool(folder, progress=False).problems
+        assert re.search(words, problem)
+        if kind == "meshes":
+            with pytest.raises(PointsetError, match=rf"{folder} cannot be used.*{words}.*--rebuild"):
+                load(root / kind)
+        else:  # whose pool repeats what is in the files, and is made again
+            loaded = load(root / kind)
+            assert all(np.array_equal(loaded[array], whole[array]) for array in whole)
+        shutil.rmtree(folder)
+        shutil.copytree(copy, folder)
+    assert verify_pool(folder, progress=False).problems == ()
+
+
+SMALL = ("--points", "8", "--dim", "8", "--epochs", "1")
+
+
+@pytest.mark.parametrize("name", ["points.npy", "manifest.json"])
+def test_no_command_prints_a_figure_from_a_damaged_pool(
+    name: str, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pool_of(few)
-    (folder,) = pools(home)
-    damage(folder)
-    with pytest.raises(PointsetError, match=rf"{re.escape(str(folder))} cannot be used: .*{words}.*--rebuild"):
-        pool_of(few)
-    (problem,) = verify_pool(folder, progress=False).problems
-    assert re.search(words, problem)
-
-
-@pytest.fixture
-def built(home: Path, few: Path) -> Path:
-    return build(few, points=20).folder
+    meshes, run, out = root / "meshes", root / "run", root / "out"
+    build = ("data", "build", meshes, "--normals")
+    train = ("train", "rff-max", "--data", meshes, *SMALL, "--run")
+    succeed(capsys, *build)
+    if not run.exists():
+        succeed(capsys, *train, run)
+    files = [*(root / "home" / "pools").glob(f"meshes-t*/{name}")]
+    for file in files:
+        flip(file, file.stat().st_size * 2 // 3)
+    listed, _ = fail_late(capsys, "data", "verify", meshes)
+    assert listed.count(name) == len(files)
+    compare = ("compare", "--models", "rff-max", "--data", meshes, "--out", out, "--workers", "1", *SMALL)
+    for command in (build, (*train, root / "another"), ("evaluate", "--model", run), compare):
+        assert name in fail(capsys, *command), command
+    for file in files:
+        flip(file, file.stat().st_size * 2 // 3)
 
 
 @pytest.mark.parametrize(
@@ -211,8 +279,9 @@ def built(home: Path, few: Path) -> Path:
     ],
 )
 def test_verification_names_the_shape_and_the_command_that_helps(
-    few: Path, built: Path, damage: Callable[[Path, Path], object], words: str
+    home: Path, few: Path, damage: Callable[[Path, Path], object], words: str
 ) -> None:
+    built = build(few, points=20).folder
     build(few, points=30)
     assert [(found.shapes, found.problems) for found in verify_dataset(few, progress=False)] == [(6, ()), (6, ())]
     damage(built, few)
@@ -223,6 +292,8 @@ def test_verification_names_the_shape_and_the_command_that_helps(
 
 
 def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home: Path, few: Path) -> None:
+    with pytest.raises(PointsetError, match=r"has no pool in .*pointset data build"):
+        verify_dataset(few, progress=False)
     bad = few / "class0" / "train" / "shape0.off"
     bad.write_text("OFF\n")
     build(few, points=20, on_error="skip")
@@ -232,8 +303,3 @@ def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home: Path, few: Path
     (found,) = verify_dataset(few, progress=False)
     assert "shape0.off has changed" in found.problems[0]
     assert found.remedy.endswith("--rebuild --on-error skip")
-
-
-def test_a_data_set_without_pools_names_the_command_that_makes_one(home: Path, few: Path) -> None:
-    with pytest.raises(PointsetError, match=r"has no pool in .*pointset data build"):
-        verify_dataset(few, progress=False)
