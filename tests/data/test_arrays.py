@@ -29,21 +29,15 @@ Y = ["b", "a", "b", "a", "c", "c"]
         np.array([*X, None], dtype=object)[:-1],
         np.asfortranarray(X),
         X.astype(">f8"),
+        *(torch.tensor(10 * X).to(kind) for kind in (torch.float16, torch.bfloat16, torch.int32)),
     ],
 )
-def test_arrays_and_tensors_give_the_same_sets(given: Any) -> None:
+def test_arrays_and_tensors_of_all_types_give_the_same_sets(given: Any) -> None:
     sets = pointset.from_arrays(given, Y, normalize="none")
     assert (sets.classes, sets.labels.tolist(), sets.size) == (["a", "b", "c"], [1, 0, 1, 0, 2, 2], 7)
-    expected = {tuple(point) for point in X[3].astype(np.float32).tolist()}
-    assert {tuple(point) for point in sets[3][0].tolist()} == expected
-    assert sets.fingerprint == pointset.from_arrays(X, Y).fingerprint
-
-
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.int32])
-def test_other_types_of_numbers_are_taken(kind: torch.dtype) -> None:
-    whole = torch.randint(-9, 9, (3, 5, 3), generator=torch.Generator().manual_seed(0))
-    sets = pointset.from_arrays(whole.to(kind), [0, 1, 0], normalize="none")
-    assert sorted(sets[1][0].tolist()) == sorted(whole[1].tolist())
+    clouds = np.array([cloud if isinstance(cloud, list) else cloud.tolist() for cloud in given], np.float32)
+    assert sorted(sets[3][0].tolist()) == sorted(clouds[3].tolist())
+    assert sets.fingerprint == pointset.from_arrays(clouds, Y).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -70,19 +64,16 @@ def test_labels_are_places_or_names(y: Any, classes: Any, labels: list[int], kno
 
 def test_a_run_on_arrays_goes_on_and_is_evaluated(tmp_path: Path) -> None:
     model = pointset.create_model("rff-max", classes=3, dim=8, heads=1)
-    sets = pointset.from_arrays([*X[:5], X[5, :4]], Y, points=6, names=list("abcdef"))
-    recipe = pointset.Recipe(epochs=1, batch_size=3)
-    fitted = pointset.fit(model, sets, recipe, run=tmp_path / "run", progress=False)
-    again = pointset.from_arrays([*X[:5], X[5, :4]], Y, points=6, names=list("abcdef"))
-    assert (
-        pointset.fit(model, pickle.loads(pickle.dumps(again)), recipe, run=tmp_path / "run").history == fitted.history
+    recipe, run = pointset.Recipe(epochs=1, batch_size=3), tmp_path / "run"
+    sets, again, moved = (
+        pointset.from_arrays([*X[:5], last[:4]], Y, points=6, names=list("abcdef")) for last in (X[5], X[5], X[4])
     )
-    _, description = pointset.load_run(tmp_path / "run")
-    assert description["data"] == sets.describe()
+    fitted = pointset.fit(model, sets, recipe, run=run, progress=False)
+    assert pointset.fit(model, pickle.loads(pickle.dumps(again)), recipe, run=run).history == fitted.history
+    assert pointset.load_run(run)[1]["data"] == sets.describe()
     assert pointset.evaluate(model, sets).logits.shape == (6, 3)
-    moved = pointset.from_arrays([*X[:5], X[4, :4]], Y, points=6, names=list("abcdef"))
     with pytest.raises(PointsetError, match="another"):
-        pointset.fit(model, moved, recipe, run=tmp_path / "run", progress=False)
+        pointset.fit(model, moved, recipe, run=run, progress=False)
 
 
 NAN = X.copy()

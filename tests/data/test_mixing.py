@@ -10,9 +10,8 @@ from torch import Generator, Tensor
 
 import pointset
 from pointset.data.batches import Batch, batches
-from pointset.data.mixing import MIXINGS, CutMix, recipe_augmentations
-from pointset.data.options import DataOptions
-from pointset.data.point_sets import PointSets, Pool
+from pointset.data.mixing import MIXINGS, CutMix, Mixed, recipe_augmentations
+from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.training.objectives import Classification
 from pointset.training.recipe import Recipe
@@ -72,18 +71,13 @@ def test_cutmix_k_replaces_the_points_nearest_to_one_by_the_partners_nearest_to_
         kept = rows(found.points[row]) & rows(clouds[row])
         gone, came = (rows(clouds[row]) - kept), rows(found.points[row]) - kept
         assert len(gone) == len(came) == count
-        ways = [
-            (
-                rows(clouds[row][_nearest(clouds[row], centre, count)]),
-                rows(clouds[partner][_nearest(clouds[partner], centre, count)]),
-            )
-            for centre in clouds[row]
-        ]
+        both = (clouds[row], clouds[partner])
+        ways = [tuple(rows(nearest(cloud, centre, count)) for cloud in both) for centre in clouds[row]]
         assert count == 0 or (gone, came) in ways
 
 
-def _nearest(cloud: Tensor, centre: Tensor, count: int) -> Tensor:
-    return (cloud - centre).square().sum(dim=1).argsort()[:count]
+def nearest(cloud: Tensor, centre: Tensor, count: int) -> Tensor:
+    return cloud[(cloud - centre).square().sum(dim=1).argsort()[:count]]
 
 
 @pytest.mark.parametrize("mix", BOTH)
@@ -100,11 +94,8 @@ def test_sets_of_several_sizes_keep_their_sizes_and_take_no_padding(mix: CutMix)
     torch.testing.assert_close(came.sum(dim=1) / sizes.clamp(min=1), found.shares)
 
 
-def sets(shapes: int = 12) -> PointSets:
-    names = [f"shape{row}" for row in range(shapes)]
-    labels = np.arange(shapes) % 3
-    pool = Pool(marked(shapes, 9).numpy(), names, labels, ["a", "b", "c"], "uniform")
-    return PointSets(pool, DataOptions(points=5, normalize="none"))
+def sets() -> PointSets:
+    return pointset.from_arrays(marked(12, 9), np.arange(12) % 3, points=5, normalize="none")
 
 
 def test_batches_have_both_labels_and_an_epoch_is_the_same_to_the_last_bit() -> None:

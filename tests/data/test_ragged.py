@@ -8,17 +8,13 @@ import pytest
 import torch
 
 from pointset.data.batches import batches, fixed_batches
-from pointset.data.catalogue.folders import list_folder
 from pointset.data.dataset import load_dataset
 from pointset.data.loading import load_like
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
-from pointset.data.pools.inspection import verify_dataset
-from pointset.data.pools.plan import Plan, Sampling
-from pointset.data.pools.store import build_dataset, build_pool
+from pointset.data.pools.store import build_dataset
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
-from pointset.runs.workers import Workers
 
 SIZES = (3, 9, 5, 20, 1, 12, 7, 9, 9, 4)
 
@@ -145,21 +141,12 @@ def load_skipping(folder: Path) -> PointSets:
         return load_dataset(folder, points=8, on_error="skip")
 
 
-def test_sets_larger_than_every_cloud_are_refused(folder: Path) -> None:
+def test_sets_larger_than_every_cloud_and_builds_of_clouds_are_refused(folder: Path) -> None:
+    with pytest.raises(PointsetError, match="holds point clouds, which need no sampling"):
+        build_dataset(folder, progress=False)
     with pytest.raises(
         PointsetError, match=r"points=21 is more than the 20 .*'class 0/train/4.txt', has 1.*--points 20"
     ):
         load_dataset(folder, points=21)
     assert load_dataset(folder, points=20).points.shape[1] == 20
     assert load_dataset(folder, "test", points=20).points.shape[1] == 9, "clouds to test on may all be smaller"
-
-
-@pytest.mark.slow
-def test_workers_change_nothing(folder: Path) -> None:
-    alone = load_dataset(folder, points=8)
-    plan = Plan.of("scans-train", list_folder(folder, "train"), Sampling.none(normals=False))
-    build_pool(plan, Workers(2), rebuild=True, progress=False)
-    assert load_dataset(folder, points=8).fingerprint == alone.fingerprint
-    assert [found.problems for found in verify_dataset(folder, progress=False)] == [()]
-    with pytest.raises(PointsetError, match="holds point clouds, which need no sampling"):
-        build_dataset(folder, progress=False)

@@ -1,6 +1,5 @@
 """Files that are complete at every moment, and their digests: every change is detected, a kill leaves a whole file."""
 
-import contextlib
 import errno
 import hashlib
 import os
@@ -82,8 +81,8 @@ def test_files_are_flushed_before_they_are_renamed_and_folders_with_what_is_in_t
 
 
 def test_a_folder_that_is_not_finished_does_not_get_its_name(tmp_path):
-    (tmp_path / ".new.tmp" / "of a killed process").mkdir(parents=True)
-    with contextlib.suppress(KeyboardInterrupt), new_folder(tmp_path / "new") as folder:
+    (tmp_path / ".new.1.tmp" / "of a killed process").mkdir(parents=True)
+    with suppress(KeyboardInterrupt), new_folder(tmp_path / "new.1") as folder:
         assert list(folder.iterdir()) == []
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []

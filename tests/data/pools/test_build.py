@@ -125,9 +125,8 @@ def test_damaged_and_outdated_shapes_are_made_again(home: Path, meshes: Path, cu
 @pytest.mark.slow
 def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path) -> None:
     paths = [break_mesh(meshes, name) for name in BAD]
-    with pytest.raises(
-        UnreadableShapesError, match=r"^4 of 60 files cannot be used.*and 1 more.*--on-error skip"
-    ) as caught:
+    words = r"^4 of 60 files cannot be used.*and 1 more.*--on-error skip"
+    with pytest.raises(UnreadableShapesError, match=words) as caught:
         build(meshes, workers=2)
     error = caught.value
     assert all(str(path) in str(error) for path in (*paths[:3], *error.reports))
