@@ -9,7 +9,8 @@ import torch
 
 import pointset
 from pointset.data import load_card, open_scan
-from pointset.data.augment import Compose, Jitter, RotateUp, Scale
+from pointset.data.augment import Compose, Drop, Jitter, RotateUp, Scale
+from pointset.data.mixing import Background, Crop, CutMix, augmentation_from_names, recipe_augmentations
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError
@@ -23,9 +24,8 @@ from pointset.tasks import task_recipe
 MODEL = pointset.create_model("rff-max", classes=3, dim=8)
 WIDER = pointset.create_model("rff-max", 3, inputs=4)
 CLOUD, BATCH = torch.zeros(5, 3), torch.zeros(2, 5, 3)
-SETS = PointSets(
-    Pool(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), DataOptions(points=4)
-)
+POINTS = DataOptions(points=4)
+SETS = PointSets(Pool(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), POINTS)
 GENERATOR = torch.Generator()
 EVALUATION = Evaluation(np.zeros((2, 3)), np.zeros(2, int), list("abc"))
 
@@ -51,7 +51,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "inputs": (lambda: pointset.create_model("rff-max", inputs=0), "inputs|at least 1|got 0"),
     "a pooling": (lambda: pointset.register_pooling("mine")(5), "'mine'|got 5"),
     "a split": (lambda: pointset.load_dataset("shapes10", 5), "split|got 5"),
-    "classes of data": (lambda: pointset.load_dataset("shapes10", classes="car"), "classes|'car'"),
     "a pool": (lambda: PointSets(BATCH, DataOptions(points=2)), "pool|Pool|float32"),
     "a share": (lambda: SETS.split_validation("x", 0), "fraction|'x'"),
     "a task's recipe": (lambda: task_recipe(steps=np.zeros(2)), "steps|float64"),
@@ -70,6 +69,27 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "one cloud to augment": (lambda: RotateUp()(CLOUD, GENERATOR), "float32 [5, 3]|points[None]"),
     "a wrong mask": (lambda: Compose((Scale(),))(BATCH, GENERATOR, CLOUD), "mask|bool [2, 5]|float32 [5, 3]"),
     "a deviation": (lambda: Jitter(sigma=float("nan")), "sigma|nan"),
+    "a scale": (lambda: Scale(2.0, 1.0), "2.0, 1.0"),
+    "a lowest scale": (lambda: Scale(0.0, 1.0), "low|0.0"),
+    "a dropped share": (lambda: Drop(1.5), "most|1.5"),
+    "an axis": (lambda: RotateUp("x"), "'y', 'z'|'x'"),
+    "a whole background": (lambda: Background(most=1.0), "most|1.0"),
+    "no crop": (lambda: Crop(probability=0.0), "probability|0.0"),
+    "an augmentation's name": (lambda: augmentation_from_names(("scale", "jiter")), "rotate-any|cutmix-k|'jiter'"),
+    "a mixing's name": (lambda: recipe_augmentations(("scale", "cutmix")), "scale|drop|cutmix-r, cutmix-k|'cutmix'"),
+    "a mixing before": (lambda: recipe_augmentations(("cutmix-r", "scale")), "cutmix-r|put it last"),
+    "two mixings": (lambda: recipe_augmentations(("cutmix-k", "cutmix-k")), "cutmix-k|put it last"),
+    "a mixing": (lambda: CutMix("k"), "which|'random', 'nearest'|'k'"),
+    "a mixed share": (lambda: CutMix(probability=1.5), "probability|1.5"),
+    "one cloud to mix": (lambda: CutMix()(CLOUD, GENERATOR), "points|[5, 3]"),
+    "no points": (lambda: DataOptions(points=0), "points|got 0"),
+    "a normalisation": (lambda: DataOptions(normalize="box"), "unit-sphere|'box'"),
+    "too many points": (lambda: PointSets(pool(), DataOptions(points=6), name="x"), "points=6|5 that x holds"),
+    "a whole share": (lambda: SETS.split_validation(1.0, 0), "fraction|1.0"),
+    "an empty share": (lambda: SETS.split_validation(0.0, 0), "fraction|0.0"),
+    "a share of no shape": (lambda: SETS.split_validation(0.01, 0), "fraction=0.01 of 3 shapes"),
+    "a label too many": (lambda: PointSets(pool(labels=np.arange(1, 4)), POINTS), "'z' has label 3|3 classes"),
+    "a negative label": (lambda: PointSets(pool(labels=np.arange(-1, 2)), POINTS), "'x' has label -1"),
 }
 
 

@@ -12,7 +12,6 @@ from torch import Generator, Tensor
 import pointset
 from pointset.data.augment import Augmentation, Drop, Jitter, RotateAny, RotateUp, Scale, Shift, rotation_matrices
 from pointset.data.mixing import Background, Crop, Uneven, augmentation_from_names
-from pointset.errors import PointsetError
 
 IMPERFECT: list[Any] = [Background(probability=1.0), Crop(probability=1.0), Uneven(probability=1.0)]
 ALL: list[Any] = [
@@ -239,21 +238,3 @@ def test_names_make_a_composition_in_their_order() -> None:
         expected = step(expected, generator)
     assert torch.equal(composed(points, seeded()), expected)
     assert torch.equal(augmentation_from_names(())(points, seeded()), points)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: augmentation_from_names(("scale", "jiter")), r"scale.*jitter.*rotate-up.*rotate-any.*'jiter'"),
-        (lambda: Scale(2.0, 1.0), "2.0, 1.0"),
-        (lambda: Scale(0.0, 1.0), "low"),
-        (lambda: Jitter(-1.0), "sigma.*-1"),
-        (lambda: Drop(1.5), "most.*1.5"),
-        (lambda: RotateUp("x"), "'y', 'z'.*'x'"),  # type: ignore[arg-type]
-        (lambda: Background(most=1.0), "most"),
-        (lambda: Crop(probability=0.0), "probability"),
-    ],
-)
-def test_wrong_options_say_what_is_expected(make: Any, words: str) -> None:
-    with pytest.raises(PointsetError, match=words):
-        make()

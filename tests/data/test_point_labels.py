@@ -1,6 +1,5 @@
 """Labels per point: the parts of shapes10, columns of clouds, their pools, batches and augmentations; bad columns."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from pointset.data.mixing import recipe_augmentations
 from pointset.data.options import DataOptions
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.sampling import sample_arrays, sample_points
-from pointset.data.shapes10 import KINDS, PARTS, build_shapes10, label_faces, make_shape
+from pointset.data.shapes10 import KINDS, PARTS, build_shapes10, label_faces
 from pointset.data.shapes10.build import make_labelled
 from pointset.errors import PointsetError
 
@@ -33,12 +32,9 @@ def load(folder: Path, split: str = "train", **options) -> pointset.PointSets:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_face_of_shapes10_belongs_to_a_part_of_its_kind(kind):
     expected = {"chair": {"seat", "leg"}, "lamp": {"shade", "stem"}, "mug": {"vessel"}, "dresser": {"top", "drawer"}}
-    seen = set()
-    for number in range(6):
-        mesh, labels = make_labelled(kind, "train", number)
-        assert np.array_equal(mesh.vertices, make_shape(kind, "train", number).vertices)
-        assert labels.shape == mesh.faces.shape[:1]
-        seen |= {PARTS[label] for label in labels}
+    meshes, labels = zip(*(make_labelled(kind, "train", number) for number in range(6)), strict=True)
+    assert [len(own) for own in labels] == [len(mesh.faces) for mesh in meshes]
+    seen = {PARTS[label] for label in np.concatenate(labels)}
     assert expected.get(kind, set()) <= seen
     assert len(seen) > 1
 
@@ -80,6 +76,7 @@ def test_a_column_of_clouds_is_read_by_name_and_follows_its_points(clouds):
     assert "labels" not in plain.describe()
     assert sets.fingerprint != plain.fingerprint
     labels = sets.point_labels
+    assert torch.equal(torch.cat([batch.labels for batch in fixed_batches(sets, 4)]), labels)
     assert labels.shape == sets.points.shape[:2]
     assert labels.unique().tolist() == [-1, 0, 1]
     raw = pointset.load_dataset(clouds, "train", 20, labels="label", normalize="none", progress=False)
@@ -87,19 +84,22 @@ def test_a_column_of_clouds_is_read_by_name_and_follows_its_points(clouds):
     assert torch.equal(raw.points[known][:, 2] > 0, labels[known] == 1)
 
 
-def test_names_of_labels_come_from_a_file_beside_the_clouds(clouds):
-    (clouds / "labels.json").write_text(json.dumps({"6": "ceiling", "2": "floor", "9": "door"}))
-    sets = load(clouds)
-    assert sets.point_classes == ["floor", "ceiling", "door"]
-    assert sets.point_labels.unique().tolist() == [-1, 0, 1]
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
-    [('{"2": "floor"}', "label 6"), ("[1]", "table of names"), ('{"2": "a", "6": "a"}', "its own")],
+    [
+        ('{"6": "ceiling", "2": "floor", "9": "door"}', None),
+        ('{"2": "floor"}', "label 6"),
+        ("[1]", "table of names"),
+        ('{"2": "a", "6": "a"}', "its own"),
+    ],
 )
-def test_a_bad_file_of_names_is_refused(clouds, content, words):
+def test_names_of_labels_come_from_a_file_beside_the_clouds(clouds, content, words):
     (clouds / "labels.json").write_text(content)
+    if words is None:
+        sets = load(clouds)
+        assert sets.point_classes == ["floor", "ceiling", "door"]
+        assert sets.point_labels.unique().tolist() == [-1, 0, 1]
+        return
     with pytest.raises(PointsetError, match=words):
         load(clouds)
 
@@ -118,12 +118,6 @@ def test_augmentations_keep_labels_with_their_points(clouds, names):
         assert torch.equal(batch.points[known][:, 3] > 0, batch.labels[known] == 1)
 
 
-def test_fixed_batches_have_the_labels_of_the_evaluation_view(clouds):
-    sets = load(clouds)
-    labels = torch.cat([batch.labels for batch in fixed_batches(sets, 4)])
-    assert torch.equal(labels, sets.point_labels)
-
-
 def test_other_splits_get_the_classes_of_training(clouds):
     description = load(clouds).describe()
     test = load_like(description, "test")
@@ -134,31 +128,21 @@ def test_other_splits_get_the_classes_of_training(clouds):
         with_point_classes(test, ["2", "9"])
 
 
-def points_and(labels: list) -> tuple[np.ndarray, np.ndarray]:
-    return np.random.default_rng(0).normal(size=(len(labels), 3)), np.array(labels)
-
-
-def test_columns_that_are_no_labels_are_refused(clouds):
-    file = clouds / "room" / "train" / "bad.ply"
-    cases = {
-        "lacks the feature 'label'": ([0, 1, 0], "int", "part"),
-        "whole number": ([0, 1.5, 0], "double", "label"),
-        "not finite": ([0, float("nan"), 0], "double", "label"),
-    }
-    for words, (labels, kind, name) in cases.items():
-        write_ply(file, *points_and(labels), kind, name)
-        with pytest.raises(PointsetError, match=words):
-            load(clouds)
-    write_ply(file, *points_and([2, 6, 8]))
-    assert load(clouds).point_classes == ["2", "6", "8"]
-
-
-def test_clouds_without_any_label_or_with_too_many_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
-    for name, labels, words in (("none", [-1] * 5, "no point"), ("many", list(range(1500)), "1,500 labels")):
-        write_ply(tmp_path / name / "room" / "train" / "0.ply", *points_and(labels))
-        with pytest.raises(PointsetError, match=words):
-            pointset.load_dataset(tmp_path / name, "train", 3, labels="label", progress=False)
+@pytest.mark.parametrize(
+    ("labels", "kind", "name", "words"),
+    [
+        ([0, 1, 0], "int", "part", "lacks the feature 'label'"),
+        ([0, 1.5, 0], "double", "label", "whole number"),
+        ([0, np.nan, 0], "double", "label", "not finite"),
+        ([-1] * 5, "int", "label", "no point"),
+        (range(1500), "int", "label", "1,500 labels"),
+    ],
+)
+def test_columns_that_are_no_labels_are_refused(labels, kind, name, words, clouds):
+    points = np.random.default_rng(0).normal(size=(len(labels), 3))
+    write_ply(clouds / "bad" / "room" / "train" / "0.ply", points, np.array(labels), kind, name)
+    with pytest.raises(PointsetError, match=words):
+        load(clouds / "bad")
 
 
 def test_labels_are_neither_features_nor_of_meshes(tmp_path, few, home):

@@ -1,4 +1,4 @@
-"""Views of a pool of points: fixed and random subsets, splits, normals, files shared by processes, wrong requests."""
+"""Views of a pool of points: fixed and random subsets, splits, batches, files shared by processes."""
 
 import dataclasses
 import itertools
@@ -15,12 +15,12 @@ import pytest
 import torch
 from toy import P, pool
 
-from pointset.data.batches import batches, collate, fixed_batches
+from pointset.data.batches import batches, collate, epoch_generator, fixed_batches
 from pointset.data.dataset import PointSets, load_dataset
+from pointset.data.mixing import augmentation_from_names
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool, random_subsets
-from pointset.errors import PointsetError
 
 
 def sets(**options: Any) -> PointSets:
@@ -181,22 +181,42 @@ def test_sets_that_no_model_can_use_are_named(coordinate: float, normalize: str,
     assert re.search(words, pool.fault(range(len(pool)), normalize))
 
 
-@pytest.mark.parametrize(
-    ("request_it", "words"),
-    [
-        (lambda: PointSets(pool(), DataOptions(points=24), name="x"), "points=24 .* 23 that x holds"),
-        (lambda: DataOptions(points=0), "points .*got 0"),
-        (lambda: PointSets(pool(), DataOptions(points=5, normalize="box")), "unit-sphere.*'box'"),
-        (lambda: sets().split_validation(1.0, 0), "fraction .*1.0"),
-        (lambda: sets().split_validation(0.0, 0), "fraction .*0.0"),
-        (lambda: sets().split_validation(0.01, 0), "fraction=0.01 of 30 shapes"),
-        (lambda: PointSets(labelled(0, 3, 1), DataOptions(points=2)), "'s1' has label 3.* 2 classes"),
-        (lambda: PointSets(labelled(0, 1, -1), DataOptions(points=2)), "'s2' has label -1"),
-    ],
-)
-def test_wrong_requests_say_what_is_possible(request_it: Any, words: str) -> None:
-    with pytest.raises(PointsetError, match=words):
-        request_it()
+def numbered(shapes: int = 23) -> PointSets:
+    """Shape i has label i, and all its points are in the plane x = i."""
+    whole = pool(shapes, classes=shapes, points=11)
+    whole.points[..., 0] = np.arange(shapes)[:, None]
+    return PointSets(whole, DataOptions(points=5, normalize="none"))
+
+
+def test_an_epoch_has_every_shape_once_with_its_label_and_a_short_last_batch() -> None:
+    seen = list(batches(numbered(), 5, seed=0, epoch=0))
+    assert [len(batch.labels) for batch in seen] == [5, 5, 5, 5, 3]
+    labels = torch.cat([batch.labels for batch in seen])
+    assert sorted(labels.tolist()) == list(range(23))
+    assert labels.tolist() != list(range(23))
+    for batch in seen:
+        assert batch.points.shape == (len(batch.labels), 5, 3)
+        assert batch.mask is None
+        torch.testing.assert_close(batch.points[..., 0], batch.labels[:, None].expand(-1, 5).float())
+
+
+def epoch(seed: int, number: int) -> torch.Tensor:
+    augment = augmentation_from_names(("scale", "jitter", "rotate-up"))
+    return torch.cat([b.points for b in batches(numbered(), 5, seed=seed, epoch=number, augment=augment)])
+
+
+def test_the_same_epoch_is_the_same_to_the_last_bit_and_others_are_not() -> None:
+    first = epoch(0, 3)
+    torch.manual_seed(99)  # global state has no say
+    assert torch.equal(first, epoch(0, 3))
+    for other in ((0, 4), (1, 3), (3, 0)):
+        assert not torch.equal(first, epoch(*other))
+
+
+def test_epochs_mix_seed_and_number_the_same_way_on_every_machine() -> None:
+    generators = {epoch_generator(seed, number).initial_seed() for seed in range(20) for number in range(20)}
+    assert len(generators) == 400
+    assert epoch_generator(1, 2).initial_seed() == 7764949442709860949
 
 
 @pytest.fixture
