@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from pointset.configuration import Points, check
+from pointset.configuration import Points, check, check_seed
 from pointset.data.augment import Axis
 from pointset.data.normalize import normalization
 from pointset.data.options import MORE_POINTS, DataOptions
-from pointset.data.pool import AS_RELEASED, Indices, Pool, digest_of, fixed_indices, random_indices, validation_rows
+from pointset.data.pool import AS_RELEASED, Indices, Pool, digest_of, fixed_indices, random_indices
 from pointset.data.ragged import mask_of, pad_rows
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
 from pointset.data.targets import UNLABELLED, classes_of
@@ -24,6 +24,8 @@ from pointset.inputs import as_places
 
 __all__ = ["PointSets", "Pool"]
 
+VALIDATION_STREAM = 1
+"""Makes the random numbers of a validation split independent of other uses of the same seed."""
 _AT_ONCE = 256
 """Shapes that are read at a time for the evaluation view, so that memory never holds a whole pool."""
 
@@ -41,24 +43,18 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     Sets have n points each; a smaller shape of a ragged pool gives all its points. Sets of different sizes are padded
     with zeros, and a mask is True at real points.
 
-    Args:
-        pool: the points of all shapes.
-        options: how sets are made from the pool.
-        name, source, split: see Attributes.
-        rows: int64 [N], rows of the pool; None means all.
-
     Attributes:
-        options: how the sets are made.
-        name: name of the dataset or of its folder.
-        source: the argument with which `load_dataset` finds the data again: a dataset's name, or a folder's path.
-        split: "train", "test", "validation", ...
-        classes: names of the classes, in the order of the labels.
-        labels: int64 [N].
-        names: N unique names of shapes.
-        targets: numbers to predict, float64 [N, targets], in the units of the user; None for classes.
-        target_names: names of the targets.
-        point_classes: names of the classes of points, if they are labelled; see `point_labels`.
+        source_pool: the points of all shapes.
         rows: int64 [N]: shape i is row `rows[i]` of the pool.
+        options: how sets are made from the pool.
+        name: name of the dataset or of its folder.
+        source: a dataset's name, or a folder's path, with which `load_dataset` finds the data again.
+        split: "train", "test", "validation", ...
+        names: N unique names of shapes.
+        classes, labels: names of the classes, and int64 [N], indices into them.
+        target_names, targets: names of the numbers to predict, and float64 [N, targets] in the units of the user, or
+            None for classes.
+        point_classes: names of the classes of points, if they are labelled; see `point_labels`.
 
     Example:
         >>> len(train), train.points.shape, train.labels[:4].tolist()
@@ -77,7 +73,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         split: str = "train",
         rows: Tensor | None = None,
     ) -> None:
-        """Make a view of a pool.
+        """Make a view of the rows int64 [N] of a pool; None means all.
 
         Raises:
             PointsetError: the pool has no shape with enough points, or lacks features, or has features not asked for.
@@ -266,7 +262,17 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Raises:
             PointsetError: the fraction is not in (0, 1), or is so small that validation would be empty.
         """
-        held_out = validation_rows(self.labels.numpy(), fraction, seed)
+        check("fraction", fraction, float)
+        check_seed(seed)
+        if not 0.0 < fraction < 1.0:
+            raise PointsetError(f"fraction must be in (0, 1), got {fraction}")
+        rng, labels = np.random.default_rng((seed, VALIDATION_STREAM)), self.labels.numpy()
+        held_out = np.zeros(len(self), dtype=bool)
+        for label in range(int(labels.max(initial=-1)) + 1):
+            members = rng.permutation(np.flatnonzero(labels == label))
+            held_out[members[: min(round(fraction * len(members)), len(members) - 1)]] = True
+        if not held_out.any():
+            raise PointsetError(f"fraction={fraction} of {len(self)} shapes holds out no shape: give a larger fraction")
         train, validation = (torch.from_numpy(np.flatnonzero(chosen)) for chosen in (~held_out, held_out))
         return self.subset(train), self.subset(validation, "validation")
 

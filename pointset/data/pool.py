@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pointset.configuration import check, check_seed
+from pointset.configuration import check
 from pointset.data.sampling import seed_for
-from pointset.errors import PointsetError, described, quoted
+from pointset.errors import described, quoted
 from pointset.inputs import InputError
 
 AS_RELEASED: Final = "as released"
@@ -23,8 +23,6 @@ LOOKED_AT = 64
 """Most shapes that `Pool.is_centred` examines."""
 LARGEST = 1e4
 """Largest coordinate on which a model can be expected to train without normalisation."""
-VALIDATION_STREAM = 1
-"""Makes the random numbers of a validation split independent of other uses of the same seed."""
 CENTRED = 0.05
 """Largest distance of a centred shape's mean from the origin along an axis, in standard deviations of its points."""
 
@@ -71,8 +69,9 @@ class Pool:
     def __post_init__(self) -> None:
         self._check()
         # Of an array that is not contiguous, every draw would copy the whole.
-        object.__setattr__(self, "points", _contiguous(self.points))
-        object.__setattr__(self, "arrays", {name: _contiguous(array) for name, array in self.arrays.items()})
+        arrays = {name: np.require(array, requirements="C") for name, array in self.arrays.items()}
+        object.__setattr__(self, "points", np.require(self.points, requirements="C"))
+        object.__setattr__(self, "arrays", arrays)
 
     def _check(self) -> None:
         """Raise an InputError unless types and shapes are consistent; array contents are not read."""
@@ -200,10 +199,6 @@ def _require(name: str, array: Any, kinds: str, shape: tuple[int, ...], wanted: 
         raise InputError(f"{name} must be an array of {what} {wanted}, got {described(array)}")
 
 
-def _contiguous(array: NDArray[Any]) -> NDArray[Any]:
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
-
-
 def _is_mapped(array: Any) -> bool:
     """True for a whole, read-only memory map; the offset of a slice of one is unknown."""
     return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and not array.flags.writeable
@@ -221,13 +216,11 @@ Indices = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def random_indices(pool: Pool, rows: NDArray[np.int64], size: int, generator: torch.Generator) -> Indices:
     """Draw a random subset of `size` points of each shape in rows [B] of a pool; a smaller shape gives all points."""
-    sizes = np.minimum(pool.sizes[rows], size)
     if pool.offsets is None:
-        chosen = random_subsets(pool.points.shape[1], size, len(rows), generator).ravel()
+        chosen = list(random_subsets(pool.points.shape[1], size, len(rows), generator))
     else:
-        each = zip(pool.sizes[rows].tolist(), sizes.tolist(), strict=True)
-        chosen = _joined([random_subsets(have, take, 1, generator)[0] for have, take in each])
-    return np.repeat(pool.starts[rows], sizes) + chosen, sizes
+        chosen = [random_subsets(have, min(have, size), 1, generator)[0] for have in pool.sizes[rows].tolist()]
+    return _among_all(pool, rows, chosen)
 
 
 def fixed_indices(pool: Pool, rows: NDArray[np.int64], size: int, seed: int) -> Indices:
@@ -235,15 +228,15 @@ def fixed_indices(pool: Pool, rows: NDArray[np.int64], size: int, seed: int) -> 
 
     It is the start of a permutation, so a smaller subset is contained in a larger one.
     """
-    sizes = np.minimum(pool.sizes[rows], size)
-    each = zip(rows.tolist(), pool.sizes[rows].tolist(), sizes.tolist(), strict=True)
-    generators = ((np.random.default_rng(seed_for(seed, pool.names[row])), have, take) for row, have, take in each)
-    chosen = [rng.permutation(have)[:take] for rng, have, take in generators]
-    return np.repeat(pool.starts[rows], sizes) + _joined(chosen), sizes
+    generators = [np.random.default_rng(seed_for(seed, pool.names[row])) for row in rows.tolist()]
+    each = zip(generators, pool.sizes[rows].tolist(), strict=True)
+    return _among_all(pool, rows, [rng.permutation(have)[:size] for rng, have in each])
 
 
-def _joined(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([np.empty(0, np.int64), *arrays])
+def _among_all(pool: Pool, rows: NDArray[np.int64], chosen: Sequence[NDArray[np.int64]]) -> Indices:
+    """Indices among all points of those chosen of each shape."""
+    sizes = np.array([len(own) for own in chosen], np.int64)
+    return np.repeat(pool.starts[rows], sizes) + np.concatenate([np.empty(0, np.int64), *chosen]), sizes
 
 
 def random_subsets(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:
@@ -287,19 +280,3 @@ def _first_occurrences(drawn: NDArray[np.int64], available: int) -> NDArray[np.b
     # Written from the last place to the first, so that the first place overwrites the others in a shared cell.
     first[cell[:, ::-1].ravel()] = position[:, ::-1].ravel()
     return first[cell] == position
-
-
-def validation_rows(labels: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:
-    """Mask bool [N], True at the shapes held out for validation; see `PointSets.split_validation`."""
-    check("fraction", fraction, float)
-    check_seed(seed)
-    if not 0.0 < fraction < 1.0:
-        raise PointsetError(f"fraction must be in (0, 1), got {fraction}")
-    rng = np.random.default_rng((seed, VALIDATION_STREAM))
-    held_out = np.zeros(len(labels), dtype=bool)
-    for label in range(int(labels.max(initial=-1)) + 1):
-        members = rng.permutation(np.flatnonzero(labels == label))
-        held_out[members[: min(round(fraction * len(members)), len(members) - 1)]] = True
-    if not held_out.any():
-        raise PointsetError(f"fraction={fraction} of {len(labels)} shapes holds out no shape: give a larger fraction")
-    return held_out

@@ -257,13 +257,8 @@ class Manifest:
             if digest_of(content) != entry.checksums.get(name):
                 yield f"is damaged in the points of {entry.name}"
 
-    def check(self, plan: Plan) -> None:
-        """Raise a PointsetError unless the pool was made by this plan, from the files as they are now."""
-        shapes = [(entry.name, entry.label, entry.file) for entry in self.entries]
-        planned = [(shape.name, shape.label, str(shape.path)) for shape in plan.shapes]
-        mine, theirs = (self.folder, self.classes, self.sampling), (str(plan.root), plan.classes, plan.sampling)
-        if (*mine, shapes) != (*theirs, planned):
-            raise PointsetError(f"its {FILE} describes other shapes than its name")
+    def require_current(self) -> None:
+        """Raise a PointsetError if a shape's file has changed since the pool was made."""
         if changed := [entry.file for entry in self.entries if not entry.is_current]:
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
             raise PointsetError(f"{changed[0]}{more} has changed since the pool was made")

@@ -120,7 +120,7 @@ def open_pool(plan: Plan, progress: bool = False) -> tuple[Manifest, dict[str, N
     """
     try:
         manifest = read_manifest(plan.folder)
-        manifest.check(plan)
+        manifest.require_current()
         return manifest, manifest.open_arrays(plan.folder, progress)
     except PointsetError as error:
         raise PointsetError(
