@@ -51,16 +51,8 @@ def batches(
     """One epoch of training: every shape once, in random order, each a fresh random subset of its pool.
 
     Order, subsets and augmentation all come from one generator made from (seed, epoch), so an epoch can be repeated
-    bit for bit. The last batch may be smaller. Sets of different sizes are padded to the largest of their batch.
-
-    Args:
-        dataset: N sets.
-        batch_size: sets per batch.
-        seed: seed of the run.
-        epoch: number of the epoch.
-        augment: applied to the points of each batch.
-        size: gives the points per set of batch i, from 0; None uses the dataset's.
-        mix: applied after `augment`.
+    bit for bit. The last batch may be smaller. `size` gives the points per set of batch i, from 0; `mix` is applied
+    after `augment`.
     """
     generator = epoch_generator(seed, epoch)
     for index, rows in enumerate(torch.randperm(len(dataset), generator=generator).split(batch_size)):

@@ -78,11 +78,6 @@ def load_dataset(
     return load_split(name_or_folder, split, chosen, progress=progress)
 
 
-def load_sets(data: str | Path, options: DataOptions, *, progress: bool = True) -> tuple[PointSets, PointSets]:
-    """Load the training and the test sets."""
-    return load_split(data, "train", options, progress=progress), load_split(data, "test", options, progress=progress)
-
-
 def load_split(
     data: str | Path | Sequence[Any], split: str, options: DataOptions, *, progress: bool = True
 ) -> PointSets:

@@ -43,13 +43,15 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     Sets have n points each; a smaller shape of a ragged pool gives all its points. Sets of different sizes are padded
     with zeros, and a mask is True at real points.
 
-    Attributes:
-        source_pool: the points of all shapes.
+    Args:
+        pool: the points of all shapes, which is kept as `source_pool`.
         rows: int64 [N]: shape i is row `rows[i]` of the pool.
         options: how sets are made from the pool.
         name: name of the dataset or of its folder.
         source: a dataset's name, or a folder's path, with which `load_dataset` finds the data again.
         split: "train", "test", "validation", ...
+
+    Attributes:
         names: N unique names of shapes.
         classes, labels: names of the classes, and int64 [N], indices into them.
         target_names, targets: names of the numbers to predict, and float64 [N, targets] in the units of the user, or

@@ -48,14 +48,17 @@ class Workers:
 
 
 def run_in_workers(
-    tasks: Iterable[Any], workers: Workers, count: int, threads: int = 1, *, ordered: bool = False
+    tasks: Iterable[Any], workers: Workers, count: int, threads: int = 1, *, ordered: bool = False, batch: int = 1
 ) -> Iterator[Any]:
-    """Yield the results of `delayed` tasks from worker processes, which end with this one or with the iterator."""
+    """Yield the results of `delayed` tasks from worker processes, which end with this one or with the iterator.
+
+    A worker gets `batch` tasks at a time.
+    """
     from joblib import Parallel
 
     kind = "generator" if ordered else "generator_unordered"
     with _backend(workers, count, threads):
-        parallel = Parallel(return_as=kind, batch_size=1)
+        parallel = Parallel(return_as=kind, batch_size=batch)
         with nullcontext() if workers.scheduler else interrupts_blocked():
             results = parallel(tasks)
         try:

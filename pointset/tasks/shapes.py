@@ -17,7 +17,7 @@ from pointset.comparison.metric import Size
 from pointset.comparison.runs import Run, of_run
 from pointset.comparison.task import Task
 from pointset.configuration import Points, check, check_once
-from pointset.data.dataset import load_sets, load_split
+from pointset.data.dataset import load_split
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
@@ -104,7 +104,8 @@ class ShapeTask(Task):
 
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
         """Build missing pools before the workers start, and return the descriptions of both splits."""
-        train, test = load_sets(self.data, self.sets_of(size), progress=progress)
+        options = self.sets_of(size)
+        train, test = (load_split(self.data, split, options, progress=progress) for split in ("train", "test"))
         require_sizes(train, recipe)
         if train.targets is None:
             require_classes(train)

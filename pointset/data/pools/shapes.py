@@ -25,10 +25,10 @@ from pointset.runs.workers import Workers, run_in_workers
 GRACE_SECONDS = 0.5
 """Time for which this process makes shapes before it starts workers, unless a number of workers is given."""
 BATCH = {"fps": 1, "poisson": 1}
-"""Shapes per task by sampler, default `MANY`: enough to outweigh messages, few enough to lose little when stopped."""
+"""Shapes per batch by sampler, default `MANY`: enough to outweigh messages, few enough to lose little when stopped."""
 MANY = 16
 ROUND = 256
-"""Tasks that are given out at once, so that few results wait in memory to be written."""
+"""Batches that are given out at once, so that few results wait in memory to be written."""
 
 Job = tuple[int, ShapeFile]
 """Index of a shape in the plan, and its file."""
@@ -81,10 +81,6 @@ def _reason(error: Exception, path: Path) -> str:
     return words if str(path) in words else f"{path}: {words}"
 
 
-def _make_batch(jobs: Sequence[Job], sampling: Sampling) -> list[Result]:
-    return [make_shape(job, sampling) for job in jobs]
-
-
 def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Generator[Result, None, None]:
     """Make the points of many files, in any order.
 
@@ -94,20 +90,18 @@ def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Ge
     from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    size = BATCH.get(sampling.sampler, MANY)
-    batches = iter([jobs[first : first + size] for first in range(0, len(jobs), size)])
+    left, batch = iter(jobs), BATCH.get(sampling.sampler, MANY)
     if not workers.scheduler:
         if sampling.sampler == "poisson" and jobs:
             import_open3d()  # raises here rather than for every mesh
         end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
         while workers.cores == 1 or time.monotonic() < end:
-            if (batch := next(batches, None)) is None:
+            if (job := next(left, None)) is None:
                 return
-            yield from _make_batch(batch, sampling)
+            yield make_shape(job, sampling)
     try:
-        while tasks := [delayed(_make_batch)(batch, sampling) for batch in itertools.islice(batches, ROUND)]:
-            for results in run_in_workers(tasks, workers, workers.cores):
-                yield from results
+        while tasks := [delayed(make_shape)(job, sampling) for job in itertools.islice(left, ROUND * batch)]:
+            yield from run_in_workers(tasks, workers, workers.cores, batch=batch)
     except BrokenProcessPool as error:
         raise PointsetError(
             "a worker process was stopped, most often because memory ran out: run again with fewer workers; finished "

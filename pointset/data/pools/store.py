@@ -66,14 +66,11 @@ class Made:
 
 
 def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True) -> Pool:
-    """Open the pool of a plan, after building it if it is missing.
+    """Open the pool of a plan, memory-mapped, after building it if it is missing: ragged for clouds.
 
     A pool without some of the shapes is opened with a warning; for clouds, only if `on_error` is "skip", because such a
     pool is never built by an explicit command. If a pool is damaged, or older than its files, it is rebuilt for
     clouds, but refused for meshes, because models may have been trained on it.
-
-    Returns:
-        A read-only, memory-mapped pool, sorted by class and name: [M, P, 3] for meshes, ragged for clouds.
 
     Raises:
         UnreadableShapesError: files cannot be read or sampled.
@@ -249,12 +246,8 @@ def build_dataset(
     Shapes finished by an earlier build, even an interrupted one, are not sampled again. The result does not depend on
     the workers. On a cluster, they need the mesh files under the same paths; only this process writes.
 
-    The arguments are those of `Sampling`, `build_pool` and `load_dataset`. Returns the pools by split.
-
-    Raises:
-        UnreadableShapesError: meshes cannot be used, and `on_error` is "raise" or no mesh of a split is usable.
-        PointsetError: the dataset has no meshes, an option is wrong, the disk is full or read-only, or a pool is
-            damaged and `rebuild` is False.
+    The arguments are those of `Sampling`, `build_pool` and `load_dataset`; errors are those of `build_pool`.
+    Returns the pools by split.
     """
     sampling, workers = Sampling(points, sampler, seed, normals), workers or Workers()
     workers.check()

@@ -73,13 +73,10 @@ def is_current(folder: Path) -> bool:
 def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int = 30, progress: bool = True) -> None:
     """Write the dataset unless it exists; the same seed gives the same bytes.
 
-    Files are written to a temporary folder beside it, which is renamed when it is complete.
-
     Args:
         folder: target of `kind/split/kind_0001.off`; numbers continue from train to test, as in ModelNet.
         seed: seed of all instances.
-        train: training instances per kind.
-        test: test instances per kind.
+        train, test: instances per kind.
         progress: show a bar, or lines if the output is not a terminal.
 
     Raises:

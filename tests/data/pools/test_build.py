@@ -224,12 +224,11 @@ def test_wrong_options_are_refused(home: Path, meshes: Path, options: dict[str, 
 def test_a_killed_worker_is_named_and_the_next_run_continues(
     home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def die(*_: Any) -> list[Result]:
+    def die(*_: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
-        return []
 
     with monkeypatch.context() as patch:
-        patch.setattr(shapes, "_make_batch", die)
+        patch.setattr(shapes, "make_shape", die)
         with pytest.raises(PointsetError, match=r"worker process was stopped.*fewer workers"):
             build(meshes, workers=2)
     assert build(meshes, workers=2).sampled == COUNT
