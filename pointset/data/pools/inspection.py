@@ -1,14 +1,13 @@
 """Inspect a dataset: verify its pools and their source files by reading every byte, or count and load some shapes."""
 
-import itertools
 import re
 import shlex
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,12 @@ from pointset.data.catalogue.locate import locate_data, pools_home
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS
 from pointset.data.pool import Pool
-from pointset.data.pools.plan import FILE, Entry, Manifest, Sampling, build_command, hash_source, read_manifest
+from pointset.data.pools.plan import FILE, Manifest, Sampling, build_command, hash_source, read_manifest
 from pointset.data.pools.shapes import make_shape
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.progress import followed
 
-T = TypeVar("T")
 Sample = tuple[str, NDArray[np.float32]]
 """The class of a shape, and some of its points [n, 3]."""
 PER_CLASS = 4
@@ -123,18 +121,17 @@ def look_at(
     """
     card, folder = locate_data(name_or_folder, progress=progress)
     if is_released(folder):
-        pool = _first_split(lambda split: read_released(folder, split, card=card, on_error="skip"))
         labels = {split: released_labels(folder, split).tolist() for split in SPLITS}
-        if not any(labels.values()):
-            labels = {"test": pool.labels.tolist()}
-        classes, rule, files, samples = pool.classes, "as released", [], list(_of_pool(pool))
+        first = "test" if labels["test"] and not labels["train"] else "train"
+        pool = read_released(folder, first, card=card, on_error="skip")
+        classes, rule, files, clouds = pool.classes, "as released", [], list(_of_pool(pool))
     else:
         listings = list_splits(folder, seed=split_seed)
         listing = listings["train"] if "train" in listings else list_folder(folder, "test", seed=split_seed)
         labels = {split: [shape.label for shape in listings[split].shapes] for split in sorted(listings)}
         classes, rule, files = listing.classes, listing.rule, [shape.name for shape in listing.shapes]
-        samples = list(_of_files(listing))
-    if not samples:
+        clouds = list(_of_files(listing))
+    if not clouds:
         raise PointsetError(f"{folder} has no shape that can be used: load it to see the fault of each")
     counts = Counter(classes[label] for values in labels.values() for label in values)
     known = up if up in ("y", "z") else card.up if card else None
@@ -147,41 +144,30 @@ def look_at(
         "up_assumed": known is None,
         "up_differs": known is None and len({usual_up([file]) for file in files}) > 1,
     }
-    return overview, samples
+    return overview, [(name, points[_spread(len(points))]) for name, points in clouds]
 
 
-def _first_split(read: Callable[[str], T]) -> T:
-    """Read the training split or, if that fails, the test split."""
-    try:
-        return read(SPLITS[0])
-    except PointsetError as error:
-        try:
-            return read(SPLITS[1])
-        except PointsetError:
-            raise error from None
+def _spread(count: int) -> NDArray[np.int64]:
+    """At most `POINTS` indices below a count, evenly spread."""
+    return np.linspace(0, count - 1, min(POINTS, count)).astype(np.int64)
 
 
 def _of_pool(pool: Pool) -> Iterator[Sample]:
     for label, name in enumerate(pool.classes):
         for row in np.flatnonzero(pool.labels == label)[:PER_CLASS].tolist():
-            yield name, _some(pool.cloud(row))
+            yield name, pool.cloud(row)
 
 
 def _of_files(listing: Listing) -> Iterator[Sample]:
     """Points of the first usable files of each class; a warning names the others that were tried."""
     sampling = Sampling.none(False) if listing.kind == "clouds" else Sampling(POINTS)
-    for label, name in enumerate(listing.classes):
-        results = (make_shape((0, shape), sampling) for shape in listing.shapes if shape.label == label)
-        usable = (arrays["points"] for _, entry, arrays in results if not _is_left_out(entry))
-        for points in itertools.islice(usable, PER_CLASS):
-            yield name, _some(points)
-
-
-def _is_left_out(entry: Entry) -> bool:
-    if entry.skipped:
-        warnings.warn(f"{entry.name} cannot be used: {entry.skipped}", UserWarning, stacklevel=2)
-    return bool(entry.skipped)
-
-
-def _some(points: NDArray[np.float32]) -> NDArray[np.float32]:
-    return points[np.linspace(0, len(points) - 1, min(POINTS, len(points))).astype(np.int64)]
+    seen = Counter[str]()
+    for shape in listing.shapes:
+        if seen[shape.true_class] == PER_CLASS:
+            continue
+        _, entry, arrays = make_shape((0, shape), sampling)
+        if entry.skipped:
+            warnings.warn(f"{entry.name} cannot be used: {entry.skipped}", UserWarning, stacklevel=3)
+        else:
+            seen[shape.true_class] += 1
+            yield shape.true_class, arrays["points"]
