@@ -21,6 +21,7 @@ from pointset.data.mixing import augmentation_from_names
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool, random_subsets
+from pointset.runs.workers import torch_threads
 
 
 def sets(**options: Any) -> PointSets:
@@ -190,14 +191,12 @@ def numbered(shapes: int = 23) -> PointSets:
 
 def test_an_epoch_has_every_shape_once_with_its_label_and_a_short_last_batch() -> None:
     seen = list(batches(numbered(), 5, seed=0, epoch=0))
-    assert [len(batch.labels) for batch in seen] == [5, 5, 5, 5, 3]
-    labels = torch.cat([batch.labels for batch in seen])
+    assert [batch.points.shape for batch in seen] == [(5, 5, 3)] * 4 + [(3, 5, 3)]
+    points, labels = (torch.cat([batch[part] for batch in seen]) for part in (0, 2))
     assert sorted(labels.tolist()) == list(range(23))
     assert labels.tolist() != list(range(23))
-    for batch in seen:
-        assert batch.points.shape == (len(batch.labels), 5, 3)
-        assert batch.mask is None
-        torch.testing.assert_close(batch.points[..., 0], batch.labels[:, None].expand(-1, 5).float())
+    assert all(batch.mask is None for batch in seen)
+    torch.testing.assert_close(points[..., 0], labels[:, None].expand(-1, 5).float())
 
 
 def epoch(seed: int, number: int) -> torch.Tensor:
@@ -207,8 +206,9 @@ def epoch(seed: int, number: int) -> torch.Tensor:
 
 def test_the_same_epoch_is_the_same_to_the_last_bit_and_others_are_not() -> None:
     first = epoch(0, 3)
-    torch.manual_seed(99)  # global state has no say
-    assert torch.equal(first, epoch(0, 3))
+    torch.manual_seed(99)  # neither global state nor the number of threads has a say
+    with torch_threads(4):
+        assert torch.equal(first, epoch(0, 3))
     for other in ((0, 4), (1, 3), (3, 0)):
         assert not torch.equal(first, epoch(*other))
 
@@ -226,19 +226,6 @@ def mapped(tmp_path: Path) -> PointSets:
     np.save(tmp_path / "points.npy", whole.points)
     points = np.load(tmp_path / "points.npy", mmap_mode="r")
     return PointSets(dataclasses.replace(whole, points=points), DataOptions(points=100))
-
-
-def test_draws_are_the_same_with_any_number_of_threads(mapped: PointSets) -> None:
-    threads = torch.get_num_threads()
-    try:
-        drawn = []
-        for count in (1, 2, 4):
-            torch.set_num_threads(count)
-            drawn.append([batch.points for batch in batches(mapped, 7, seed=1, epoch=2)])
-    finally:
-        torch.set_num_threads(threads)
-    for other in drawn[1:]:
-        assert all(torch.equal(one, same) for one, same in zip(drawn[0], other, strict=True))
 
 
 def test_a_mapped_pool_is_pickled_as_its_path(mapped: PointSets) -> None:
