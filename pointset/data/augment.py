@@ -199,19 +199,12 @@ class Compose:
         return points
 
 
-@dataclass(frozen=True)
-class HalfTurns:
-    """Turn each set by one of some matrices, chosen at random; see `pointset.data.normalize.half_turns`."""
-
-    matrices: Tensor
-    """[k, 3, 3]."""
-
-    def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
-    ) -> Tensor:
-        """Turn [B, n, d] about the origin."""
-        chosen = torch.randint(len(self.matrices), (len(points),), generator=generator)
-        return _rows(points, points[..., :3] @ self.matrices[chosen].to(points).mT)
+def turned_by_one_of(
+    matrices: Tensor, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+) -> Tensor:
+    """The sets [B, n, d], each turned about the origin by one of the matrices [k, 3, 3], chosen at random."""
+    chosen = torch.randint(len(matrices), (len(points),), generator=generator)
+    return _rows(points, points[..., :3] @ matrices[chosen].to(points).mT)
 
 
 def _rows(points: Tensor, places: Tensor, normals: Tensor | None = None) -> Tensor:

@@ -12,7 +12,6 @@ from pointset.data.mixing import CutMix
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
 from pointset.data.targets import UNLABELLED
-from pointset.inputs import InputError
 from pointset.runs.workers import torch_threads
 
 
@@ -112,16 +111,10 @@ def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
     Returns:
         Points [B, n, d], mask [B, n] or None, and labels int64 [B] or targets [B, targets].
 
-    Raises:
-        PointsetError: `items` is empty.
-
     Example:
         >>> from torch.utils.data import DataLoader
         >>> next(iter(DataLoader(train, batch_size=4, collate_fn=pointset.data.collate))).points.shape
         torch.Size([4, 32, 3])
     """
-    odd = next((item for item in items if len(item) != 2), None)
-    if odd is not None:
-        raise InputError(f"items must be pairs of points and label, got one with {len(odd)} entries")
     points, mask = pad_sets([points for points, _ in items])
     return Batch(points, mask, torch.stack([torch.as_tensor(label) for _, label in items]))

@@ -18,14 +18,13 @@ scaled it as it then is. Normals and features go with their points.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
-from msgspec import Meta
 from torch import Generator, Tensor
 
-from pointset.configuration import NonNegative, Part, Share, check
+from pointset.configuration import Checked, NonNegative, Part, Share
 from pointset.data.augment import (
     Augmentation,
     Axis,
@@ -57,17 +56,13 @@ class Mixed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CutMix:
+class CutMix(Checked):
     """PointCutMix of a batch; see the module docstring."""
 
     which: Literal["random", "nearest"] = "random"
     """Variant R or K."""
-    probability: float = 0.5
+    probability: Part = 0.5
     """Probability that a shape is mixed."""
-
-    def __post_init__(self) -> None:
-        check("which", self.which, Literal["random", "nearest"])
-        check("probability", self.probability, Annotated[float, Meta(ge=0, le=1, description="from 0 to 1")])
 
     def __call__(
         self, points: Float[Tensor, "B n d"], generator: Generator, mask: Bool[Tensor, "B n"] | None = None
@@ -258,7 +253,7 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
         up: the axis that "turn" and "rotate-up" rotate about.
 
     Returns:
-        A function of points [B, n, d] and a generator that returns points of the same shape.
+        A function of points [B, n, d] and a generator.
 
     Raises:
         PointsetError: a name is unknown, or one of `MIXINGS`.

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.configuration import SizeRange
-from pointset.data.augment import Augmentation, Compose, HalfTurns
+from pointset.data.augment import Augmentation, Compose, turned_by_one_of
 from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.mixing import recipe_augmentations
@@ -96,7 +96,7 @@ class SetObjective(Objective):
         self.augment: Augmentation
         self.augment, self.mix = recipe_augmentations(recipe.augment, train.up)
         if len(turns := half_turns(train.options.normalize)) > 1:
-            self.augment = Compose((HalfTurns(turns), *self.augment.steps))
+            self.augment = Compose((partial(turned_by_one_of, turns), *self.augment.steps))
         self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
 
     def batches(self, epoch: int) -> Iterator[Batch]:

@@ -6,7 +6,7 @@ import torch
 from scipy.stats import special_ortho_group
 
 import pointset
-from pointset.data.augment import HalfTurns
+from pointset.data.augment import turned_by_one_of
 from pointset.data.axes import recommend_pose
 from pointset.data.loading import isolated, kept_points
 from pointset.data.normalize import ABOUT, half_turns, normalize_points
@@ -45,7 +45,7 @@ def test_turned_clouds_become_equal(how: str, clouds: torch.Tensor) -> None:
 def test_half_turns_are_rotations_that_keep_the_axes() -> None:
     hows = ("none", "upright-axes", "upright-axes-y", "principal-axes")
     assert [len(half_turns(how)) for how in hows] == [1, 2, 2, 4]
-    turned = HalfTurns(half_turns("principal-axes"))(torch.ones(64, 5, 4), torch.Generator().manual_seed(0))
+    turned = turned_by_one_of(half_turns("principal-axes"), torch.ones(64, 5, 4), torch.Generator().manual_seed(0))
     signs = [(1, 1, 1, 1), (-1, -1, 1, 1), (-1, 1, -1, 1), (1, -1, -1, 1)]
     assert {tuple(row) for row in turned[:, 0].tolist()} == {*signs}
 
