@@ -62,20 +62,6 @@ def test_labels_are_places_or_names(y: Any, classes: Any, labels: list[int], kno
         assert pointset.from_arrays(X[:1], y[-1:], sets.classes, split="test").labels.tolist() == labels[-1:]
 
 
-def test_a_run_on_arrays_goes_on_and_is_evaluated(tmp_path: Path) -> None:
-    model = pointset.create_model("rff-max", classes=3, dim=8, heads=1)
-    recipe, run = pointset.Recipe(epochs=1, batch_size=3), tmp_path / "run"
-    sets, again, moved = (
-        pointset.from_arrays([*X[:5], last[:4]], Y, points=6, names=list("abcdef")) for last in (X[5], X[5], X[4])
-    )
-    fitted = pointset.fit(model, sets, recipe, run=run, progress=False)
-    assert pointset.fit(model, pickle.loads(pickle.dumps(again)), recipe, run=run).history == fitted.history
-    assert pointset.load_run(run)[1]["data"] == sets.describe()
-    assert pointset.evaluate(model, sets).logits.shape == (6, 3)
-    with pytest.raises(PointsetError, match="another"):
-        pointset.fit(model, moved, recipe, run=run, progress=False)
-
-
 NAN = X.copy()
 NAN[4, 2, 1] = np.nan
 

@@ -130,10 +130,6 @@ def test_the_loss_is_that_of_the_labels_mixed_by_their_shares(smoothing: float) 
 
 
 @pytest.mark.parametrize("name", sorted(MIXINGS))
-def test_a_recipe_names_it_last(name: str, clouds_folder) -> None:  # type: ignore[no-untyped-def]
-    train = pointset.load_dataset(clouds_folder, "train", 16)
-    model = pointset.create_model("rff-max", classes=3, dim=8)
-    recipe = Recipe(epochs=1, batch_size=40, augment=("scale", name))
-    assert 0 < pointset.fit(model, train, recipe, progress=False).history[0]["accuracy"] < 1
+def test_a_recipe_names_it_last(name: str) -> None:
     augment, mix = recipe_augmentations(("scale", "drop", name))
     assert (len(augment.steps), mix) == (2, MIXINGS[name])

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from building import TETRAHEDRON, build, plan_of, write_mesh
-from command_line import fail, fail_late, succeed
 from damage import flip
 
 from pointset.data.catalogue.folders import ShapeFile
@@ -210,6 +209,7 @@ def damages(folder: Path) -> list[Damage]:
 
 @pytest.mark.parametrize("kind", ["meshes", "clouds"])
 def test_damage_is_found_and_nothing_is_computed_from_it(kind: str, root: Path) -> None:
+    """Commands open pools by `load_dataset` alone."""
     whole = load(root / kind)
     (folder,) = (root / "home" / "pools").glob(f"{kind}-train-????????????????")
     copy = shutil.copytree(folder, root / f"copy of {kind}")
@@ -226,31 +226,6 @@ def test_damage_is_found_and_nothing_is_computed_from_it(kind: str, root: Path) 
         shutil.rmtree(folder)
         shutil.copytree(copy, folder)
     assert verify_pool(folder, progress=False).problems == ()
-
-
-SMALL = ("--points", "8", "--dim", "8", "--epochs", "1")
-
-
-@pytest.mark.parametrize("name", ["points.npy", "manifest.json"])
-def test_no_command_prints_a_figure_from_a_damaged_pool(
-    name: str, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    meshes, run, out = root / "meshes", root / "run", root / "out"
-    build = ("data", "build", meshes, "--normals")
-    train = ("train", "rff-max", "--data", meshes, *SMALL, "--run")
-    succeed(capsys, *build)
-    if not run.exists():
-        succeed(capsys, *train, run)
-    files = [*(root / "home" / "pools").glob(f"meshes-t*/{name}")]
-    for file in files:
-        flip(file, file.stat().st_size * 2 // 3)
-    listed, _ = fail_late(capsys, "data", "verify", meshes)
-    assert listed.count(name) == len(files)
-    compare = ("compare", "--models", "rff-max", "--data", meshes, "--out", out, "--workers", "1", *SMALL)
-    for command in (build, (*train, root / "another"), ("evaluate", "--model", run), compare):
-        assert name in fail(capsys, *command), command
-    for file in files:
-        flip(file, file.stat().st_size * 2 // 3)
 
 
 @pytest.mark.parametrize(
