@@ -326,11 +326,7 @@ def _require_each(what: str, values: Sized, count: int) -> None:
 
 
 def as_array(values: Any) -> np.ndarray:
-    """Convert values to an array: a tensor of any type and device, or anything that numpy accepts.
-
-    Raises:
-        InputError: an array has masked entries, or a tensor is not dense.
-    """
+    """Convert values to an array: a dense tensor of any type and device, or anything that numpy accepts."""
     if not isinstance(values, torch.Tensor):
         require_unmasked(values)
         return np.asarray(values)

@@ -5,10 +5,9 @@ Zhang et al. (arXiv 2101.01461) and their released code: with probability 1/2, a
 or uniform on (0, 1), is replaced. Two differences:
 
 - Every shape draws its own share; in the released code a batch has one.
-- The released code computes an optimal assignment between the two clouds and inserts the points assigned to the removed
-  ones. This takes a second for two clouds of 1,024 points, and is left out. In variant R, which removes random points,
-  the inserted points are random too, as with an assignment. In variant K, which removes the points nearest to a random
-  centre, the inserted points are those of the other shape nearest to the same centre.
+- The released code inserts the points that an optimal assignment gives to the removed ones, which takes a second for
+  1,024 points. Here variant R, which removes random points, inserts random ones, as an assignment would; variant K,
+  which removes the points nearest to a random centre, inserts those of the other shape nearest to the same centre.
 
 Imperfections are what scans have and CAD models lack: points of the background, missing parts, uneven density. The
 number of points stays: lost points are replaced by random points that are left, so a network sees some points twice.

@@ -28,11 +28,7 @@ UNLABELLED = -1
 
 
 def targets_file(folder: Path, given: str | None) -> Path:
-    """The table with the targets of a folder: the given file, or targets.csv in the folder.
-
-    Raises:
-        PointsetError: the file does not exist.
-    """
+    """The table with the targets of a folder: the given file, or targets.csv; a PointsetError if it is missing."""
     file = folder / FILE if given is None else Path(given)
     if not file.exists():
         raise PointsetError(
@@ -45,14 +41,11 @@ def targets_file(folder: Path, given: str | None) -> Path:
 def join_targets(
     file: Path, names: Sequence[str], target: Sequence[str], folder: Path | None, on_error: OnError = "raise"
 ) -> Float[ndarray, "shapes targets"]:
-    """The targets of shapes, from the rows of a table.
+    """The targets of shapes, by their names, from the rows of a table.
 
-    Args:
-        file: comma, semicolon or tab separated, with a line of column names; the first column is the file of a shape.
-        names: names of the shapes: their paths relative to the folder.
-        target: names of the columns to read.
-        folder: folder in which every row must have its file; None does not check that.
-        on_error: "skip" gives a shape without a row NaN, with a warning.
+    The file is comma, semicolon or tab separated, with a line of column names. Its first column has names of shapes,
+    which are files in the folder, if one is given; `target` are the columns to read. A shape without a row is NaN, if
+    `on_error` is "skip".
 
     Raises:
         PointsetError: a column or a row is missing, a row has no file or occurs twice, or a value is not a number.
@@ -111,10 +104,7 @@ def name_labels(
 ) -> dict[int, str]:
     """The classes of points: the labels that occur, negative ones left out, or all those that have names.
 
-    Args:
-        labels: all labels, of any shape.
-        source: the folder of the clouds, from whose `labels.json` names are taken, if it has one; or a word for them.
-        names: the classes, if they are known.
+    Names that are not given are taken from `labels.json` in the folder of the clouds, if the source is one that has it.
 
     Raises:
         PointsetError: a label has no name, no point has a label, or `labels.json` is not a table of names.

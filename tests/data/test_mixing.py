@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 
 import pointset
 from pointset.data.batches import Batch, batches
-from pointset.data.mixing import MIXINGS, CutMix, Mixed, recipe_augmentations
+from pointset.data.mixing import MIXINGS, CutMix, recipe_augmentations
 from pointset.data.point_sets import PointSets
 from pointset.training.objectives import Classification
 from pointset.training.recipe import Recipe

@@ -84,9 +84,8 @@ class Plan:
 
     @classmethod
     def of(cls, name: str, listing: Listing, sampling: Sampling) -> Self:
-        """Make a plan from the shapes of one split, sorted by class and name."""
-        in_order = sorted(listing.shapes, key=lambda shape: (shape.label, shape.name.split("/")))
-        return cls(name, tuple(in_order), tuple(listing.classes), sampling)
+        """Make a plan from the shapes of one split."""
+        return cls(name, tuple(listing.shapes), tuple(listing.classes), sampling)
 
     @property
     def root(self) -> Path:
@@ -276,11 +275,7 @@ def write_header(file: BinaryIO, name: str, shape: tuple[int, ...]) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read a pool's manifest.
-
-    Raises:
-        PointsetError: the manifest is missing, damaged or of another format.
-    """
+    """Read a pool's manifest; a PointsetError if it is missing, damaged or of another format."""
     try:
         content = msgspec.json.decode(digests.read(folder / FILE, "build the pool again"))
         if content["format"] != FORMAT:

@@ -110,11 +110,7 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
 
 
 def open_pool(plan: Plan, progress: bool = False) -> tuple[Manifest, dict[str, NDArray[Any]]]:
-    """Check a finished pool and its shapes' files, and memory-map its arrays.
-
-    Raises:
-        PointsetError: the pool is damaged or outdated; the message has the command that builds it again.
-    """
+    """Check a finished pool and its shapes' files, and memory-map its arrays; a PointsetError if one has changed."""
     try:
         manifest = read_manifest(plan.folder)
         manifest.require_current()

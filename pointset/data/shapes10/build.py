@@ -46,9 +46,6 @@ def label_faces(path: Path, mesh: Mesh) -> NDArray[np.int64]:
     """The part of each face of a mesh that was read from a folder of shapes10, [F], as indices in `PARTS`.
 
     The files have no labels: the shape is built again, from the seed that the folder was made with.
-
-    Raises:
-        PointsetError: the file does not belong to such a folder, or its faces differ from those of the shape.
     """
     kind, split, folder = path.parent.parent.name, path.parent.name, path.parents[2]
     try:
@@ -101,11 +98,7 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
 
 
 def finished(parts: list[Trimesh], rng: Generator) -> tuple[Mesh, NDArray[np.int64]]:
-    """Join the parts of one object into a mesh, with defects and a random rotation about the up axis and scale.
-
-    Returns:
-        The mesh, and for each of its faces the index of its part in `PARTS`.
-    """
+    """Join the parts of an object into a mesh with defects, turned and scaled; and the part of each face."""
     parts = _without_some(parts, rng)
     for part in parts:
         if rng.random() < 0.08:
