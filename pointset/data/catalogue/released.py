@@ -45,20 +45,16 @@ LABELS = "label.npy"
 
 def is_released(folder: Path) -> bool:
     """True if a folder holds point clouds in a known released layout."""
-    return (
-        (folder / SHAPE_NAMES).is_file()
-        or any(folder.glob("*_files.txt"))
-        or _is_scanobjectnn(folder)
-        or _is_modelnet40c(folder)
-    )
+    return bool(_release(folder))
 
 
-def _is_scanobjectnn(folder: Path) -> bool:
-    return any(any(folder.glob(f"{inside}main_split*/*_objectdataset*.h5")) for inside in ("", "h5_files/"))
-
-
-def _is_modelnet40c(folder: Path) -> bool:
-    return (folder / LABELS).is_file() and any(folder.glob("data_*_*.npy"))
+def _release(folder: Path) -> str:
+    """The card whose layout a folder has; empty for other folders."""
+    if any(any(folder.glob(f"{inside}main_split*/*_objectdataset*.h5")) for inside in ("", "h5_files/")):
+        return "scanobjectnn"
+    if (folder / LABELS).is_file() and any(folder.glob("data_*_*.npy")):
+        return "modelnet40-c"
+    return "modelnet40-hdf5" if (folder / SHAPE_NAMES).is_file() or any(folder.glob("*_files.txt")) else ""
 
 
 def read_released(
@@ -121,12 +117,13 @@ def released_labels(folder: Path, split: str, variant: str | None = None) -> NDA
 
 def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[list[str], dict[Path, str]]:
     """The classes of a dataset, and the first part of the shapes' names for each file of one split and variant."""
-    if _is_scanobjectnn(folder):
+    release = _release(folder)
+    if release == "scanobjectnn":
         variant = variant or next(iter(SCANS))
         path = _scanobjectnn_file(folder, split, variant)
-        return list(load_card("scanobjectnn").classes), {path: f"{variant}/{path.stem}"}
-    if _is_modelnet40c(folder):
-        return list(load_card("modelnet40-c").classes), {_modelnet40c_file(folder, split, variant): "test"}
+        return list(load_card(release).classes), {path: f"{variant}/{path.stem}"}
+    if release == "modelnet40-c":
+        return list(load_card(release).classes), {_modelnet40c_file(folder, split, variant): "test"}
     if variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(variant)} out")
     lists = sorted({*folder.glob("*_files.txt"), folder / f"{split}_files.txt"})
