@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pointset.data.readers.clouds import AXES, COLORS, Columns, named_columns, numbered
-from pointset.data.readers.formats import has_faces, read_header, whole_number
+from pointset.data.readers.formats import has_faces, read_header
 from pointset.data.readers.lines import Lines, flat_numbers, plain_text
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 from pointset.errors import PointsetError, quoted
@@ -97,8 +97,8 @@ def _header(path: Path) -> tuple[str, list[Element], int]:
         match line:
             case ["format", _, _]:
                 continue
-            case ["element", name, count] if whole_number(count) >= 0:
-                elements.append(Element(name, whole_number(count)))
+            case ["element", name, count] if count.isdecimal():
+                elements.append(Element(name, int(count)))
                 continue
             case ["property", "list", length, kind, name] if PLY_TYPES.get(length, "f")[0] != "f":
                 kinds = [length, kind]
@@ -216,9 +216,9 @@ def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     header = {words[0]: words[1:] for words in lines if not words[0].startswith("#")}
     if missing := [keyword for keyword in KEYWORDS if keyword not in header]:
         raise PointsetError(f"expected {', '.join(missing)} in the header of a PCD file, which may be cut off")
-    width, height, count = (whole_number(" ".join(header[keyword])) for keyword in ("WIDTH", "HEIGHT", "POINTS"))
-    if width < 0 or height < 0 or width * height != count:
-        raise PointsetError("expected POINTS to be WIDTH times HEIGHT in the header of a PCD file")
+    width, height, count = (int(" ".join(header[keyword])) for keyword in ("WIDTH", "HEIGHT", "POINTS"))
+    if width * height != count or count < 1:
+        raise PointsetError("expected POINTS to be WIDTH times HEIGHT, at least 1, in the header of a PCD file")
     fields = _fields(header)
     points = Element("points", count, {name: (kind,) for names, kind in fields for name in names})
     columns: Mapping[str, np.ndarray | Ragged]
@@ -231,8 +231,6 @@ def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
             columns = _unpacked(read_file(path)[offset:], fields, count)
         case words:
             raise PointsetError(f"holds its points as {quoted(' '.join(words))}: save them as ascii or binary")
-    if not count:
-        raise PointsetError("expected a point cloud, found no point")
     return _with_colors({name: column for name, column in columns.items() if not isinstance(column, Ragged)})
 
 
@@ -240,7 +238,7 @@ def _fields(header: Mapping[str, list[str]]) -> list[tuple[list[str], np.dtype]]
     """The columns of each field and their type."""
     names, counts = header["FIELDS"], header.get("COUNT", ["1"] * len(header["FIELDS"]))
     types = [PCD_TYPES.get(pair, "") for pair in zip(header["TYPE"], header["SIZE"], strict=False)]
-    repeats = [whole_number(word) for word in counts]
+    repeats = [int(word) for word in counts]
     if not len(names) == len(types) == len(repeats) == len(header["SIZE"]) or "" in types or min(repeats) < 1:
         raise PointsetError("expected a SIZE, a TYPE and a COUNT for each of the FIELDS of a PCD file")
     if sum(repeats) > MOST_COLUMNS:

@@ -23,7 +23,6 @@ UNREAD_SUFFIXES = frozenset({".3ds", ".e57", ".fbx", ".step", ".stp", ".usd", ".
 """Suffixes of unsupported shape formats."""
 MOST_HEADER = 1 << 20
 """Most bytes of the header of a PLY or PCD file."""
-_WHOLE = re.compile(r"\+?[0-9]{1,18}")
 PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
@@ -95,11 +94,6 @@ def read_header(path: Path, last: str) -> tuple[list[list[str]], int]:
         raise PointsetError(f"expected a header that ends with {last}: it is another kind of file, or cut off")
     lines = re.split(line_end, content[: end.end()])
     return [words for line in lines if (words := line.decode("latin-1").split())], end.end()
-
-
-def whole_number(word: str) -> int:
-    """A count in a header; -1 if the word is not a whole number from 0 on."""
-    return int(word) if _WHOLE.fullmatch(word) else -1
 
 
 @contextmanager
