@@ -25,7 +25,6 @@ TYPED = (
     "pointset.tasks.clustering",
     "pointset.zoo.classifiers",
     "pointset.zoo.models",
-    "pointset.zoo.classifiers",
 )
 install_import_hook(TYPED, "beartype.beartype")
 
@@ -110,28 +109,21 @@ def classifiers(clouds_folder: Path) -> Any:
 
 
 @pytest.fixture(scope="session")
-def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def reported(classifiers: Any, clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A finished comparison with its report: two models, two sizes, two seeds, and a third model that fails."""
-    from toy import ODD
-
     from pointset.comparison.comparing import run_experiment
-    from pointset.comparison.experiment import Entry, Experiment
     from pointset.comparison.metric import Published
     from pointset.runs.workers import Workers
     from pointset.tasks.classification import Classification
     from pointset.training.recipe import Recipe
-    from pointset.zoo.options import ModelOptions
 
-    experiment = Experiment(
+    experiment = classifiers(
+        "rff-max",
+        {"name": "isab4-pma", "temperature": 1e-60, "label": "too cold"},
+        {"name": "isab4-pma", "label": "ISAB & PMA <4>"},  # HTML has to escape it
         title="Two <b>models</b>",
-        models=(
-            Entry("rff-max"),
-            Entry("isab4-pma", {"temperature": 1e-60}, "too cold"),
-            Entry("isab4-pma", {}, ODD),
-        ),
         task=Classification(data=str(clouds_folder), points=(24, 12), robustness_seeds=(0,)),
         seeds=(0, 3),
-        model=ModelOptions(dim=16),
         recipe=Recipe(epochs=3, batch_size=16, validation=0.2),
         published={"rff-max": {24: Published(0.5, 0.02, 5)}},
     )

@@ -1,12 +1,24 @@
-"""The commands of the README, in a copy of the checkout with an interpreter that only records its arguments."""
+"""Scripts: the commands of the README, the benchmark, the fuzzer, and the page of results."""
 
 import importlib
+import json
+import logging
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
+import fuzz
+import page
 import pytest
+import torch
+from blocks import app, check_equal
+from rivals import fused, rewritten, split_along_batch
+from saved import FOLDER, read_all
+from sections import SECTIONS
+
+from pointset import create_model
+from pointset.errors import PointsetError
 
 CHECKOUT = Path(__file__).parent.parent
 SCRIPTS = sorted((CHECKOUT / "scripts").glob("*.sh"))
@@ -84,3 +96,74 @@ def test_an_interpreter_that_is_not_there_is_named(script, copy):
     status, printed, calls = bash(copy, str(copy / "scripts" / script), PYTHON="/no/such/python")
     assert (status, calls) == (2, [])
     assert "PYTHON=/no/such/python does not run or is older than Python 3.11" in printed
+
+
+@pytest.mark.parametrize("attend", [split_along_batch, fused])
+@pytest.mark.parametrize("name", ["isab5-pma", "sab-pma"])
+def test_other_implementations_with_our_weights_give_our_results(name, attend):
+    ours = create_model(name, classes=3, dim=12, heads=3).double().eval()
+    points = torch.randn(2, 71, 3, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    theirs = rewritten(ours, attend).eval()
+    torch.testing.assert_close(theirs(points), ours(points), rtol=1e-10, atol=1e-12)
+
+
+def test_another_function_is_found_out():
+    ours = create_model("isab5-pma", classes=3, dim=12, heads=3).eval()
+    other = create_model("isab5-pma", classes=3, dim=12, heads=3, seed=1).eval()
+    with pytest.raises(PointsetError, match=r"the logits of sdpa are off ours by .*: it is not the same function"):
+        check_equal({"pointset": ours, "released": ours, "sdpa": other})
+
+
+@pytest.mark.slow
+def test_the_command_prints_a_table_and_keeps_the_rows(tmp_path, capsys):
+    out = tmp_path / "bench.json"
+    sizes = "--dims 16 --heads 2 --points 70 --batch-size 2 --rounds 1 --threads 1 --floor"
+    app(["sab-pma", *sizes.split(), "--out", str(out)], result_action="return_value")
+    assert "| sab-pma |" in capsys.readouterr().out
+    kept = json.loads(out.read_text())
+    assert [row["work"] for row in kept["rows"]] == ["training step", "inference"]
+    for row in kept["rows"]:
+        assert min(row[rival] for rival in ("released", "sdpa", "torch-geometric", "torch", "aggregation")) > 0
+        assert 0 < row["share of product rate"] < 1
+        assert 0 < row["products"] < 1
+    assert kept["machine"]["threads"] == 1
+    assert set(kept) == {"rows", "versions", "machine", "commit", "command"}
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger("trimesh"), "disabled", True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", fuzz.MESHES + fuzz.CLOUDS)
+def test_damaged_files_are_refused_or_read_as_by_others(kind: str) -> None:
+    counts = fuzz.judge_kind(kind, 40, seed=0)
+    assert counts["WRONG"] == counts["CRASH"] == 0
+    assert counts["refused"] > 10
+
+
+def test_the_fuzzer_sees_a_reader_that_shortens_files(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shortened(path):
+        mesh = read_mesh(path)
+        return type(mesh)(mesh.vertices, mesh.faces[:-1])
+
+    read_mesh = fuzz.read_mesh
+    monkeypatch.setattr(fuzz, "read_mesh", shortened)
+    with pytest.raises(AssertionError, match="undamaged"):
+        fuzz.judge_kind("stl", 1, seed=0)
+
+
+def test_the_page_and_its_figures_stand_as_the_saved_results_make_them():
+    assert page.outdated(FOLDER) == [], "run scripts/experiments/page.py"
+
+
+def test_every_saved_result_is_on_the_page_with_where_it_comes_from():
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for name, one in read_all().items():
+        assert f"(`{name}`)" in text
+        assert f"```\n{one.about['command']}\n```\n\n{one.about['date']}, commit {one.about['commit']}" in text
+        assert one.table in text or name in SECTIONS[0].names
+    for section in SECTIONS:
+        for name in section.names:
+            assert (f"(`{name}`)" in text) != (f"### {name}\n\nOpen: " in text)

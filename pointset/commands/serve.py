@@ -185,8 +185,9 @@ def make_app(processes: Answering, folder: Path, most_bytes: int, seconds: float
     from pointset.viz.html_page import page_of
 
     facts = processes.ask("describe")
-    app = FastAPI(title=f"pointset serve {facts['model']}", version=pointset.__version__)
-    app.add_middleware(LimitedUploads, most_bytes=most_bytes, seconds=seconds)
+    title = f"pointset serve {facts['model']}"
+    app = FastAPI(title=title, version=pointset.__version__, max_body_size=most_bytes)
+    app.add_middleware(TimelyUploads, seconds=seconds)
     pages: OrderedDict[str, tuple[str, Any]] = OrderedDict()
     faults: dict[int | str, dict[str, Any]] = {status: {"description": text} for status, text in FAULTS.items()}
 
@@ -260,34 +261,23 @@ def make_app(processes: Answering, folder: Path, most_bytes: int, seconds: float
     return app
 
 
-class LimitedUploads:
-    """Refuses uploads that are too large or too slow."""
+class TimelyUploads:
+    """Refuses uploads that are too slow."""
 
-    def __init__(self, app: Any, most_bytes: int, seconds: float) -> None:
-        self.app, self.most_bytes, self.seconds = app, most_bytes, seconds
+    def __init__(self, app: Any, seconds: float) -> None:
+        self.app, self.seconds = app, seconds
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
         from fastapi import HTTPException
 
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        end, count, complete = asyncio.get_running_loop().time() + self.seconds, 0, False
+        end = asyncio.get_running_loop().time() + self.seconds
 
-        async def limited() -> Any:
-            nonlocal count, complete
-            if complete:  # what comes now is the end of the connection
-                return await receive()
+        async def received() -> Any:
             try:
                 async with asyncio.timeout_at(end):
-                    message = await receive()
+                    return await receive()
             except TimeoutError as error:
                 raise HTTPException(408, f"an upload must arrive within {self.seconds:g} seconds") from error
-            count += len(message.get("body", b""))
-            complete = not message.get("more_body", False)
-            if count > self.most_bytes:
-                raise HTTPException(413, f"an upload must have at most {self.most_bytes / 1e6:g} MB")
-            return message
 
-        await self.app(scope, limited, send)
+        await self.app(scope, received if scope["type"] == "http" else receive, send)

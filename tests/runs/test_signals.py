@@ -14,7 +14,8 @@ import trimesh
 
 START = [sys.executable, "-m", "pointset.cli"]
 GOES_ON = "; run the same command again to continue\n"
-SETS = ("--points", "24", "--dim", "16", "--epochs", "400")
+SETS = ["--points", "24", "--dim", "16", "--epochs", "400"]
+COMPARED = [*["--models", "rff-max", "--out", "out", "--workers", "2"], *SETS]
 IMPORTED = """
 import sys, time
 for answer in {answers}:
@@ -70,16 +71,10 @@ def meshes_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def session(leader: int) -> list[str]:
-    """The processes of a session."""
-    return subprocess.run(["pgrep", "-s", str(leader)], capture_output=True, text=True, check=False).stdout.split()
-
-
-def workers_of(leader: int) -> list[str]:
-    """The worker processes of joblib that have started far enough to have their name."""
-    named = ["pgrep", "-s", str(leader), "-f", "LokyProcess"]
-    found = subprocess.run(named, capture_output=True, text=True, check=False)
-    return found.stdout.split()
+def session(leader: int, name: str = "") -> list[str]:
+    """The processes of a session, of which a part of the command line may be given."""
+    command = ["pgrep", "-s", str(leader), *(["-f", name] if name else [])]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
 
 
 def is_blocked(number: signal.Signals, process: str) -> bool:
@@ -96,8 +91,9 @@ def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) ->
 
 
 def end(process: subprocess.Popen[str], code: int, message: str) -> None:
-    _, said = process.communicate(timeout=120)
-    assert (process.returncode, said) == (code, message)
+    closed = process.stderr.closed
+    said = message if closed else process.communicate(timeout=120)[1]
+    assert (process.wait(timeout=60), said) == (code, message)
     last = time.monotonic() + 60
     while time.monotonic() < last and session(process.pid):
         time.sleep(0.1)
@@ -106,29 +102,30 @@ def end(process: subprocess.Popen[str], code: int, message: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("command", "number"),
+    ("command", "number", "closed"),
     [
-        ("train", signal.SIGINT),
-        ("train", signal.SIGTERM),
-        ("compare", signal.SIGINT),
-        ("data build", signal.SIGTERM),
+        ("train", signal.SIGINT, False),
+        ("train", signal.SIGTERM, False),
+        ("compare", signal.SIGINT, False),
+        ("compare", signal.SIGTERM, True),
+        ("data build", signal.SIGTERM, False),
     ],
 )
-def test_in_the_middle_of_a_command(
-    command: str, number: signal.Signals, started: Any, clouds_folder: Path, meshes_folder: Path, tmp_path: Path
-) -> None:
-    options = {
-        "train": ("rff-max", "--data", str(clouds_folder), "--run", "out", *SETS),
-        "compare": ("--models", "rff-max", "--data", str(clouds_folder), "--out", "out", "--workers", "2", *SETS),
-        "data build": (str(meshes_folder), "--pool-points", "4000", "--sampler", "fps", "--workers", "2"),
+def test_in_the_middle_of_a_command(command, number, closed, started, clouds_folder, meshes_folder, tmp_path) -> None:
+    """Its output may be closed, as if the reader had ended; its workers must end too."""
+    options, begun = {
+        "train": (["rff-max", "--data", str(clouds_folder), "--run", "out", *SETS], "out/history.jsonl"),
+        "compare": ([*COMPARED, "--data", str(clouds_folder)], "out/runs/*/history.jsonl"),
+        "data build": (
+            [str(meshes_folder), *["--pool-points", "4000", "--sampler", "fps", "--workers", "2"]],
+            "home/pools/*.partial/*.shape",
+        ),
     }[command]
-    begun = {
-        "train": "out/history.jsonl",
-        "compare": "out/runs/*/history.jsonl",
-        "data build": "home/pools/*.partial/*.shape",
-    }
     process = started(*command.split(), *options)
-    wait_for(lambda: any(tmp_path.glob(begun[command])), process)
+    wait_for(lambda: any(tmp_path.glob(begun)), process)
+    if closed:
+        process.stderr.close()
+        process.stdout.close()
     if number == signal.SIGINT:
         os.killpg(process.pid, number)  # as a terminal does
         end(process, 130, f"pointset: interrupted{GOES_ON}")
@@ -141,30 +138,11 @@ def test_in_the_middle_of_a_command(
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
 def test_while_workers_start(started: Any, clouds_folder: Path) -> None:
     """Workers ignore Ctrl-C, because an interrupted worker would end with a traceback."""
-    process = started(
-        "compare", "--models", "rff-max", "--data", str(clouds_folder), "--out", "out", "--workers", "2", *SETS
-    )
-    wait_for(lambda: workers_of(process.pid), process)
-    assert all(is_blocked(signal.SIGINT, worker) for worker in workers_of(process.pid))
+    process = started("compare", *COMPARED, "--data", str(clouds_folder))
+    wait_for(lambda: session(process.pid, "LokyProcess"), process)
+    assert all(is_blocked(signal.SIGINT, worker) for worker in session(process.pid, "LokyProcess"))
     os.killpg(process.pid, signal.SIGINT)
     end(process, 130, f"pointset: interrupted{GOES_ON}")
-
-
-@pytest.mark.slow
-def test_terminated_with_closed_output_it_leaves_no_workers(started: Any, clouds_folder: Path, tmp_path: Path) -> None:
-    """Its output is closed, as if the reader had ended; its workers must end too."""
-    process = started(
-        "compare", "--models", "rff-max", "--data", str(clouds_folder), "--out", "out", "--workers", "2", *SETS
-    )
-    wait_for(lambda: any(tmp_path.glob("out/runs/*/history.jsonl")), process)
-    process.stderr.close()
-    process.stdout.close()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 143
-    last = time.monotonic() + 30
-    while time.monotonic() < last and session(process.pid):
-        time.sleep(0.1)
-    assert session(process.pid) == []
 
 
 @pytest.fixture

@@ -100,39 +100,28 @@ def read_and_refused(read: Callable[[], object], write: Callable[[Any], object],
     read()
 
 
-def check_json(file: Path, read: Callable[[], object]) -> None:
-    value = json.loads(file.read_bytes())
-    is_listed = file.name in digests.read_list(file.parent)
-    write = digests.write_json if is_listed else lambda file, value: file.write_text(json.dumps(value))
-    read_and_refused(read, lambda value: write(file, value), value)
+def as_toml(value: Any) -> str:
+    try:
+        return tomli_w.dumps(value)
+    except (TypeError, AttributeError):  # TOML has no null, and is a table
+        return "x = 5"
 
 
-def check_lines(file: Path, read: Callable[[], object]) -> None:
-    """A file of lines, of which any may be another."""
-    rows = [json.loads(line) for line in file.read_bytes().splitlines()]
-    write = digests.write_text if file.name in digests.read_list(file.parent) else Path.write_text
+def check(file: Path, read: Callable[[], object]) -> None:
+    """Mutate a file of JSON, TOML, or lines of JSON, of which any may be another."""
+    text, is_listed = file.read_text(encoding="utf-8"), file.name in digests.read_list(file.parent)
+    write = digests.write_text if is_listed else Path.write_text
+    if file.suffix in (".json", ".toml"):
+        loads, dumps = (json.loads, json.dumps) if file.suffix == ".json" else (tomllib.loads, as_toml)
+        read_and_refused(read, lambda value: write(file, dumps(value)), loads(text))
+        return
+    rows = [json.loads(line) for line in text.splitlines()]
+    for place in range(min(len(rows), 8)):
 
-    def write_rows(value: Any) -> None:
-        write(file, "".join(f"{json.dumps(row)}\n" for row in (value if isinstance(value, list) else [value])))
+        def write_row(row: Any, place: int = place) -> None:
+            write(file, "".join(f"{json.dumps(each)}\n" for each in [*rows[:place], row, *rows[place + 1 :]]))
 
-    for place in range(min(len(rows), 8)):  # `places` looks at the first entry only
-        read_and_refused(
-            read, lambda row, place=place: write_rows([*rows[:place], row, *rows[place + 1 :]]), rows[place], MOST // 8
-        )
-
-
-def check_toml(file: Path, read: Callable[[], object]) -> None:
-    content = tomllib.loads(file.read_text(encoding="utf-8"))
-    is_listed = file.name in digests.read_list(file.parent)
-
-    def write(value: Any) -> None:
-        try:
-            text = tomli_w.dumps(value)
-        except (TypeError, AttributeError):  # TOML has no null, and is a table
-            text = "x = 5"
-        (digests.write_text if is_listed else Path.write_text)(file, text)
-
-    read_and_refused(read, write, content)
+        read_and_refused(read, write_row, rows[place], MOST // 8)
 
 
 @pytest.fixture(scope="module")
@@ -149,11 +138,11 @@ def test_descriptions_of_runs(run: Path) -> None:
         validation_temperature(model, description)
         pack_run(run, run.parent / "packed.pointset")
 
-    check_json(run / "run.json", read)
+    check(run / "run.json", read)
 
 
 def test_histories(run: Path) -> None:
-    check_lines(run / "history.jsonl", RunFolder(run).history)
+    check(run / "history.jsonl", RunFolder(run).history)
 
 
 @pytest.mark.parametrize("name", ["card.json", "run.json"])
@@ -181,7 +170,7 @@ def test_checkpoints(run: Path, clouds_folder: Path) -> None:
     weights, history = folder.weights(), folder.history()
     stopped = RunFolder(run.parent / "stopped")
     stopped.save(Checkpoint(weights, {}, history))
-    check_json(stopped.path / "checkpoint-0001" / "history.json", stopped.load)
+    check(stopped.path / "checkpoint-0001" / "history.json", stopped.load)
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +194,7 @@ def test_comparisons(name: str, compared: tuple[Experiment, Path]) -> None:
         as_dict(found)
         [(found.caption(), commit_of(origin), machine_of(origin)) for origin in origins(found)]
 
-    check_json(file, read)
+    check(file, read)
 
 
 def test_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +209,7 @@ def test_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     read()
     (manifest,) = tmp_path.glob("home/pools/*/manifest.json")
-    check_json(manifest, read)
+    check(manifest, read)
 
 
 def test_attention_maps(run: Path) -> None:
@@ -238,17 +227,17 @@ def test_attention_maps(run: Path) -> None:
 def test_shipped_models(clouds_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     toy.ship("rff-max.toy", tmp_path, clouds_folder)
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
-    check_toml(tmp_path / "rff-max.toy" / "card.toml", lambda: zoo("rff-max.toy", pretrained=True))
-    check_json(tmp_path / "rff-max.toy" / "run.json", lambda: create_pretrained("rff-max.toy"))
+    check(tmp_path / "rff-max.toy" / "card.toml", lambda: zoo("rff-max.toy", pretrained=True))
+    check(tmp_path / "rff-max.toy" / "run.json", lambda: create_pretrained("rff-max.toy"))
 
 
 def test_experiments_and_cards_of_datasets(clouds_folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "it.toml"
     file.write_text(EXPERIMENT.format(data=clouds_folder))
-    check_toml(file, lambda: Search.of(file))
+    check(file, lambda: Search.of(file))
     card = tmp_path / "modelnet40.toml"
     card.write_bytes((cards_folder() / card.name).read_bytes())
-    check_toml(card, lambda: read_card(card))
+    check(card, lambda: read_card(card))
 
 
 def test_searches(clouds_folder: Path, tmp_path: Path) -> None:
@@ -259,8 +248,8 @@ def test_searches(clouds_folder: Path, tmp_path: Path) -> None:
         run_search(search, tmp_path / "out", 1, Workers(1), progress=False)
 
     read()
-    check_json(tmp_path / "out" / "search.json", read)
-    check_lines(tmp_path / "out" / "trials.log", read)
+    check(tmp_path / "out" / "search.json", read)
+    check(tmp_path / "out" / "trials.log", read)
 
 
 def test_the_rest(clouds_folder: Path, tmp_path: Path) -> None:
@@ -268,9 +257,9 @@ def test_the_rest(clouds_folder: Path, tmp_path: Path) -> None:
     sets = pointset.load_dataset(clouds_folder, points=8)
     plan = automatic._Choice(sets, 0.0, 0, RunFolder(tmp_path), False)._plan
     digests.write_json(tmp_path / "plan.json", {"steps": 60, "folds": 1})
-    check_json(tmp_path / "plan.json", plan)
+    check(tmp_path / "plan.json", plan)
     rows = [{"name": f"{row}.off", "true_class": "a", "classes": [{"class": "b"}]} for row in range(3)]
     (tmp_path / "it.json").write_text(json.dumps({"predictions": rows}))
-    check_json(tmp_path / "it.json", lambda: judge([tmp_path / "it.json"]))
+    check(tmp_path / "it.json", lambda: judge([tmp_path / "it.json"]))
     (tmp_path / NAMES).write_text('{"2": "ground", "6": "roof"}')
-    check_json(tmp_path / NAMES, lambda: name_labels(np.array([2, 6], np.int32), tmp_path, None))
+    check(tmp_path / NAMES, lambda: name_labels(np.array([2, 6], np.int32), tmp_path, None))

@@ -9,8 +9,8 @@ element("form").onsubmit = async (event) => {
   say(element("state"), "Classifying …");
   element("send").disabled = true;
   const answered = fetch("classify", { method: "POST", body: new FormData(event.target) });
-  // The server's refusals have a detail, too.
-  const said = await answered.then((response) => response.json()).catch((error) => ({ detail: `no answer: ${error.message}` }));
+  // The server's refusals have a detail, too, but for what is too large.
+  const said = await answered.then((response) => response.json().catch(() => ({ detail: response.statusText }))).catch((error) => ({ detail: `no answer: ${error.message}` }));
   element("send").disabled = false;
   say(element("fault"), said.detail ?? "");
   say(element("state"), said.name ? [`${said.name}: ${said.points.toLocaleString("en")} points`, ...said.warnings].join("; ") : "");

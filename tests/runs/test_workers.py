@@ -1,0 +1,183 @@
+"""Work in other processes: a killed one affects only its run, and neither kills nor machines change a result."""
+
+import importlib
+import importlib.util
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import fail
+from damage import kill_at
+from joblib import Parallel, delayed, parallel_config
+from toy import FatalRun, results
+
+import pointset.comparison.comparing as comparing
+from pointset.comparison.comparing import run_all, run_apart, run_experiment, run_one, status
+from pointset.comparison.experiment import Experiment
+from pointset.comparison.results import Comparison
+from pointset.comparison.runs import Run, digests, make_runs
+from pointset.runs.workers import Workers, run_in_workers
+from pointset.tasks import classification
+from pointset.training.loop import Training
+from pointset.training.recipe import Recipe
+
+NEEDS_DASK = "needs distributed: pip install 'pointset[dask]'"
+
+
+@pytest.fixture(scope="module")
+def experiment(classifiers: Any) -> Experiment:
+    return classifiers("isab4-pma", "rff-max", seeds=(0, 1), recipe=Recipe(epochs=2, batch_size=16))
+
+
+def run(experiment: Experiment, out: Path, workers: Workers | None = None) -> Comparison:
+    return run_experiment(experiment, out, workers or Workers(1), progress=False, report=False)
+
+
+@pytest.fixture(scope="module")
+def whole(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    return run(experiment, tmp_path_factory.mktemp("whole"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("killed", "states"),
+    [
+        # In the second epoch of the second run: its first epoch is kept.
+        ((4, Training, "_save"), [("finished", 2), ("stopped", 1), ("waiting", 0), ("waiting", 0)]),
+        # The third run is trained, its predictions are not written yet.
+        ((3, classification, "save_predictions"), [("finished", 2), ("finished", 2), ("stopped", 2), ("waiting", 0)]),
+    ],
+    ids=["in an epoch", "between training and result"],
+)
+def test_killed_and_started_again_it_ends_with_identical_results(killed, states, experiment, whole, tmp_path):
+    kill_at(*killed, run, experiment, tmp_path)
+    assert [(one.state, one.epochs) for one in status(experiment, tmp_path)] == states
+    again = run(experiment, tmp_path)
+    assert results(again) == results(whole)
+    assert again.pairs == whole.pairs
+    assert not [path for path in tmp_path.rglob("*.tmp") if path.name != ".tmp"]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Workers]:
+    distributed = pytest.importorskip("distributed", reason=NEEDS_DASK)
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "scheduler_port": 0}
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        importlib.import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0}),
+    ):
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))  # where other processes find the fatal run
+        with distributed.LocalCluster(**options) as started:
+            yield Workers(scheduler=started.scheduler_address)
+
+
+@pytest.mark.slow
+def test_a_cluster_changes_no_metric(cluster: Workers, experiment: Experiment, whole: Comparison, tmp_path: Path):
+    found = run(experiment, tmp_path, cluster)
+    assert not found.failures
+    assert results(found) == results(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["here", "there"])
+def test_a_killed_worker_is_named_and_the_others_finish(where, classifiers, tmp_path, monkeypatch, request):
+    workers = Workers(2) if where == "here" else request.getfixturevalue("cluster")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    harmless = make_runs(classifiers("rff-max", "rff-mean", "isab4-max"), tmp_path)
+    runs = [FatalRun(**vars(harmless[0])), *harmless[1:]]
+    outcomes = {outcome.model: outcome for outcome in run_all(runs, workers)}
+    assert outcomes["rff-mean"].result
+    assert outcomes["isab4-max"].result
+    killed = outcomes["rff-max"]
+    assert killed.reason == "its process was killed, perhaps for lack of memory: use fewer workers"
+    assert harmless[0].failure_file.read_text() == killed.reason + "\n"
+    (again,) = run_all(harmless[:1], Workers(1))
+    assert again.result
+    assert not harmless[0].failure_file.exists()
+    with parallel_config("loky", n_jobs=2):
+        assert Parallel()(delayed(abs)(number) for number in (-3, 2)) == [3, 2], "joblib's own pool is as it was"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "tls://127.0.0.1:9", "nonsense"])
+@pytest.mark.parametrize("command", ["compare", "tune", "data build"])
+def test_a_scheduler_that_does_not_answer_is_named_before_any_work(command, address, clouds_folder, tmp_path, capsys):
+    pytest.importorskip("distributed", reason=NEEDS_DASK)
+    (tmp_path / "it.toml").write_text(f'data = "{clouds_folder}"\nmodels = ["rff-max"]\n[search]\ndim = [8, 16]\n')
+    if command == "compare":
+        (tmp_path / "it.toml").write_text(f'data = "{clouds_folder}"\nmodels = ["rff-max"]\n')
+    work = "shapes10" if command == "data build" else tmp_path / "it.toml"
+    started = time.monotonic()
+    assert address in fail(capsys, *command.split(), work, "--scheduler", address)
+    assert time.monotonic() - started < 5
+
+
+def test_a_worker_pool_that_breaks_before_the_first_job_is_not_restarted_forever(classifiers, tmp_path, monkeypatch):
+    runs = make_runs(classifiers(), tmp_path)
+
+    def broken(*_):
+        raise comparing.BrokenProcessPool
+        yield
+
+    monkeypatch.setattr(comparing, "run_in_workers", broken)
+    monkeypatch.setattr(comparing, "run_apart", lambda run: run.model)
+    assert list(run_all(runs, Workers(2))) == ["rff-max", "isab4-pma"]
+
+
+def test_a_separate_process_that_cannot_start_reports_why(classifiers, tmp_path, monkeypatch):
+    (run,) = make_runs(classifiers("rff-max"), tmp_path)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert run_apart(run).reason == "its process ended with code 1: no message"
+    (tmp_path / "torch.py").write_text("raise ImportError('libgomp is not there')")
+    monkeypatch.undo()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert run_apart(run).reason == "its process ended with code 1: ImportError: libgomp is not there"
+    assert run.failure_file.exists()
+
+
+def test_a_failure_reason_that_cannot_be_written_stops_no_other_run(classifiers, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(digests, "write_text", full)
+    monkeypatch.setattr(Run, "perform", full)
+    (run,) = make_runs(classifiers("rff-max"), tmp_path)
+    failure = run_one(run)
+    assert failure.reason.startswith("OSError: [Errno 28] No space left on device")
+    assert not run.failure_file.exists()
+
+
+def grow(number: int) -> int:
+    """Use more memory than joblib allows a worker, and wait until joblib has checked it."""
+    time.sleep(1.1)
+    held.append(b"x" * 400_000_000)
+    return number
+
+
+held: list[bytes] = []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="without psutil joblib does not look at memory")
+def test_a_worker_that_has_grown_is_replaced_without_a_warning():
+    """Warnings are errors here: in joblib's thread, one would make joblib hang."""
+    assert sorted(run_in_workers((delayed(grow)(number) for number in range(6)), Workers(2), 2)) == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("count", "jobs", "threads", "expected"),
+    [
+        (None, 100, 1, 12),
+        (None, 100, 5, 2),
+        (None, 3, 1, 3),
+        (None, 9, 40, 1),
+        (4, 100, 9, 4),
+        (4, 2, 1, 2),
+        (4, 0, 1, 1),
+    ],
+)
+def test_jobs_at_once_fill_the_cores_and_no_more(count, jobs, threads, expected, monkeypatch):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 12)
+    assert Workers(count).at_once(jobs, threads) == expected
