@@ -14,6 +14,7 @@ import os
 import re
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -127,9 +128,14 @@ def _end(error: BaseException, interruptions: Interruptions) -> int:
         return 141
     code, message = 2, one_line(error, LONGEST)
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        from pointset.runs.atomic import why_not
+
         name = str(error.filename)
-        shown = quoted(name) if error.errno == errno.ENAMETOOLONG else name
-        message = one_line(f"{shown} cannot be used ({error.strerror}): use another path", LONGEST)
+        if error.errno == errno.ENAMETOOLONG:
+            name, reason = quoted(name), error.strerror
+        else:
+            reason = why_not(Path(name), error)
+        message = one_line(f"{name} cannot be used ({reason}): use another path", LONGEST)
     elif of_memory(error):
         size = re.search(r"allocate ([\d.]+ ?(?:bytes|[KMGTPE]i?B))", str(error))
         at_once = f" ({size[1]} at once)" if size else ""

@@ -65,12 +65,9 @@ def sweep(folder: Path, name: str = "*") -> None:
 
 
 def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
-    """Write atomically to a path that the user chose."""
-    try:
-        sweep(path.parent, glob.escape(path.name))
-        write_atomically(path, write)
-    except OSError as error:
-        raise PointsetError(f"{path} cannot be written ({why_not(path, error)}): choose another path") from error
+    """Write atomically to a path that the user chose, in a folder that nobody owns; returns the path."""
+    sweep(path.parent, glob.escape(path.name))
+    write_atomically(path, write)
     return path
 
 

@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 from pointset.errors import PointsetError, quoted
 from pointset.runs import digests
-from pointset.runs.atomic import FULL, full_disk_reported, sweep, why_not
+from pointset.runs.atomic import full_disk_reported, sweep
 
 LOCK = ".lock"
 
@@ -25,11 +25,6 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
             held.acquire()
         except Timeout as error:
             raise PointsetError(busy) from error
-        except OSError as error:
-            if error.errno in FULL:
-                raise
-            reason = why_not(folder / lock, error)
-            raise PointsetError(f"{folder} cannot be written to ({reason}): choose another folder") from error
     try:
         sweep(folder)
         yield

@@ -44,6 +44,8 @@ MISTAKES = [
     (f"{TRAIN} --batch-size {10**19}", "batch_size must be a whole number from 1 to 1,000,000"),
     (f"{TRAIN} --device {'x' * 4000}", "is not available on this machine"),
     (f"train rff-max --data ./{'x' * 4000}", "xxx' cannot be used (File name too long): use another path"),
+    (f"{TRAIN} --run two.toml", "two.toml cannot be used (File exists): use another path"),
+    ("task max-regression --workers 1 --out two.toml/run", "two.toml/run cannot be used|two.toml is a file, not a"),
     ("train --data {solids} --target mass", "column 'mass'|volume, length"),
     ("train features-svm --data {solids} --target volume --points 64", "features-ridge"),
     ("train features-ridge --data shapes10 --points 64", "numbers|features-svm"),
@@ -154,19 +156,6 @@ def test_a_mistake_is_one_line_and_nothing_is_written(line, words, places, capsy
     assert [word for word in words.format(**places).split("|") if word not in said] == []
     assert len(said) < 700
     assert {path.name for path in tmp_path.iterdir()} == FILES.keys()
-
-
-@pytest.mark.parametrize("place", ["taken", "taken/run"])
-@pytest.mark.parametrize(
-    "command", [["task", "max-regression", "--workers", "1", "--out"], ["train", "rff-max", "--run"]]
-)
-def test_a_file_where_a_folder_is_expected_is_named(command, place, capsys, clouds_folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "taken").write_text("mine")
-    data = ["--data", clouds_folder, "--points", "24"] if command[0] == "train" else []
-    said = fail(capsys, *command, tmp_path / place, *data)
-    assert f"{tmp_path / place} cannot be written to ({tmp_path}/taken is a file, not a folder)" in said
-    assert (tmp_path / "taken").read_text() == "mine"
 
 
 def test_a_usual_model_that_is_not_there_is_named(capsys, monkeypatch, tmp_path):

@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from pointset.data.readers.lines import BLANKS, Lines, error_at, number_table, plain_text
-from pointset.data.readers.meshes import Mesh, MeshError, cut_fans
-from pointset.runs.atomic import why_not
+from pointset.data.readers.meshes import Mesh, cut_fans
 
 _WORD = re.compile(rb"\s*((?:ST|C|N|4)*)OFF\s*")
 _COUNTS = re.compile(rb"(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+\d{1,18})?[ \t]*(?:\n|\Z)")
@@ -57,10 +56,7 @@ def write_off(path: Path, mesh: Mesh) -> None:
     vertices = vertices.replace("-0.000000", "0.000000")  # the result of rounding small negative numbers
     faces = "3 %d %d %d\n" * len(mesh.faces) % tuple(mesh.faces.ravel().tolist())
     text = f"OFF\n{len(mesh.vertices)} {len(mesh.faces)} 0\n{vertices}{faces}"
-    try:
-        path.write_bytes(text.encode("ascii"))
-    except OSError as error:
-        raise MeshError(f"{path}: cannot be written: {why_not(path, error)}") from error
+    path.write_bytes(text.encode("ascii"))
 
 
 def _read_vertices(lines: Lines, prefixes: list[bytes]) -> np.ndarray:
