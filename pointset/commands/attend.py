@@ -9,10 +9,10 @@ from cyclopts import Parameter
 import pointset
 from pointset import viz
 from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, settled_up, usual
-from pointset.commands.options import out_file
+from pointset.commands.options import Up, out_file
 from pointset.commands.terminal import Result
 from pointset.configuration import Points
-from pointset.data.axes import Axis, GuessedUp
+from pointset.data.axes import Axis
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import checked_suffix
 from pointset.zoo.pretrained import USUAL, list_pretrained
@@ -42,7 +42,7 @@ def attend(
     live: bool = False,
     points: Points | None = None,
     seed: int = 0,
-    up: GuessedUp = "auto",
+    up: Up = "auto",
     keep_outliers: bool = False,
 ) -> Result:
     """Draw what a trained model attends to on one shape, and print its prediction.
@@ -69,8 +69,6 @@ def attend(
         points: Number of points to sample on the mesh; default: as many as the model was trained on, but at least
             1,024, or 2,048 with --live.
         seed: Seed for sampling points on the mesh.
-        up: The axis that points up in the file; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
-            shapes. A file with another axis is rotated. guess takes the turn in which the model knows the shape best.
         keep_outliers: Keep isolated points of a point cloud, such as a background.
     """
     if live:

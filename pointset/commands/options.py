@@ -153,6 +153,16 @@ class Running(Workers):
 RunningFlags = Parameter(name="*", group=group("Running", 1))
 
 
+Up = Annotated[
+    GuessedUp,
+    Parameter(
+        help="The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the "
+        "model's shapes. Files with another axis are rotated. guess takes the turn, one for all files, in which a "
+        "model of classes knows the shapes best, and says when it is unsure."
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """How files of shapes are read."""
@@ -162,10 +172,7 @@ class Reading:
     nothing; "skip" continues without them."""
     keep_outliers: bool = False
     """Keep isolated points of point clouds, such as a background."""
-    up: GuessedUp = "auto"
-    """The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
-    shapes. Files with another axis are rotated. guess takes the turn, one for all files, in which a model of classes
-    knows the shapes best, and says when it is unsure."""
+    up: Up = "auto"
 
 
 ReadingFlags = Parameter(name="*")

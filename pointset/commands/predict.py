@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from pointset.commands.models import DO_NOT_TRUST, FEW, Model, answers, load_model, usual
-from pointset.commands.options import Out, Predictions, Reading, ReadingFlags
+from pointset.commands.models import DO_NOT_TRUST, FEW, Model, answers, load_model, settled_up, usual
+from pointset.commands.options import Out, Predictions, Reading, ReadingFlags, Up
 from pointset.commands.terminal import Result, Table, counted
 from pointset.configuration import Decay
-from pointset.data.axes import UsualUp
 from pointset.data.options import POSES
 from pointset.data.targets import UNLABELLED, classes_of
 from pointset.errors import PointsetError
@@ -125,7 +124,7 @@ def segment(
     model: str,
     output: Out | None = None,
     labels: str | None = None,
-    up: UsualUp = "auto",
+    up: Up = "auto",
 ) -> Result:
     """Label every point of a cloud, or points that are sampled on a mesh, with a model trained with --labels.
 
@@ -142,8 +141,6 @@ def segment(
         output: The file to write: *.ply, *.csv or *.html; for a folder, another folder, which gets a .ply for each
             file.
         labels: The column of the clouds with their true labels: prints the accuracy and the IoU.
-        up: The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the
-            model's shapes. Files with another axis are rotated for the model.
     """
     from pointset.evaluation.files import in_folders, label_points
     from pointset.evaluation.predictions import intersection_over_union
@@ -168,8 +165,9 @@ def segment(
             yield block
 
     shapes = in_folders([file])
+    turn = settled_up(up, trained, shapes)
     for shape in followed(shapes, "labelling", "file", len(shapes), show=len(shapes) > 1):
-        blocks = counted(label_points(network, trained.data, shape.path, up=up, column=labels))
+        blocks = counted(label_points(network, trained.data, shape.path, up=turn, column=labels))
         if output is None:
             deque(blocks, maxlen=0)
             continue
