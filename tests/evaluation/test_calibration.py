@@ -14,12 +14,7 @@ from pointset.data.dataset import load_split
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
-from pointset.evaluation.calibration import (
-    brier_score,
-    fit_temperature,
-    probabilities,
-    reliability,
-)
+from pointset.evaluation.calibration import brier_score, fit_temperature, probabilities, reliability
 from pointset.evaluation.predictions import validation_temperature
 from pointset.training.recipe import Recipe
 
@@ -41,14 +36,6 @@ def sure(*confidences: float) -> np.ndarray:
     return np.log(np.stack([p, 1 - p], axis=1))
 
 
-def calibration_error(logits: np.ndarray, labels: np.ndarray, edges: str = "width", bins: int = 15) -> float:
-    return reliability(logits, labels, edges, bins).error
-
-
-def log_loss(logits: np.ndarray, labels: np.ndarray, temperature: float = 1.0) -> float:
-    return float(-np.log(probabilities(logits, temperature)[np.arange(len(labels)), labels]).mean())
-
-
 def test_by_hand():
     """Four predictions of class 0 with confidences 0.55, 0.65, 0.9 and 0.95; the second and the last are right."""
     logits, labels = sure(0.55, 0.65, 0.9, 0.95), np.array([1, 0, 1, 0])
@@ -62,6 +49,8 @@ def test_by_hand():
     assert mass.confidence == pytest.approx([0.6, 0.925])
     assert mass.accuracy == pytest.approx([0.5, 0.5])
     assert mass.error == pytest.approx(0.5 * 0.1 + 0.5 * 0.425)
+    uneven = reliability(logits, labels, "mass", bins=3)
+    assert sorted(uneven.share) == [0.25, 0.25, 0.5], "as even as can be"
 
 
 def test_a_bin_holds_its_upper_edge_and_certainty_is_in_the_last():
@@ -73,16 +62,6 @@ def test_a_bin_holds_its_upper_edge_and_certainty_is_in_the_last():
     assert with_a_half.confidence == pytest.approx([0.5, 0.6]), "(0, 1/2] and (1/2, 1]"
 
 
-@pytest.mark.parametrize("bins", [1, 4, 15, SHAPES, 3 * SHAPES])
-def test_bins_of_equal_mass_differ_by_one_at_most(drawn, bins):
-    found = reliability(*drawn, "mass", bins)
-    counts = np.round(found.share * SHAPES).astype(int)
-    assert counts.sum() == SHAPES
-    assert len(counts) == min(bins, SHAPES)
-    assert np.ptp(counts) <= 1
-    assert (np.diff(found.confidence) >= 0).all()
-
-
 def test_scikit_learn_agrees(drawn):
     from sklearn import metrics
 
@@ -92,7 +71,6 @@ def test_scikit_learn_agrees(drawn):
     classes = [str(label) for label in range(CLASSES)]
     expected = metrics.log_loss(labels, probabilities(logits), labels=np.arange(CLASSES))
     assert Evaluation(logits, labels, classes).loss == pytest.approx(expected)
-    assert log_loss(logits, labels) == pytest.approx(expected)
     recalls = metrics.recall_score(labels, logits.argmax(1), labels=np.arange(CLASSES), average=None)
     assert Evaluation(logits, labels, classes).per_class == pytest.approx(dict(zip(classes, recalls, strict=True)))
 
@@ -106,27 +84,7 @@ def test_torchmetrics_agrees(drawn, bins):
     logits, labels = drawn
     given = torch.from_numpy(probabilities(logits)), torch.from_numpy(labels)
     expected = float(classification.multiclass_calibration_error(*given, num_classes=CLASSES, n_bins=bins, norm="l1"))
-    assert calibration_error(logits, labels, "width", bins) == pytest.approx(expected, abs=1e-6)
-
-
-def test_invariances_of_calibration(drawn):
-    """Invariant to the order of shapes, names of classes, a constant added to the logits of a shape, repetition."""
-    logits, labels = drawn
-    rng = np.random.default_rng(1)
-    order, names = rng.permutation(SHAPES), rng.permutation(CLASSES)
-    alike = {
-        "order": (logits[order], labels[order]),
-        "names": (logits[:, names], np.argsort(names)[labels]),
-        "shift": (logits.astype(np.float64) + 50 * rng.normal(size=(SHAPES, 1)), labels),
-        "twice": (np.repeat(logits, 2, axis=0), np.repeat(labels, 2)),
-    }
-    for what, changed in alike.items():
-        assert brier_score(*changed) == pytest.approx(brier_score(logits, labels)), what
-        assert calibration_error(*changed) == pytest.approx(calibration_error(logits, labels)), what
-        assert fit_temperature(*changed) == pytest.approx(fit_temperature(logits, labels), rel=1e-4), what
-        if what != "twice":  # two halves of a pair may fall into two bins of equal mass
-            error = calibration_error(logits, labels, "mass")
-            assert calibration_error(*changed, "mass") == pytest.approx(error), what
+    assert reliability(logits, labels, "width", bins).error == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_temperature_by_hand():
@@ -135,7 +93,7 @@ def test_a_temperature_by_hand():
     temperature = fit_temperature(logits, labels)
     assert temperature == pytest.approx(8 / math.log(3), rel=1e-4)
     assert probabilities(logits, temperature)[0] == pytest.approx([0.75, 0.25], abs=1e-5)
-    assert calibration_error(logits / temperature, labels) == pytest.approx(0.0, abs=1e-5)
+    assert reliability(logits / temperature, labels).error == pytest.approx(0.0, abs=1e-5)
 
 
 def test_fitting_finds_the_temperature_that_was_applied(drawn):
@@ -158,12 +116,9 @@ def test_a_temperature_lowers_the_loss_and_moves_no_prediction(drawn):
         assert after.loss < after.at_temperature(other).loss, "the best there is"
 
 
-@pytest.mark.parametrize(
-    ("shapes", "bins", "words"),
-    [(0, 15, "got 0 and 15"), (4, 0, "got 4 and 0"), (4, -1, "got 4 and -1")],
-)
-def test_nothing_to_calibrate_is_refused(shapes, bins, words):
-    with pytest.raises(PointsetError, match=words):
+@pytest.mark.parametrize(("shapes", "bins"), [(0, 15), (4, 0)])
+def test_nothing_to_calibrate_is_refused(shapes, bins):
+    with pytest.raises(PointsetError, match=f"got {shapes} and {bins}"):
         reliability(np.zeros((shapes, 3)), np.zeros(shapes, dtype=int), bins=bins)
 
 

@@ -53,14 +53,6 @@ class Sharp(nn.Module):
         return torch.stack([waves, -waves], dim=1)
 
 
-def by_place(cloud: Tensor) -> Tensor:
-    """The points of a cloud sorted by their first coordinate, because sets have no order."""
-    return cloud[cloud[:, 0].argsort()]
-
-
-# The frame
-
-
 @pytest.mark.parametrize("normalize", ["unit-sphere", "standardize", "none"])
 def test_clouds_are_corrupted_in_the_unit_sphere_and_then_normalised(normalize: str) -> None:
     data = sets(normalize=normalize)
@@ -86,9 +78,6 @@ def test_shear_leaves_heights_alone_whatever_axis_is_up(up: str, axis: int) -> N
             assert (after[:, other].sort().values - before[:, other].sort().values).abs().max() > 0.05
 
 
-# What is corrupted
-
-
 @pytest.mark.parametrize("name", sorted(CORRUPTIONS))
 def test_a_seed_gives_every_model_the_same_clouds(name: str) -> None:
     data = sets()
@@ -97,8 +86,6 @@ def test_a_seed_gives_every_model_the_same_clouds(name: str) -> None:
     assert not torch.equal(first.points, other.points)
     assert torch.equal(first.labels, data.labels)
     assert (first.names, first.classes, first.split, first.up) == (data.names, data.classes, data.split, data.up)
-    milder = corrupted_sets(data, name, 3, seed=0)
-    assert milder.points.shape != first.points.shape or not torch.equal(milder.points, first.points)
 
 
 def test_local_density_needs_twice_the_points_and_takes_them_from_the_pool() -> None:
@@ -114,19 +101,7 @@ def test_sets_of_several_sizes_are_corrupted_each_at_its_own() -> None:
     changed = corrupted_sets(data, "drop_global", 3)  # half of each
     assert changed.sizes.tolist() == [15, 24, 3, 24, 15, 24]
     assert corrupted_sets(data, "upsampling", 5).sizes.tolist() == [60, 96, 14, 96, 60, 96]
-    before = [cloud[:size] for cloud, size in zip(data.points, data.sizes, strict=True)]
-    for i, (after, whole) in enumerate(zip(changed.points, before, strict=True)):
-        back = after[: changed.sizes[i]]
-        # Each is a similarity of a subset: ratios of distances are those of the original.
-        assert (
-            torch.pdist(back).max() / torch.pdist(back).min()
-            <= torch.pdist(whole).max() / torch.pdist(whole).min() * 1.001
-        )
-    found = pointset.evaluate(Counter(), changed)
-    assert found.predictions.tolist() == [1, 0, 1, 0, 1, 0]
-
-
-# Errors
+    assert pointset.evaluate(Counter(), changed).predictions.tolist() == [1, 0, 1, 0, 1, 0]
 
 
 def test_errors_are_those_of_the_corrupted_clouds_and_batches_do_not_matter() -> None:
@@ -173,28 +148,20 @@ def test_a_baseline_that_cannot_be_compared_with_is_refused(baseline: Robustness
         own.mean_corruption_error(baseline)
 
 
-# Sizes
-
-
 def test_accuracy_by_size_gives_the_model_sets_of_each_size() -> None:
     data = sets(shapes=10)  # five even, five odd
     found = accuracy_by_size(Counter(), data, (1, 16, 47, 48, 49, 1000))
     assert found == {1: 0.5, 16: 0.5, 47: 0.5, 48: 0.5}
-    lengths = Recorder()
-    accuracy_by_size(lengths, data, (16, 48))
-    assert lengths.seen == [(10, 16, 3), (10, 48, 3)]
 
 
 class Recorder(nn.Module):
-    """Keeps the shapes and values of what it is given."""
+    """Keeps what it is given."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[tuple[int, ...]] = []
         self.given: list[Tensor] = []
 
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
-        self.seen.append(tuple(points.shape))
         self.given.append(points)
         return torch.zeros(len(points), 2)
 
@@ -205,21 +172,16 @@ def test_smaller_sets_are_subsets_of_the_fixed_ones_normalised_anew(normalize: s
     recorder = Recorder()
     accuracy_by_size(recorder, data, (9, 20, 48))
     small, larger, whole = recorder.given
-    for i in range(len(data)):
-        torch.testing.assert_close(by_place(whole[i]), by_place(data.points[i]), rtol=1e-4, atol=1e-4)
-        chosen = nearest_rows(small[i], larger[i][:9], normalize)
-        assert chosen  # the smaller set is the beginning of the larger one, but for the frame
+    assert [given.shape[1] for given in recorder.given] == [9, 20, 48]
+    for own, given in zip(data.points, whole, strict=True):  # sets have no order: sorted by their first coordinate
+        torch.testing.assert_close(given[given[:, 0].argsort()], own[own[:, 0].argsort()], rtol=1e-4, atol=1e-4)
+    # The smaller set is the beginning of the larger one, but for the frame.
+    torch.testing.assert_close(normalize_points(larger[:, :9], normalize), small, rtol=1e-3, atol=1e-3)
     again, other = Recorder(), Recorder()
     accuracy_by_size(again, data, (9,))
     accuracy_by_size(other, data, (9,), seed=1)
     assert torch.equal(again.given[0], small)
     assert not torch.equal(other.given[0], small)
-    if normalize != "none":
-        torch.testing.assert_close(normalize_points(small, normalize), small, rtol=0, atol=1e-5)
-
-
-def nearest_rows(small: Tensor, larger: Tensor, normalize: str) -> bool:
-    return torch.allclose(normalize_points(larger[None], normalize)[0], small, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +190,6 @@ def nearest_rows(small: Tensor, larger: Tensor, normalize: str) -> bool:
         (lambda: robustness(Sharp(), sets(), ["gaussian", "fog"], [1]), "no corruption is called 'fog'"),
         (lambda: robustness(Sharp(), sets(), ["gaussian"], [1, 7]), "severity of gaussian.*7"),
         (lambda: robustness(Sharp(), sets(), [], [1]), "at least one"),
-        (lambda: robustness(Sharp(), sets(), ["gaussian"], []), "at least one"),
         (lambda: accuracy_by_size(Sharp(), sets(), (8, 0)), "points.*0"),
     ],
 )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from toy import numbers
 
 import pointset
 from pointset.data.batches import Batch
@@ -43,10 +44,6 @@ def small(name: str = "isab3-pma", dropout: float = 0.0) -> nn.Module:
     return pointset.create_model(name, classes=2, dim=8, heads=2, dropout=dropout)
 
 
-def numbers(fitted) -> list[dict]:
-    return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in fitted.history]
-
-
 def weights(model: nn.Module) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
@@ -66,7 +63,7 @@ def test_training_gives_what_padding_gives(name, dropout, train, monkeypatch):
     assert len(calls) == taken
     # Adam divides small gradients by their size, rounding included; other dropout would move weights by 0.02.
     torch.testing.assert_close(weights(found.model), weights(expected.model), rtol=0.0, atol=2e-3)
-    for row, other in zip(numbers(found), numbers(expected), strict=True):
+    for row, other in zip(numbers(found.history), numbers(expected.history), strict=True):
         assert row == pytest.approx(other, abs=1e-3)
     np.testing.assert_allclose(logits, pointset.evaluate(found.model, train).logits, atol=1e-5)
 

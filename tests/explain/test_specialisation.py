@@ -150,9 +150,11 @@ def test_seeds_are_measured_like_inducing_points(sets):
 
 
 def test_what_cannot_be_measured_is_named(sets):
-    with pytest.raises(PointsetError, match="must have inducing points or seeds"):
-        specialisation(pointset.create_model("sab-max", classes=2, dim=8), sets)
-    with pytest.raises(PointsetError, match=r"no attention map has layer 'encoder.7': choose from encoder.0.reads"):
-        specialisation(pointset.create_model("isab3-max", classes=2, dim=8), sets, "encoder.7")
-    with pytest.raises(PointsetError, match="no class with two shapes"):
-        specialisation(pointset.create_model("isab3-max", classes=2, dim=8), sets.subset([0, 1]))
+    without, model = (pointset.create_model(name, classes=2, dim=8) for name in ("sab-max", "isab3-max"))
+    for arguments, words in (
+        ((without, sets), "must have inducing points or seeds"),
+        ((model, sets, "encoder.7"), "'encoder.7': choose from encoder.0.reads"),
+        ((model, sets.subset([0, 1])), "no class with two shapes"),
+    ):
+        with pytest.raises(PointsetError, match=words):
+            specialisation(*arguments)
