@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pointset.errors import PointsetError
 from pointset.viz.camera import Camera, Up, to_unit
 from pointset.viz.charts import LETTER, WIDTH, Picture, make_panels, plain, shorten
-from pointset.viz.color import FAINT, HOLLOW, Scale, height_scale, luma
+from pointset.viz.color import FAINT, HOLLOW, Scale, height_scale, luma, scale_for
 from pointset.viz.rows import as_cloud
 
 HEADER, BAR = 0.24, 0.25
@@ -28,28 +28,6 @@ EMPTY = 0.72
 """The grey level of hollow points."""
 TILE, FILLED = 1.3, 0.88
 """The side of a tile in inches, and the fraction of it that the cloud fills."""
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The rectangle of the picture plane that every panel of a figure shows, in radii of the cloud."""
-
-    middle: tuple[float, float]
-    half: tuple[float, float]
-
-    @staticmethod
-    def around(clouds: Sequence[NDArray[np.float64]], camera: Camera) -> Frame:
-        """The smallest frame that contains all clouds, with a margin and a limited aspect ratio."""
-        flat = np.concatenate([camera.project(cloud)[0] for cloud in clouds])
-        low, high = flat.min(axis=0), flat.max(axis=0)
-        width, height = np.maximum(high - low, 0.1) / 2 * 1.08
-        width, height = max(width, height / 1.6), max(height, width / 1.8)
-        return Frame(((low[0] + high[0]) / 2, (low[1] + high[1]) / 2), (float(width), float(height)))
-
-    @property
-    def aspect(self) -> float:
-        """Height over width."""
-        return self.half[1] / self.half[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,19 +51,28 @@ class Line:
     panels: Sequence[Panel]
 
 
+def frame_of(clouds: Sequence[NDArray[np.float64]], camera: Camera) -> tuple[NDArray[np.float64], float]:
+    """The corners [2, 2] of what a panel shows of these clouds, with a margin and a limited aspect; and that aspect."""
+    flat = np.concatenate([camera.project(cloud)[0] for cloud in clouds])
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    width, height = np.maximum(high - low, 0.1) / 2 * 1.08
+    half = np.array([max(width, height / 1.6), max(height, width / 1.8)])
+    return (low + high) / 2 + np.array([-half, half]), float(half[1] / half[0])
+
+
 def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str) -> Picture:
     """A picture of panels of equal size under a title and a note; its axes are those of the panels, line by line."""
     panels = [panel for line in lines for panel in line.panels]
-    frame = Frame.around([panel.cloud for panel in panels], camera)
+    corners, aspect = frame_of([panel.cloud for panel in panels], camera)
     columns = max(len(line.panels) for line in lines)
     largest = LARGEST if columns > 1 else 1.5 * LARGEST
-    width = min(WIDTH / columns, largest, 1.5 * LARGEST / frame.aspect)
+    width = min(WIDTH / columns, largest, 1.5 * LARGEST / aspect)
     if any(panel.scale.rings(panel.values).any() for panel in panels):
         note += f"; {HOLLOW}"
     picture, every = make_panels(
         len(lines) * columns,
         columns,
-        width * frame.aspect + HEADER,
+        width * aspect + HEADER,
         width=max(width * columns, NARROWEST),
         title=title,
         note=note,
@@ -97,7 +84,7 @@ def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str) -> 
         row = every[number * columns : (number + 1) * columns]
         row[0].text(-0.03, 0.5, line.label, fontsize=7.5, transform=row[0].transAxes, **beside)
         for axes, panel in zip(row, line.panels, strict=False):
-            draw_panel(axes, panel, camera, frame, width)
+            draw_panel(axes, panel, camera, corners, width)
             name = shorten(panel.name, 0.95 * width - 6 * LETTER * len(panel.note), 7.5)
             axes.set_title(plain(name), loc="left", fontsize=7.5, pad=2)
             axes.set_title(panel.note, loc="right", fontsize=6.5, color=FAINT, pad=2)
@@ -114,7 +101,7 @@ def add_bar(picture: Picture, axes: Sequence[Axes], scale: Scale, label: str) ->
     bar.outline.set_visible(False)
 
 
-def draw_panel(axes: Axes, panel: Panel, camera: Camera, frame: Frame, width: float) -> None:
+def draw_panel(axes: Axes, panel: Panel, camera: Camera, corners: NDArray[np.float64], width: float) -> None:
     """Draw the points of a panel on axes `width` inches wide, with equal scales: near points are larger.
 
     Points with an emphasis above 0.5 are drawn over all others, so that nothing in front hides them, and hollow points
@@ -147,8 +134,7 @@ def draw_panel(axes: Axes, panel: Panel, camera: Camera, frame: Frame, width: fl
         ring = (float(diameters[panel.marked]) + 4) ** 2
         x, y = flat[panel.marked]
         axes.scatter(x, y, s=ring, facecolors="none", edgecolors=MARK, linewidths=1.3, rasterized=True, clip_on=False)
-    (middle, height), (across, up) = frame.middle, frame.half
-    axes.set(xlim=(middle - across, middle + across), ylim=(height - up, height + up), aspect="equal")
+    axes.set(xlim=corners[:, 0], ylim=corners[:, 1], aspect="equal")
     axes.set_axis_off()
 
 
@@ -192,22 +178,22 @@ def draw_clouds(
     return draw_lines(lines, camera, title, note)
 
 
-def draw_tile(
-    clouds: Sequence[Any], up: Up = "z", values: NDArray[np.float64] | None = None, scale: Scale | None = None
-) -> Picture:
-    """Clouds [n_i, 3] side by side, coloured by height; if given, then the first one by values [n] on a scale."""
+def draw_tile(clouds: Sequence[Any], up: Up = "z", influence: Any = None) -> Picture:
+    """Clouds [n_i, 3] side by side, coloured by height; then the first by the influence [n] of its points, if given."""
     shapes = [to_unit(as_cloud(cloud), up) for cloud in clouds]
     panels = [Panel(shape, _heights(shape), height_scale()) for shape in shapes]
-    if values is not None and scale is not None:
-        panels.append(Panel(shapes[0], values, scale))
+    if influence is not None:  # relative to its mean, as attention to uniform; a small number where there is none
+        positive = np.maximum(np.asarray(influence, np.float64), 0.0)
+        values = np.maximum(positive / max(positive.mean(), 1e-12), 1e-3)
+        panels.append(Panel(shapes[0], values, scale_for(values)))
     camera, picture = Camera(), Picture(TILE * len(panels), TILE)
     for column, panel in enumerate(panels):
-        frame = Frame.around([panel.cloud], camera)
-        height = min(1.0, frame.aspect) * FILLED
-        width = height / frame.aspect
+        corners, aspect = frame_of([panel.cloud], camera)
+        height = min(1.0, aspect) * FILLED
+        width = height / aspect
         left = (column + (1 - width) / 2) / len(panels)
         axes = picture.add_axes((left, (1 - height) / 2, width / len(panels), height))
-        draw_panel(axes, panel, camera, frame, TILE * width)
+        draw_panel(axes, panel, camera, corners, TILE * width)
     return picture
 
 

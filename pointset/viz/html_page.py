@@ -21,7 +21,7 @@ from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.viz.camera import Camera, Up, to_unit
 from pointset.viz.charts import Picture
 from pointset.viz.clouds import draw_tile
-from pointset.viz.color import attention_ramp, scale_for
+from pointset.viz.color import attention_ramp
 from pointset.viz.writing import as_png
 
 WEB = files("pointset.viz") / "web"
@@ -130,18 +130,10 @@ class Tile:
 
 def make_similar_page(tiles: Sequence[Tile], *, title: str, note: str = "", up: Up = "z") -> Page:
     """A page of shapes with captions, under a title and a note."""
-    pictures = [(tile, base64.b64encode(_picture(tile, up)).decode()) for tile in tiles]
+    drawn = [as_png(draw_tile(tile.clouds, up, tile.influence), dpi=140, colors=64) for tile in tiles]
+    pictures = [(tile, base64.b64encode(png).decode()) for tile, png in zip(tiles, drawn, strict=True)]
     body = Template(BODY, autoescape=True, trim_blocks=True).render(title=title, note=note, pictures=pictures)
     return Page(html=page_of("plain", title, {}, start="", body=body))
-
-
-def _picture(tile: Tile, up: Up) -> bytes:
-    values = scale = None
-    if tile.influence is not None:  # relative to its mean, as attention to uniform; a small number where there is none
-        positive = np.maximum(np.asarray(tile.influence, np.float64), 0.0)
-        values = np.maximum(positive / max(positive.mean(), 1e-12), 1e-3)
-        scale = scale_for(values)
-    return as_png(draw_tile(tile.clouds, up, values, scale), dpi=140, colors=64)
 
 
 def page_of(

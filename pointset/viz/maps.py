@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,7 @@ def draw_maps(
     rows = point_rows(attention, cloud)
     chosen_heads, chosen = rows.chosen(0, heads), chosen_rows(rows, cloud, queries, MOST_COLUMNS)
     scale = scale_for(rows.values[np.ix_(chosen_heads, chosen)])
-
-    def panel(head: int, row: int, name: str) -> Panel:
-        return Panel(cloud, rows.values[head, row], scale, name, f"{rows.spread[head, row]:.2f}", rows.mark(row))
-
+    panel = partial(_panel, rows, cloud, scale)
     lines = []
     if len(chosen) >= max(len(chosen_heads), 2):
         difference = rows.difference(chosen)
@@ -113,8 +111,7 @@ def draw_reads_and_writes(
     lines, scales = [], [scale_for(side.values[head, chosen]) for side in both]
     for side, scale in zip(both, scales, strict=True):
         name = "point {}" if side.kind == "reads" else "who reads {}"
-        values, spread = side.values[head], side.spread[head]
-        panels = [Panel(cloud, values[i], scale, name.format(i), f"{spread[i]:.2f}") for i in chosen]
+        panels = [_panel(side, cloud, scale, head, row, name.format(row)) for row in chosen]
         lines += _lines(panels, side.kind, side.difference(chosen)[head])
     title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and who reads them back"
     picture = draw_lines(lines, camera, title, f"head {head}; {NUMBERS}{DIFFER}")
@@ -162,11 +159,10 @@ def draw_instances(
         raise PointsetError(f"the maps are of different layers ({', '.join(layers)}): give those of one")
     camera, shapes = camera or Camera(), [as_cloud(cloud) for cloud in clouds]
     rows_of = [point_rows(attention, cloud) for attention, cloud in zip(maps, shapes, strict=True)]
-    values_of = [rows.of(head, query) for rows in rows_of]
-    scale = scale_for(np.concatenate(values_of))
+    scale = scale_for(np.concatenate([rows.of(head, query) for rows in rows_of]))
     panels = [
-        Panel(cloud, values, scale, name, f"{rows.spread[head, query]:.2f}")
-        for cloud, rows, values, name in zip(shapes, rows_of, values_of, names or [""] * len(shapes), strict=True)
+        _panel(rows, cloud, scale, head, query, name)
+        for rows, cloud, name in zip(rows_of, shapes, names or [""] * len(shapes), strict=True)
     ]
     first = rows_of[0]
     title = title or f"{first.layer}, head {head}, {first.row_name} {query}, on {len(panels)} shapes"
@@ -249,6 +245,10 @@ def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
         distances[:, chosen[-1]] = -1.0  # so that no row is chosen twice
         chosen.append(int(distances[chosen].min(axis=0).argmax()))
     return sorted(chosen)
+
+
+def _panel(rows: PointRows, cloud: NDArray[np.float64], scale: Scale, head: int, row: int, name: str) -> Panel:
+    return Panel(cloud, rows.values[head, row], scale, name, f"{rows.spread[head, row]:.2f}", rows.mark(row))
 
 
 def _lines(panels: Sequence[Panel], label: str = "", difference: float = np.nan) -> list[Line]:

@@ -7,7 +7,6 @@ from scipy.ndimage import find_objects, label
 from pointset.errors import PointsetError
 from pointset.viz import Camera, draw_clouds
 from pointset.viz.clouds import draw_tile
-from pointset.viz.color import count_scale
 from pointset.viz.writing import as_png, as_svg
 
 
@@ -50,7 +49,7 @@ def test_a_tile_has_a_panel_for_each_cloud_and_for_values(cloud):
     assert len(draw_tile([cloud, cloud[:50]], up="y").axes) == 2
     values = np.zeros(len(cloud))
     values[:3] = 7
-    picture = draw_tile([cloud], "z", values, count_scale(7))
+    picture = draw_tile([cloud], "z", values)
     colors = [axes.collections[0].get_facecolor().round(3) for axes in picture.axes]
     heights, looked = (len(np.unique(shades, axis=0)) for shades in colors)
     assert looked < heights
