@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+
+from pointset.training.loop import Training
 
 
 def kill_at(call: int, owner: Any, name: str, work: Callable[..., object], *arguments: Any) -> None:
@@ -30,6 +33,22 @@ def kill_at(call: int, owner: Any, name: str, work: Callable[..., object], *argu
         process.start()
     process.join(120)
     assert process.exitcode == -signal.SIGKILL
+
+
+class StopError(Exception):
+    """Ends a training as an interruption does."""
+
+
+def stop_after(patch: pytest.MonkeyPatch, epochs: int) -> None:
+    """Let trainings be interrupted after so many epochs."""
+    original = Training._epoch
+
+    def epoch(training: Training, number: int, bar: Any) -> None:
+        if number >= epochs:
+            raise StopError
+        original(training, number, bar)
+
+    patch.setattr(Training, "_epoch", epoch)
 
 
 def damaged(content: bytes, seed: int) -> bytes:

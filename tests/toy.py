@@ -129,6 +129,11 @@ def write_pools(folder: Path, train: int = 12, test: int = 6, classes: int = 3) 
     )
 
 
+def small(name: str = "isab4-pma", **options: Any) -> Any:
+    """A model of the three classes."""
+    return pointset.create_model(name, classes=3, **{"dim": 16, **options})
+
+
 def train_run(
     run: Path, clouds: Path, name: str, points: int = 16, recipe: Recipe | None = None, **options: Any
 ) -> Any:

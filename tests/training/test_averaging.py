@@ -1,26 +1,16 @@
 """The moving average of the weights: its definition, its use as the result of a training, and resuming."""
 
-import pytest
 import torch
 from torch import nn
+from toy import small
 
 import pointset
-from pointset.data.dataset import PointSets
 from pointset.training.loading import load_run
 from pointset.training.loop import best_epoch
 from pointset.training.optimization import AdamW
 from pointset.training.recipe import Recipe
 
 AVERAGED = Recipe(epochs=3, batch_size=24, learning_rate=1e-2, average=0.8)
-
-
-@pytest.fixture(scope="module")
-def train(clouds_folder) -> PointSets:
-    return pointset.load_dataset(clouds_folder, "train", 16)
-
-
-def small() -> nn.Module:
-    return pointset.create_model("rff-max", classes=3, dim=8, norm="batch")
 
 
 def states(model: nn.Module) -> dict[str, torch.Tensor]:
@@ -41,7 +31,7 @@ class Followed:
         monkeypatch.setattr(AdamW, "step", step)
 
     def fit(self, train, recipe, **options):
-        self.model = small()
+        self.model = small("rff-max", norm="batch")
         return pointset.fit(self.model, train, recipe, progress=False, **options)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
+from toy import small
 
 import pointset
 from pointset.errors import PointsetError
@@ -23,19 +23,10 @@ SHORT = Recipe(epochs=2, batch_size=16)
 
 
 @pytest.fixture(scope="module")
-def train(clouds_folder):
-    return pointset.load_dataset(clouds_folder, "train", 24)
-
-
-@pytest.fixture(scope="module")
 def finished(train, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     pointset.fit(small(), train, SHORT, run=folder)
     return folder
-
-
-def small(seed: int = 0) -> nn.Module:
-    return pointset.create_model("isab4-pma", classes=3, dim=16, seed=seed)
 
 
 def begun(folder: Path, epochs: int = 1) -> RunFolder:

@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 from torch import nn
+from toy import small
 
 import pointset
 from pointset.training import devices
@@ -37,19 +38,13 @@ class Watched(nn.Module):
         return self.layer(points.amax(dim=1))
 
 
-def test_a_training_drops_other_units_in_every_epoch(clouds_folder) -> None:
-    train = pointset.load_dataset(clouds_folder, "train", 8)
+def test_a_training_drops_other_units_in_every_epoch(train) -> None:
     models = Watched(), Watched()
     for model in models:
         pointset.fit(model, train, Recipe(epochs=3, batch_size=len(train)), seed=2, progress=False)
     masks = [tuple(mask.tolist()) for mask in models[0].left]
     assert len(set(masks)) == len(masks) == 3
     assert masks == [tuple(mask.tolist()) for mask in models[1].left]
-
-
-@pytest.fixture(scope="module")
-def train(clouds_folder):
-    return pointset.load_dataset(clouds_folder, points=16)
 
 
 @pytest.fixture
@@ -71,13 +66,13 @@ def test_auto_chooses_the_faster_precision_and_results_name_it(measured, speed, 
 def test_bfloat16_says_so_where_it_is_slower(measured, train):
     measured(0.25)
     with pytest.warns(UserWarning, match=re.escape("4.0 times as long as in float32")):
-        pointset.fit(small(), train, pointset.Recipe(steps=1, precision="bfloat16"), progress=False)
+        pointset.fit(small("rff-max"), train, pointset.Recipe(steps=1, precision="bfloat16"), progress=False)
 
 
 @pytest.mark.parametrize(("asked", "speed"), [("bfloat16", 1.2), ("float32", 0.25)])
 def test_there_is_no_warning_otherwise(measured, train, recwarn, asked, speed):
     measured(speed)
-    pointset.fit(small(), train, pointset.Recipe(steps=1, precision=asked), progress=False)
+    pointset.fit(small("rff-max"), train, pointset.Recipe(steps=1, precision=asked), progress=False)
     assert not recwarn.list
 
 
@@ -87,7 +82,3 @@ def test_the_measurement_is_a_ratio_of_seconds_and_is_made_once(monkeypatch):
     assert 0.01 < speed < 100
     monkeypatch.setattr(devices, "find_device", None)
     assert devices.bfloat16_speed("cpu") == speed
-
-
-def small():
-    return pointset.create_model("rff-max", classes=3, dim=8, seed=0)

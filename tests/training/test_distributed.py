@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 import torch
+from damage import StopError, stop_after
 from torch import nn
+from toy import numbers, small
 
 import pointset
 from pointset import cli
 from pointset.data.batches import Batch
-from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.training import loop as training
 from pointset.training.devices import Processes, is_main, join_processes, world_size
@@ -56,10 +57,6 @@ class Own(nn.Module):
         return self.used(points.amax(dim=1))
 
 
-def small(name: str = "isab4-pma", **options: Any) -> nn.Module:
-    return pointset.create_model(name, classes=3, dim=16, **options)
-
-
 class Recorded:
     """A record of each step of a training: rows, gradients, and the seed of dropout."""
 
@@ -88,24 +85,6 @@ def outcome(fitted: training.Fitted) -> dict[str, Any]:
     return {"weights": fitted.model.state_dict(), "history": fitted.history, "best": fitted.best_epoch}
 
 
-class StopError(Exception):
-    """Simulates an interruption of a training."""
-
-
-def stopped_after(epochs: int, *arguments: Any, **options: Any) -> None:
-    original = training.Training._epoch
-
-    def epoch(self: training.Training, number: int, bar: Any) -> None:
-        if number >= epochs:
-            raise StopError
-        original(self, number, bar)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training.Training, "_epoch", epoch)
-        with pytest.raises(StopError):
-            training.fit(*arguments, **options)
-
-
 def said(work: Any) -> str:
     with pytest.raises(PointsetError) as error:
         work()
@@ -122,7 +101,10 @@ def main(clouds: str, out: str) -> None:
             fitted = training.fit(small(name, dropout=0.0), train, ODD)
         found[name] = {**outcome(fitted), **vars(recorded)}
     found["whole"] = outcome(training.fit(small(), train, WATCHED, run=folder / "whole"))
-    stopped_after(1, small(), train, WATCHED, run=folder / "resumed")
+    with pytest.MonkeyPatch.context() as patch:
+        stop_after(patch, 1)
+        with pytest.raises(StopError):
+            training.fit(small(), train, WATCHED, run=folder / "resumed")
     found["resumed"] = outcome(training.fit(small(), train, WATCHED, run=folder / "resumed"))
     found["loaded"] = outcome(training.fit(small(), train, WATCHED, run=folder / "resumed"))
     found["refused"] = said(lambda: training.fit(small("rff-max"), train, WATCHED, run=folder / "whole"))
@@ -143,11 +125,6 @@ def main(clouds: str, out: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def train(clouds_folder) -> PointSets:
-    return pointset.load_dataset(clouds_folder, "train", 32)
-
-
-@pytest.fixture(scope="module")
 def ran(clouds_folder, tmp_path_factory) -> tuple[Path, str]:
     """The folder written by two processes, and their output."""
     pytest.importorskip("accelerate")
@@ -155,7 +132,7 @@ def ran(clouds_folder, tmp_path_factory) -> tuple[Path, str]:
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", __file__]
     done = subprocess.run(
         [*launch, str(clouds_folder), str(folder)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return folder, done.stdout
@@ -177,10 +154,6 @@ def alone(request, train) -> tuple[str, Recorded, training.Fitted]:
 
 def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
-def numbers(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in history]
 
 
 def test_the_samples_are_those_of_one_process_each_seen_once(alone, two):

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch import nn
-from toy import numbers, same_weights
+from damage import StopError
+from toy import numbers, same_weights, small
 
 import pointset
 from pointset.data.dataset import PointSets
@@ -23,25 +23,12 @@ SHORT = Recipe(epochs=2, batch_size=60, learning_rate=3e-3)
 LONG = replace(SHORT, epochs=4)
 
 
-@pytest.fixture(scope="module")
-def train(clouds_folder) -> PointSets:
-    return pointset.load_dataset(clouds_folder, "train", 8)
-
-
-def small() -> nn.Module:
-    return pointset.create_model("rff-max", classes=3, dim=8)
-
-
 def fit(train: PointSets, recipe: Recipe, run: Path | None = None, **options: Any) -> pointset.Fitted:
-    return pointset.fit(small(), train, recipe, run=run, progress=False, **options)
-
-
-class KilledError(Exception):
-    pass
+    return pointset.fit(small("rff-max"), train, recipe, run=run, progress=False, **options)
 
 
 def kill(*_: Any, **__: Any) -> None:
-    raise KilledError
+    raise StopError
 
 
 def test_a_caller_sees_every_row_and_cannot_change_it(train):
@@ -62,7 +49,7 @@ def test_a_caller_ends_a_run_which_is_finished_then(answer, train, tmp_path, mon
     whole = fit(train, LONG)
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "finish", kill)  # after the checkpoint that knows of the answer
-        with pytest.raises(KilledError):
+        with pytest.raises(StopError):
             fit(train, LONG, tmp_path, on_epoch=lambda row: answer if row["epoch"] == 2 else None)
     ended = fit(train, LONG, tmp_path)
     assert [row.get("stopped") for row in ended.history] == [None, True]
@@ -76,7 +63,6 @@ def test_a_finished_run_goes_on_from_its_weights_with_a_new_schedule(train, tmp_
     first = fit(train, SHORT, tmp_path)
     longer = fit(train, LONG, tmp_path)
     assert longer.history[:2] == first.history
-    assert [row["epoch"] for row in longer.history] == [1, 2, 3, 4]
     steps = 2 * 2  # batches of 60 of 120 shapes, epochs 3 and 4
     assert [row["learning_rate"] for row in longer.history[2:]] == [learning_rate(LONG, step, steps) for step in (1, 3)]
     assert not same_weights(first.model, longer.model)
@@ -116,7 +102,7 @@ def test_going_on_survives_a_kill_at_any_moment(moment, train, tmp_path, monkeyp
     whole = fit(train, LONG, tmp_path / "whole")
     with monkeypatch.context() as patch:
         patch.setattr(*MOMENTS[moment])
-        with pytest.raises(KilledError):
+        with pytest.raises(StopError):
             fit(train, LONG, tmp_path / "killed")
     found = fit(train, LONG, tmp_path / "killed")
     assert numbers(found.history) == numbers(whole.history)
@@ -153,7 +139,7 @@ def test_only_more_epochs_go_on(recipe, seed, words, train, tmp_path):
 
 def test_an_unfinished_run_is_not_lengthened(train, tmp_path, monkeypatch):
     monkeypatch.setattr(Training, "_finish", kill)
-    with pytest.raises(KilledError):
+    with pytest.raises(StopError):
         fit(train, SHORT, tmp_path)
     with pytest.raises(PointsetError, match="2 there and 4 here"):
         fit(train, LONG, tmp_path)

@@ -16,11 +16,6 @@ from pointset.training.objectives import Classification, drawn_size
 from pointset.training.recipe import Recipe
 
 
-@pytest.fixture(scope="module")
-def train(clouds_folder) -> PointSets:
-    return pointset.load_dataset(clouds_folder, "train", 32)
-
-
 class Seen(nn.Module):
     """A classifier that records the shapes of its inputs, in training and in evaluation."""
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from damage import kill_at
+from damage import StopError, kill_at, stop_after
 from torch import nn
-from toy import numbers, same_weights
+from toy import numbers, same_weights, small
 
 import pointset
 from pointset.cli import main
@@ -27,17 +27,8 @@ SHORT = Recipe(epochs=2, batch_size=16, learning_rate=3e-3)
 
 
 @pytest.fixture(scope="module")
-def train(clouds_folder) -> PointSets:
-    return pointset.load_dataset(clouds_folder, "train", 32)
-
-
-@pytest.fixture(scope="module")
 def test(clouds_folder) -> PointSets:
     return pointset.load_dataset(clouds_folder, "test", 32)
-
-
-def small(seed: int = 0, name: str = "isab4-pma") -> nn.Module:
-    return pointset.create_model(name, classes=3, dim=16, seed=seed)
 
 
 @pytest.mark.slow
@@ -100,7 +91,7 @@ def test_validation_shapes_are_those_of_the_seed_and_are_not_trained_on(train):
 
 
 def test_waiting_time_is_not_counted_as_training_time(train):
-    model = small(name="rff-max")
+    model = small("rff-max")
     model.register_forward_pre_hook(lambda *_: time.sleep(0.05))
     fitted = pointset.fit(model, train, replace(SHORT, batch_size=60))
     assert fitted.seconds > 4 * 0.05, "2 epochs of 2 steps"
@@ -140,21 +131,6 @@ def test_killed_in_mid_epoch_and_resumed_gives_the_same_numbers_to_the_last_bit(
         "model.safetensors",
         "run.json",
     }
-
-
-class StopError(Exception):
-    pass
-
-
-def stop_after(monkeypatch, epochs: int) -> None:
-    original = Training._epoch
-
-    def epoch(self, number, bar):
-        if number >= epochs:
-            raise StopError
-        original(self, number, bar)
-
-    monkeypatch.setattr(Training, "_epoch", epoch)
 
 
 @pytest.mark.slow
@@ -265,10 +241,6 @@ def test_a_training_resumes_to_the_last_bit(changes, train, tmp_path, monkeypatc
     assert same_weights(resumed.model, whole.model)
 
 
-def small_for(classes: int) -> nn.Module:
-    return pointset.create_model("isab4-pma", classes=classes, dim=16)
-
-
 def with_points(value: float, normalize: str, count: int = 6) -> PointSets:
     """Sets of two classes, with one unusual coordinate."""
     points = torch.randn(count, 8, 3, generator=torch.Generator().manual_seed(0)).numpy()
@@ -286,7 +258,7 @@ def with_points(value: float, normalize: str, count: int = 6) -> PointSets:
     ],
 )
 def test_a_shape_that_spoils_the_loss_is_named_in_training_and_in_evaluation(value, normalize, words):
-    sets, model = with_points(value, normalize), small_for(2)
+    sets, model = with_points(value, normalize), pointset.create_model("isab4-pma", classes=2, dim=16)
     with pytest.raises(PointsetError, match=words.split(": ")[-1]):
         pointset.evaluate(model, sets)
     with pytest.raises(PointsetError, match=words):
