@@ -125,13 +125,16 @@ def test_what_cannot_be_chosen_from_is_refused(tmp_path):
         fit_automatic(alone, progress=False)
 
 
-@pytest.mark.parametrize("budget", ["soon", "0s", "-1m"])
-def test_a_budget_is_a_time(budget, tmp_path, capsys):
-    assert "budget" in fail(capsys, "train", "--data", tmp_path, "--budget", budget)
-
-
-def test_options_of_a_model_need_its_name(tmp_path, capsys):
-    assert "dim needs the name of a model" in fail(capsys, "train", "--data", tmp_path, "--dim", "32")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--budget", "soon"), "budget"),
+        (("--dim", "32"), "dim needs the name of a model"),
+        (("--log", "wandb"), "log needs the name of a model"),
+    ],
+)
+def test_wrong_options_are_named(options, words, tmp_path, capsys):
+    assert words in fail(capsys, "train", "--data", tmp_path, *options)
 
 
 def test_a_baseline_is_not_exported_and_the_message_says_so(tmp_path, capsys):

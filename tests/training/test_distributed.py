@@ -132,7 +132,8 @@ def ran(clouds_folder, tmp_path_factory) -> tuple[Path, str]:
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", __file__]
     done = subprocess.run(
         [*launch, str(clouds_folder), str(folder)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return folder, done.stdout
@@ -204,6 +205,7 @@ def test_a_resumed_run_gives_the_numbers_of_one_that_was_not_cut_off(two):
     assert numbers(whole["history"]) == numbers(resumed["history"]) == numbers(loaded["history"])
     assert same(whole["weights"], resumed["weights"])
     assert same(whole["weights"], loaded["weights"])
+    assert all(found["own has no gradient"] for found in two), "what is not used is left alone"
 
 
 def test_the_main_process_alone_is_told_of_epochs_and_ends_the_run_for_all(two):
@@ -233,10 +235,6 @@ def test_the_command_prints_once(ran):
     assert load_run(folder / "command")[1]["processes"] == 2
 
 
-def test_what_is_not_used_is_left_alone_and_unseeded_models_start_alike(two):
-    assert all(found["own has no gradient"] for found in two)
-
-
 def test_dropout_differs_between_processes_and_epochs_and_is_that_of_one_process_in_the_main_one(alone, two):
     name, recorded, _ = alone
     main, other = (found[name]["seeds"] for found in two)
@@ -244,37 +242,24 @@ def test_dropout_differs_between_processes_and_epochs_and_is_that_of_one_process
     assert len({*main, *other}) == 4  # two processes, two epochs
 
 
+LAUNCHED = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "here", "MASTER_PORT": "1"}
+
+
 @pytest.mark.parametrize(
-    ("variables", "words"),
+    ("variables", "device", "words"),
     [
-        ({"WORLD_SIZE": "3", "RANK": "0"}, "WORLD_SIZE is 3 and LOCAL_RANK is not set: start through torchrun"),
-        ({"ACCELERATE_USE_CPU": "True", "MASTER_ADDR": "here"}, "start them with torchrun --nproc-per-node N -m --"),
+        ({"WORLD_SIZE": "3", "RANK": "0"}, "cpu", "WORLD_SIZE is 3 and LOCAL_RANK is not set: start through torchrun"),
+        ({"ACCELERATE_USE_CPU": "True", "MASTER_ADDR": "here"}, "cpu", "start them with torchrun --nproc-per-node N"),
+        (LAUNCHED, "cpu:0", "device 'cpu:0' cannot be shared by 2 processes: use auto or cpu"),
+        (LAUNCHED, "cpu", "needs accelerate: pip install accelerate"),
     ],
 )
-def test_an_incomplete_launch_is_refused(variables, words, monkeypatch):
+def test_what_cannot_be_launched_is_refused(variables, device, words, monkeypatch):
+    monkeypatch.setitem(sys.modules, "accelerate", None)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(PointsetError, match=words):
-        join_processes(torch.device("cpu"))
-
-
-@pytest.fixture
-def launched(monkeypatch) -> pytest.MonkeyPatch:
-    for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
-        monkeypatch.setenv(name, "2" if name == "WORLD_SIZE" else "1")
-    return monkeypatch
-
-
-def test_one_device_is_not_for_several_processes(launched):
-    with pytest.raises(PointsetError, match="device 'cpu:0' cannot be shared by 2 processes: use auto or cpu"):
-        join_processes(torch.device("cpu:0"))
-
-
-def test_a_missing_accelerate_is_named(launched):
-    launched.setitem(sys.modules, "accelerate", None)
-    with pytest.raises(PointsetError, match="needs accelerate: pip install accelerate"):
-        join_processes(torch.device("cpu"))
-    assert not is_main()
+        join_processes(torch.device(device))
 
 
 def test_a_single_process_needs_no_accelerate(monkeypatch, train):

@@ -13,6 +13,7 @@ import pointset
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation import PointEvaluation, evaluate_points
+from pointset.training.objectives import Classification
 from pointset.training.recipe import Recipe
 
 RECIPE = Recipe(epochs=3, batch_size=3, learning_rate=1e-2, validation=0.2)
@@ -84,8 +85,6 @@ def test_classes_are_matched_by_name(sets, tmp_path):
 
 
 def test_balanced_weights_count_points(sets):
-    from pointset.training.objectives import Classification
-
     objective = Classification(sets["train"], Recipe(class_weights="balanced"), 0)
     counts = torch.bincount(sets["train"].point_labels[sets["train"].point_labels >= 0]).float()
     assert objective.weights is not None
