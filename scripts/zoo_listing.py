@@ -2,8 +2,8 @@
 
 import json
 
+from pointset.commands.zoo import LISTING
 from pointset.zoo.abilities import describe_models
-from pointset.zoo.listing import FILE
 
 if __name__ == "__main__":
-    FILE.write_text("[\n" + ",\n".join(map(json.dumps, describe_models())) + "\n]\n", encoding="utf-8")
+    LISTING.write_text("[\n" + ",\n".join(map(json.dumps, describe_models())) + "\n]\n", encoding="utf-8")

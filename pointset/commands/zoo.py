@@ -1,16 +1,20 @@
 """`pointset zoo`: list the models, untrained and trained."""
 
+import json
+import os
 from typing import Any
 
 from pointset.commands.models import USUAL
 from pointset.commands.terminal import Result
 from pointset.configuration import Width
 from pointset.errors import PointsetError
-from pointset.zoo.listing import kept_rows
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.pretrained import PretrainedCard, list_pretrained, pretrained_card, pretrained_run
+from pointset.zoo.pretrained import FOLDER, PretrainedCard, list_pretrained, pretrained_card, pretrained_run
 
 ABILITIES = (("maps", True, "have attention maps"), ("streams", False, "do not stream"))
+LISTING = FOLDER.parent / "listing.json"
+"""What `describe_models` gives: making every model takes seconds, and reading this file needs no torch.
+`python scripts/zoo_listing.py` writes it anew after a part was added; a test says when."""
 SIZES = ("64", "100", "256", "1024")
 """Points per test set for which the list of trained models shows the accuracy."""
 
@@ -40,12 +44,12 @@ def zoo(
 
 
 def _list(dim: int) -> Result:
-    options = ModelOptions(dim=dim)
-    rows = kept_rows() if options == ModelOptions() else None
-    if rows is None:
+    if dim == ModelOptions.dim and not os.environ.get("POINTSET_PARTS"):
+        rows = json.loads(LISTING.read_text(encoding="utf-8"))
+    else:
         from pointset.zoo.abilities import describe_models
 
-        rows = describe_models(options=options)
+        rows = describe_models(ModelOptions(dim=dim))
     pairs = {tuple(row["model"].split("-", 1)): row for row in rows if "-" in row["model"]}
     encoders, poolings = (list(dict.fromkeys(parts)) for parts in zip(*pairs, strict=True))
     alone = ", ".join(f"{row['model']} ({_size(row)})" for row in rows if "-" not in row["model"])

@@ -27,7 +27,6 @@ from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier, SetModel
 from pointset.zoo.descriptions import RunDescription, check_run, not_a_run
 from pointset.zoo.models import build_model, know_card, know_data, load_weights, spec_of
-from pointset.zoo.names import missing_parts
 from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 SUFFIX = ".pointset"
@@ -220,12 +219,6 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
     check_run(description, file)
     model, data = description["model"], description["data"]
     try:
-        if missing := "" if model.get("members") else missing_parts(model["name"], model["options"]):
-            raise PointsetError(
-                f"{path} holds a {model['name']}, and {missing} {'are' if ' and ' in missing else 'is'} not "
-                "registered: first run the code with pointset.register_pooling, register_encoder or "
-                "register_weights, or name its file in the environment variable POINTSET_PARTS"
-            )
         built = build_model(spec_of(model))
         assert isinstance(built, SetModel)
         know_data(built, data)

@@ -9,17 +9,16 @@ from pointset.errors import PointsetError
 from pointset.nn.registry import part_of
 from pointset.nn.weights import Weights
 from pointset.streaming.parts import check_streams
-from pointset.zoo.listing import CLASSES
 from pointset.zoo.models import create_model
 from pointset.zoo.names import list_models
 from pointset.zoo.options import ModelOptions
 
 
-def describe_models(classes: int = CLASSES, options: ModelOptions | None = None) -> list[dict[str, Any]]:
-    """Name, number of parameters and `abilities` of every model in `list_models`, with so many classes."""
+def describe_models(options: ModelOptions | None = None) -> list[dict[str, Any]]:
+    """Name, number of parameters and `abilities` of every model in `list_models`."""
     rows = []
     for name in list_models():
-        model = create_model(name, classes, options)
+        model = create_model(name, options=options)
         parameters = sum(parameter.numel() for parameter in model.parameters())
         rows.append({"model": name, "parameters": parameters, **abilities(model)})
     return rows
@@ -41,15 +40,11 @@ def _passes(check: Callable[[nn.Module], None], model: nn.Module) -> bool:
 
 def check_export(model: nn.Module) -> None:
     """Raise a PointsetError that names the first part of a model that cannot be exported, if any."""
-    for module in model.modules():
-        if isinstance(module, Weights) and (names := module.unexportable()):
-            raise PointsetError(
-                f"weights function {names[0]!r} cannot be exported: register it with export=True if it takes a mask "
-                "and is made of tensor operations that do not depend on sizes"
-            )
-    for part in map(part_of, model.modules()):
-        if part and not part.export:
-            raise PointsetError(
-                f"{part.kind} {part.name!r} cannot be exported: register it with export=True if it is made of tensor "
-                "operations that do not depend on sizes"
-            )
+    weights = (name for module in model.modules() if isinstance(module, Weights) for name in module.unexportable())
+    lacking = [f"weights function {name!r}" for name in weights]
+    lacking += [f"{part.kind} {part.name!r}" for part in map(part_of, model.modules()) if part and not part.export]
+    if lacking:
+        raise PointsetError(
+            f"{lacking[0]} cannot be exported: register it with export=True if it is made of tensor operations that "
+            "do not depend on sizes, and takes a mask"
+        )

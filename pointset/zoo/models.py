@@ -1,8 +1,4 @@
-"""Models from their names: `head(pool(encoder(X)))`.
-
-All poolings except pma share one head, so such models differ only in the pooling. `pointnet` and `dgcnn` are there for
-comparison.
-"""
+"""Models from their names: `head(pool(encoder(X)))`; all poolings except pma share one head."""
 
 import itertools
 import math
@@ -23,11 +19,11 @@ from pointset.nn.layers import ConnectedLayers, Masked, PointHead, in_evaluation
 from pointset.nn.norms import NORMS, has_shift, make_norm
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice
-from pointset.zoo.classifiers import Classifier, PackedClassifier, Segmenter, SetClassifier
+from pointset.zoo.classifiers import Classifier, PackedClassifier, Segmenter, SetClassifier, SetModel
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
-from pointset.zoo.registration import check_encoder, check_pooling, source_digests
+from pointset.zoo.registration import check_part, source_digests
 from pointset.zoo.regressors import Regressor
 from pointset.zoo.trust import load_trust
 
@@ -57,19 +53,19 @@ class Spec:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for run.json."""
-        members = {"members": [member.as_dict() for member in self.members]} if self.members else {}
-        parts = source_digests(self.name, self.options) if not self.members else {}
+        always = {name: getattr(self, name) for name in ("name", "classes", "inputs", "seed")}
+        sometimes = {
+            "parts": {} if self.members else source_digests(self.name, self.options),
+            "members": [member.as_dict() for member in self.members],
+            "start": self.start,
+            "freeze": self.freeze if self.start else "",
+            "targets": list(self.targets),
+            "per_point": self.per_point,
+        }
         return {
-            "name": self.name,
-            "classes": self.classes,
-            "inputs": self.inputs,
-            "seed": self.seed,
+            **always,
             "options": self.options.as_dict(),
-            **({"parts": parts} if parts else {}),
-            **members,
-            **({"start": self.start, "freeze": self.freeze} if self.start else {}),
-            **({"targets": list(self.targets)} if self.targets else {}),
-            **({"per_point": True} if self.per_point else {}),
+            **{key: value for key, value in sometimes.items() if value},
         }
 
 
@@ -90,21 +86,18 @@ def create_model(
     Args:
         name: `encoder-pooling`, such as "isab16-pma"; see `list_models`.
         classes: number of logits; 40, or those of the trained model, when None.
-        options: how it is built: dim, heads, layers, form, scale, norm, dropout, ...; the defaults when None. Options
-            that the model does not use are ignored, so that several models can share them; see `used_options`.
+        options: how it is built; the defaults when None. Options that the model does not use are ignored.
         inputs: numbers per point.
         seed: of the initial weights; global random state is neither used nor changed.
         pretrained: what a model that comes with the package was trained on, such as "modelnet40-1024" (see
-            `list_pretrained`): its weights are loaded, and its options are those that they were trained with. With
-            another number of classes the last layer is new, to be trained on data of one's own. `load_run` gives the
-            classes and the normalisation as well.
+            `list_pretrained`): it has these weights, and the options of their training. With another number of classes
+            the last layer is new, to be trained on data of one's own.
         targets: names of numbers to predict in place of classes, such as "mass"; see `pointset.zoo.regressors`.
         variance: also predict the variance of each number, for the loss "gaussian".
         changes: fields of `ModelOptions` by name, in place of those of `options`.
 
     Returns:
         A module called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, classes]`, or a `Regressor`.
-        Its `spec` says how to build it again.
 
     Raises:
         PointsetError: the name is unknown (the nearest ones are given) or names an aggregation that does not pool sets
@@ -115,9 +108,6 @@ def create_model(
         >>> model(torch.rand(2, 100, 3)).shape
         torch.Size([2, 10])
     """
-    check("name", name, str)
-    check("classes", classes, Count | None)
-    check("inputs", inputs, Count)
     if options is not None and not isinstance(options, ModelOptions):
         raise PointsetError(f"options must be ModelOptions, got {quoted(options)}")
     names = (targets,) if isinstance(targets, str) else tuple(targets)
@@ -127,27 +117,33 @@ def create_model(
     if name in (*BASELINES, *NUMBER_BASELINES) and bool(names) != (name in NUMBER_BASELINES):
         others = ", ".join(NUMBER_BASELINES if names else BASELINES)
         raise PointsetError(f"{name} predicts {'classes' if names else 'numbers, give targets'}: or use {others}")
-    if pretrained is None:
-        outputs = len(names) * (1 + variance) if names else 40 if classes is None else classes
-        chosen = (options or ModelOptions()).changed(changes)
-        return build_model(Spec(name, outputs, inputs, seed, chosen, targets=names))
-    check("pretrained", pretrained, str)
-    trained = f"{name}.{pretrained}"
-    run = pretrained_run(trained)
+    if pretrained is not None:
+        check("pretrained", pretrained, str)
+        given = {} if options is None else vars(options)
+        return create_pretrained(f"{name}.{pretrained}", classes, {"inputs": inputs, **given, **changes}, seed)
+    outputs = len(names) * (1 + variance) if names else 40 if classes is None else classes
+    chosen = (options or ModelOptions()).changed(changes)
+    return build_model(Spec(name, outputs, inputs, seed, chosen, targets=names))
+
+
+def create_pretrained(
+    name: str, classes: int | None = None, given: Mapping[str, Any] | None = None, seed: int = 0
+) -> nn.Module:
+    """A trained model that comes with the package, by its whole name; see `create_model`."""
+    run = pretrained_run(name)
     spec = spec_of(run["model"])
-    given = {} if options is None else vars(options)
-    for option, value in {"inputs": inputs, **given, **changes}.items():
-        known = {"inputs": spec.inputs, **vars(spec.options)}
+    known = {"inputs": spec.inputs, **vars(spec.options)}
+    for option, value in (given or {}).items():
         if option not in known or value != known[option]:
-            raise PointsetError(f"{trained} was trained with {option}={known.get(option)}, not {value}: leave it out")
-    model = build_model(replace(spec, classes=classes or spec.classes, seed=seed))
-    weights, own = pretrained_weights(trained), model.state_dict()
+            raise PointsetError(f"{name} was trained with {option}={known.get(option)}, not {value}: leave it out")
+    model = build_model(replace(spec, classes=spec.classes if classes is None else classes, seed=seed))
+    weights, own = pretrained_weights(name), model.state_dict()
     if classes not in (None, spec.classes):  # the last layer stays new
-        weights = {name: tensor if tensor.shape == own[name].shape else own[name] for name, tensor in weights.items()}
-    load_weights(model, weights, trained)
+        weights = {key: tensor if tensor.shape == own[key].shape else own[key] for key, tensor in weights.items()}
+    load_weights(model, weights, name)
     know_data(model, run["data"])
     if isinstance(model, Classifier) and model.classes:
-        know_card(model, trained)
+        know_card(model, name)
     return model
 
 
@@ -165,9 +161,9 @@ def create_segmenter(
     Args:
         name: `encoder-pooling`, such as "isab16-pma"; see `list_models`.
         classes: number of logits of each point.
-        options: how it is built, as for `create_model`; the hidden layer of the head has `head_dim`, or `dim`, numbers.
+        options: how it is built; the hidden layer of the head has `head_dim`, or `dim`, numbers.
         inputs: numbers per point.
-        seed: of the initial weights; global random state is neither used nor changed.
+        seed: of the initial weights.
         changes: fields of `ModelOptions` by name, in place of those of `options`.
 
     Returns:
@@ -181,9 +177,6 @@ def create_segmenter(
         >>> model(torch.rand(2, 100, 3)).shape
         torch.Size([2, 100, 5])
     """
-    check("name", name, str)
-    check("classes", classes, Count)
-    check("inputs", inputs, Count)
     chosen = (options or ModelOptions()).changed(changes)
     model = build_model(Spec(name, classes, inputs, seed, chosen, per_point=True))
     assert isinstance(model, Segmenter)
@@ -202,10 +195,10 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
 
 def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:
     """Set the classes and the normalisation of a zoo model's predictions from the description of its training data."""
-    if isinstance(model, Regressor):
+    if isinstance(model, SetModel):
         model.normalize = normalization_elsewhere(data)
     if isinstance(model, Classifier):
-        model.normalize, model.temperature, model.trust = normalization_elsewhere(data), 1.0, None
+        model.temperature, model.trust = 1.0, None
         classes = data["point_classes"] if isinstance(model, Segmenter) else data["classes"]
         same = model.spec.classes == len(classes)  # type: ignore[union-attr]
         model.classes = list(classes) if same else None
@@ -233,10 +226,11 @@ def build_model(spec: Spec) -> nn.Module:
         return as_regressor(networks, spec.targets)
     if spec.members:
         return mix([build_model(member) for member in spec.members])
-    choices = parse_name(spec.name)
-    if spec.classes < 1:
-        raise PointsetError(f"classes must be at least 1, got {spec.classes}")
+    check("name", spec.name, str)
+    check("classes", spec.classes, Count)
+    check("inputs", spec.inputs, Count)
     check_seed(spec.seed)
+    choices = parse_name(spec.name)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(spec.seed)
         if len(choices) == 1 and spec.per_point:
@@ -253,16 +247,21 @@ def build_model(spec: Spec) -> nn.Module:
 
 def as_regressor(networks: Sequence[Any], targets: Sequence[str]) -> Regressor:
     """A regressor whose outputs are those of a new model of the zoo, or the mean of several."""
-    model, spec = Regressor(networks, targets), networks[0].spec
-    if len(networks) > 1:
-        specs = tuple(network.spec for network in networks)
-        spec = replace(spec, name=MIXTURE, options=ModelOptions(), members=specs, start="", freeze="none")
-    elif isinstance(networks[0], SetClassifier):
+    if len(networks) == 1 and isinstance(networks[0], SetClassifier):
         *_, last = networks[0].head.children()
         for parameter in last.parameters():
             nn.init.zeros_(parameter)  # a training starts at the line in the size
-    model.spec = replace(spec, targets=tuple(targets))
+    model = Regressor(networks, targets)
+    model.spec = replace(_spec_together(networks), targets=tuple(targets))  # type: ignore[assignment]
     return model
+
+
+def _spec_together(networks: Sequence[Any]) -> Spec:
+    """The spec of a model of several networks; that of a single one is its own."""
+    spec, *others = specs = tuple(network.spec for network in networks)
+    if not others:
+        return spec
+    return replace(spec, name=MIXTURE, options=ModelOptions(), members=specs, start="", freeze="none")
 
 
 def create_for(
@@ -271,24 +270,17 @@ def create_for(
     """Build a model by name for what sets have to be learned, with a `Recipe.loss`; see `create_model`."""
     if sets.point_classes:
         return create_segmenter(name, len(sets.point_classes), options, inputs=sets.inputs, seed=seed)
-    if sets.targets is None:
-        return create_model(name, len(sets.classes), options, inputs=sets.inputs, seed=seed)
-    how: dict[str, Any] = {"targets": sets.target_names, "variance": loss == "gaussian"}
-    return create_model(name, None, options, inputs=sets.inputs, seed=seed, **how)
+    classes, targets = (len(sets.classes), ()) if sets.targets is None else (None, sets.target_names)
+    variance = loss == "gaussian"
+    return create_model(name, classes, options, inputs=sets.inputs, seed=seed, targets=targets, variance=variance)
 
 
 def mix(members: list[nn.Module]) -> nn.Module:
     """The product of classifiers of the zoo with the same classes and inputs; see `Mixture`."""
-    specs: tuple[Any, ...] = tuple(member.spec for member in members)
-    mixture = PackedClassifier(Mixture(members, specs[0].classes), specs[0].inputs)
-    mixture.spec = replace(specs[0], name=MIXTURE, options=ModelOptions(), members=specs, start="", freeze="none")
+    spec = _spec_together(members)
+    mixture = PackedClassifier(Mixture(members, spec.classes), spec.inputs)
+    mixture.spec = spec  # type: ignore[assignment]
     return mixture
-
-
-def create_pretrained(name: str) -> nn.Module:
-    """A trained model that comes with the package, by its whole name."""
-    model, _, trained_on = name.partition(".")
-    return create_model(model, pretrained=trained_on)
 
 
 def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
@@ -296,14 +288,14 @@ def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
     values = _values(spec, statistic=pooling.part.statistic, any_width=pooling.any_width)
     modules = encoder.make(values)
     if encoder.part.user_defined:
-        check_encoder(encoder.part, modules, inputs, options.dim)
+        check_part(encoder.part, modules, inputs, options.dim)
     layers = put_together(encoder, modules, inputs, options)
     width = shape_of(layers, inputs)[-1] if pooling.any_width else options.dim
     (pool,) = pooling.make({**values, "width": width})
     pooled = 0  # width of the pooled vectors, side by side
     for member, own in zip(pooling.members, pool.pools if isinstance(pool, JoinedPool) else [pool], strict=True):
         if member.part.user_defined:
-            check_pooling(member.part, own, width)
+            check_part(member.part, [own], width, options.dim)
         pooled += math.prod(shape_of([own], width))
     first = options.dropout if options.pooled_dropout is None else options.pooled_dropout
     dim, norm = options.head_dim or options.dim, options.head_norm

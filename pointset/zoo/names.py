@@ -9,11 +9,9 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pointset.baselines.models
 import pointset.nn.context
@@ -22,8 +20,7 @@ import pointset.nn.pooling  # noqa: F401 - importing them registers the parts
 from pointset.configuration import AttentionOptions
 from pointset.errors import PointsetError, quoted
 from pointset.nn import registry
-from pointset.nn.registry import Choice, Kind
-from pointset.nn.simplex import WEIGHTS
+from pointset.nn.registry import Choice
 from pointset.runs.files import MOST_SETTINGS, require_file
 from pointset.zoo.options import ModelOptions
 
@@ -64,8 +61,9 @@ def parse_name(name: str) -> tuple[Choice, ...]:
     load_files()
     if whole := registry.find("model", name) or registry.find("baseline", name):
         return (whole,)
-    choices = tuple(choice for kind, part in _split(name) if (choice := registry.find(kind, part)))
-    if len(choices) < 2:
+    encoder, _, pooling = name.partition("-")
+    first, second = registry.find("encoder", encoder), registry.find("pooling", pooling)
+    if first is None or second is None:
         near = difflib.get_close_matches(name, list_models(), n=3, cutoff=0.0)
         encoders, poolings, models = (
             ", ".join(part.name for part in registry.parts(kind)) for kind in ("encoder", "pooling", "model")
@@ -75,21 +73,9 @@ def parse_name(name: str) -> tuple[Choice, ...]:
             f"{encoders}, poolings {poolings} (m and k are numbers, aggr.<name> is a set aggregation of "
             f"torch-geometric, + joins any two), or {models}; POINTSET_PARTS names a file with parts of your own"
         )
-    for choice in choices:
+    for choice in (first, second):
         _ = choice.reads  # raises for an argument that is refused
-    return choices
-
-
-def missing_parts(name: str, options: Mapping[str, Any]) -> str:
-    """What a saved model has, by its name and its options, that is not registered, in words; empty if all is."""
-    load_files()
-    members: list[tuple[Kind, str]] = []
-    if not (registry.find("model", name) or registry.find("baseline", name)):
-        members = [(kind, one) for kind, part in _split(name) for one in part.split("+")]
-    missing = [f"the {kind} {quoted(one)}" for kind, one in members if not registry.find(kind, one)]
-    weights = dict.fromkeys(name for option in ("weights", "pool_weights") for name in options.get(option) or ())
-    unknown = (name for name in weights if name not in WEIGHTS and ("weights", name) not in registry.PARTS)
-    return " and ".join(missing + [f"the weights function {quoted(name)}" for name in unknown])
+    return first, second
 
 
 def used_options(name: str, *, per_point: bool = False) -> set[str]:
@@ -142,10 +128,3 @@ def load_files() -> None:
         except Exception as error:  # whatever the file raises
             del sys.modules[name]
             raise PointsetError(f"POINTSET_PARTS names {path}, which cannot be imported: {error}") from error
-
-
-def _split(name: str) -> Iterator[tuple[Kind, str]]:
-    encoder, hyphen, pooling = name.partition("-")
-    yield "encoder", encoder
-    if hyphen:
-        yield "pooling", pooling

@@ -42,8 +42,7 @@ def register_pooling(
 ) -> Callable[[T], T]:
     """Register a user-defined pooling: its name then works with every encoder, like those of the package.
 
-    Its models can be trained, compared (in worker processes too), checked by `check_symmetry`, saved and loaded. A
-    pooling made of the maximum, minimum, mean, sum or standard deviation of the rows is best written as a subclass of
+    A pooling made of the maximum, minimum, mean, sum or standard deviation of the rows is best written as a subclass of
     `pointset.nn.StatisticPool`: it is shorter, and it streams. The command line imports the files that the environment
     variable POINTSET_PARTS names.
 
@@ -66,7 +65,7 @@ def register_pooling(
         A decorator, which gives the class back.
 
     Raises:
-        PointsetError: the name is taken, a parameter has no value, or `forward` takes no mask.
+        PointsetError: the name is taken, or a parameter has no value.
 
     Example:
         >>> @pointset.register_pooling("low<k>", listed="low4")
@@ -135,10 +134,8 @@ def register_encoder(
 def register_weights(name: str, *, export: bool = False, replace: bool = False) -> Callable[[T], T]:
     """Register a user-defined weights function: its name then works as `weights` and `pool_weights` of every model.
 
-    It is the activation of Att(Q, K, V; activation) = activation(Q K^T) V (Lee et al., arXiv 1810.00825, eq. 3); see
-    `pointset.nn.weights` for what it gets and what is asked of it. Without a name any function works too, as
-    `weights=torch.sigmoid`, but in models that are not saved. Masks, packed sets, attention maps and worker processes
-    work; only softmax streams.
+    See `pointset.nn.weights` for what it gets and what is asked of it. Without a name any function works too, as
+    `weights=torch.sigmoid`, but in models that are not saved.
 
     Args:
         name: lower case, without hyphens.
@@ -175,7 +172,7 @@ def _register(make: T, kind: Kind, name: str, replace: bool, known: dict[str, An
         )
     if not part.pattern.fullmatch(part.listed):
         raise PointsetError(f"{part.kind} name {part.name!r} has an argument: give listed, an example of its names")
-    (_check_function if kind == "weights" else _check_call)(part)
+    (_check_function if kind == "weights" else _check_parameters)(part)
     if taken := registry.find(part.kind, part.listed):
         _check_same(taken.part, part, replace)
         del registry.PARTS[part.kind, taken.part.name]
@@ -194,7 +191,7 @@ def _check_function(part: Part) -> None:
         raise PointsetError(f"weights {part.name!r} must take a mask to be exported: give it a parameter mask")
 
 
-def _check_call(part: Part) -> None:
+def _check_parameters(part: Part) -> None:
     known = OPTIONS | {"attention", "pool_attention"} | part.pattern.groupindex.keys()
     known |= {"inputs", "statistic", "any_width"} if part.kind == "encoder" else {"width"}
     for name, parameter in part.parameters.items():
@@ -204,9 +201,6 @@ def _check_call(part: Part) -> None:
                 f"{part.kind} {part.name!r} needs {name!r}, which is not an option of a model: give it a default, or "
                 f"take some of {', '.join(sorted(known))}"
             )
-    forward = getattr(part.make, "forward", None)
-    if forward is not None and len(inspect.signature(forward).parameters) < 3:
-        raise PointsetError(f"{part.kind} {part.name!r} must have forward(self, X, mask), mask bool [B, n] or None")
 
 
 def _check_same(taken: Part, part: Part, replace: bool) -> None:
@@ -298,27 +292,15 @@ def _pack(part: Part) -> bytes:
         cloudpickle.unregister_pickle_by_value(sys.modules[module])
 
 
-def check_encoder(part: Part, modules: Sequence[nn.Module], inputs: int, dim: int) -> None:
-    """Raise a PointsetError unless modules called in turn give rows [B, n, dim] of points [B, n, inputs]."""
-    _try(part, modules, inputs, f"[B, n, dim], with dim={dim}", lambda X, rows: rows.shape == (*X.shape[:2], dim))
+def check_part(part: Part, modules: Sequence[nn.Module], width: int, dim: int) -> None:
+    """Try modules in turn on sets of each size, without a mask and with one.
 
-
-def check_pooling(part: Part, pool: nn.Module, width: int) -> None:
-    """Raise a PointsetError unless a pooling gives [B, d] or [B, rows, d] of rows [B, n, width]."""
-    shapes = set()
-
-    def fits(X: Tensor, pooled: Tensor) -> bool:
-        shapes.add(pooled.shape[1:])
-        return pooled.dim() in (2, 3) and len(pooled) == SETS and len(shapes) == 1
-
-    _try(part, [pool], width, "[B, d] or [B, rows, d], the same d and rows for every n", fits)
-
-
-def _try(
-    part: Part, modules: Sequence[nn.Module], width: int, wanted: str, fits: Callable[[Tensor, Tensor], bool]
-) -> None:
-    """Try modules in turn on sets of each size, without a mask and with one."""
+    Raises:
+        PointsetError: those of an encoder do not give rows [B, n, dim] of rows [B, n, width], or those of a pooling
+            [B, d] or [B, rows, d].
+    """
     generator, called = torch.Generator().manual_seed(0), f"{part.kind} {part.name!r}"
+    pooled = set[torch.Size]()
     for size, padded in itertools.product(SIZES, (0, 1)):
         X = torch.randn(SETS, size, width, generator=generator)
         mask = torch.arange(size).expand(SETS, size) < size - 1 if padded else None
@@ -337,5 +319,11 @@ def _try(
                 raise PointsetError(f"{called} must give a tensor of floating numbers, got {described(rows)}")
         if not X.equal(kept):  # other poolings of the model, and the caller, have the same tensor
             raise PointsetError(f"{called} must not change X in place: let forward work on a copy, as in X = X + 1")
-        if not fits(X, rows):
+        if part.kind == "encoder":
+            wanted, fits = f"[B, n, dim], with dim={dim}", rows.shape == (SETS, size, dim)
+        else:
+            pooled.add(rows.shape)
+            wanted = "[B, d] or [B, rows, d], the same d and rows for every n"
+            fits = rows.dim() in (2, 3) and len(rows) == SETS and len(pooled) == 1
+        if not fits:
             raise PointsetError(f"{called} must give {wanted}, got {list(rows.shape)} for {list(X.shape)}")

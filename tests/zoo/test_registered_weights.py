@@ -44,7 +44,7 @@ def test_a_run_is_saved_by_name_and_loaded_where_the_name_is_known(tmp_path, clo
     assert description["model"]["parts"] == source_digests("isab3-pma", ModelOptions(weights="squared"))
     assert list(description["model"]["parts"]) == ["weights squared"]
     del registry.PARTS["weights", "squared"]
-    with pytest.raises(PointsetError, match=r"and the weights function 'squared' is not registered.*register_weights"):
+    with pytest.raises(PointsetError, match=r"no weights function is called 'squared'.*register_weights"):
         pointset.load_run(tmp_path / "run")
 
 
