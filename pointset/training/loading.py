@@ -222,6 +222,8 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
         built = build_model(spec_of(model))
         assert isinstance(built, SetModel)
         know_data(built, data)
+    except PointsetError as error:
+        raise PointsetError(f"{file} does not fit this installation: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise not_a_run(file, one_line(error, QUOTED) or type(error).__name__) from error
     load_weights(built, weights, f"model.safetensors in {path}")

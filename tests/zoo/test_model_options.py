@@ -107,3 +107,30 @@ def test_the_head_has_the_width_the_norm_and_the_rates_that_are_asked_for(norm):
     assert [one.rate for one in head if isinstance(one, Dropout)] == [0.0, 0.25]
     names = [type(one).__name__ for one in head]
     assert ("LayerNorm" in names, "BatchNorm" in names) == (norm == "layer", norm == "batch")
+
+
+def test_the_seed_decides_the_weights_and_global_state_does_not():
+    before = torch.random.get_rng_state()
+    first, again, other = (pointset.create_model("isab16-pma", dim=16, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(before, torch.random.get_rng_state())
+    for (name, mine), theirs in zip(first.named_parameters(), again.parameters(), strict=True):
+        assert torch.equal(mine, theirs), name
+    assert not torch.equal(first.head[2].weight, other.head[2].weight)
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [("max", 16), ("max+mean", 32), ("aggr.softmax", 16), ("aggr.set2set", 32), ("aggr.quantile", 48)],
+)
+def test_symmetric_poolings_share_encoder_and_decoder(name, width):
+    """Rows of a comparison differ only in the pooling, and in the first layer after it, which depends on the width."""
+    model = model_of(f"isab3-{name}")
+    usual = model_of("isab3-max")
+    assert str(model.encoder) == str(usual.encoder)
+    for mine, theirs in zip(model.encoder.parameters(), usual.encoder.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+    assert [type(layer) for layer in model.head] == [type(layer) for layer in usual.head]
+    assert [tuple(layer.weight.shape) for layer in model.head if isinstance(layer, nn.Linear)] == [
+        (16, width),
+        (CLASSES, 16),
+    ]

@@ -1,22 +1,37 @@
-"""User-defined encoders and poolings: named, tested, saved, sent to workers, or rejected with a clear error."""
+"""User-defined parts: named, tested, saved, sent to workers, exported, or rejected with a clear error."""
 
+import pickle
 import sys
 from doctest import DocTestParser
 
 import pytest
 import torch
+from command_line import fail, succeed
 from torch import nn
 
 import pointset
+from pointset.configuration import USER_WEIGHTS
 from pointset.errors import PointsetError
 from pointset.nn import StatisticPool, registry
 from pointset.streaming import StreamingError
 from pointset.training.recipe import Recipe
+from pointset.zoo.abilities import describe_models
+from pointset.zoo.options import ModelOptions
 from pointset.zoo.registration import carried, source_digests
 
 EXAMPLE = "import pointset, torch\n" + DocTestParser().get_examples(pointset.register_pooling.__doc__)[0].source
 """What the documentation shows."""
 POINTS = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
+
+
+SMALL = {"dim": 8, "heads": 2, "layers": 1}
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    known = set(USER_WEIGHTS)
+    yield
+    USER_WEIGHTS.intersection_update(known)
 
 
 @pytest.fixture
@@ -37,6 +52,10 @@ class Middle(nn.Module):
         largest = X.masked_fill(~real[..., None], -torch.inf).amax(dim=1)
         smallest = X.masked_fill(~real[..., None], torch.inf).amin(dim=1)
         return ((largest + smallest) / 2).where(real.any(dim=1, keepdim=True), 0.0)
+
+
+def squared(logits, mask=None):
+    return logits.relu().square() / 4
 
 
 @pytest.mark.slow
@@ -61,15 +80,26 @@ def test_the_example_of_the_documentation_is_a_pooling_like_any_other(scratch, t
         pointset.attention_maps(pointset.create_model("rff-low3", dim=8), POINTS)
 
 
-def test_a_run_is_loaded_where_it_is_registered_and_elsewhere_says_what_is_missing(scratch, tmp_path, clouds_folder):
+@pytest.mark.parametrize(
+    ("name", "options", "part", "words"),
+    [
+        ("rff-low2", {}, ("pooling", "low<k>"), r"no model is called 'rff-low2'.*POINTSET_PARTS"),
+        ("isab3-pma", {"weights": "squared"}, ("weights", "squared"), "no weights function is called 'squared'"),
+    ],
+)
+def test_a_run_is_loaded_where_it_is_registered_and_elsewhere_says_what_is_missing(
+    name, options, part, words, scratch, tmp_path, clouds_folder
+):
+    pointset.register_weights("squared")(squared)
     sets = pointset.load_dataset(clouds_folder, split="train", points=16)
-    model = pointset.create_model("rff-low2", classes=3, dim=8)
+    model = pointset.create_model(name, classes=3, dim=8, **options)
     pointset.fit(model, sets, Recipe(epochs=1), run=tmp_path / "run")
     loaded, description = pointset.load_run(tmp_path / "run")
     assert torch.equal(loaded(POINTS), model.eval()(POINTS))
-    assert description["model"]["parts"] == source_digests("rff-low2")
-    del registry.PARTS["pooling", "low<k>"]
-    with pytest.raises(PointsetError, match=r"no model is called 'rff-low2'.*POINTSET_PARTS"):
+    assert description["model"]["parts"] == source_digests(name, model.spec.options)
+    assert list(description["model"]["parts"]) == [" ".join(part)]
+    del registry.PARTS[part]
+    with pytest.raises(PointsetError, match=words):
         pointset.load_run(tmp_path / "run")
 
 
@@ -157,20 +187,27 @@ class NeedsDepth(Middle):
 
 
 @pytest.mark.parametrize(
-    ("name", "make", "words"),
+    ("kind", "name", "make", "words"),
     [
-        ("max", Middle, "'max' is taken by .*MaxPool: use another name"),
-        ("pma3", Middle, "'pma3' is taken by .*AttentionPool"),
-        ("my-pool", Middle, "'my-pool' must be lower case.* no hyphen"),
-        ("my+pool", Middle, "'my\\+pool' must be lower case.* no \\+"),
-        ("Mine", Middle, "'Mine' must be lower case"),
-        ("mine<k>", Middle, "'mine<k>' has an argument: give listed"),
-        ("mine", NeedsDepth, "'mine' needs 'depth'.*dim"),
+        ("pooling", "max", Middle, "'max' is taken by .*MaxPool: use another name"),
+        ("pooling", "pma3", Middle, "'pma3' is taken by .*AttentionPool"),
+        ("pooling", "my-pool", Middle, "'my-pool' must be lower case.* no hyphen"),
+        ("pooling", "my+pool", Middle, "'my\\+pool' must be lower case.* no \\+"),
+        ("encoder", "Mine", Middle, "'Mine' must be lower case"),
+        ("pooling", "mine<k>", Middle, "'mine<k>' has an argument: give listed"),
+        ("pooling", "mine", NeedsDepth, "'mine' needs 'depth'.*dim"),
+        ("weights", "softmax", torch.tanh, "'softmax' is taken by pointset"),
+        ("weights", "tanh<k>", torch.tanh, "'tanh<k>' has an argument"),
+        ("weights", "tanh", 3, "'tanh' must be a class or a function, got 3"),
+        ("weights", "exported", torch.tanh, "'exported' must take a mask to be exported"),
+        ("weights", "taken", torch.tanh, "'taken' is taken by .*squared: use another name, or replace=True"),
     ],
 )
-def test_wrong_registrations_are_errors_at_once(name, make, words):
+def test_wrong_registrations_are_errors_at_once(kind, name, make, words):
+    pointset.register_weights("taken")(squared)
+    register = getattr(pointset, f"register_{kind}")
     with pytest.raises(PointsetError, match=words):
-        pointset.register_pooling(name)(make)
+        register(name, export=name == "exported")(make)
 
 
 class Changing(nn.Module):
@@ -240,3 +277,74 @@ def test_a_file_that_cannot_be_imported_is_named(text, words, tmp_path, monkeypa
     monkeypatch.setenv("POINTSET_PARTS", str(file))
     with pytest.raises(PointsetError, match=f"broken.py, which .*{words}"):
         pointset.list_models()
+
+
+def test_an_unregistered_function_can_be_trained_but_not_saved(tmp_path, clouds_folder):
+    sets = pointset.load_dataset(clouds_folder, split="train", points=16)
+    model = pointset.create_model("isab3-pma", classes=3, weights=torch.sigmoid, **SMALL)
+    assert pointset.fit(model, sets, Recipe(epochs=1), progress=False).history
+    with pytest.raises(PointsetError, match=r"weights has the function sigmoid.*pointset\.register_weights"):
+        pointset.fit(model, sets, Recipe(epochs=1), run=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_a_registered_function_is_sent_to_workers():
+    scale = 0.25
+
+    @pointset.register_weights("scaled")
+    def scaled(logits):
+        return scale * logits.sigmoid()
+
+    options = ModelOptions(weights="scaled", **SMALL)
+    expected = pointset.create_model("isab3-pma", 4, weights="scaled", **SMALL).eval()(POINTS)
+    name = pickle.dumps(carried("isab3-pma", options))
+    del registry.PARTS["weights", "scaled"]
+    USER_WEIGHTS.discard("scaled")
+    arrived = pickle.loads(name)
+    model = pointset.create_model(arrived, 4, weights="scaled", **SMALL)
+    torch.testing.assert_close(model.eval()(POINTS), expected)
+    assert carried("isab3-max", ModelOptions()) == "isab3-max"
+    assert source_digests("rff-max", options) == {}, "it has no attention"
+
+
+def test_the_command_line_takes_a_name_of_a_file(clouds_folder, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import pointset\n@pointset.register_weights('mine')\ndef mine(logits):\n    return logits.sigmoid()\n"
+    )
+    flags = ["train", "isab4-pma", "--dim", "8", "--heads", "2", "--weights", "mine", "--epochs", "1", "--points", "8"]
+    flags += ["--data", clouds_folder, "--run", tmp_path / "run"]
+    said = fail(capsys, *flags)
+    assert all(word in said for word in ("weights", "'softmax'", "register_weights", "'mine'")), said
+    monkeypatch.setenv("POINTSET_PARTS", str(file))
+    try:
+        succeed(capsys, *flags)
+        options = ModelOptions(dim=8, heads=2, weights=("mine",))
+        rows = {row["model"]: row for row in describe_models(options=options)}
+    finally:
+        sys.modules.pop("pointset_parts_mine", None)
+    assert [rows["isab16-pma"][ability] for ability in ("maps", "streams", "exports")] == [True, False, False]
+    assert rows["rff-max"]["streams"]
+
+
+def test_streaming_and_export_refuse_by_name(tmp_path):
+    model = pointset.create_model("isab3-max", 4, weights=torch.sigmoid, **SMALL).eval()
+    with pytest.raises(StreamingError, match="sigmoid weights"):
+        model.stream(POINTS[0])
+    with pytest.raises(PointsetError, match=r"function sigmoid.*register_weights"):
+        pointset.export_model(model, tmp_path / "model.onnx")
+    pointset.register_weights("squared")(squared)
+    model = pointset.create_model("isab3-max", 4, weights="squared", **SMALL).eval()
+    with pytest.raises(PointsetError, match="weights function 'squared' cannot be exported: register it"):
+        pointset.export_model(model, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_function_with_a_mask_can_be_exported(tmp_path):
+    pointset.register_weights("squared", export=True)(squared)
+    model = pointset.create_model("isab3-pma", 4, weights="squared", **SMALL).eval()
+    pointset.export_model(model, tmp_path / "model.pt2", mask=True)
+    program = torch.export.load(tmp_path / "model.pt2").module()
+    mask = torch.arange(9) < torch.tensor([[9], [4]])
+    torch.testing.assert_close(program(POINTS, mask), model(POINTS, mask))

@@ -1,6 +1,7 @@
-"""The trained models in the package: intact, small, and with the results on their cards."""
+"""The trained models in the package: intact, small, as their cards say, and loaded by name."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.loading import load_like
 from pointset.data.options import POSES
+from pointset.errors import PointsetError
 from pointset.evaluation.files import classify_files
 from pointset.runs import digests
+from pointset.zoo import pretrained
 from pointset.zoo.pretrained import ANY_POSE, FOLDER, USUAL, pretrained_card
 
 MOST = 12_000_000
@@ -48,6 +51,51 @@ def test_a_card_and_its_run_say_the_same(name):
     assert {"64", "100", "256", "1024"} <= set(card.accuracy)
     assert all(tested.low < tested.accuracy < tested.high for tested in card.accuracy.values())
     assert "/" not in json.dumps(run["data"]["source"])
+
+
+def test_other_classes_get_a_new_last_layer_on_the_trained_body():
+    trained, _ = pointset.load_run("rff-max.modelnet40-1024")
+    model = pointset.create_model("rff-max", 7, pretrained="modelnet40-1024", seed=1)
+    fresh = pointset.create_model("rff-max", 7, trained.spec.options, seed=1).state_dict()
+    *body, (weight, own), (bias, _) = model.state_dict().items()
+    for name, tensor in body:
+        assert torch.equal(tensor, trained.state_dict()[name])
+    assert own.shape[0] == 7
+    assert torch.equal(own, fresh[weight])
+    assert bias in fresh
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"pretrained": "modelnet40-1025"}, r"rff-max.modelnet40-1025.*did you mean .*rff-max.modelnet40-1024"),
+        ({"pretrained": "modelnet40-1024", "dim": 13}, "dim=.*, not 13"),
+        ({"pretrained": "modelnet40-1024", "inputs": 6}, "inputs=3, not 6"),
+    ],
+)
+def test_what_is_not_there_is_named_with_what_is(options, words):
+    with pytest.raises(PointsetError, match=words):
+        pointset.create_model("rff-max", **options)
+
+
+def test_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):
+    with pytest.raises(PointsetError, match=r"rff-max.toys. is not a run.*pointset train.*rff-max.modelnet40-1024"):
+        pointset.load_run("rff-max.toys")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / USUAL).mkdir()
+    with pytest.raises(PointsetError, match="not a run"):
+        pointset.load_run(USUAL)
+
+
+def test_damaged_weights_are_named(tmp_path, monkeypatch):
+    shutil.copytree(FOLDER / USUAL, tmp_path / USUAL)
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
+    file = tmp_path / USUAL / "model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(PointsetError, match=r"model.safetensors has changed.*install pointset again"):
+        pointset.create_model("isab16-pma", pretrained="modelnet40-1024")
 
 
 @pytest.mark.slow
