@@ -3,9 +3,8 @@
 import functools
 import hashlib
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -162,13 +161,13 @@ class Pool:
 
     def __getstate__(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        arrays = {"points": self.points, **self.arrays}
-        return {**fields, "points": None, "arrays": {name: _Mapped.of(array) for name, array in arrays.items()}}
+        arrays = {name: _stored(array) for name, array in self.arrays.items()}
+        return {**fields, "points": _stored(self.points), "arrays": arrays}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        stored = state["arrays"].items()
-        arrays = {name: array.open() if isinstance(array, _Mapped) else array for name, array in stored}
-        self.__dict__.update({**state, "points": arrays.pop("points"), "arrays": arrays})
+        make, how = state["points"]
+        arrays = {name: make(*how) for name, (make, how) in state["arrays"].items()}
+        self.__dict__.update({**state, "points": make(*how), "arrays": arrays})
 
 
 def digest_of(array: NDArray[Any]) -> str:
@@ -176,21 +175,11 @@ def digest_of(array: NDArray[Any]) -> str:
     return hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=16).hexdigest()
 
 
-@dataclass(frozen=True)
-class _Mapped:
-    """The location of an array in a file, pickled instead of its contents."""
-
-    path: Path
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    offset: int
-
-    @classmethod
-    def of(cls, array: Any) -> Any:
-        return cls(Path(array.filename), array.dtype, array.shape, array.offset) if _is_mapped(array) else array
-
-    def open(self) -> NDArray[Any]:
-        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
+def _stored(array: NDArray[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """What makes an array again: its place in a file instead of its numbers, if it is mapped."""
+    if _is_mapped(array):
+        return np.memmap, (array.filename, array.dtype, "r", array.offset, array.shape)  # type: ignore[attr-defined]
+    return np.asarray, (array,)
 
 
 def _require(name: str, array: Any, kinds: str, shape: tuple[int, ...], wanted: str) -> None:

@@ -99,13 +99,13 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
 
 def finished(parts: list[Trimesh], rng: Generator) -> tuple[Mesh, NDArray[np.int64]]:
     """Join the parts of an object into a mesh with defects, turned and scaled; and the part of each face."""
+    from trimesh.util import append_faces
+
     parts = _without_some(parts, rng)
     for part in parts:
         if rng.random() < 0.08:
             _knock(part, rng)
-    vertices = np.concatenate([part.vertices for part in parts])
-    starts = np.cumsum([0, *[len(part.vertices) for part in parts]])
-    faces = np.concatenate([part.faces + start for part, start in zip(parts, starts[:-1], strict=True)])
+    vertices, faces = append_faces([part.vertices for part in parts], [part.faces for part in parts])
     vertices = _sheared(_dented(vertices, rng), rng)
     placed, kept = _placed(vertices, rng), _without_a_hole(vertices, faces, rng)
     labels = np.repeat([part.metadata["part"] for part in parts], [len(part.faces) for part in parts])
