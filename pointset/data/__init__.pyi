@@ -6,7 +6,6 @@ from .augment import RotateUp as RotateUp
 from .augment import Scale as Scale
 from .augment import Shift as Shift
 from .batches import Batch as Batch
-from .batches import collate as collate
 from .batches import fixed_batches as fixed_batches
 from .catalogue.cards import Card as Card
 from .catalogue.cards import list_cards as list_cards

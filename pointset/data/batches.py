@@ -1,6 +1,6 @@
 """Batches for training and evaluation; sets of different sizes are padded and masked."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,6 @@ from torch import Tensor
 from pointset.data.augment import Augmentation
 from pointset.data.mixing import CutMix
 from pointset.data.point_sets import PointSets
-from pointset.data.ragged import pad_sets
 from pointset.data.targets import UNLABELLED
 from pointset.runs.workers import torch_threads
 
@@ -100,21 +99,3 @@ def epoch_generator(seed: int, epoch: int) -> torch.Generator:
     """A CPU generator for one epoch of one run; neighbouring (seed, epoch) pairs give unrelated streams."""
     mixed = np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(mixed >> 1))
-
-
-def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
-    """Stack items of `PointSets` into a batch, padded if sizes differ: `DataLoader(sets, collate_fn=collate)`.
-
-    Args:
-        items: B pairs (points [n_i, d], label).
-
-    Returns:
-        Points [B, n, d], mask [B, n] or None, and labels int64 [B] or targets [B, targets].
-
-    Example:
-        >>> from torch.utils.data import DataLoader
-        >>> next(iter(DataLoader(train, batch_size=4, collate_fn=pointset.data.collate))).points.shape
-        torch.Size([4, 32, 3])
-    """
-    points, mask = pad_sets([points for points, _ in items])
-    return Batch(points, mask, torch.stack([torch.as_tensor(label) for _, label in items]))

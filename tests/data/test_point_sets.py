@@ -15,7 +15,7 @@ import pytest
 import torch
 from toy import P, pool
 
-from pointset.data.batches import batches, collate, epoch_generator, fixed_batches
+from pointset.data.batches import batches, epoch_generator, fixed_batches
 from pointset.data.dataset import PointSets, load_dataset
 from pointset.data.mixing import augmentation_from_names
 from pointset.data.normalize import normalize_points
@@ -254,12 +254,10 @@ def test_parts_of_arrays_and_files_are_pools_of_their_own(mapped: PointSets) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(("context", "workers"), [("fork", 2), ("spawn", 1)])
 def test_worker_processes_give_the_same_sets(mapped: PointSets, context: str, workers: int) -> None:
-    loader = torch.utils.data.DataLoader(
-        mapped, batch_size=16, num_workers=workers, collate_fn=collate, multiprocessing_context=context
-    )
-    for batch, expected in zip(loader, fixed_batches(mapped, 16), strict=True):
-        torch.testing.assert_close(batch.points, expected.points)
-        assert torch.equal(batch.labels, expected.labels)
+    loader = torch.utils.data.DataLoader(mapped, 16, num_workers=workers, multiprocessing_context=context)
+    for (points, labels), expected in zip(loader, fixed_batches(mapped, 16), strict=True):
+        torch.testing.assert_close(points, expected.points)
+        assert torch.equal(labels, expected.labels)
 
 
 CHILD = """

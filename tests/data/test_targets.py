@@ -109,7 +109,6 @@ def test_numbers_as_y(y, target, names) -> None:
     assert sets.target_names == names
     assert np.array_equal(sets.targets.numpy(), np.asarray(y, float).reshape(6, len(names)))
     assert next(pointset.data.fixed_batches(sets, 4)).labels.shape == (4, len(names))
-    assert pointset.data.collate([sets[0], sets[1]]).labels.shape == (2, len(names))
 
 
 @pytest.mark.parametrize(
