@@ -109,17 +109,3 @@ def test_numbers_as_y(y, target, names) -> None:
     assert sets.target_names == names
     assert np.array_equal(sets.targets.numpy(), np.asarray(y, float).reshape(6, len(names)))
     assert next(pointset.data.fixed_batches(sets, 4)).labels.shape == (4, len(names))
-
-
-@pytest.mark.parametrize(
-    ("y", "target", "words"),
-    [
-        (np.array([1.0, np.nan, 1, 1, 1, 1]), "mass", "mass of cloud 1 is nan"),
-        (np.ones(5), None, "each of the 6 clouds of X, got 5"),
-        (np.ones((6, 2)), "mass", "2 numbers for each cloud"),
-        (list("abcdef"), "mass", "y must be numbers"),
-    ],
-)
-def test_numbers_that_cannot_be_used(y, target, words) -> None:
-    with pytest.raises(PointsetError, match=words):
-        pointset.from_arrays(X, y, target=target)
