@@ -131,11 +131,8 @@ def _end(error: BaseException, interruptions: Interruptions) -> int:
         from pointset.runs.atomic import why_not
 
         name = str(error.filename)
-        if error.errno == errno.ENAMETOOLONG:
-            name, reason = quoted(name), error.strerror
-        else:
-            reason = why_not(Path(name), error)
-        message = one_line(f"{name} cannot be used ({reason}): use another path", LONGEST)
+        shown = quoted(name) if error.errno == errno.ENAMETOOLONG else name
+        message = one_line(f"{shown} cannot be used ({why_not(Path(name), error)}): use another path", LONGEST)
     elif of_memory(error):
         size = re.search(r"allocate ([\d.]+ ?(?:bytes|[KMGTPE]i?B))", str(error))
         at_once = f" ({size[1]} at once)" if size else ""

@@ -22,15 +22,15 @@ SPARE = 1 << 20
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Call `write` with a temporary file, so that readers see either the old file or the complete new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with full_disk_reported(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with full_disk_reported(path):  # check before the temporary file is removed, which frees space
-                write(temporary)
-                sync(temporary)
+    try:
+        with full_disk_reported(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(temporary)
+            sync(temporary)
             temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()  # frees space if the disk is full
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import msgspec
 
 from pointset.errors import QUOTED, PointsetError, one_line
 from pointset.runs import atomic
-from pointset.runs.atomic import as_json, full_disk_reported, write_atomically
+from pointset.runs.atomic import as_json, write_atomically
 from pointset.runs.files import read_file
 
 SUMS = "SHA256SUMS"
@@ -77,8 +77,7 @@ def fill(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files and their list into a new folder, not atomically: nothing may use the folder yet."""
     lines = _as_text({name: (sha256(content),) for name, content in contents.items()})
     for name, content in {**contents, SUMS: lines.encode()}.items():
-        with full_disk_reported(folder / name):
-            (folder / name).write_bytes(content)
+        (folder / name).write_bytes(content)
 
 
 def read(path: Path, remedy: str) -> bytes:
