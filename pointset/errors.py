@@ -105,11 +105,3 @@ class _Short(reprlib.Repr):
             return super().repr_int(x, level)
         except ValueError:
             return f"a number of about {x.bit_length() * 30103 // 100000 + 1:,} digits"
-
-    def repr_bytes(self, x: Any, level: int) -> str:
-        """The repr of the first bytes only."""
-        return repr(x if len(x) <= self.maxstring else x[: self.maxstring]) + "..." * (len(x) > self.maxstring)
-
-    def repr_instance(self, x: Any, level: int) -> str:
-        """As usual, on one line, because the repr of an array has several."""
-        return " ".join(super().repr_instance(x, level).split())
