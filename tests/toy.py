@@ -157,6 +157,14 @@ def numbers(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in history]
 
 
+def compare(experiment: Any, folder: Path, report: bool = False) -> Any:
+    """Run a comparison in one worker, without a bar."""
+    from pointset.comparison.comparing import run_experiment
+    from pointset.runs.workers import Workers
+
+    return run_experiment(experiment, folder, Workers(1), progress=False, report=report)
+
+
 def results(comparison: Any) -> list[Any]:
     """Names and results of the runs of a comparison, without their times."""
     return [(run.name, dataclasses.replace(run.result, seconds=0.0)) for run in comparison.runs]

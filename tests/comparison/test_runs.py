@@ -6,9 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+import toy
 
-from pointset.comparison.comparing import run_all, run_experiment
-from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.comparing import run_all
+from pointset.comparison.experiment import Entry
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import make_runs
 from pointset.errors import PointsetError
@@ -18,14 +19,10 @@ from pointset.runs.workers import Workers
 pytestmark = pytest.mark.slow
 
 
-def run(experiment: Experiment, folder: Path) -> Comparison:
-    return run_experiment(experiment, folder, Workers(1), progress=False, report=False)
-
-
 @pytest.fixture(scope="module")
 def finished(classifiers, tmp_path_factory) -> tuple[Path, Comparison]:
     folder = tmp_path_factory.mktemp("finished")
-    return folder, run(classifiers(), folder)
+    return folder, toy.compare(classifiers(), folder)
 
 
 @pytest.fixture
@@ -54,7 +51,7 @@ def written(folder: Path) -> dict[Path, int]:
 )
 def test_adding_to_a_finished_folder_repeats_no_run(changes, runs, finished, copy, classifiers):
     before = written(copy)
-    joined = run(classifiers(**changes), copy)
+    joined = toy.compare(classifiers(**changes), copy)
     assert [(one.model, one.points, one.seed) for one in joined.runs] == runs
     old = {(one.model, one.points, one.seed): one for one in finished[1].runs}
     for one, named in zip(joined.runs, runs, strict=True):
@@ -68,7 +65,7 @@ def test_adding_to_a_finished_folder_repeats_no_run(changes, runs, finished, cop
 
 def test_another_model_under_the_same_label_is_not_a_run_of_the_folder(copy, classifiers):
     other = Entry("rff-max", {"layers": 2}, label="rff-max")
-    found = run(classifiers(other, "isab4-pma"), copy)
+    found = toy.compare(classifiers(other, "isab4-pma"), copy)
     (failure,) = found.failures
     assert failure.name == "rff-max, 24 points, seed 0"
     assert "model.options.layers is None there and 2 here" in failure.reason
@@ -78,7 +75,7 @@ def test_another_model_under_the_same_label_is_not_a_run_of_the_folder(copy, cla
 def test_robustness_is_tested_where_it_is_asked_for_then_or_later(finished, copy, classifiers):
     asked = classifiers("rff-max", seeds=(3, 0), robustness_seeds=(0,))
     before = written(copy)
-    found = run(asked, copy)
+    found = toy.compare(asked, copy)
     assert found.runs[1].result == finished[1].runs[0].result
     after = written(copy)
     assert {path: after[path] for path in before} == before, "the model is not trained again"
@@ -92,7 +89,7 @@ def test_robustness_is_tested_where_it_is_asked_for_then_or_later(finished, copy
     for errors in content["errors"].values():
         assert len(errors) == 5
         assert all(0 <= error <= 1 for error in errors.values())
-    run(asked, copy)
+    toy.compare(asked, copy)
     assert file.stat().st_mtime_ns == stamp
 
 
@@ -102,13 +99,13 @@ def test_a_failed_run_is_tried_again(classifiers, tmp_path):
     strange.mkdir(parents=True)
     (strange / "model.safetensors").write_bytes(b"strange")
     for _ in range(2):
-        found = run(classifiers(), tmp_path)
+        found = toy.compare(classifiers(), tmp_path)
         (failure,) = found.failures
         assert (strange / "failure.txt").read_text() == failure.reason + "\n"
         assert "run.json is missing" in failure.reason
         assert [one.model for one in found.runs] == ["rff-max"]
     (strange / "model.safetensors").unlink()
-    found = run(classifiers(), tmp_path)
+    found = toy.compare(classifiers(), tmp_path)
     assert not found.failures
     assert [one.model for one in found.runs] == ["rff-max", "isab4-pma"]
     assert not list(tmp_path.glob("runs/*/failure.txt"))
@@ -116,7 +113,7 @@ def test_a_failed_run_is_tried_again(classifiers, tmp_path):
 
 def test_a_comparison_without_any_finished_run_is_an_error_that_says_why(classifiers, tmp_path):
     with pytest.raises(PointsetError, match=r"all runs failed; too cold, 24 points, seed 0: the loss became"):
-        run(classifiers({"name": "isab4-pma", "label": "too cold", "temperature": 1e-60}), tmp_path)
+        toy.compare(classifiers({"name": "isab4-pma", "label": "too cold", "temperature": 1e-60}), tmp_path)
     assert not (tmp_path / "results.json").exists()
 
 
@@ -124,13 +121,13 @@ def test_a_comparison_without_any_finished_run_is_an_error_that_says_why(classif
 def test_a_run_that_was_edited_is_refused_and_no_table_takes_its_numbers(name, copy, classifiers):
     """After deleting what the message names, the run is repeated with the same results."""
     asked = classifiers("rff-max", "isab4-pma", robustness_seeds=(0,) if name == "robustness.json" else ())
-    before = run(asked, copy)
+    before = toy.compare(asked, copy)
     results = copy / "results.csv"
     results.unlink()
     file = copy / "runs" / "rff-max-n24-seed0" / name
     file.write_bytes(file.read_bytes().replace(b"0.", b"1.", 1) + b"\n")
     try:
-        reason = run(asked, copy).failures[0].reason
+        reason = toy.compare(asked, copy).failures[0].reason
         assert "rff-max" not in results.read_text()
     except PointsetError as error:  # found when the report is made
         reason = str(error)
@@ -139,16 +136,16 @@ def test_a_run_that_was_edited_is_refused_and_no_table_takes_its_numbers(name, c
     told = Path(re.search(r"delete (\S+) and run", reason)[1])
     assert told in (file, file.parent, file.with_name("result.json"))  # whose making makes the predictions
     shutil.rmtree(told) if told.is_dir() else told.unlink()
-    after = run(asked, copy)
+    after = toy.compare(asked, copy)
     assert [(one.model, one.metrics) for one in after.runs] == [(one.model, one.metrics) for one in before.runs]
 
 
 def test_two_comparisons_in_one_folder_do_not_write_beside_each_other(copy, classifiers):
     before = {path: path.stat().st_mtime_ns for path in copy.rglob("*") if path.name != ".lock"}
     with owned(copy, "-"), pytest.raises(PointsetError, match=f"another process is running a comparison in {copy}"):
-        run(classifiers(), copy)
+        toy.compare(classifiers(), copy)
     assert {path: path.stat().st_mtime_ns for path in copy.rglob("*") if path.name != ".lock"} == before
-    assert not run(classifiers(), copy).failures
+    assert not toy.compare(classifiers(), copy).failures
 
 
 def test_a_run_of_another_process_is_left_alone(classifiers, tmp_path):

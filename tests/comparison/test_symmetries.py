@@ -5,13 +5,13 @@ import warnings
 from dataclasses import replace
 
 import pytest
+import toy
 from torch import nn
 
 import pointset
 from pointset.comparison.comparing import warn_of_order
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.nn import registry
-from pointset.runs.workers import Workers
 from pointset.tasks import create_task, task_recipe
 from pointset.zoo.options import ModelOptions
 
@@ -72,7 +72,7 @@ def test_nothing_is_said_of_functions_of_sets_or_of_the_packages_own_parts(monke
 def test_a_comparison_warns_and_says_where_in_ones_own_code_a_run_failed(tmp_path):
     short = replace(experiment("rff-careless", "rff-failslater"), seeds=(0,), recipe=task_recipe(steps=2))
     with pytest.warns(UserWarning, match="rff-careless is not a function of sets"):
-        found = pointset.run_experiment(short, tmp_path / "out", Workers(1), progress=False, report=False)
+        found = toy.compare(short, tmp_path / "out")
     assert [run.model for run in found.runs] == ["rff-careless"]
     (failure,) = found.failures
     line = FailsLater.forward.__code__.co_firstlineno + 2

@@ -7,8 +7,7 @@ import pytest
 import toy
 
 import pointset
-from pointset.comparison.comparing import estimate, run_experiment, run_one
-from pointset.runs.workers import Workers
+from pointset.comparison.comparing import estimate, run_one
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loop import Training
 from pointset.training.recipe import Recipe
@@ -28,8 +27,7 @@ def compare(classifiers, monkeypatch):
     def run(out, recipe=RECIPE, points=(12, 24)):
         trained.clear()
         experiment = classifiers("rff-max", points=points, recipe=recipe)
-        done = run_experiment(experiment, out, Workers(1), progress=False, report=False)
-        return done.runs, list(trained)
+        return toy.compare(experiment, out).runs, list(trained)
 
     monkeypatch.setattr(Training, "_epoch", noted)
     monkeypatch.setattr("pointset.comparison.comparing.run_all", lambda runs, workers: map(run_one, runs))

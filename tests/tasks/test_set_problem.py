@@ -4,18 +4,16 @@ import json
 import pickle
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
+import toy
 
-from pointset.comparison.comparing import run_experiment, status
+from pointset.comparison.comparing import status
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import make_runs
 from pointset.comparison.tables import FILES
-from pointset.runs.workers import Workers
 from pointset.tasks import create_task, list_tasks
 from pointset.tasks.max_regression import MaxRegression
 from pointset.tasks.set_problem import measure, task_recipe
@@ -44,18 +42,9 @@ def tiny(*models: str | dict, steps: int = 10, **changes) -> Experiment:
     return experiment.changed(**changes)
 
 
-def run(experiment: Experiment, folder: Path, report: bool = False) -> Comparison:
-    return run_experiment(experiment, folder, Workers(1), progress=False, report=report)
-
-
-def numbers(folder: Path) -> list[dict]:
-    rows = RunFolder(folder).history()
-    return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in rows]
-
-
 @pytest.fixture(scope="module")
 def done(tmp_path_factory) -> Comparison:
-    return run(tiny(seeds=(0, 3)), tmp_path_factory.mktemp("done"), report=True)
+    return toy.compare(tiny(seeds=(0, 3)), tmp_path_factory.mktemp("done"), report=True)
 
 
 def test_a_report_has_pairs_costs_and_curves(done):
@@ -98,19 +87,18 @@ def test_a_run_killed_within_a_block_of_steps_resumes_to_the_same_bits(done, tmp
     with monkeypatch.context() as patch:
         patch.setattr(Short, "draw", until_the_seventh)
         with pytest.raises(KeyboardInterrupt):
-            run(experiment, tmp_path)
-    folder = Path("runs") / "isab4-pma-seed0"
-    assert len(RunFolder(tmp_path / folder).history()) == 1
+            toy.compare(experiment, tmp_path)
     assert [(one.state, one.epochs) for one in status(experiment, tmp_path)] == [("stopped", 1)]
     drawn.clear()
     with monkeypatch.context() as patch:
         patch.setattr(Short, "draw", lambda *given: (drawn.append(1), draw(*given))[1])
-        resumed = run(experiment, tmp_path)
+        resumed = toy.compare(experiment, tmp_path)
     assert len(drawn) == 6, "the four steps of the first block are not done again"
-    assert numbers(tmp_path / folder) == numbers(done.folder / folder)
-    first, second = (RunFolder(root / folder).weights() for root in (done.folder, tmp_path))
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    assert resumed.runs[0].metrics == done.runs[2].metrics
+    once, again = done.run("isab4-pma", 0), resumed.run("isab4-pma", 0)
+    first, second = (toy.numbers(RunFolder(one.folder).history()) for one in (once, again))
+    assert first == second
+    assert toy.same_weights(done.model("isab4-pma", 0), resumed.model("isab4-pma", 0))
+    assert again.metrics == once.metrics
 
 
 def test_models_get_the_same_sets_and_seeds_get_different_ones(tmp_path, monkeypatch):
@@ -122,7 +110,7 @@ def test_models_get_the_same_sets_and_seeds_get_different_ones(tmp_path, monkeyp
         return step(self, batch)
 
     monkeypatch.setattr(Training, "_backward", backward)
-    run(tiny(seeds=(0, 1), steps=3), tmp_path)
+    toy.compare(tiny(seeds=(0, 1), steps=3), tmp_path)
     first, second, third, fourth = seen.values()  # seeds outermost
     assert first == second
     assert third == fourth
