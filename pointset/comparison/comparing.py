@@ -217,13 +217,14 @@ def estimate(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
     check_folder(experiment, Path(out))
     task = experiment.task
     unfinished = [run for run in make_runs(experiment, Path(out)) if not run.finished]
-    rows = [(size, label) for size in task.sizes for label in experiment.labels]
-    groups = [[run for run in unfinished if (run.points, run.model) == row] for row in rows]
+    groups: dict[Any, list[Run]] = {(size, label): [] for size in task.sizes for label in experiment.labels}
+    for run in unfinished:
+        groups[run.points, run.model].append(run)
     if unfinished:
         for size in task.sizes:  # a training step would not notice a missing test split
             task.prepare(size, experiment.recipe, progress=False)
     with torch_threads(experiment.threads):
-        return [_estimate(runs) for runs in groups if runs]
+        return [_estimate(runs) for runs in groups.values() if runs]
 
 
 def _estimate(runs: Sequence[Run]) -> dict[str, Any]:

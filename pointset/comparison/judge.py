@@ -9,7 +9,6 @@ the seed; without a column `seed`, all rows are of one run.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -36,7 +35,7 @@ ALIASES = {
     "seed": ("seed",),
 }
 """Names under which columns are found, in this order."""
-PREFIXES = ("probability_", "prob_", "p_")
+PREFIX = re.compile("^(probability_|prob_|p_)")
 """A column of probabilities is named like its class, with or without one of these in front."""
 OWN = re.compile(r"class_\d+|probability_\d+|entropy|points|streamed|unlike.*")
 """Columns of `pointset classify -o` that are not probabilities of a class."""
@@ -132,7 +131,9 @@ def _named(path: Path) -> tuple[str, int]:
     """The model and the seed that a path names; the predictions.npz of a run are named by its folder."""
     name = path.parent.name if path.name == "predictions.npz" and path.parent.name else path.stem
     match = IN_NAME.search(name)
-    return (name[: match.start()], int(match[1])) if match and match.start() else (name, 0)
+    if match is None or match.start() == 0:
+        return name, 0
+    return name[: match.start()], int(match[1])
 
 
 def _read(path: Path) -> "DataFrame":
@@ -251,7 +252,7 @@ def _most_likely(table: "DataFrame", taken: Sequence[str], labels: Any, what: st
             f"{what} has no column {' or '.join(ALIASES['prediction'])}, and no columns of probabilities: "
             f"name it with prediction=COLUMN; it has {_listed(table)}"
         )
-    classes = [reduce(str.removeprefix, PREFIXES, str(name)) for name in wide]
+    classes = [PREFIX.sub("", str(name)) for name in wide]
     if strange := sorted(set(map(str, labels.unique())) - set(classes)):
         raise PointsetError(f"{what} has no column of probabilities for the class {quoted(strange[0])}")
     values = table[wide].to_numpy(np.float64)

@@ -62,11 +62,10 @@ class ShapeRegression(ShapeTask):
         if not (folder / NUMBERS).exists():
             return self.measured
         mae = load_numbers(folder).mae
-        errors = {f"MAE {name}": error for name, error in mae.items()} | {"MAE": next(iter(mae.values()))}
-        return [
-            replace(metric, digits=_decimals(errors[metric.name])) if metric.name in errors else metric
-            for metric in self.measured
-        ]
+        errors = {f"MAE {name}": error for name, error in mae.items()}
+        errors["MAE"] = next(iter(mae.values()))  # of a single target
+        digits = {name: _decimals(error) for name, error in errors.items()}
+        return [replace(metric, digits=digits.get(metric.name, metric.digits)) for metric in self.measured]
 
     def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
         """Raise a PointsetError for unknown augmentations, or a loss that needs other models."""
