@@ -1,6 +1,6 @@
 """Point clouds as arrays, checks of their contents, and the columns of their files by name."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +14,6 @@ COLORS = (("red", "green", "blue"), ("r", "g", "b"))
 ALIASES = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz", "//x": "x"}
 Columns = Mapping[str, np.ndarray]
 """Arrays [n] by the names of the columns, in the order of the file."""
-Table = tuple[tuple[str, ...], int, Callable[[slice], Columns]]
-"""The names of the columns of a file, the number of its points, and a function that reads some of them."""
 FLOAT32 = np.finfo(np.float32)
 LEAST_STEPS = 2**8
 """Minimum number of float32 steps along a shape, below which rounding would destroy its form."""

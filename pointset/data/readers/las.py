@@ -1,13 +1,13 @@
 """Read LAS and LAZ, the formats of laser scanning, by laspy: the fields of points by name, piece by piece."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pointset.data.readers.clouds import AXES, COLORS, Columns, Table, numbered
+from pointset.data.readers.clouds import AXES, COLORS, Columns, numbered
 from pointset.errors import PointsetError
 
 FULL_INTENSITY = 65535
@@ -22,8 +22,8 @@ RAW = {"X", "Y", "Z"}
 """Fields before scale and offset of the header are applied."""
 
 
-def las_table(path: Path, features: Sequence[str] = ()) -> Table:
-    """The columns of a LAS or LAZ file, with its intensity as a fraction; a PointsetError if it is cut off."""
+def las_table(path: Path, features: Sequence[str] = ()) -> tuple[tuple[str, ...], int, Callable[[slice], Columns]]:
+    """Names of columns, number of points, and a reader of rows of a LAS or LAZ file, which must not be cut off."""
     if missing := [name for name in LIBRARIES if find_spec(name) is None]:
         raise PointsetError(f"LAS files need {' and '.join(missing)}: run `pip install 'pointset-learn[las]'`")
     _require_counts(path)

@@ -25,15 +25,12 @@ def plain_text(content: bytes) -> bytes:
     return _COMMENT.sub(b"", text) if b"#" in text else text
 
 
-def number_table(block: bytes, mark: str | None = None) -> np.ndarray | None:
-    """Parse lines of equally many numbers to float64 [lines, numbers]; None if a line is wrong, or all are empty.
-
-    Numbers are separated by blanks, or by the mark.
-    """
-    if not block.strip() or block.translate(None, _NUMBERS + (mark or "").encode()):  # numpy reads more than decimals
+def number_table(block: bytes) -> np.ndarray | None:
+    """Parse lines of equally many numbers to float64 [lines, numbers]; None if a line is wrong, or all are empty."""
+    if not block.strip() or block.translate(None, _NUMBERS):  # numpy reads more than decimals
         return None
     try:
-        return np.loadtxt(io.BytesIO(block), np.float64, comments=None, delimiter=mark, ndmin=2)
+        return np.loadtxt(io.BytesIO(block), np.float64, comments=None, ndmin=2)
     except ValueError:
         return None
 

@@ -92,10 +92,9 @@ def _read_faces(lines: Lines, vertex_count: int) -> tuple[np.ndarray, np.ndarray
         firsts = np.cumsum(widths) - widths
         with np.errstate(invalid="ignore"):
             sizes = numbers[firsts].astype(np.int64)
-        lines.require(sizes >= 3, "expected at least 3 vertices in a face")
-        lines.require(widths > sizes, "expected as many vertex indices as a face says first")
-        right = np.isin(widths - 1 - sizes, _COLOUR_SIZES)
-        lines.require(right, "expected a face to end after its indices and a colour of 0, 1, 3 or 4 numbers")
+        right = (sizes >= 3) & np.isin(widths - 1 - sizes, _COLOUR_SIZES)
+        expected = "expected at least 3 vertices in a face, as many indices, and a colour of 0, 1, 3 or 4 numbers"
+        lines.require(right, expected)
         steps = np.arange(len(numbers)) - np.repeat(firsts, widths)
         is_index = steps <= np.repeat(sizes, widths)
         if not is_plain:
