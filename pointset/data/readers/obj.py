@@ -70,10 +70,8 @@ def _read_vertices(lines: Lines) -> np.ndarray:
         after_keyword = copy(lines)
         after_keyword.starts = lines.starts + 1
         table = after_keyword.numbers()[(np.cumsum(widths) - widths)[:, None] + np.arange(3)]
-    vertices = table[:, :3]
-    if not np.isfinite(vertices).all():
-        lines.require(np.isfinite(vertices).all(axis=1), "expected finite coordinates")
-    return vertices
+    lines.require(np.isfinite(table[:, :3]).all(axis=1), "expected finite coordinates")
+    return table[:, :3]
 
 
 def _read_faces(lines: Lines, vertex_count: int, above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -41,12 +41,12 @@ def parse_off(content: bytes, name: str) -> Mesh:
     if not vertex_count or not face_count:
         raise error_at(text, counts.start(), name, "expected at least one vertex and one face")
     lines = Lines(text, name, counts.end())
+    count = vertex_count + face_count
+    if len(lines) != count:
+        offset = int(lines.starts[count]) if len(lines) > count else len(text)
+        raise error_at(text, offset, name, f"expected {vertex_count} vertices and {face_count} faces, a line each")
     vertices = _read_vertices(lines[:vertex_count], prefixes)
-    corners, sizes = _read_faces(lines[vertex_count : vertex_count + face_count], vertex_count)
-    if len(lines) != vertex_count + face_count:
-        offset = lines.starts[vertex_count + face_count] if len(lines) > vertex_count + face_count else len(text)
-        expected = f"expected {vertex_count} vertices and {face_count} faces, a line each"
-        raise error_at(text, int(offset), name, expected)
+    corners, sizes = _read_faces(lines[vertex_count:], vertex_count)
     return Mesh(vertices, cut_fans(vertices, corners, sizes))
 
 
@@ -60,23 +60,22 @@ def write_off(path: Path, mesh: Mesh) -> None:
 
 
 def _read_vertices(lines: Lines, prefixes: list[bytes]) -> np.ndarray:
-    table = None if prefixes else number_table(lines.block)
-    if table is None or table.shape != (len(lines), 3):
-        sizes = {3}
-        for prefix in prefixes:
-            sizes = {size + more for size in sizes for more in _PREFIX_SIZES[prefix]}
+    sizes = {3}
+    for prefix in prefixes:
+        sizes = {size + more for size in sizes for more in _PREFIX_SIZES[prefix]}
+    table = number_table(lines.block)
+    if table is None or len(table) != len(lines) or table.shape[1] not in sizes:
         widths = lines.widths
         # Equal for all lines, or a missing coordinate could pass for a short colour.
-        right = (widths == widths[:1]) & np.isin(widths, [*sizes])
+        right = (widths == widths[0]) & np.isin(widths, [*sizes])
         lines.require(right, f"expected {' or '.join(map(str, sorted(sizes)))} numbers for a vertex")
-        table = lines.numbers().reshape(len(lines), widths[0] if len(lines) else 4)[:, : 4 if b"4" in prefixes else 3]
+        table = lines.numbers().reshape(len(lines), -1)
     vertices = numbers = table[:, :3]
     if b"4" in prefixes:
         with np.errstate(all="ignore"):
-            vertices = vertices / table[:, 3:]
-        numbers = np.hstack([table, vertices])
-    if not np.isfinite(numbers).all():
-        lines.require(np.isfinite(numbers).all(axis=1), "expected finite coordinates")
+            vertices = vertices / table[:, 3:4]
+        numbers = np.hstack([table[:, :4], vertices])
+    lines.require(np.isfinite(numbers).all(axis=1), "expected finite coordinates")
     return vertices
 
 
@@ -102,7 +101,6 @@ def _read_faces(lines: Lines, vertex_count: int) -> tuple[np.ndarray, np.ndarray
             right = np.logical_and.reduceat(is_whole | ~is_index, firsts)
             lines.require(right, "expected whole numbers from 0 on for a face and its vertices")
         corners = numbers[is_index & (steps > 0)].astype(np.int64)
-    if corners.min(initial=0) < 0 or corners.max(initial=0) >= vertex_count:
-        right = np.logical_and.reduceat((corners >= 0) & (corners < vertex_count), np.cumsum(sizes) - sizes)
-        lines.require(right, f"expected vertex indices from 0 to {vertex_count - 1}")
+    right = np.logical_and.reduceat((corners >= 0) & (corners < vertex_count), np.cumsum(sizes) - sizes)
+    lines.require(right, f"expected vertex indices from 0 to {vertex_count - 1}")
     return corners, sizes

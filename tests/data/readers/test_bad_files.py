@@ -25,12 +25,12 @@ BAD_OFF: list[tuple[bytes, int, str]] = [
     (b"NNOFF\n4 2 0\n", 1, "at most once"),
     (b"OFF 4\n\n4 2 0\n", 1, "edges, found '4'"),
     (b"OFF\n4 0 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n", 2, "at least one vertex and one face"),
-    (b"OFF\n4 2 0\n0 0 0\n1 0\n", 4, "3 numbers for a vertex, found '1 0'"),
-    (OFF.replace(b"1 1 0\n", b" \n") + FACES, 7, "3 numbers for a vertex"),
+    (OFF.replace(b"1 0 0\n", b"1 0\n") + FACES, 4, "3 numbers for a vertex, found '1 0'"),
+    (OFF.replace(b"1 1 0\n", b" \n") + FACES, 9, "4 vertices and 2 faces"),
     (OFF.replace(b"1 1 0", b"1-1 1 0") + FACES, 5, "only numbers"),
-    (b"OFF\n4 2 0\n0 0 0\n\n1 nan 0\n", 5, "finite coordinates, found '1 nan 0'"),
-    (b"4OFF\n3 1 0\n2 4 6 inf\n", 3, "finite coordinates"),
-    (b"COFF\n3 1 0\n0 0 0 1 1 1 1\n0 0 0 1 1 1\n", 4, "7 numbers for a vertex"),
+    (OFF.replace(b"1 0 0", b"1 nan 0") + FACES, 4, "finite coordinates, found '1 nan 0'"),
+    (b"4OFF\n1 1 0\n2 4 6 inf\n3 0 0 0\n", 3, "finite coordinates"),
+    (b"COFF\n2 1 0\n0 0 0 1 1 1 1\n0 0 0 1 1 1\n3 0 1 1\n", 4, "7 numbers for a vertex"),
     (OFF + b"3 0 1 2\n", 8, "2 faces, a line each, found the end of the file"),
     (OFF + FACES + b"\n3 0 1 3\n", 10, "4 vertices and 2 faces, a line each, found '3 0 1 3'"),
     (OFF + b"3 0 1\n3 0 2 3\n", 7, "as many indices"),
@@ -38,7 +38,7 @@ BAD_OFF: list[tuple[bytes, int, str]] = [
     (OFF + b"2 0 1\n3 0 2 3\n", 7, "at least 3 vertices in a face"),
     (OFF + b"3 0 1 2 0 0\n3 0 2 3\n", 7, "a colour of 0, 1, 3 or 4 numbers"),
     (OFF.replace(b"\n", b"\r\n") + b"3 0 1 2\r\n3 0 2 9\r\n", 8, "vertex indices from 0 to 3"),
-    (b"# a\n\nOFF # b\n# c\n4 2 0\n0 0 0\n1 0 # 0\n", 7, "found '1 0'"),
+    (b"# a\n\nOFF # b\n# c\n1 1 0\n\n1 0 # 0\n3 0 0 0\n", 7, "found '1 0'"),
 ]
 OBJ = b"v 0 0 0\nv 1 0 0\nv 1 1 0\nf 1 2 3\n"
 BAD_OBJ: list[tuple[bytes, int, str]] = [
