@@ -15,7 +15,6 @@ from numpy import ndarray
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pointset.configuration import Points, check
 from pointset.data.axes import TURNS, Axis, check_up, turned_up, usual_up
 from pointset.data.catalogue.cards import list_cards, load_card
 from pointset.data.dataset import PointSets, load_split
@@ -158,10 +157,9 @@ def load_shape_like(
             else the usual one of the format (y for OBJ, GLB and glTF); else that of the sets.
         keep_outliers: keep isolated points of a cloud; see `isolated`.
     """
-    path, mesh, options = Path(path), None, DataOptions.of(description)
-    if points is not None:
-        check("points", points, Points)
-    wanted = options.points if points is None else points
+    path, mesh = Path(path), None
+    options = DataOptions.of(description).changed({} if points is None else {"points": points})
+    wanted = options.points
     now, upward = file_up(description, path, up)
     if not is_mesh_file(path):
         cloud = read_cloud(path, normals=options.has_normals, features=options.further)

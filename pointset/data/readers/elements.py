@@ -79,10 +79,7 @@ def parse_ply(path: Path) -> Mesh:
         names = quoted(", ".join([*vertex, *face]))
         raise PointsetError(f"expected x, y and z of vertices and lists {CORNERS[0]} of faces, found {names}")
     vertices = np.stack([np.asarray(vertex[axis], np.float64) for axis in AXES], axis=1)
-    corners = lists.values.astype(np.int64)
-    if len(corners) and (corners.min() < 0 or corners.max() >= len(vertices)):
-        raise PointsetError(f"expected corners of faces from 0 to {len(vertices) - 1}, found {corners.max()}")
-    return mesh_of_polygons(vertices, corners, lists.sizes, str(path))
+    return mesh_of_polygons(vertices, lists.values.astype(np.int64), lists.sizes, str(path))
 
 
 def _header(path: Path) -> tuple[str, list[Element], int]:

@@ -69,11 +69,8 @@ def read_mesh(path: str | Path) -> Mesh:
         require_shape_file(path, MESH_SUFFIXES)
         if suffix == ".ply":
             return parse_ply(path)
-        content = read_file(path)
-        if not content.strip():
-            raise MeshError("expected a mesh, found an empty file")
         parsers = {".off": parse_off, ".obj": parse_obj, ".stl": _parse_stl}
-        return parsers.get(suffix, _parse_with_trimesh)(content, str(path))
+        return parsers.get(suffix, _parse_with_trimesh)(read_file(path), str(path))
 
 
 def _parse_stl(content: bytes, name: str) -> Mesh:

@@ -72,7 +72,7 @@ def archive(**arrays: np.ndarray) -> Callable[[Path], None]:
 BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     *(("a.off", content, (f"a.off, line {line}: expected ", words)) for content, line, words in BAD_OFF),
     *(("a.obj", content, (f"a.obj, line {line}: expected ", words)) for content, line, words in BAD_OBJ),
-    ("a.obj", b"\n", ("found an empty file",)),
+    *((f"a.{suffix}", b"", (f"a.{suffix}",)) for suffix in ("obj", "stl", "glb", "gltf")),
     ("a.obj", OBJ[:24], ("no triangles",)),
     ("a.stl", STL[:-1], ("cut off",)),
     ("a.stl", b"hello\n", ("damaged",)),
