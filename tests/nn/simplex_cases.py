@@ -17,21 +17,29 @@ SHAPE = (2, 3, 4)
 
 
 def case(
-    seed: int, keys: int, scale: float = 1.0, masked: bool = True, room: float = 1.5, dtype: torch.dtype = torch.float64
+    seed: int,
+    keys: int,
+    scale: float = 1.0,
+    masked: bool = True,
+    room: float = 1.5,
+    dtype: torch.dtype = torch.float64,
+    ties: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Scores [2, 3, 4, keys], bounds likewise that sum to `room` over the real keys, and a mask [2, 1, 1, keys].
 
-    A sixth of the bounds is 0, and a sixth of the scores are equal to others.
+    A sixth of the bounds is 0, and a sixth of the scores are equal to others, unless there are no `ties`.
     """
     generator = torch.Generator().manual_seed(seed)
     z = torch.randn(*SHAPE, keys, generator=generator, dtype=torch.float64) * scale
-    z[..., ::6] = z[..., :1].clone()
+    if ties:
+        z[..., ::6] = z[..., :1].clone()
     mask = None
     if masked:
         mask = torch.rand(SHAPE[0], 1, 1, keys, generator=generator) < 0.7
         mask[..., 0] = True
     u = torch.rand(*SHAPE, keys, generator=generator, dtype=torch.float64)
-    u[..., 1::6] = 0
+    if ties:
+        u[..., 1::6] = 0
     real = u if mask is None else u * mask
     u *= room / real.sum(dim=-1, keepdim=True)
     return z.to(dtype), u.to(dtype), mask

@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from covering import covering_models
+from covering import Largest, covering_models
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pointset import create_model
 from pointset.data.ragged import pad_sets
@@ -15,7 +14,6 @@ from pointset.zoo.classifiers import SetModel, checked_packed
 
 LENGTHS = (5, 0, 7, 23, 7, 1, 0)
 CLASSES = 4
-ATTENDING = ("isab3-pma", "sab-pma2")
 OTHERS = (
     *covering_models(),
     "isab3-max+pma2",
@@ -80,12 +78,20 @@ def check_same(name: str, train: bool = True, plain: bool = False, **options) ->
     assert found["logits"].shape == (len(LENGTHS), CLASSES)
 
 
+OPTIONS = [
+    *({"form": form, "norm": norm} for form in ("reference", "paper") for norm in ("none", "layer", "batch", "set")),
+    {"seeds": "pooled"},
+    {"norm": "set", "prenorm": True},
+    {"form": "paper", "norm": "batch", "prenorm": True},
+    {"coordinates": "every", "outputs": "all", "norm": "batch", "layers": 3},
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("norm", ["none", "layer", "batch", "set"])
-@pytest.mark.parametrize("form", ["reference", "paper"])
-@pytest.mark.parametrize("name", ATTENDING)
-def test_every_form_and_norm_gives_what_padding_gives(name, form, norm):
-    check_same(name, form=form, norm=norm)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("name", ["isab3-pma4", "sab-pma"])
+def test_every_option_gives_what_padding_gives(name, options):
+    check_same(name, **options)
 
 
 @pytest.mark.slow
@@ -93,22 +99,6 @@ def test_every_form_and_norm_gives_what_padding_gives(name, form, norm):
 def test_every_pooling_gives_what_padding_gives(name):
     check_same(name)
     check_same(name, train=False)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"seeds": "pooled"},
-        {"norm": "set", "prenorm": True},
-        {"form": "paper", "norm": "batch", "prenorm": True},
-        {"coordinates": "every", "outputs": "all", "norm": "batch", "layers": 3},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("name", ["isab3-pma4", "sab-pma"])
-def test_every_option_gives_what_padding_gives(name, options):
-    check_same(name, **options)
 
 
 @pytest.mark.parametrize("form", ["reference", "paper"])
@@ -148,19 +138,6 @@ def test_what_is_not_a_batch_is_refused(points, batch, sets, words):
     assert checked_packed(SetModel(3), POINTS, BATCH, 3)[1].lengths == (2, 2, 0)
     with pytest.raises(ValueError, match=words):
         checked_packed(SetModel(3), points, batch, sets)
-
-
-class Largest(TorchDispatchMode):
-    """Records the size of the largest result of any operator."""
-
-    numbers = 0
-
-    def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        result = function(*arguments, **(options or {}))
-        for one in result if isinstance(result, tuple | list) else [result]:
-            if isinstance(one, Tensor):
-                self.numbers = max(self.numbers, one.numel())
-        return result
 
 
 def largest(model: nn.Module, call) -> int:

@@ -1,4 +1,4 @@
-"""Poolings against the papers' formulas, in plain loops over the rows of one set."""
+"""Poolings against the papers' formulas, in plain loops over the rows of one set; and poolings joined by `+`."""
 
 import math
 
@@ -6,6 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import pointset
+from pointset.nn import MaxPool, MeanPool, Packed, SumPool, registry
+from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.moments import AttentiveStatisticsPool, CovariancePool, GeneralisedMeanPool
 from pointset.nn.pooling.sorted import FeaturewiseSortPool, FixedWassersteinPool, TopPool, WassersteinPool
 from pointset.nn.pooling.whole import ApproxRepSetPool
@@ -141,3 +144,68 @@ def test_pswe_moves_each_point_of_the_reference_to_its_quantile(m, make):
             moved = [quantile(values, (sorted(reference).index(r) + 1) / (m + 1)) for r in reference]
             expected.append(sum(w * (r - q) for w, r, q in zip(pool.scales[f].tolist(), reference, moved, strict=True)))
         torch.testing.assert_close(pool(X[None])[0, 0], torch.tensor(expected, dtype=torch.float64))
+
+
+NAN = float("nan")
+PADDED = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [NAN, NAN]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])
+MASK = torch.tensor([[True, True, False], [True, True, True]])
+
+
+def test_max_and_mean_are_concatenated():
+    pool, expected = JoinedPool([MaxPool(), MeanPool()]), torch.tensor([[3, -2, 2, -3], [9, 8, 7 / 3, 4 / 3]])[:, None]
+    torch.testing.assert_close(pool(PADDED, MASK), expected)
+    torch.testing.assert_close(pool(PADDED[1:]), expected[1:])
+    torch.testing.assert_close(pool(torch.cat([PADDED[0, :2], PADDED[1]]), Packed((2, 3))), expected)
+    assert (pool(PADDED, torch.zeros_like(MASK)) == 0).all()
+
+
+class Two(nn.Module):
+    """The largest and the smallest row, [B, 2, d]."""
+
+    def forward(self, X, mask=None):
+        return torch.cat([X.amax(1, keepdim=True), X.amin(1, keepdim=True)], dim=1)
+
+
+class Flat(nn.Module):
+    """Only the first feature, [B, 1], without an axis of rows."""
+
+    def forward(self, X, mask=None):
+        return X.sum(dim=1)[:, :1]
+
+
+def test_rows_are_laid_out_flat_in_the_order_of_the_name():
+    pooled = JoinedPool([SumPool(), Two(), Flat()])(PADDED[1:])
+    assert pooled.tolist() == [[[7.0, 4.0, 9.0, 8.0, -7.0, -10.0, 7.0]]]
+
+
+@pytest.mark.parametrize("encoder", ["rff", "isab3"])
+def test_a_joined_model_pools_what_its_poolings_pool(encoder):
+    """The first pooling has the same initial weights as alone, and all poolings get the same rows."""
+    model = pointset.create_model(f"{encoder}-pma2+max", classes=4, dim=16).eval()
+    alone = pointset.create_model(f"{encoder}-pma2", classes=4, dim=16).eval()
+    points = torch.randn(3, 9, 3, generator=torch.Generator().manual_seed(0))
+    rows = alone.encode(points)
+    expected = torch.cat([alone.pool(rows).flatten(1), rows.amax(1)], dim=1)
+    torch.testing.assert_close(model.pool(model.encode(points))[:, 0], expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "packed", "maps", "statistic"),
+    [
+        ("max+pma", "hidden", True, True, "max"),
+        ("pma+pma3", "linear", True, True, "max"),
+        ("mean+max", "hidden", True, False, "mean"),
+        ("max+mean+sum", "hidden", True, False, "max"),
+        ("padded+pma", "hidden", False, True, "max"),
+    ],
+)
+def test_a_join_can_do_what_all_of_its_poolings_can(name, head, packed, maps, statistic, monkeypatch):
+    monkeypatch.setattr(registry, "PARTS", registry.PARTS.copy())
+    registry.register("pooling", "padded")(Two)
+    part = registry.find("pooling", name).part
+    assert (part.head, part.packed, part.maps, part.statistic) == (head, packed, maps, statistic)
+
+
+@pytest.mark.parametrize("name", ["max+", "+max", "max++mean", "max+men", "+", "max+rff"])
+def test_a_join_with_an_unknown_name_is_not_a_pooling(name):
+    assert registry.find("pooling", name) is None

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from simplex_cases import case, reference, weights_of
 from torch import Tensor
 
-from pointset.nn.simplex import (
-    WEIGHTS,
-    entmax15,
-    sparsemax,
-    unbounded,
-)
+from pointset.nn.simplex import WEIGHTS
 
 NAMES = sorted(WEIGHTS)
 SIZES = st.integers(1, 90)
@@ -100,15 +95,6 @@ def test_data_types_are_kept_with_errors_of_rounding_only(name, keys, dtype, ato
         found = weights_of(name, u)(z, mask)
         assert found.dtype == dtype
         torch.testing.assert_close(found.double(), reference(name, z, u, mask), atol=atol, rtol=0)
-
-
-@pytest.mark.parametrize("function", [sparsemax, entmax15])
-def test_sorting_takes_over_where_newton_gives_up(function, monkeypatch):
-    z, _, mask = case(12, 20)
-    mask[1] = False
-    expected = function(z, mask)
-    monkeypatch.setattr(unbounded, "STEPS", 1)
-    torch.testing.assert_close(function(z, mask), expected)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -16,15 +16,8 @@ OURS = sorted(set(WEIGHTS) - {"softmax"})
 
 def smooth_case(seed: int, keys: int, masked: bool = True) -> tuple[Tensor, Tensor, Tensor | None]:
     """One set with two heads and one query, without equal scores: weights are not differentiable at ties."""
-    generator = torch.Generator().manual_seed(seed)
-    z = torch.randn(1, 2, 1, keys, generator=generator, dtype=torch.float64)
-    u = torch.rand(1, 2, 1, keys, generator=generator, dtype=torch.float64) * 0.5
-    mask = None
-    if masked:
-        mask = torch.rand(1, 1, 1, keys, generator=generator) < 0.7
-        mask[..., 0] = True
-    real = u if mask is None else u * mask
-    return z, u * 1.7 / real.sum(dim=-1, keepdim=True), mask
+    z, u, mask = case(seed, keys, masked=masked, room=1.7, ties=False)
+    return z[:1, :2, :1], u[:1, :2, :1], mask if mask is None else mask[:1]
 
 
 def weigh(name: str, z: Tensor, u: Tensor, mask: Tensor | None = None) -> Tensor:

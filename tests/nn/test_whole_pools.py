@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from pointset.nn import registry
+from pointset.nn.pooling.aggregation import aggregation_names
 from pointset.nn.pooling.whole import WholePool
 from pointset.zoo.models import create_model
 
 DIM = 4
-LISTED = [
-    part.listed for part in registry.parts("pooling") if inspect.isclass(part.make) and issubclass(part.make, WholePool)
-]
+WHOLE = [one for one in registry.parts("pooling") if inspect.isclass(one.make) and issubclass(one.make, WholePool)]
+LISTED = [part.listed for part in WHOLE]
 
 
 def pool_of(listed: str, dtype: torch.dtype = torch.float64) -> nn.Module:
@@ -51,11 +51,13 @@ def test_gradients_are_exact(listed, sizes):
     assert torch.autograd.gradcheck(call, parameters, fast_mode=True)
 
 
-@pytest.mark.parametrize("listed", LISTED)
+@pytest.mark.parametrize("listed", sorted({*LISTED, *(f"aggr.{name}" for name in aggregation_names())}))
 def test_mixed_precision_pools_in_float32(listed):
-    pool, X = pool_of(listed, torch.float32), rows_of(2, 700).float().bfloat16()
+    """1,000 rows: a count in bfloat16 would stop at 256."""
+    pool, X = pool_of(listed, torch.float32), rows_of(2, 1000).float().bfloat16().requires_grad_()
     with torch.autocast("cpu", torch.bfloat16):
         mixed = pool(X)
+    mixed.sum().backward()
     assert mixed.dtype == torch.float32
+    assert X.grad.isfinite().all()
     torch.testing.assert_close(mixed, pool(X.float()))
-    assert pool.bfloat16()(X).dtype == torch.bfloat16

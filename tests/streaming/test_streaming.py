@@ -8,17 +8,53 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from covering import covering_models
+from covering import Largest, covering_models
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streamed_models import CLASSES, CLOUD, POINTS, Source, model_of
 from torch import Tensor, nn
 
+import pointset
 from pointset.errors import PointsetError
 from pointset.nn import registry
-from pointset.streaming import StreamingError, check_streams, stream_part
+from pointset.streaming import StreamingError, check_streams, stream, stream_part
 from pointset.streaming.running import running_attention
 from pointset.zoo.abilities import abilities
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets a small block size, so that a small cloud has several blocks, the last not full."""
+    monkeypatch.setattr(stream, "block_rows", lambda device: 64)
+
+
+POINTS = 1037
+
+CLOUD = torch.randn(POINTS, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+CLASSES = 7
+
+
+def model_of(name: str, dtype: torch.dtype = torch.float64, **options) -> nn.Module:
+    """A model whose norms and running statistics differ from their initial values."""
+    model = pointset.create_model(name, classes=CLASSES, dim=16, **options).to(dtype).eval()
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for number in itertools.chain(model.parameters(), model.buffers()):
+            if number.is_floating_point():
+                number += 0.3 * torch.rand(number.shape, generator=generator, dtype=dtype)
+    return model
+
+
+class Source:
+    """A cloud in pieces of 100 points that counts its passes."""
+
+    def __init__(self) -> None:
+        self.started = 0
+
+    def __call__(self) -> Iterator[Tensor]:
+        self.started += 1
+        return iter(CLOUD.split(100))
+
 
 NAMES = [*covering_models(), "isab5-pma3", "rffp-pma3", "isab5-max+pma3", "rff-max+aggr.softmax"]
 
@@ -157,17 +193,6 @@ def test_the_whole_cloud_is_never_held() -> None:
 @pytest.mark.slow
 def test_no_tensor_grows_with_the_cloud() -> None:
     """The largest tensor is that of a block, even with five times the points."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Largest(TorchDispatchMode):
-        numbers = 0
-
-        def __torch_dispatch__(self, function, types, arguments=(), options=None):
-            result = function(*arguments, **(options or {}))
-            if isinstance(result, Tensor):
-                self.numbers = max(self.numbers, result.numel())
-            return result
-
     pieces = np.array_split(CLOUD.float().numpy(), 11)
     seen = []
     for repeats in (1, 5):
