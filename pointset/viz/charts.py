@@ -172,40 +172,33 @@ def name_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True
     # First above and left of the dot, where no dot of higher value can be; then further away, below and right.
     offsets = [(side, up * (2.0 + line * STEP)) for line in range(14) for up in (1, -1) for side in ("right", "left")]
     for dot in frontier(dots, higher_is_better):
-        trials = []
-        for side, y in offsets:
-            label = _write(axes, dot, side, y)
-            box = _box(label)
+        label = axes.annotate(
+            plain(shorten(dot.name, LONGEST, 6.5)),
+            (dot.cost, dot.mean),
+            (0, 0),
+            textcoords="offset points",
+            fontsize=6.5,
+            color=INK,
+            arrowprops={"arrowstyle": "-", "color": FAINT, "lw": 0.5, "shrinkA": 0, "shrinkB": 3},
+            annotation_clip=False,
+            in_layout=False,
+        )
+
+        def overlap(offset: tuple[str, float], label: Annotation = label) -> float:
+            box = _place(label, *offset)
             outside = float(box.width * box.height) - _common(box, inside)
-            trials.append((sum(_common(box, other) for other in taken) + 10 * outside, label))
-            if trials[-1][0] < 1e-9:
-                break
-        best = min(trials, key=lambda trial: trial[0])[1]
-        for _, label in trials:
-            if label is not best:
-                label.remove()
-        taken.append(_box(best))
+            return sum(_common(box, other) for other in taken) + 10 * outside
+
+        free = (offset for offset in offsets if overlap(offset) < 1e-9)
+        taken.append(_place(label, *(next(free, None) or min(offsets, key=overlap))))
 
 
-def _write(axes: Axes, dot: Dot, side: Any, y: float) -> Annotation:
-    line = {"arrowstyle": "-", "color": FAINT, "lw": 0.5, "shrinkA": 0, "shrinkB": 3} if abs(y) > STEP else None
-    return axes.annotate(
-        plain(shorten(dot.name, LONGEST, 6.5)),
-        (dot.cost, dot.mean),
-        (MARK + 1 if side == "left" else -MARK - 1, y),
-        textcoords="offset points",
-        ha=side,
-        va="bottom" if y > 0 else "top",
-        fontsize=6.5,
-        color=INK,
-        arrowprops=line,
-        annotation_clip=False,
-        in_layout=False,
-    )
-
-
-def _box(label: Annotation) -> Bbox:
-    """The box of the text of a label, without its line."""
+def _place(label: Annotation, side: str, y: float) -> Bbox:
+    """Put the name of a dot at its side, with a line to it if it is far, and return the box of the text."""
+    label.set_position((MARK + 1 if side == "left" else -MARK - 1, y))
+    label.set(ha=side, va="bottom" if y > 0 else "top")
+    assert label.arrow_patch is not None
+    label.arrow_patch.set_visible(abs(y) > STEP)
     label.get_window_extent()  # updates the position of the text
     return Text.get_window_extent(label).padded(1)
 
