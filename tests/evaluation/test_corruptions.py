@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("single_thread")
 EVERY = sorted(CORRUPTIONS)
 
 
-def test_the_benchmarks_corruptions_are_all_there() -> None:
+def test_the_benchmarks_corruptions_are_all_there():
     without = {"occlusion", "lidar", "original"}
     assert set(MODELNET40_C) == set(load_card("modelnet40-c").variants) - without
     assert set(list_corruptions()) == {*MODELNET40_C, "drop_global", "drop_local"}
@@ -28,7 +28,7 @@ def test_the_benchmarks_corruptions_are_all_there() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_the_generator_decides_everything_and_the_input_is_left_alone(name: str) -> None:
+def test_the_generator_decides_everything_and_the_input_is_left_alone(name):
     points = clouds(3, 50)
     before, state = points.clone(), torch.get_rng_state()
     first, again, other = (corrupt_sphere(points, name, 3, seeded(seed)) for seed in (4, 4, 5))
@@ -42,7 +42,7 @@ def test_the_generator_decides_everything_and_the_input_is_left_alone(name: str)
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_clouds_of_a_batch_are_corrupted_differently(name: str) -> None:
+def test_clouds_of_a_batch_are_corrupted_differently(name):
     same = clouds(1, 60).expand(4, -1, -1)
     changed = corrupt_sphere(same, name, 5, seeded())
     assert (changed != changed[:1]).any()
@@ -50,7 +50,7 @@ def test_clouds_of_a_batch_are_corrupted_differently(name: str) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 100])
-def test_small_clouds_keep_at_least_a_point(name: str, n: int) -> None:
+def test_small_clouds_keep_at_least_a_point(name, n):
     for severity in SEVERITIES:
         changed = corrupt_sphere(clouds(2, 100)[:, :n], name, severity, seeded())
         assert changed.shape[0] == 2
@@ -59,7 +59,7 @@ def test_small_clouds_keep_at_least_a_point(name: str, n: int) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_no_clouds_and_points_on_one_spot_are_fine(name: str) -> None:
+def test_no_clouds_and_points_on_one_spot_are_fine(name):
     assert (
         corrupt_sphere(torch.zeros(0, 64, 3), name, 2, seeded()).shape
         == corrupt_sphere(clouds(1, 64), name, 2, seeded())[:0].shape
@@ -68,7 +68,7 @@ def test_no_clouds_and_points_on_one_spot_are_fine(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_clouds_of_any_place_and_size_are_corrupted_in_the_frame_of_the_benchmarks(name: str) -> None:
+def test_clouds_of_any_place_and_size_are_corrupted_in_the_frame_of_the_benchmarks(name):
     unit = clouds(2, 64).double()
     unit = unit - unit.mean(dim=1, keepdim=True)
     unit = unit / unit.norm(dim=2).amax(dim=1)[:, None, None]
@@ -78,7 +78,7 @@ def test_clouds_of_any_place_and_size_are_corrupted_in_the_frame_of_the_benchmar
     np.testing.assert_allclose((found - 3) / 10, expected.numpy(), atol=1e-9)
 
 
-def test_the_upward_axis_of_a_cloud_is_respected() -> None:
+def test_the_upward_axis_of_a_cloud_is_respected():
     flat, points = corrupt(clouds(1, 64)[0], "shear", 5), clouds(1, 64)[0]
     assert torch.allclose(flat[:, 2], points[:, 2], atol=1e-6)  # shear keeps heights
     assert not torch.allclose(flat[:, 1], points[:, 1], atol=1e-2)
@@ -97,6 +97,6 @@ def test_the_upward_axis_of_a_cloud_is_respected() -> None:
         ((np.zeros((4, 3)), "shear", 3, -1), "-1"),
     ],
 )
-def test_wrong_arguments_are_named(arguments: tuple, words: str) -> None:
+def test_wrong_arguments_are_named(arguments, words):
     with pytest.raises(PointsetError, match=words):
         corrupt(*arguments)

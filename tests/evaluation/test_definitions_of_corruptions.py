@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("single_thread")
         ("drop_local", [924, 824, 724, 624, 524]),
     ],
 )
-def test_as_many_points_are_left_as_published_all_of_them_original(name: str, sizes: list[int]) -> None:
+def test_as_many_points_are_left_as_published_all_of_them_original(name, sizes):
     points = clouds(3)
     for severity, size in zip(SEVERITIES, sizes, strict=True):
         changed = corrupt_sphere(points, name, severity, seeded(severity))
@@ -34,7 +34,7 @@ def test_as_many_points_are_left_as_published_all_of_them_original(name: str, si
             assert len(set(rows)) == size
 
 
-def test_other_numbers_of_points_keep_the_proportions() -> None:
+def test_other_numbers_of_points_keep_the_proportions():
     for n in (100, 333, 1000, 5000):
         points = clouds(1, n)
         for severity, patches in zip(SEVERITIES, (2, 3, 5, 7, 10), strict=True):
@@ -45,7 +45,7 @@ def test_other_numbers_of_points_keep_the_proportions() -> None:
 
 
 @pytest.mark.parametrize("n", [1024, 300])
-def test_cutout_takes_a_random_point_with_its_nearest(n: int) -> None:
+def test_cutout_takes_a_random_point_with_its_nearest(n):
     changed = CORRUPTIONS["cutout"].apply(line(200, n), 1, seeded())
     size = 30 * n // 1024 + (n == 300)  # 8.8 of 300 points are 9
     lost = lost_rows(changed, n)
@@ -54,7 +54,7 @@ def test_cutout_takes_a_random_point_with_its_nearest(n: int) -> None:
     assert max(rows[-1] for rows in lost) > 0.9 * n
 
 
-def test_density_thins_a_patch_out_to_a_quarter() -> None:
+def test_density_thins_a_patch_out_to_a_quarter():
     lost = lost_rows(corrupt_sphere(line(200, 1024), "density", 1, seeded()), 1024)
     assert all(len(rows) == 75 for rows in lost)
     spans = [rows[-1] - rows[0] + 1 for rows in lost]
@@ -62,7 +62,7 @@ def test_density_thins_a_patch_out_to_a_quarter() -> None:
     assert np.mean(spans) == pytest.approx(74 * 101 / 76 + 1, abs=0.2)  # the mean span of 75 of 100 numbers
 
 
-def test_density_inc_keeps_patches_whole_and_draws_the_rest_with_replacement() -> None:
+def test_density_inc_keeps_patches_whole_and_draws_the_rest_with_replacement():
     assert CORRUPTIONS["density_inc"].points_needed == 2
     for severity in SEVERITIES:
         changed = corrupt_sphere(line(60, 2048), "density_inc", severity, seeded(severity))
@@ -80,7 +80,7 @@ def test_density_inc_keeps_patches_whole_and_draws_the_rest_with_replacement() -
     assert torch.equal(one.sort(dim=1).values, one.amin(1, keepdim=True) + torch.arange(100))
 
 
-def test_global_dropout_is_uniform_over_subsets() -> None:
+def test_global_dropout_is_uniform_over_subsets():
     points = torch.arange(8.0)[None, :, None].expand(6000, 8, 3)
     kept = corrupt_sphere(points, "drop_global", 4, seeded())[..., 0].long()  # floor(0.375 * 8) = 3
     assert kept.shape == (6000, 3)
@@ -89,7 +89,7 @@ def test_global_dropout_is_uniform_over_subsets() -> None:
     assert len({tuple(sorted(row)) for row in kept.tolist()}) == math.comb(8, 3)
 
 
-def test_local_dropout_makes_one_to_seven_patches() -> None:
+def test_local_dropout_makes_one_to_seven_patches():
     # On a line patches are runs of rows, which may touch: no more runs than patches, and seven now and then.
     lost = lost_rows(corrupt_sphere(line(500, 1024), "drop_local", 1, seeded()), 1024)
     assert all(len(rows) == 100 for rows in lost)
@@ -102,14 +102,14 @@ def test_local_dropout_makes_one_to_seven_patches() -> None:
 
 
 @pytest.mark.parametrize(("severity", "limit"), by_severity(0.01, 0.02, 0.03, 0.04, 0.05))
-def test_uniform_noise_is_uniform_within_its_limit(severity: int, limit: float) -> None:
+def test_uniform_noise_is_uniform_within_its_limit(severity, limit):
     points = clouds(20).double()
     noise = (corrupt_sphere(points, "uniform", severity, seeded()) - points).flatten().numpy()
     assert stats.kstest(noise, stats.uniform(-limit, 2 * limit).cdf).pvalue > 0.001
 
 
 @pytest.mark.parametrize(("severity", "deviation"), by_severity(0.01, 0.015, 0.02, 0.025, 0.03))
-def test_gaussian_noise_is_normal_and_clipped_to_the_cube(severity: int, deviation: float) -> None:
+def test_gaussian_noise_is_normal_and_clipped_to_the_cube(severity, deviation):
     points = (0.5 * clouds(20)).double()  # far from the walls of the cube
     noise = (corrupt_sphere(points, "gaussian", severity, seeded()) - points).flatten().numpy()
     assert stats.kstest(noise, stats.norm(0, deviation).cdf).pvalue > 0.001
@@ -119,7 +119,7 @@ def test_gaussian_noise_is_normal_and_clipped_to_the_cube(severity: int, deviati
 
 
 @pytest.mark.parametrize(("severity", "moved"), by_severity(34, 40, 51, 68, 102))
-def test_impulses_move_some_points_by_a_tenth_along_each_axis(severity: int, moved: int) -> None:
+def test_impulses_move_some_points_by_a_tenth_along_each_axis(severity, moved):
     points = clouds(30).double()
     steps = corrupt_sphere(points, "impulse", severity, seeded()) - points
     where = (steps != 0).any(2)
@@ -131,7 +131,7 @@ def test_impulses_move_some_points_by_a_tenth_along_each_axis(severity: int, mov
 
 
 @pytest.mark.parametrize(("severity", "added"), by_severity(204, 256, 341, 512, 1024))
-def test_upsampling_adds_noisy_copies_of_different_points(severity: int, added: int) -> None:
+def test_upsampling_adds_noisy_copies_of_different_points(severity, added):
     points = torch.zeros(4, 1024, 3, dtype=torch.float64)
     points[..., 1] = torch.arange(1024)  # a point apart from the next by more than the noise
     changed = corrupt_sphere(points, "upsampling", severity, seeded())
@@ -144,7 +144,7 @@ def test_upsampling_adds_noisy_copies_of_different_points(severity: int, added: 
 
 
 @pytest.mark.parametrize(("severity", "added"), by_severity(22, 25, 29, 34, 51))
-def test_background_adds_points_uniform_in_the_cube(severity: int, added: int) -> None:
+def test_background_adds_points_uniform_in_the_cube(severity, added):
     points = clouds(30).double()
     changed = corrupt_sphere(points, "background", severity, seeded())
     assert changed.shape == (30, 1024 + added, 3)
@@ -166,7 +166,7 @@ def of_random_sign_within(numbers: Tensor, low: float, high: float) -> bool:
 
 
 @pytest.mark.parametrize(("severity", "degrees"), by_severity(2.5, 5.0, 7.5, 10.0, 15.0))
-def test_rotations_turn_about_three_axes_by_published_angles(severity: int, degrees: float) -> None:
+def test_rotations_turn_about_three_axes_by_published_angles(severity, degrees):
     M = matrices("rotation", severity)
     eye = torch.eye(3, dtype=M.dtype).expand_as(M)
     torch.testing.assert_close(M @ M.transpose(1, 2), eye)
@@ -181,7 +181,7 @@ def test_rotations_turn_about_three_axes_by_published_angles(severity: int, degr
 
 
 @pytest.mark.parametrize(("severity", "amount"), by_severity(0.05, 0.1, 0.15, 0.2, 0.25))
-def test_shear_has_the_published_matrix(severity: int, amount: float) -> None:
+def test_shear_has_the_published_matrix(severity, amount):
     M = matrices("shear", severity)
     fixed = torch.tensor([[1.0, 0.0, torch.nan], [torch.nan, 1.0, torch.nan], [torch.nan, 0.0, 1.0]])
     for row in range(3):
@@ -197,7 +197,7 @@ def test_shear_has_the_published_matrix(severity: int, amount: float) -> None:
 
 
 @pytest.mark.parametrize(("severity", "amount"), by_severity(0.1, 0.2, 0.3, 0.4, 0.5))
-def test_free_form_distortion_is_the_sum_of_its_definition(severity: int, amount: float) -> None:
+def test_free_form_distortion_is_the_sum_of_its_definition(severity, amount):
     points = clouds(3, 10).double()
     mu = (torch.rand(3, 125, 3, generator=seeded(7), dtype=torch.float64) * 2 - 1) * amount
     expected = points.clone()
@@ -217,7 +217,7 @@ def test_free_form_distortion_is_the_sum_of_its_definition(severity: int, amount
     ("name", "kernel"),
     [("distortion_rbf", "multiquadric"), ("distortion_rbf_inv", "inverse_multiquadric")],
 )
-def test_radial_distortion_agrees_with_scipy(name: str, kernel: str) -> None:
+def test_radial_distortion_agrees_with_scipy(name, kernel):
     points = clouds(2, 50).double()
     line = np.linspace(-1, 1, 5)
     controls = np.stack(np.meshgrid(line, line, line, indexing="ij"), axis=-1).reshape(-1, 3)
@@ -233,7 +233,7 @@ def test_radial_distortion_agrees_with_scipy(name: str, kernel: str) -> None:
             np.testing.assert_allclose((changed - both)[cloud, 125:].numpy(), smooth(points[cloud].numpy()), atol=1e-9)
 
 
-def test_control_points_move_at_the_published_angles() -> None:
+def test_control_points_move_at_the_published_angles():
     line = torch.linspace(-1, 1, 5, dtype=torch.float64)
     controls = torch.cartesian_prod(line, line, line).expand(40, -1, -1)
     moves = (corrupt_sphere(controls, "distortion_rbf", 5, seeded()) - controls).flatten(0, 1) / 0.125

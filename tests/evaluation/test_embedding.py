@@ -1,6 +1,5 @@
 """Embeddings of sets and files, their files, and neighbours by them."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ def embedded() -> Embedded:
     return Embedded(NAME, ["a/0.off", "b/007", "c, d"], ["a", "b", ""], rows, ["/a/0.off", "/b/007", "/c, d"])
 
 
-def test_rows_are_what_the_head_gets(model, clouds_folder) -> None:
+def test_rows_are_what_the_head_gets(model, clouds_folder):
     sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.normalize)
     rows = pointset.embed(model, sets)
     assert rows.dtype == np.float32
@@ -38,7 +37,7 @@ def test_rows_are_what_the_head_gets(model, clouds_folder) -> None:
         assert torch.allclose(model.head(torch.from_numpy(rows)), model(sets.points), atol=1e-4)
 
 
-def test_clouds_are_normalised_and_may_be_of_any_size(model, clouds_folder) -> None:
+def test_clouds_are_normalised_and_may_be_of_any_size(model, clouds_folder):
     sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.normalize)
     clouds = [100 + 7 * sets.points[0], sets.points[1], sets.points[2, :9]]
     rows = model.embed(clouds)
@@ -47,13 +46,13 @@ def test_clouds_are_normalised_and_may_be_of_any_size(model, clouds_folder) -> N
     assert torch.allclose(rows[2], model.embed(sets.points[2, :9])[0], atol=1e-4)
 
 
-def test_models_without_an_embedding_say_so() -> None:
+def test_models_without_an_embedding_say_so():
     model = pointset.create_model("dgcnn", classes=3)
     with pytest.raises(pointset.PointsetError, match="embedding"):
         model.embed(torch.rand(2, 30, 3))
 
 
-def test_the_transformer_works_in_a_pipeline(clouds_folder) -> None:
+def test_the_transformer_works_in_a_pipeline(clouds_folder):
     train, test = (pointset.load_dataset(clouds_folder, split, 64) for split in ("train", "test"))
     pipeline = make_pipeline(pointset.PointSetEmbedding(NAME), SVC()).fit(train.points.numpy(), train.labels.numpy())
     assert pipeline.score(test.points.numpy(), test.labels.numpy()) > 0.8
@@ -64,7 +63,7 @@ def test_the_transformer_works_in_a_pipeline(clouds_folder) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
-def test_files_of_rows_give_the_same_back(suffix: str, embedded: Embedded, tmp_path: Path) -> None:
+def test_files_of_rows_give_the_same_back(suffix, embedded, tmp_path):
     embedded.save(tmp_path / f"rows{suffix}")
     loaded = load_embedded(tmp_path / f"rows{suffix}")
     assert np.allclose(loaded.rows, embedded.rows)
@@ -75,13 +74,13 @@ def test_files_of_rows_give_the_same_back(suffix: str, embedded: Embedded, tmp_p
 @pytest.mark.parametrize(
     ("name", "content"), [("rows.npz", "a,b\n1,2\n"), ("rows.csv", "a,b\n1,2\n"), ("rows.csv", "x" * 200_000)]
 )
-def test_other_files_are_refused(name: str, content: str, tmp_path: Path) -> None:
+def test_other_files_are_refused(name, content, tmp_path):
     (tmp_path / name).write_text(content)  # the last is more than csv takes for a cell
     with pytest.raises(pointset.PointsetError, match=name):
         load_embedded(tmp_path / name)
 
 
-def test_files_in_processes_as_in_one(model, tmp_path, monkeypatch) -> None:
+def test_files_in_processes_as_in_one(model, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     for number in range(20):
         np.save(tmp_path / f"{number:02}.npy", rng.normal(size=(40, 3)))
@@ -98,13 +97,13 @@ def test_files_in_processes_as_in_one(model, tmp_path, monkeypatch) -> None:
         assert np.allclose(one[1], other[1], atol=1e-5)
 
 
-def test_near_duplicates_across_splits_come_first() -> None:
+def test_near_duplicates_across_splits_come_first():
     rows = np.array([[0, 0], [0, 1.0], [5, 5], [5, 5.5], [50, 0]])
     pairs = embedding.near_duplicates(rows, 2.0, ["train", "test", "train", "train", "test"])
     assert [(pair.first, pair.second, pair.leak) for pair in pairs] == [(0, 1, True), (2, 3, False)]
 
 
-def test_a_removed_patch_changes_the_distance_by_its_influence(model) -> None:
+def test_a_removed_patch_changes_the_distance_by_its_influence(model):
     points = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
     row = model.embed_sets(torch.randn(1, 30, 3, generator=torch.Generator().manual_seed(1)))[0].detach()
     influence = similarity_influence(model, points, row, patches=5)

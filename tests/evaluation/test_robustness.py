@@ -54,7 +54,7 @@ class Sharp(nn.Module):
 
 
 @pytest.mark.parametrize("normalize", ["unit-sphere", "standardize", "none"])
-def test_clouds_are_corrupted_in_the_unit_sphere_and_then_normalised(normalize: str) -> None:
+def test_clouds_are_corrupted_in_the_unit_sphere_and_then_normalised(normalize):
     data = sets(normalize=normalize)
     noisy = corrupted_sets(data, "uniform", 5, seed=2)
     limits = []
@@ -69,7 +69,7 @@ def test_clouds_are_corrupted_in_the_unit_sphere_and_then_normalised(normalize: 
 
 
 @pytest.mark.parametrize(("up", "axis"), [("y", 1), ("z", 2)])
-def test_shear_leaves_heights_alone_whatever_axis_is_up(up: str, axis: int) -> None:
+def test_shear_leaves_heights_alone_whatever_axis_is_up(up, axis):
     data = sets(normalize="none", up=up)
     changed = corrupted_sets(data, "shear", 5)
     for after, before in zip(changed.points, data.points, strict=True):
@@ -79,7 +79,7 @@ def test_shear_leaves_heights_alone_whatever_axis_is_up(up: str, axis: int) -> N
 
 
 @pytest.mark.parametrize("name", sorted(CORRUPTIONS))
-def test_a_seed_gives_every_model_the_same_clouds(name: str) -> None:
+def test_a_seed_gives_every_model_the_same_clouds(name):
     data = sets()
     first, again, other = (corrupted_sets(data, name, 4, seed=seed) for seed in (0, 0, 1))
     assert torch.equal(first.points, again.points)
@@ -88,7 +88,7 @@ def test_a_seed_gives_every_model_the_same_clouds(name: str) -> None:
     assert (first.names, first.classes, first.split, first.up) == (data.names, data.classes, data.split, data.up)
 
 
-def test_local_density_needs_twice_the_points_and_takes_them_from_the_pool() -> None:
+def test_local_density_needs_twice_the_points_and_takes_them_from_the_pool():
     wide, narrow = sets(pool=96, size=48), sets(pool=95, size=48)
     given = [corrupted_sets(data, "density_inc", 3) for data in (wide, narrow)]
     assert [found.size for found in given] == [48, 24]
@@ -96,7 +96,7 @@ def test_local_density_needs_twice_the_points_and_takes_them_from_the_pool() -> 
     assert wide.points.shape == (11, 48, 3)
 
 
-def test_sets_of_several_sizes_are_corrupted_each_at_its_own() -> None:
+def test_sets_of_several_sizes_are_corrupted_each_at_its_own():
     data = ragged()
     changed = corrupted_sets(data, "drop_global", 3)  # half of each
     assert changed.sizes.tolist() == [15, 24, 3, 24, 15, 24]
@@ -104,7 +104,7 @@ def test_sets_of_several_sizes_are_corrupted_each_at_its_own() -> None:
     assert pointset.evaluate(Counter(), changed).predictions.tolist() == [1, 0, 1, 0, 1, 0]
 
 
-def test_errors_are_those_of_the_corrupted_clouds_and_batches_do_not_matter() -> None:
+def test_errors_are_those_of_the_corrupted_clouds_and_batches_do_not_matter():
     data = sets(shapes=21)
     found = robustness(Sharp(), data, ["gaussian", "cutout"], [1, 4], seed=5)
     assert list(found.errors) == ["gaussian", "cutout"]
@@ -123,7 +123,7 @@ def table(rows: dict[str, list[float]], seed: int = 0) -> Robustness:
     return Robustness(0.1, {name: dict(enumerate(errors, 1)) for name, errors in rows.items()}, seed)
 
 
-def test_mean_corruption_error_by_hand() -> None:
+def test_mean_corruption_error_by_hand():
     own = table({"shear": [0.1, 0.2, 0.3], "scale": [0.2, 0.2, 0.2]})
     baseline = table({"scale": [0.1, 0.1, 0.2], "shear": [0.1, 0.3, 0.4]})  # the order does not matter
     # (0.6 / 0.8 + 0.6 / 0.4) / 2, and neither the ratio of means nor the mean of the six ratios.
@@ -142,13 +142,13 @@ def test_mean_corruption_error_by_hand() -> None:
         (table({"shear": [0.1, 0.2], "scale": [0.0, 0.0]}), "no error under scale"),
     ],
 )
-def test_a_baseline_that_cannot_be_compared_with_is_refused(baseline: Robustness, words: str) -> None:
+def test_a_baseline_that_cannot_be_compared_with_is_refused(baseline, words):
     own = table({"shear": [0.1, 0.2], "scale": [0.2, 0.2]})
     with pytest.raises(PointsetError, match=words):
         own.mean_corruption_error(baseline)
 
 
-def test_accuracy_by_size_gives_the_model_sets_of_each_size() -> None:
+def test_accuracy_by_size_gives_the_model_sets_of_each_size():
     data = sets(shapes=10)  # five even, five odd
     found = accuracy_by_size(Counter(), data, (1, 16, 47, 48, 49, 1000))
     assert found == {1: 0.5, 16: 0.5, 47: 0.5, 48: 0.5}
@@ -167,7 +167,7 @@ class Recorder(nn.Module):
 
 
 @pytest.mark.parametrize("normalize", ["unit-sphere", "standardize", "none"])
-def test_smaller_sets_are_subsets_of_the_fixed_ones_normalised_anew(normalize: str) -> None:
+def test_smaller_sets_are_subsets_of_the_fixed_ones_normalised_anew(normalize):
     data = sets(normalize=normalize)
     recorder = Recorder()
     accuracy_by_size(recorder, data, (9, 20, 48))
@@ -193,6 +193,6 @@ def test_smaller_sets_are_subsets_of_the_fixed_ones_normalised_anew(normalize: s
         (lambda: accuracy_by_size(Sharp(), sets(), (8, 0)), "points.*0"),
     ],
 )
-def test_wrong_calls_say_what_is_expected(call, words: str) -> None:  # type: ignore[no-untyped-def]
+def test_wrong_calls_say_what_is_expected(call, words):
     with pytest.raises(PointsetError, match=words):
         call()

@@ -1,8 +1,6 @@
 """`--up guess`: shapes that stand alike are turned as those of training; without reasons a guess is called unsure."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +30,7 @@ def lying(cloud: np.ndarray, turn: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("turn", TURNS)
-def test_every_turn_makes_its_direction_point_up(turn: str) -> None:
+def test_every_turn_makes_its_direction_point_up(turn):
     up = DIRECTIONS[turn.partition("@")[0]]
     assert np.linalg.det(TURNS[turn]) == pytest.approx(1)
     rows = np.array([[*up, *(2 * up), 7.0]])
@@ -42,7 +40,7 @@ def test_every_turn_makes_its_direction_point_up(turn: str) -> None:
 
 
 @pytest.mark.parametrize("turn", ["y@90", "-x@180"])
-def test_shapes_that_stand_alike_are_turned_upright(turn: str, stools: np.ndarray) -> None:
+def test_shapes_that_stand_alike_are_turned_upright(turn, stools):
     model, run = load_run(USUAL)
     guess = best_turn(turn_scores(model, run["data"], [lying(cloud, "z@0") for cloud in stools]))
     turned = best_turn(turn_scores(model, run["data"], [lying(cloud, turn) for cloud in stools]))
@@ -50,7 +48,7 @@ def test_shapes_that_stand_alike_are_turned_upright(turn: str, stools: np.ndarra
     np.testing.assert_array_equal(TURNS[turned.turn] @ TURNS[turn].T, TURNS[guess.turn])
 
 
-def test_few_shapes_or_a_small_margin_are_unsure() -> None:
+def test_few_shapes_or_a_small_margin_are_unsure():
     scores = np.random.default_rng(0).normal(size=(24, 30)) * 0.01
     assert "unsure" in str(best_turn(scores))
     scores[[*TURNS].index("-x@270")] += 1
@@ -64,7 +62,7 @@ def test_few_shapes_or_a_small_margin_are_unsure() -> None:
         assert "unsure" in str(best_turn(scores[:, :count]))
 
 
-def test_commands_take_the_guess_for_all_files(tmp_path: Path, stools: np.ndarray, capsys: Any) -> None:
+def test_commands_take_the_guess_for_all_files(tmp_path, stools, capsys):
     for folder, turn in (("upright", "z@0"), ("lying", "-x@90")):
         for number, cloud in enumerate(stools):
             path = tmp_path / folder / "stool" / "test" / f"{number}.npy"
@@ -79,7 +77,7 @@ def test_commands_take_the_guess_for_all_files(tmp_path: Path, stools: np.ndarra
     assert "up: -x, " in succeed(capsys, "data", "show", tmp_path / "lying", "--up", "guess")
 
 
-def test_what_cannot_be_guessed_is_refused(tmp_path: Path, stools: np.ndarray, capsys: Any) -> None:
+def test_what_cannot_be_guessed_is_refused(tmp_path, stools, capsys):
     model, run = load_run(ANY_POSE)
     with pytest.raises(PointsetError, match="any pose"):
         turn_scores(model, run["data"], [stools[0]])

@@ -1,13 +1,8 @@
 """The page in a real Chromium: every map in the right colours, on any screen and in print; mouse, touch and keys."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from open_page import Seen, changed, ink, until
 
 from pointset.explain.maps import AttentionMap
@@ -18,7 +13,7 @@ from pointset.viz.labels import class_colors
 pytestmark = pytest.mark.slow
 
 
-def test_every_map_is_drawn_without_complaint_or_request(opened: Callable[..., Seen]) -> None:
+def test_every_map_is_drawn_without_complaint_or_request(opened):
     seen = opened()
     panels = seen.panels()
     assert len(panels) == 6
@@ -35,7 +30,7 @@ def test_every_map_is_drawn_without_complaint_or_request(opened: Callable[..., S
     assert len(seen.requests) == 1
 
 
-def test_points_have_the_colours_of_their_classes_and_a_tip(browser: Any, tmp_path: Path) -> None:
+def test_points_have_the_colours_of_their_classes_and_a_tip(browser, tmp_path):
     cloud = np.vstack([np.eye(3), -np.eye(3)])
     seen = Seen(browser.new_page(viewport={"width": 900, "height": 700}))
     page = make_label_page(cloud, np.eye(6)[::-1], list("abcdef"), truth=np.array([5, 4, 3, 2, 1, -1]))
@@ -57,50 +52,36 @@ def test_points_have_the_colours_of_their_classes_and_a_tip(browser: Any, tmp_pa
     seen.tab.close()
 
 
-@pytest.fixture
-def six_points(browser: Any, tmp_path: Path) -> Iterator[Callable[[NDArray[np.float64]], tuple[Seen, NDArray[Any]]]]:
-    """Open a page of one map on six points; return it, and the positions of the points in the map, [6, 2]."""
-    tab = browser.new_page(viewport={"width": 900, "height": 700})
-
-    def open_page(values: NDArray[np.float64]) -> tuple[Seen, NDArray[Any]]:
-        reads = AttentionMap("l", "reads", torch.from_numpy(values)[None, None] / 6, "keys")
-        cloud = np.vstack([np.eye(3), -np.eye(3)])
-        tab.goto(make_page(reads, cloud).save(tmp_path / "page.html").as_uri())
-        places = tab.evaluate(
+def test_dots_have_the_colours_of_the_scale_and_a_weight_of_exactly_zero_is_a_ring(browser, tmp_path):
+    tab, values = browser.new_page(viewport={"width": 900, "height": 700}), np.array([0.0, 0.6, 0.9, 1.0, 1.5, 1.95])
+    reads = AttentionMap("l", "reads", torch.from_numpy(values)[None, None] / 6, "keys")
+    tab.goto(make_page(reads, np.vstack([np.eye(3), -np.eye(3)])).save(tmp_path / "page.html").as_uri())
+    places = np.array(
+        tab.evaluate(
             """() => { const { left, top } = pointset.panels[0]; return Array.from({ length: 6 }, (_, i) => {
                 const [x, y] = pointset.positionOf(pointset.panels[0], i); return [x - left, y - top]; }); }"""
         )
-        return Seen(tab), np.array(places)
-
-    yield open_page
-    tab.close()
-
-
-def test_dots_have_the_colours_of_the_scale(six_points: Callable[..., Any]) -> None:
-    values = np.array([0.05, 0.6, 0.9, 1.0, 1.5, 1.95])
-    page, places = six_points(values)
-    seen = page.panels()[0][places[:, 1].astype(int), places[:, 0].astype(int)]
+    )
+    (panel,) = Seen(tab).panels()
+    seen = panel[places[:, 1].astype(int), places[:, 0].astype(int)]
     expected = 255 * scale_for(values).colors_of(values)
-    np.testing.assert_allclose(seen[2:], expected[2:], atol=4)
-    assert (seen[:2] >= expected[:2] - 4).all()  # pale ones may fade with their depth
-
-
-def test_a_weight_of_exactly_zero_is_a_ring(six_points: Callable[..., Any]) -> None:
-    page, places = six_points(np.array([0.0, 0.6, 0.9, 1.0, 1.5, 2.0]))
-    panel, (x, y) = page.panels()[0], places[0]
+    np.testing.assert_allclose(seen[3:], expected[3:], atol=4)
+    assert (seen[1:3] >= expected[1:3] - 4).all()  # pale ones may fade with their depth
+    x, y = places[0]
     around = panel[int(y) - 4 : int(y) + 5, int(x) - 4 : int(x) + 5]
-    assert panel[int(y), int(x)].min() > 230  # paper
+    assert seen[0].min() > 230  # paper
     assert 170 < around.min() < 200  # grey
     assert np.ptp(around, axis=2).max() < 4
-    left, top, *_ = page.tab.evaluate(
+    left, top, *_ = tab.evaluate(
         """() => { const box = pointset.canvas.getBoundingClientRect(), panel = pointset.panels[0];
             return [box.left + panel.left, box.top + panel.top]; }"""
     )
-    page.tab.mouse.move(left + x, top + y)
-    assert page.tab.inner_text("#tip") == "point 0: weight exactly 0"
+    tab.mouse.move(left + x, top + y)
+    assert tab.inner_text("#tip") == "point 0: weight exactly 0"
+    tab.close()
 
 
-def test_a_narrow_window_and_a_fine_screen_still_show_every_map(opened: Callable[..., Seen]) -> None:
+def test_a_narrow_window_and_a_fine_screen_still_show_every_map(opened):
     seen = opened()
     seen.tab.set_viewport_size({"width": 380, "height": 1600})
     assert min(map(ink, seen.panels())) > 100
@@ -111,9 +92,7 @@ def test_a_narrow_window_and_a_fine_screen_still_show_every_map(opened: Callable
     assert fine.complaints == []
 
 
-def test_inside_a_notebooks_frame_that_is_laid_out_late(
-    browser: Any, attention: Callable, cloud: NDArray[np.float64]
-) -> None:
+def test_inside_a_notebooks_frame_that_is_laid_out_late(browser, attention, cloud):
     tab = browser.new_page()
     complaints: list[str] = []
     tab.on("console", lambda message: complaints.append(message.text))
@@ -132,7 +111,7 @@ def test_inside_a_notebooks_frame_that_is_laid_out_late(
     tab.close()
 
 
-def test_dark_scheme_and_the_first_view(opened: Callable[..., Seen]) -> None:
+def test_dark_scheme_and_the_first_view(opened):
     seen = opened(color_scheme="dark")
     assert seen.panels()[0][0, 0].max() < 40
     seen.tab.emulate_media(color_scheme="light")
@@ -143,7 +122,7 @@ def test_dark_scheme_and_the_first_view(opened: Callable[..., Seen]) -> None:
     assert seen.complaints == []
 
 
-def test_a_print_from_a_dark_screen_is_light_and_as_wide_as_the_paper(opened: Callable[..., Seen]) -> None:
+def test_a_print_from_a_dark_screen_is_light_and_as_wide_as_the_paper(opened):
     seen = opened(color_scheme="dark")
     before = seen.panels()
     seen.tab.emulate_media(media="print")
@@ -158,7 +137,7 @@ def test_a_print_from_a_dark_screen_is_light_and_as_wide_as_the_paper(opened: Ca
     assert max(changed(before, seen.panels())) == 0
 
 
-def test_a_lost_context_comes_back(opened: Callable[..., Seen]) -> None:
+def test_a_lost_context_comes_back(opened):
     seen = opened()
     before = seen.panels()
     seen.tab.evaluate(
@@ -172,7 +151,7 @@ def test_a_lost_context_comes_back(opened: Callable[..., Seen]) -> None:
     assert max(changed(before, seen.panels())) == 0
 
 
-def test_dragging_one_map_turns_all(opened: Callable[..., Seen]) -> None:
+def test_dragging_one_map_turns_all(opened):
     seen = opened()
     nearest = """() => { const project = pointset.camera.projection();
         const at = (i) => project([0, 1, 2].map((k) => pointset.positions[3 * i + k] / 32767));
@@ -191,7 +170,7 @@ def test_dragging_one_map_turns_all(opened: Callable[..., Seen]) -> None:
     assert seen.complaints == []
 
 
-def test_the_wheel_scrolls_the_page_and_zooms_with_ctrl(opened: Callable[..., Seen]) -> None:
+def test_the_wheel_scrolls_the_page_and_zooms_with_ctrl(opened):
     seen = opened()
     seen.tab.set_viewport_size({"width": 900, "height": 500})
     before = seen.panels()
@@ -211,9 +190,7 @@ def test_the_wheel_scrolls_the_page_and_zooms_with_ctrl(opened: Callable[..., Se
     np.testing.assert_allclose(np.divide(boxes[1], boxes[0]), 2 ** (-400 / 500), rtol=0.12)
 
 
-def test_hovering_tells_weight_and_rank(
-    opened: Callable[..., Seen], attention: Callable, cloud: NDArray[np.float64]
-) -> None:
+def test_hovering_tells_weight_and_rank(opened, attention, cloud):
     seen = opened()
     weights = attention("reads").weights[1, 2]
     point = int(weights.argmax())
@@ -231,7 +208,7 @@ def test_hovering_tells_weight_and_rank(
     assert min(changed(before, seen.panels())) > 5  # the point is ringed in all maps
 
 
-def test_fingers_turn_pinch_and_scroll_past_the_maps(opened: Callable[..., Seen]) -> None:
+def test_fingers_turn_pinch_and_scroll_past_the_maps(opened):
     seen = opened(has_touch=True)
     seen.tab.set_viewport_size({"width": 390, "height": 500})
     seen.tab.evaluate("scrollTo(0, pointset.canvas.getBoundingClientRect().top - 100)")
@@ -262,7 +239,7 @@ def test_fingers_turn_pinch_and_scroll_past_the_maps(opened: Callable[..., Seen]
     assert not seen.tab.evaluate("pointset.enlarged.open")
 
 
-def test_a_click_enlarges_a_map_and_escape_closes_it(opened: Callable[..., Seen]) -> None:
+def test_a_click_enlarges_a_map_and_escape_closes_it(opened):
     seen = opened()
     seen.tab.set_viewport_size({"width": 900, "height": 600})
     seen.tab.evaluate("scrollTo(0, 100)")
@@ -292,7 +269,7 @@ def test_a_click_enlarges_a_map_and_escape_closes_it(opened: Callable[..., Seen]
     assert seen.complaints == []
 
 
-def test_all_actions_work_by_keyboard(opened: Callable[..., Seen]) -> None:
+def test_all_actions_work_by_keyboard(opened):
     seen = opened()
     reached = []
     for _ in range(8):
@@ -315,7 +292,7 @@ def test_all_actions_work_by_keyboard(opened: Callable[..., Seen]) -> None:
     assert "its keys" in seen.tab.get_by_role("dialog").inner_text()
 
 
-def test_heads_order_and_uniform_maps_are_chosen(opened: Callable[..., Seen]) -> None:
+def test_heads_order_and_uniform_maps_are_chosen(opened):
     def shown() -> list[int]:
         return seen.tab.evaluate("pointset.panels.map((panel) => panel.index)")
 

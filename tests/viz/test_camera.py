@@ -12,7 +12,7 @@ BALL /= np.linalg.norm(BALL, axis=1, keepdims=True)
 
 @pytest.mark.parametrize("azimuth", [-130.0, 0.0, 75.0])
 @pytest.mark.parametrize("elevation", [-90.0, 20.0, 90.0])
-def test_a_ball_looks_round_from_everywhere(azimuth: float, elevation: float) -> None:
+def test_a_ball_looks_round_from_everywhere(azimuth, elevation):
     places, _ = Camera(azimuth, elevation).project(7 * BALL + 3)
     radii = np.linalg.norm(places, axis=1)
     # The outline of a unit ball seen from distance d has radius d / sqrt(d^2 - 1).
@@ -22,7 +22,7 @@ def test_a_ball_looks_round_from_everywhere(azimuth: float, elevation: float) ->
         assert radii[directions == direction].max() == pytest.approx(outline, rel=0.02)
 
 
-def test_the_camera_looks_along_its_azimuth_and_elevation() -> None:
+def test_the_camera_looks_along_its_azimuth_and_elevation():
     axes = np.vstack([np.eye(3), -np.eye(3)])
     places, nearness = Camera(azimuth=0, elevation=0).project(axes)
     assert nearness[0] == max(nearness) > 1 > nearness[3]  # the camera stands on the x axis
@@ -33,7 +33,7 @@ def test_the_camera_looks_along_its_azimuth_and_elevation() -> None:
     assert from_above.argmax() == 2
 
 
-def test_a_cloud_with_y_up_looks_like_its_twin_with_z_up() -> None:
+def test_a_cloud_with_y_up_looks_like_its_twin_with_z_up():
     cloud = BALL[:50] * (1, 2, 3)
     y_up = cloud[:, [0, 2, 1]] * (1, 1, -1)
     for seen, twin in zip(Camera(up="y").project(y_up), Camera(up="z").project(cloud), strict=True):
@@ -50,6 +50,6 @@ def test_a_cloud_with_y_up_looks_like_its_twin_with_z_up() -> None:
         ({"distance": 1.0}, "at least 1.5.* got 1.0"),
     ],
 )
-def test_wrong_cameras(options: dict, words: str) -> None:
+def test_wrong_cameras(options, words):
     with pytest.raises(PointsetError, match=words):
         Camera(**options)

@@ -1,7 +1,6 @@
 """Charts: the Pareto frontier with names that do not overlap, and confusion matrices of few and many classes."""
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -91,7 +90,7 @@ LONG_NAMES = {f"{i} {'x' * 250}": COUNTS for i in range(2)}, ["bowl", "x" * 120,
 
 
 @pytest.mark.parametrize(("counts", "classes"), [MANY, NO_SHAPES, LONG_NAMES], ids=["69", "no shapes", "long names"])
-def test_names_in_confusion_matrices_are_apart_and_inside(counts: Any, classes: list[str]):
+def test_names_in_confusion_matrices_are_apart_and_inside(counts, classes):
     """Long names are shortened, and titles have several lines."""
     picture = draw_confusions(counts, classes)
     picture.draw_without_rendering()

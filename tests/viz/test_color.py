@@ -9,7 +9,7 @@ LUMA = np.array([0.2126, 0.7152, 0.0722])
 
 
 @pytest.mark.parametrize("reach", [2.0, 8.0, 64.0])
-def test_ticks_stand_at_their_values(reach: float) -> None:
+def test_ticks_stand_at_their_values(reach):
     scale = attention_scale(reach)
     positions, labels = zip(*scale.ticks, strict=True)
     values = [1 / float(text[2:]) if text.startswith("1/") else float(text) for text in labels]
@@ -19,13 +19,13 @@ def test_ticks_stand_at_their_values(reach: float) -> None:
     assert scale.positions(np.array([0.0, 1e-9, 1 / reach, reach, 1e9])).tolist() == [0, 0, 0, 1, 1]
 
 
-def test_the_reach_is_a_power_of_two_within_bounds() -> None:
+def test_the_reach_is_a_power_of_two_within_bounds():
     uniform, sharp = np.ones(1000), np.r_[np.full(20, 500.0), np.zeros(980)]
     middling = np.r_[np.full(20, 7.0), np.ones(980)]
     assert [reach_of(values) for values in (uniform, sharp, middling)] == [2, 64, 8]
 
 
-def test_ramps_run_evenly_in_lightness_and_never_into_the_background() -> None:
+def test_ramps_run_evenly_in_lightness_and_never_into_the_background():
     light, dark = attention_ramp() @ LUMA, attention_ramp(dark=True) @ LUMA
     assert (np.diff(light) <= 1e-3).all()
     assert light.max() < 0.9
@@ -33,7 +33,7 @@ def test_ramps_run_evenly_in_lightness_and_never_into_the_background() -> None:
     assert dark[-1] > 0.7
 
 
-def test_the_middle_of_a_signed_scale_is_grey_and_its_ends_differ() -> None:
+def test_the_middle_of_a_signed_scale_is_grey_and_its_ends_differ():
     scale, values = signed_scale(0.5), np.array([-0.5, 0.0, 0.5])
     low, middle, high = scale.colors_of(values)
     assert 0.8 < middle.min() <= middle.max() < 0.9
@@ -44,7 +44,7 @@ def test_the_middle_of_a_signed_scale_is_grey_and_its_ends_differ() -> None:
     assert emphasis[0] == emphasis[2] > 0.5 > emphasis[1]
 
 
-def test_a_count_of_one_differs_visibly_from_zero() -> None:
+def test_a_count_of_one_differs_visibly_from_zero():
     scale, values = count_scale(50), np.array([0.0, 1.0])
     none, one = scale.colors_of(values)
     assert abs((none - one) @ LUMA) > 0.15

@@ -1,6 +1,5 @@
 """Files for 3D tools: read back, they contain the points and colours that were written."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 import trimesh
-from numpy.typing import NDArray
 
 from pointset.data import Mesh, sample_points
 from pointset.errors import PointsetError
@@ -30,7 +28,7 @@ def pools(weights: Any) -> AttentionMap:
     return AttentionMap("l", "pools", torch.as_tensor(weights)[None, None], "keys")
 
 
-def test_ply_keeps_points_and_colours(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path) -> None:
+def test_ply_keeps_points_and_colours(attention, cloud, tmp_path):
     reads = attention()
     values = reads.weights[1, 2].numpy() * len(cloud)
     back = read(export_cloud(reads, cloud, tmp_path / "a.ply", 1, 2))
@@ -38,7 +36,7 @@ def test_ply_keeps_points_and_colours(attention: Callable, cloud: NDArray[np.flo
     np.testing.assert_allclose(back.colors[:, :3] / 255, scale_for(values).colors_of(values), atol=0.003)
 
 
-def test_glb_has_y_up_and_linear_colours(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path) -> None:
+def test_glb_has_y_up_and_linear_colours(attention, cloud, tmp_path):
     reads = attention()
     values = reads.weights[0, 1].numpy() * len(cloud)
     back = read(export_cloud(reads, cloud, tmp_path / "a.glb", 0, 1))
@@ -51,7 +49,7 @@ def test_glb_has_y_up_and_linear_colours(attention: Callable, cloud: NDArray[np.
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_the_smallest_clouds_can_be_drawn_and_written(n: int, tmp_path: Path) -> None:
+def test_the_smallest_clouds_can_be_drawn_and_written(n, tmp_path):
     cloud, one_point = np.zeros((n, 3)), pools(np.eye(n)[0])
     save(draw_maps(one_point, cloud), tmp_path / "a.png")
     make_page(one_point, cloud).save(tmp_path / "a.html")
@@ -60,7 +58,7 @@ def test_the_smallest_clouds_can_be_drawn_and_written(n: int, tmp_path: Path) ->
         assert len(read(export_cloud(one_point, cloud, tmp_path / name)).vertices) == n
 
 
-def test_large_triangles_are_cut_and_the_surface_stays() -> None:
+def test_large_triangles_are_cut_and_the_surface_stays():
     points = np.asarray(sample_points(BOX, 500, seed=0), dtype=np.float64)
     fine = refined(BOX, points)
     assert trimesh.Trimesh(fine.vertices, fine.faces, process=False).area == pytest.approx(28.0)
@@ -69,7 +67,7 @@ def test_large_triangles_are_cut_and_the_surface_stays() -> None:
     assert len(refined(BOX, np.repeat(points, 2000, axis=0)).faces) <= 200_000
 
 
-def test_attention_goes_back_to_the_surface(tmp_path: Path) -> None:
+def test_attention_goes_back_to_the_surface(tmp_path):
     points = np.asarray(sample_points(BOX, 2000, seed=0), dtype=np.float64)
     weights = np.where(points[:, 2] > 1, 30.0, 0.1)
     for suffix, height in ((".ply", 2), (".glb", 1)):
@@ -82,14 +80,14 @@ def test_attention_goes_back_to_the_surface(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(0.3, (0, 0, 0)), (1.3, (5, 0, 0)), (0.05, (5, 0, 0))])
-def test_points_that_are_not_on_the_mesh_are_an_error(scale: float, shift: Any, tmp_path: Path) -> None:
+def test_points_that_are_not_on_the_mesh_are_an_error(scale, shift, tmp_path):
     points = np.asarray(sample_points(BOX, 200, seed=0), dtype=np.float64)
     with pytest.raises(PointsetError, match="do not lie on the mesh"):
         export_cloud(pools(np.full(200, 1 / 200)), (points - (5, 0, 0)) * scale + shift, tmp_path / "a.ply", mesh=BOX)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_wrong_arguments_are_errors(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path) -> None:
+def test_wrong_arguments_are_errors(attention, cloud, tmp_path):
     with pytest.raises(PointsetError, match=r"a\.obj.* must end in \.ply or \.glb"):
         export_cloud(attention(), cloud, tmp_path / "a.obj")
     with pytest.raises(PointsetError, match="no head 2"):

@@ -57,7 +57,7 @@ OFF = "OFF\n4 4 0\n0 0 0\n4 0 0\n0 2 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 
 
 
 @pytest.mark.slow
-def test_a_file_of_the_user_is_classified(asked: Asked, tmp_path: Path) -> None:
+def test_a_file_of_the_user_is_classified(asked, tmp_path):
     name = "<img src=x onerror=alert(1)>.off"
     (tmp_path / name).write_text(OFF)
     (tmp_path / "bad.off").write_text(OFF.replace("0 2 0", "0 2"))
@@ -89,7 +89,7 @@ def test_a_file_of_the_user_is_classified(asked: Asked, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_points_can_be_removed_and_restored(asked: Asked) -> None:
+def test_points_can_be_removed_and_restored(asked):
     tab = asked.tab
     asked.answered()
     assert tab.inner_text("#left") == "60 of 60 points"
@@ -124,7 +124,7 @@ def test_points_can_be_removed_and_restored(asked: Asked) -> None:
 
 
 @pytest.mark.slow
-def test_which_points_decide(asked: Asked) -> None:
+def test_which_points_decide(asked):
     tab = asked.tab
     tab.evaluate("() => { const e = document.getElementById('points'); e.value = 0; e.oninput(); }")
     asked.answered()
@@ -137,13 +137,13 @@ def test_which_points_decide(asked: Asked) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_fits_a_phone(asked: Asked) -> None:
+def test_the_page_fits_a_phone(asked):
     asked.tab.set_viewport_size({"width": 390, "height": 844})
     asked.tab.emulate_media(color_scheme="dark", reduced_motion="reduce")
     asked.until("Boolean(document.documentElement.scrollWidth <= 390)")
 
 
-def test_the_page_is_one_small_file_with_a_policy(page_file: Path) -> None:
+def test_the_page_is_one_small_file_with_a_policy(page_file):
     text = page_file.read_text(encoding="utf-8")
     assert page_file.stat().st_size < LARGEST
     assert "default-src 'none'" in text
@@ -163,6 +163,6 @@ PLAIN = describe_plainly(pointset.create_model("rff-max", dim=8))
         ([describe_plainly(pointset.create_model("rff-max", dim=8, inputs=6))], None, "needs 6 numbers"),
     ],
 )
-def test_other_pages_are_refused(models: Any, shapes: Any, words: str) -> None:
+def test_other_pages_are_refused(models, shapes, words):
     with pytest.raises(PointsetError, match=words):
         make_live_page(models, shapes)

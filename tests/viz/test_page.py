@@ -7,14 +7,11 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
 from pointset.explain.faithfulness import SHARES, Curves
@@ -28,7 +25,7 @@ def content(page: str) -> dict[str, Any]:
     return json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)[1])
 
 
-def test_the_page_carries_the_weights(attention: Callable, cloud: NDArray[np.float64]) -> None:
+def test_the_page_carries_the_weights(attention, cloud):
     reads, writes = attention("reads"), attention("writes")
     data = content(make_page([reads, writes], cloud).html)
     assert [layer["name"] for layer in data["layers"]] == ["encoder.0.reads", "encoder.0.writes"]
@@ -44,7 +41,7 @@ def test_the_page_carries_the_weights(attention: Callable, cloud: NDArray[np.flo
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
 
 
-def test_two_isabs_and_a_pma_stay_under_two_megabytes() -> None:
+def test_two_isabs_and_a_pma_stay_under_two_megabytes():
     generator = torch.Generator().manual_seed(0)
     cloud = torch.randn(2048, 3, generator=generator)
 
@@ -56,14 +53,14 @@ def test_two_isabs_and_a_pma_stay_under_two_megabytes() -> None:
     assert len(page.html.encode()) < 2_000_000
 
 
-def test_rings_are_explained_where_there_are_any(attention: Callable, cloud: NDArray[np.float64]) -> None:
+def test_rings_are_explained_where_there_are_any(attention, cloud):
     plain = attention("pools")
     sparse = dataclasses.replace(plain, weights=plain.weights * (torch.arange(len(cloud)) > 3))
     layers = content(make_page([plain, sparse], cloud).html)["layers"]
     assert ["exactly 0" in layer["meaning"] for layer in layers] == [False, True]
 
 
-def test_text_of_the_user_stays_text(attention: Callable, cloud: NDArray[np.float64]) -> None:
+def test_text_of_the_user_stays_text(attention, cloud):
     nasty = "</script><script>alert(1)</script> & {{ data }} {{ script }}"
     page = make_page(attention(), cloud, title=nasty, prediction=nasty, classes=[(nasty, 1.0)]).html
     data = content(page)
@@ -77,9 +74,7 @@ def test_text_of_the_user_stays_text(attention: Callable, cloud: NDArray[np.floa
     assert "unsafe" not in policy
 
 
-def test_a_notebook_gets_the_page_and_the_still_picture_as_two_outputs(
-    attention: Callable, cloud: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_notebook_gets_the_page_and_the_still_picture_as_two_outputs(attention, cloud, monkeypatch):
     display = pytest.importorskip("IPython.display", reason="IPython is not installed: pip install ipython")
     outputs: list[dict[str, str]] = []
     monkeypatch.setattr(display, "display", lambda bundle, raw: outputs.append(bundle))
@@ -93,9 +88,7 @@ def test_a_notebook_gets_the_page_and_the_still_picture_as_two_outputs(
     assert base64.b64decode(outputs[1]["image/png"]).startswith(b"\x89PNG")
 
 
-def test_the_page_opens_with_the_chosen_or_the_most_informative_layer(
-    attention: Callable, cloud: NDArray[np.float64]
-) -> None:
+def test_the_page_opens_with_the_chosen_or_the_most_informative_layer(attention, cloud):
     def first(maps: list[Any], **asked: Any) -> int:
         return content(make_page(maps, cloud, **asked).html)["first"]
 
@@ -117,7 +110,7 @@ def test_the_page_opens_with_the_chosen_or_the_most_informative_layer(
 
 
 @pytest.mark.parametrize("start", ["page", "live"])
-def test_the_joined_script_is_one_valid_module(start: str, tmp_path: Path) -> None:
+def test_the_joined_script_is_one_valid_module(start, tmp_path):
     """Its modules share one scope, in which node finds names that stand twice."""
     node = shutil.which("node")
     if node is None:
@@ -129,7 +122,7 @@ def test_the_joined_script_is_one_valid_module(start: str, tmp_path: Path) -> No
     assert not re.search(r"^import |^export |</script|<!--", script.read_text(), re.MULTILINE)
 
 
-def test_heads_and_queries_can_be_chosen(attention: Callable, cloud: NDArray[np.float64]) -> None:
+def test_heads_and_queries_can_be_chosen(attention, cloud):
     data = content(make_page(attention("self"), cloud, heads=[1]).html)
     (layer,) = data["layers"]
     assert data["order"] == "model"
@@ -141,7 +134,7 @@ def test_heads_and_queries_can_be_chosen(attention: Callable, cloud: NDArray[np.
     assert both[0]["marks"] == [-1]
 
 
-def test_a_page_draws_the_curves_of_explanations(attention: Callable, cloud: NDArray[np.float64]) -> None:
+def test_a_page_draws_the_curves_of_explanations(attention, cloud):
     falling, level = 1 - np.array([SHARES]), np.ones((1, len(SHARES)))
     checks = {"occlusion": Curves(falling, level), "random": Curves(level, level)}
     page = make_page(attention("reads"), cloud, checks=checks).html
@@ -150,7 +143,7 @@ def test_a_page_draws_the_curves_of_explanations(attention: Callable, cloud: NDA
     assert "random (100 %)" in page
 
 
-def test_a_page_of_labels_has_a_view_of_each_kind_and_a_legend() -> None:
+def test_a_page_of_labels_has_a_view_of_each_kind_and_a_legend():
     cloud, truth = np.vstack([np.eye(3), -np.eye(3)]), np.array([0, 1, 1, -1, 0, 0])
     shares = np.array([[0.9, 0.1, 0.0]] * 3 + [[0.2, 0.8, 0.0]] * 3)
     page = make_label_page(cloud, shares, ["<seat>", "leg", "arm"], truth=truth).html

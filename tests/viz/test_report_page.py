@@ -24,7 +24,7 @@ def opened(request: pytest.FixtureRequest, browser: Any, reported: Any) -> Any:
     tab.close()
 
 
-def test_the_report_page_fits_its_window_and_can_be_read(opened: Any) -> None:
+def test_the_report_page_fits_its_window_and_can_be_read(opened):
     tab, width, seen = opened
     assert tab.title() == "Two <b>models</b>"
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
@@ -57,7 +57,7 @@ def test_the_report_page_fits_its_window_and_can_be_read(opened: Any) -> None:
     assert seen == [], "no requests, nothing on the console"
 
 
-def test_columns_sort_by_pointer_and_by_keyboard_and_go_back(opened: Any) -> None:
+def test_columns_sort_by_pointer_and_by_keyboard_and_go_back(opened):
     tab, _, _ = opened
     column = """(name) => { const table = document.querySelector("table");
         const place = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === name);
@@ -80,7 +80,7 @@ def test_columns_sort_by_pointer_and_by_keyboard_and_go_back(opened: Any) -> Non
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_enough_contrast_in_both_schemes(browser: Any, reported: Any, scheme: str) -> None:
+def test_text_has_enough_contrast_in_both_schemes(browser, reported, scheme):
     tab = browser.new_page(color_scheme=scheme)
     tab.goto((reported.folder / "report.html").as_uri())
     contrasts = tab.evaluate(
@@ -97,7 +97,7 @@ def test_text_has_enough_contrast_in_both_schemes(browser: Any, reported: Any, s
     assert min(contrasts) > 4.5, "as WCAG 2.2 asks for small text"
 
 
-def test_the_printed_page_is_light_and_cuts_no_column(browser: Any, reported: Any) -> None:
+def test_the_printed_page_is_light_and_cuts_no_column(browser, reported):
     tab = browser.new_page(viewport={"width": 688, "height": 1000}, color_scheme="dark")  # A4 less its margins
     tab.emulate_media(media="print")
     tab.goto((reported.folder / "report.html").as_uri())

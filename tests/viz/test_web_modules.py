@@ -1,15 +1,12 @@
 """The JavaScript modules in node: the camera equals Python's; maps are chosen and arranged as requested."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
 from pointset.viz import Camera
 
 
-def test_the_camera_is_that_of_python(in_node: Callable[..., Any]) -> None:
+def test_the_camera_is_that_of_python(in_node):
     points = np.random.default_rng(0).uniform(-0.5, 0.5, size=(5, 3))
     camera = Camera(azimuth=33, elevation=-12, distance=3)
     given = {"home": {"azimuth": 33, "elevation": -12, "distance": 3}, "points": points.tolist()}
@@ -20,7 +17,7 @@ def test_the_camera_is_that_of_python(in_node: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(("rows", "columns", "inner"), [(16, 8, 32), (5, 9, 800), (37, 41, 1), (1, 1, 3), (3, 130, 7)])
-def test_products_of_matrices(in_node: Callable[..., Any], rows: int, columns: int, inner: int) -> None:
+def test_products_of_matrices(in_node, rows, columns, inner):
     """Also for views of larger matrices, with a view as the result."""
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(rows, inner + 2)), rng.normal(size=(columns, inner + 5))
@@ -39,9 +36,7 @@ def test_products_of_matrices(in_node: Callable[..., Any], rows: int, columns: i
 @pytest.mark.parametrize(
     ("width", "count", "columns"), [(1240, 4, 4), (360, 4, 2), (360, 64, 3), (1240, 64, 8), (40, 9, 1)]
 )
-def test_panels_fit_the_width_and_do_not_overlap(
-    in_node: Callable[..., Any], width: int, count: int, columns: int
-) -> None:
+def test_panels_fit_the_width_and_do_not_overlap(in_node, width, count, columns):
     groups = [{"head": None, "indices": list(range(count))}]
     found = in_node("controls", f"arranged(given, {width}, 1.2)", groups)
     assert found["columns"] == columns

@@ -3,7 +3,6 @@
 import base64
 import struct
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,27 +83,27 @@ def as_set(vertices: Any, triangles: Any) -> set[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("name", MESHES)
-def test_meshes_are_those_that_python_reads(read: dict[str, Any], tmp_path: Path, name: str) -> None:
+def test_meshes_are_those_that_python_reads(read, tmp_path, name):
     (tmp_path / name).write_bytes(as_bytes(MESHES[name]))
     mesh, other = read_mesh(tmp_path / name), read[name]
     assert as_set(other["vertices"], np.reshape(other["triangles"], (-1, 3))) == as_set(mesh.vertices, mesh.faces)
 
 
 @pytest.mark.parametrize("name", CLOUDS)
-def test_clouds_are_those_that_python_reads(read: dict[str, Any], tmp_path: Path, name: str) -> None:
+def test_clouds_are_those_that_python_reads(read, tmp_path, name):
     (tmp_path / name).write_text(CLOUDS[name])
     np.testing.assert_allclose(np.reshape(read[name]["vertices"], (-1, 3)), read_cloud(tmp_path / name).points)
     assert read[name]["triangles"] is None
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_files_are_refused_in_one_sentence(read: dict[str, Any], name: str) -> None:
+def test_wrong_files_are_refused_in_one_sentence(read, name):
     assert read[name]["kind"] == "ReadError"
     assert read[name]["error"].startswith(name)
     assert WRONG[name][1] in read[name]["error"]
 
 
-def test_points_are_drawn_by_area_and_by_seed(in_node: Callable[..., Any]) -> None:
+def test_points_are_drawn_by_area_and_by_seed(in_node):
     mesh = {
         "vertices": [0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 5, 1, 0, 5, 0, 2, 5],
         "triangles": [0, 1, 2, 3, 4, 5, 0, 0, 1],
@@ -123,7 +122,7 @@ def test_points_are_drawn_by_area_and_by_seed(in_node: Callable[..., Any]) -> No
     assert (low[:, 0] / 3 + low[:, 1] / 2).max() <= 1
 
 
-def test_some_of_a_cloud_are_chosen_once_each(in_node: Callable[..., Any]) -> None:
+def test_some_of_a_cloud_are_chosen_once_each(in_node):
     cloud = {"vertices": list(range(30)), "triangles": None}
     program = "[[...samplePoints({ ...given, vertices: new Float64Array(given.vertices) }, 6, 3)]]"
     points = np.reshape(in_node("shapes", program, cloud)[0], (-1, 3))
@@ -131,7 +130,7 @@ def test_some_of_a_cloud_are_chosen_once_each(in_node: Callable[..., Any]) -> No
     assert (np.diff(points, axis=1) == 1).all()
 
 
-def test_clouds_are_normalised_as_in_python(in_node: Callable[..., Any]) -> None:
+def test_clouds_are_normalised_as_in_python(in_node):
     clouds = np.random.default_rng(0).normal([1e3, -5, 2], [1, 4, 2], size=(2, 40, 3))
     clouds[1] = clouds[1, :1]  # without extent
     names = sorted(NORMALIZATIONS.keys() - ABOUT.keys())
