@@ -51,28 +51,21 @@ def from_arrays(
     """Make point sets from clouds in memory, as `load_dataset` does from files.
 
     Args:
-        X: points [N, n, d] as an array or a tensor of any floating or integer type, or a list of N such clouds
-            [n_i, d] of different sizes. If d is more than 3, the numbers after the coordinates are the feature
-            "columns".
-        y: N labels, integers or class names; or numbers to predict, floats [N] or [N, targets]. With `point_labels` it
-            may be None.
-        classes: class names in the order of the labels, such as `train.classes` for test data. Integers in y are then
-            indices into this list, unless all classes are integers themselves, such as "-1" or 7, and the labels
-            are those integers. None uses the sorted values of y.
-        features: point features beside the coordinates: [N, n, f] or [N, n], or a list like X, called "columns"; or
-            several by name, {"normals": ..., "intensity": ...}. "normals", [N, n, 3], are scaled to unit length, come
-            first, and are rotated with the shape.
-        points: points per set; smaller clouds give all their points. None uses all points of every cloud.
-        normalize: see `DataOptions`.
+        X: points [N, n, d] of any floating or integer type, or a list of N clouds [n_i, d]. Numbers after the three
+            coordinates are the feature "columns".
+        y: N labels, integers or class names; or numbers to predict, floats [N] or [N, targets]. None if there are
+            `point_labels`.
+        classes: class names in the order of the labels, such as `train.classes` for test data. Integers in y are
+            indices into them; or, if all classes are integers, such as "-1" or 7, those. None sorts the values of y.
+        features: further numbers of each point, [N, n, f] or [N, n], or a list like X, called "columns"; or several by
+            name, {"normals": ..., "intensity": ...}. Normals get length 1, come first, and turn with the shape.
+        points: points per set; smaller clouds give all. None uses all points of every cloud.
         names: unique names of the shapes, which seed the fixed subsets. None numbers the shapes.
         split: name of the split: "train", "test", ...
-        seed: seed of the fixed subsets; `DataOptions.data_seed`.
-        up: the axis that points up.
-        on_error: when clouds cannot be used: "raise", or "skip" to leave them out with a warning.
+        normalize, up, on_error, seed: fields of `DataOptions`; the seed is its `data_seed`.
         target: names of the numbers in y, which may then be integers too. None calls floats "y", or "y0", "y1", ...
         point_labels: labels per point, integers [N, n] or a list of [n_i]; negative ones are not labelled.
-        point_classes: names of the classes of points, in the order of the labels 0, 1, ... None takes the labels that
-            occur for names.
+        point_classes: names of the labels 0, 1, ... of points. None takes the labels that occur for names.
 
     Returns:
         The sets, each normalised on its own; X may be in any unit.

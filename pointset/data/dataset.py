@@ -44,15 +44,12 @@ def load_dataset(
             or class/file, or in a released layout (ModelNet40's HDF5 files, ScanObjectNN, ModelNet40-C); or a
             torch-geometric dataset of `Data` with `pos`. "shapes10" is generated on first use.
         split: "train" or "test" (any split that a class/split/file folder has).
-        points: points per set, n. Cloud files may differ in size: smaller clouds give all their points, and batches
-            are padded and masked.
+        points: points per set, n; smaller clouds give all their points, and batches are padded and masked.
         seed: seed of the pools and of the fixed subsets; `DataOptions.data_seed`.
         progress: show progress while pools are sampled: a bar on a terminal, otherwise a line every half minute.
-        options: other fields of `DataOptions`: pool_points, normalize, sampler, split_seed, variant, up, on_error,
-            features (for example "normals", which makes every point a row of 6 numbers), target and targets (columns
-            of a table with numbers to predict, such as target="mass"; the shapes then need no folders of classes).
-            `pointset data build` samples the pools in advance: with the default pool_points, or another number with
-            --pool-points.
+        options: other fields of `DataOptions`, such as features="normals", which makes every point a row of 6 numbers,
+            or target="mass", a column of a table of numbers to predict (the shapes then need no folders of classes).
+            `pointset data build` samples pools in advance, of the same pool_points.
 
     Returns:
         The sets. Each is normalised on its own, by default to a largest distance of 1 from its centre.

@@ -2,8 +2,7 @@
 
 A pool is a folder with `points.npy`, float32 [M, P, 3] for sampled meshes or [T, 3] for concatenated clouds; on request
 `normals.npy` of the same shape, and `features.npy` with f numbers per point; and `manifest.json`, whose digest is in
-SHA256SUMS. The manifest has digests of the arrays for each shape. Pools of another format are refused; the version of
-the library is recorded only for information.
+SHA256SUMS. The manifest has digests of the arrays for each shape. Pools of another format are refused.
 """
 
 import hashlib
