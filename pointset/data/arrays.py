@@ -14,7 +14,7 @@ from pointset.data.axes import Axis
 from pointset.data.catalogue.folders import CLASSLESS
 from pointset.data.options import NORMALS, DataOptions
 from pointset.data.point_sets import PointSets
-from pointset.data.pool import AS_RELEASED, Pool
+from pointset.data.pool import AS_RELEASED, Pool, one_width
 from pointset.data.readers.clouds import looks_transposed, require_cloud
 from pointset.data.readers.meshes import Mesh
 from pointset.data.sampling import sample_arrays, seed_for
@@ -239,17 +239,11 @@ def _point_labels(given: Any, count: int) -> np.ndarray:
 
 def _joined(clouds: Mapping[str, Arrays]) -> tuple[Arrays, np.ndarray | None]:
     """The arrays of a pool of these clouds, by name, and its offsets, if the clouds differ in size."""
-    first = next(iter(clouds.values()))
-    for name, arrays in clouds.items():
-        width, expected = (other["features"].shape[1] if "features" in other else 0 for other in (arrays, first))
-        if width != expected:
-            raise PointsetError(
-                f"the features of {quoted(name)} have {width} columns, and those before have {expected}: give all the "
-                "same number"
-            )
+    none = np.empty((0, 0))
+    one_width("the features", {name: arrays.get("features", none).shape[1] for name, arrays in clouds.items()})
     sizes = [len(arrays["points"]) for arrays in clouds.values()]
     join = np.stack if len(set(sizes)) == 1 else np.concatenate
-    whole = {name: join([arrays[name] for arrays in clouds.values()]) for name in first}
+    whole = {name: join([arrays[name] for arrays in clouds.values()]) for name in next(iter(clouds.values()))}
     return whole, None if len(set(sizes)) == 1 else np.cumsum([0, *sizes])
 
 

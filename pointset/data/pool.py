@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pointset.configuration import check
 from pointset.data.sampling import seed_for
-from pointset.errors import described, quoted
+from pointset.errors import PointsetError, described, quoted
 from pointset.inputs import InputError
 
 AS_RELEASED: Final = "as released"
@@ -168,6 +168,17 @@ class Pool:
         make, how = state["points"]
         arrays = {name: make(*how) for name, (make, how) in state["arrays"].items()}
         self.__dict__.update({**state, "points": make(*how), "arrays": arrays})
+
+
+def one_width(what: str, widths: Mapping[str, int]) -> int:
+    """The number of columns that all shapes have, by their names; a PointsetError if one has another."""
+    (first, width), *others = widths.items()
+    for name, other in others:
+        if other != width:
+            raise PointsetError(
+                f"{what} have {width} columns in {quoted(first)} and {other} in {quoted(name)}: give all equally many"
+            )
+    return width
 
 
 def digest_of(array: NDArray[Any]) -> str:

@@ -26,7 +26,7 @@ from pointset.configuration import Checked, Points, Seed
 from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.locate import pools_home
 from pointset.data.options import Sampler
-from pointset.data.pool import AS_RELEASED, digest_of
+from pointset.data.pool import AS_RELEASED, digest_of, one_width
 from pointset.data.readers.mesh_reader import files_beside
 from pointset.errors import QUOTED, PointsetError, one_line
 from pointset.runs import digests
@@ -211,14 +211,8 @@ class Manifest:
         """The shape of an array; a PointsetError if the shapes differ in their number of features."""
         columns: tuple[int, ...] = () if array == "labels" else (3,)
         if array == "features":
-            first = self.kept[0]
-            columns = (first.width or 0,)
-            for entry in self.kept:
-                if entry.width != first.width:
-                    names, odd = ", ".join(self.sampling.features), f"{entry.width} in {entry.file}"
-                    raise PointsetError(
-                        f"{names} are {first.width} in {first.file} and {odd}: give all files the same number"
-                    )
+            names = ", ".join(self.sampling.features)
+            columns = (one_width(names, {entry.file: entry.width or 0 for entry in self.kept}),)
         points = self.sampling.points
         return (int(self.offsets[-1]), *columns) if points is None else (len(self.kept), points, *columns)
 
