@@ -165,7 +165,7 @@ def _of_files(listing: Listing) -> Iterator[Sample]:
     for shape in listing.shapes:
         if seen[shape.true_class] == PER_CLASS:
             continue
-        _, entry, arrays = make_shape((0, shape), sampling)
+        entry, arrays = make_shape(shape, sampling)
         if entry.skipped:
             warnings.warn(f"{entry.name} cannot be used: {entry.skipped}", UserWarning, stacklevel=3)
         else:

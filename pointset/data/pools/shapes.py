@@ -9,7 +9,6 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from numpy.typing import NDArray
 
 from pointset.data.catalogue.folders import ShapeFile
@@ -30,33 +29,33 @@ MANY = 16
 ROUND = 256
 """Batches that are given out at once, so that few results wait in memory to be written."""
 
-Job = tuple[int, ShapeFile]
-"""Index of a shape in the plan, and its file."""
 Arrays = dict[str, NDArray[Any]]
 """Points float32 [n, 3] and, if wanted, normals [n, 3] and features [n, f], by name."""
-Result = tuple[int, Entry, Arrays]
-"""Index of a shape in the plan, its entry in the manifest, and its points; none if the entry is skipped."""
+Result = tuple[Entry, Arrays]
+"""The entry of a shape in the manifest, and its points; none if the entry is skipped."""
 
 
-def make_shape(job: Job, sampling: Sampling) -> Result:
+def make_shape(shape: ShapeFile, sampling: Sampling) -> Result:
     """Make the points of one file; after any failure, the entry is skipped and has the reason."""
-    row, shape = job
-    entry = Entry(shape.name, shape.label, str(shape.path), Source(-1, -1, None))
+    source, arrays, reason = Source(-1, -1, None), Arrays(), ""
     try:
         source = Source.of(shape.path)
-        entry = msgspec.structs.replace(entry, source=source)
         arrays = _arrays(shape, sampling)
-        if not entry.is_current:
+        if not source.is_current(shape.path):
             raise PointsetError("changed while it was read: run again")
     except Exception as error:  # readers can raise many errors, which must not stop the other files
-        return row, msgspec.structs.replace(entry, skipped=_reason(error, shape.path)), {}
-    entry = msgspec.structs.replace(
-        entry,
+        arrays, reason = {}, _reason(error, shape.path)
+    entry = Entry(
+        shape.name,
+        shape.label,
+        str(shape.path),
+        source,
         checksums={name: digest_of(array) for name, array in arrays.items()},
-        size=len(arrays["points"]) if sampling.points is None else None,
+        skipped=reason,
+        size=len(arrays["points"]) if arrays and sampling.points is None else None,
         width=arrays["features"].shape[1] if "features" in arrays else None,
     )
-    return row, entry, arrays
+    return entry, arrays
 
 
 def _arrays(shape: ShapeFile, sampling: Sampling) -> Arrays:
@@ -81,7 +80,7 @@ def _reason(error: Exception, path: Path) -> str:
     return words if str(path) in words else f"{path}: {words}"
 
 
-def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Generator[Result, None, None]:
+def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Workers) -> Generator[Result, None, None]:
     """Make the points of many files, in any order.
 
     Raises:
@@ -90,17 +89,17 @@ def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Ge
     from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    left, batch = iter(jobs), BATCH.get(sampling.sampler, MANY)
+    left, batch = iter(shapes), BATCH.get(sampling.sampler, MANY)
     if not workers.scheduler:
-        if sampling.sampler == "poisson" and jobs:
+        if sampling.sampler == "poisson" and shapes:
             import_open3d()  # raises here rather than for every mesh
         end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
         while workers.cores == 1 or time.monotonic() < end:
-            if (job := next(left, None)) is None:
+            if (shape := next(left, None)) is None:
                 return
-            yield make_shape(job, sampling)
+            yield make_shape(shape, sampling)
     try:
-        while tasks := [delayed(make_shape)(job, sampling) for job in itertools.islice(left, ROUND * batch)]:
+        while tasks := [delayed(make_shape)(shape, sampling) for shape in itertools.islice(left, ROUND * batch)]:
             yield from run_in_workers(tasks, workers, workers.cores, batch=batch)
     except BrokenProcessPool as error:
         raise PointsetError(

@@ -161,35 +161,29 @@ def unfinished_folder(folder: Path) -> Path:
     return folder.with_name(folder.name + ".partial")
 
 
-def shape_file(unfinished: Path, row: int) -> Path:
-    """The file of a finished shape, by its row in the plan."""
-    return unfinished / f"{row}.shape"
-
-
 def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> Made:
     """Make the missing shapes, then write the pool; the caller holds the lock."""
     folder = unfinished_folder(plan.folder)
     folder.mkdir(exist_ok=True)
-    entries = dict[int, Entry]()
-    for row in range(len(plan.shapes)):
-        if (finished := read_shape(shape_file(folder, row))) and finished[0].is_current:
-            entries[row] = finished[0]
+    files = {shape.name: folder / f"{row}.shape" for row, shape in enumerate(plan.shapes)}
+    entries = dict[str, Entry]()
+    for name, file in files.items():
+        if (finished := read_shape(file)) and finished[0].is_current:
+            entries[name] = finished[0]
     before = len(entries)
-    jobs = [job for job in enumerate(plan.shapes) if job[0] not in entries]
+    missing = [shape for shape in plan.shapes if shape.name not in entries]
     bar = progress_bar(f"making {plan.name}", "shape", len(plan.shapes), show=progress, done=before)
-    with bar, contextlib.closing(make_shapes(jobs, plan.sampling, workers)) as results:
-        for row, entry, arrays in results:
-            entries[row] = entry
+    with bar, contextlib.closing(make_shapes(missing, plan.sampling, workers)) as results:
+        for entry, arrays in results:
+            entries[entry.name] = entry
             if not entry.skipped:
-                write_shape(shape_file(folder, row), entry, arrays)
+                write_shape(files[entry.name], entry, arrays)
             bar.update()
-    entries = dict(sorted(entries.items()))
-    manifest = Manifest(str(plan.root), plan.classes, plan.sampling, tuple(entries.values()))
+    manifest = Manifest(str(plan.root), plan.classes, plan.sampling, tuple(entries[name] for name in files))
     made = Made(plan.folder, len(manifest.kept), len(manifest.kept) - before, manifest.failures)
     write_text(folder / ERRORS, json.dumps(made.failures, indent=1, ensure_ascii=False) + "\n")
     made.require(on_error, folder / ERRORS)
-    files = (shape_file(folder, row) for row, entry in entries.items() if not entry.skipped)
-    _write_pool(plan.folder, manifest, files)
+    _write_pool(plan.folder, manifest, (files[entry.name] for entry in manifest.kept))
     shutil.rmtree(folder)
     return made
 
