@@ -22,7 +22,7 @@ from pointset.commands.attend import MOST_TO_ASK, live_page, plain_models
 from pointset.commands.models import Model, load_model
 from pointset.configuration import Cores, Positive
 from pointset.data.axes import UsualUp
-from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
+from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
 from pointset.errors import PointsetError, escaped, one_line, quoted, require_extra
 from pointset.runs.answering import Answering
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from fastapi import FastAPI
 
-SERVED = (MESH_SUFFIXES | CLOUD_SUFFIXES) - {".dae"}
+SERVED = SHAPE_SUFFIXES - {".dae"}
 """Suffixes of files that are read for strangers; the entities of .dae, which is XML, may expand without limit."""
 ZIPPED, MOST_RATIO = (".npz", ".3mf"), 20
 """Suffixes of archives, and the most bytes that they may unpack to for each of their own."""

@@ -17,7 +17,7 @@ from pointset.data.normalize import normalization
 from pointset.data.options import MORE_POINTS, DataOptions
 from pointset.data.pool import AS_RELEASED, Indices, Pool, digest_of, fixed_indices, random_indices
 from pointset.data.ragged import mask_of, pad_rows
-from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
+from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
 from pointset.data.targets import UNLABELLED, classes_of
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import as_places
@@ -293,7 +293,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "pool": int(self.source_pool.sizes.max(initial=0)),
             "sampler": self.source_pool.sampler,
             "up": self.up,
-            "kinds": sorted({suffix_of(name) for name in self.names} & (MESH_SUFFIXES | CLOUD_SUFFIXES)),
+            "kinds": sorted({suffix_of(name) for name in self.names} & SHAPE_SUFFIXES),
             "centred": self.source_pool.is_centred(self.rows.numpy()),
             "fingerprint": self.fingerprint,
             **({} if self.targets is None else {"targets_digest": digest_of(self.targets.numpy())}),

@@ -18,9 +18,8 @@ from pointset.data.readers.formats import (
     MESH_SUFFIXES,
     NOTE_SUFFIXES,
     Kind,
+    content_by_name,
     is_mesh_file,
-    is_shape_file,
-    is_unread_shape,
     suffix_of,
 )
 from pointset.data.readers.scans import open_scan
@@ -289,24 +288,22 @@ def _scan(tree: FileTree, folder: Path, inside: str) -> None:
     depth = inside.count("/")
     unread, stems = list[Path](), set[str]()
     for name, entry in _entries(folder):
-        path = Path(entry.path)
-        is_sure = is_shape_file(name, at_top=True)
+        path, content = Path(entry.path), content_by_name(name)
         if path.is_dir():
             if entry.is_symlink() and (depth >= DEPTH or folder.resolve().is_relative_to(path.resolve())):
                 continue
             if depth < DEPTH:
                 tree.folders.append(inside + name)
             _scan(tree, path, f"{inside}{name}/")
-        elif path.exists() and not path.is_file():  # reading a dangling link reports an error
+        elif not content or (path.exists() and not path.is_file()):  # reading a dangling link reports an error
             continue
-        elif not is_shape_file(name, at_top=False):
-            if is_unread_shape(name):
-                unread.append(path)
+        elif content == "unread":
+            unread.append(path)
         elif depth > DEPTH:
-            if is_sure or _may_hold_cloud(path):
+            if content == "shape" or _may_hold_cloud(path):
                 tree.skipped[TOO_DEEP].append(path)
         else:
-            files = tree.files if is_sure or depth else tree.beside
+            files = tree.files if content == "shape" or depth else tree.beside
             files[inside + name] = path
             stems.add(Path(name).stem)
     # Copies of read files do not count: next to chair.off, neither chair.fbx nor chair.off.gz.

@@ -15,10 +15,10 @@ MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf", ".3m
 """Those without a reader here are read by trimesh; a further one of its formats needs no more than its suffix here."""
 NOTE_SUFFIXES = frozenset({".txt", ".csv", ".tsv"})
 """Suffixes of points as text that notes and tables have, too."""
+LIST_SUFFIXES = NOTE_SUFFIXES | {".npy", ".npz"}
 LAS_SUFFIXES = frozenset({".las", ".laz"})
-CLOUD_SUFFIXES = (
-    NOTE_SUFFIXES | LAS_SUFFIXES | {".npy", ".npz", ".ply", ".pcd", ".xyz", ".asc", ".pts", ".xyzn", ".xyzrgb"}
-)
+CLOUD_SUFFIXES = LIST_SUFFIXES | LAS_SUFFIXES | {".ply", ".pcd", ".xyz", ".asc", ".pts", ".xyzn", ".xyzrgb"}
+SHAPE_SUFFIXES = MESH_SUFFIXES | CLOUD_SUFFIXES
 UNREAD_SUFFIXES = frozenset({".3ds", ".e57", ".fbx", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
 """Suffixes of unsupported shape formats."""
 MOST_HEADER = 1 << 20
@@ -28,21 +28,15 @@ NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
 
 
-def is_shape_file(name: str, *, at_top: bool) -> bool:
-    """True if a file may hold a shape, by its name; text files and arrays beside the class folders do not count."""
+def content_by_name(name: str) -> Literal["shape", "shape or list", "unread", ""]:
+    """What a file holds, by its name: text and arrays may be lists; unread are other formats and compressed shapes."""
     suffix = suffix_of(name)
-    if suffix == ".txt" and NOTES.fullmatch(name.lower()):
-        return False
-    if at_top and suffix in (*NOTE_SUFFIXES, ".npy", ".npz"):
-        return False
-    return suffix in MESH_SUFFIXES or suffix in CLOUD_SUFFIXES
-
-
-def is_unread_shape(name: str) -> bool:
-    """True if a file is a shape in an unsupported format, or a compressed shape, by its name."""
-    suffix = suffix_of(name)
+    if suffix in LIST_SUFFIXES:
+        return "" if NOTES.fullmatch(name.lower()) else "shape or list"
+    if suffix in SHAPE_SUFFIXES:
+        return "shape"
     inner = suffix_of(name[: -len(suffix)]) if suffix in PACKED_SUFFIXES else suffix
-    return inner in UNREAD_SUFFIXES or (inner != suffix and inner in MESH_SUFFIXES | CLOUD_SUFFIXES)
+    return "unread" if inner in UNREAD_SUFFIXES or inner in SHAPE_SUFFIXES else ""
 
 
 def suffix_of(name: str) -> str:
@@ -67,7 +61,7 @@ def is_mesh_file(path: Path) -> bool:
     return suffix not in CLOUD_SUFFIXES or (suffix in MESH_SUFFIXES and has_faces(path))
 
 
-def require_shape_file(path: Path, suffixes: Set[str] = MESH_SUFFIXES | CLOUD_SUFFIXES) -> None:
+def require_shape_file(path: Path, suffixes: Set[str] = SHAPE_SUFFIXES) -> None:
     """Require a file with one of some suffixes: by default those of meshes and point clouds.
 
     Raises:

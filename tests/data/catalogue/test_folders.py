@@ -9,7 +9,7 @@ import pytest
 
 from pointset.cli import main
 from pointset.data.catalogue.folders import ShapeFile, list_folder, list_shapes
-from pointset.data.readers.formats import is_shape_file
+from pointset.data.readers.formats import content_by_name
 from pointset.errors import PointsetError
 
 PLY = "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty float z\n{}end_header\n"
@@ -32,17 +32,16 @@ def names(folder: Path, split: str, seed: int = 0) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("names", "inside", "at_top"),
+    ("names", "content"),
     [
-        (["a.off", "A.OBJ", "a.pcd", "a.xyz", "readme.off"], True, True),
-        (["a.npy", "a.TXT", "license_plate_0.txt", "licence2.txt", "copying_machine.txt", "readme2.txt"], True, False),
-        (["README.txt", "readme_first.txt", "License.TXT", "copying.txt", "a.png", "off"], False, False),
+        (["a.off", "A.OBJ", "a.pcd", "a.xyz", "readme.off"], "shape"),
+        (["a.npy", "a.TXT", "license_plate_0.txt", "licence2.txt", "copying_machine.txt"], "shape or list"),
+        (["README.txt", "readme_first.txt", "License.TXT", "copying.txt", "a.png", "off", "a.gz"], ""),
+        (["a.step", "a.off.gz", "A.TXT.ZIP"], "unread"),
     ],
 )
-def test_files_of_shapes_by_name(names: list[str], inside: bool, at_top: bool) -> None:
-    for name in names:
-        assert is_shape_file(name, at_top=False) == inside, name
-        assert is_shape_file(name, at_top=True) == at_top, name
+def test_files_of_shapes_by_name(names: list[str], content: str) -> None:
+    assert {content_by_name(name) for name in names} == {content}
 
 
 def test_class_split_file(tmp_path: Path) -> None:
