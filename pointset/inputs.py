@@ -86,22 +86,13 @@ def as_points(points: Any, width: int, like: Tensor | None, shape: str = "[B, n,
         InputError: the points are not such numbers; the message has their type and shape.
     """
     wanted = torch.get_default_dtype() if like is None else like.dtype
-    if isinstance(points, Tensor) and points.is_floating_point() and points.dim() and points.shape[-1] == width:
-        return points if like is None or points.dtype == wanted else points.to(wanted)
-    expected = shape.format(width)
-    if not isinstance(points, Tensor | np.ndarray):
-        hint = ": torch.tensor(points) makes a tensor of numbers" if isinstance(points, list | tuple) else ""
-        raise InputError(f"points must be a tensor or an array {expected}, got {described(points)}{hint}")
     told = described(points)
-    if isinstance(points, np.ndarray):
-        if points.dtype.kind not in "fiu":
-            raise InputError(f"points must be real numbers {expected}, got {told}")
-        points = as_numbers(points)
-        points = points if like is None else points.to(like.device)
-    if points.is_complex() or points.dtype == torch.bool:
-        raise InputError(f"points must be real numbers {expected}, got {told}")
-    if points.dim() == 0 or points.shape[-1] != width:
-        raise InputError(f"points must be {expected}, got {told}")
+    if isinstance(points, np.ndarray) and points.dtype.kind in "fiu":
+        points = as_numbers(points).to(None if like is None else like.device)
+    real = isinstance(points, Tensor) and not points.is_complex() and points.dtype != torch.bool
+    if not real or points.dim() == 0 or points.shape[-1] != width:
+        hint = "" if real else ": give a tensor or an array of real numbers"
+        raise InputError(f"points must be {shape.format(width)}, got {told}{hint}")
     if points.is_floating_point():
         return points if like is None else points.to(wanted)
     converted = points.to(wanted)

@@ -125,7 +125,7 @@ POINTS, BATCH = torch.zeros(4, 3).double(), torch.tensor([0, 0, 1, 1])
     [
         (POINTS[:, :2], BATCH, None, r"points must be \[N, 3\], got float64 \[4, 2\]"),
         (POINTS[None], BATCH, None, r"got float64 \[1, 4, 3\]"),
-        (POINTS > 0, BATCH, None, r"real numbers \[N, 3\], got bool"),
+        (POINTS > 0, BATCH, None, r"points must be \[N, 3\], got bool .*real numbers"),
         (POINTS, BATCH[:3], None, r"batch must be integers \[4\].*got int64 \[3\]"),
         (POINTS, BATCH.bool(), None, "got bool"),
         (POINTS, BATCH - 1, None, "number sets from 0, got -1"),

@@ -13,9 +13,9 @@ from pointset.zoo.classifiers import SetModel, checked
     [
         (torch.zeros(3), None, r"points must be \[B, n, 3\] or, of one cloud, \[n, 3\], got float32 \[3\]"),
         (torch.zeros(2, 5, 4), None, r"points must be \[B, n, 3\], got float32 \[2, 5, 4\]"),
-        (torch.zeros(2, 5, 3).tolist(), None, r"tensor or an array \[B, n, 3\], got list"),
-        (torch.zeros(2, 5, 3, dtype=torch.complex64), None, r"real numbers .* got complex64 \[2, 5, 3\]"),
-        (np.array([["a", "b", "c"]]), None, r"real numbers .* got <U1 \[1, 3\]"),
+        (torch.zeros(2, 5, 3).tolist(), None, r"points must be \[B, n, 3\], got list: give a tensor or an array"),
+        (torch.zeros(2, 5, 3, dtype=torch.complex64), None, r"got complex64 \[2, 5, 3\]: .* real numbers"),
+        (np.array([["a", "b", "c"]]), None, r"got <U1 \[1, 3\]: .* real numbers"),
         (torch.full((1, 5, 3), 2**40 + 1), None, "int64 .* too large for float32"),
         (torch.zeros(5, 3), torch.ones(4, dtype=torch.bool), r"mask must be bool \[5\].* got bool \[4\]"),
         (torch.zeros(2, 5, 3), [True], r"mask must be bool \[2, 5\].* got list"),
