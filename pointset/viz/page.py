@@ -125,10 +125,9 @@ def _layer(rows: PointRows, heads: list[int], chosen: list[int]) -> dict[str, An
 
 
 def quantise(values: NDArray[np.float64]) -> tuple[NDArray[np.uint16], float, float]:
-    """Quantise the binary logarithm of values >= 0 in equal steps; only the value 0 has code 0.
+    """Values >= 0 as 16-bit codes of their binary logarithms, with the logarithms at the codes 0 and `STEPS`.
 
-    Returns:
-        16-bit codes, and the logarithms at code 0 (extrapolated) and at the largest code.
+    Only the value 0 has code 0.
     """
     logs = np.log2(np.maximum(values, 2.0**LEAST_EXPONENT))
     some = logs[values > 0]

@@ -43,18 +43,11 @@ class PointRows:
 
     @cached_property
     def spread(self) -> NDArray[np.float64]:
-        """Normalised entropy over the points, [heads, rows]: 1 is uniform, 0 is a single point.
-
-        For kinds "reads" and "pools" this is the entropy of a row of the attention, for "writes" that of the column of
-        an inducing point.
-        """
+        """Normalised entropy over the points, [heads, rows]: 1 is uniform, 0 is a single point."""
         return self._over_points(self.values).entropy().numpy()
 
     def difference(self, chosen: Sequence[int]) -> NDArray[np.float64]:
-        """The mean total variation between two of the chosen rows, for each head, [heads].
-
-        It is 0 if all are equal, 1 if no two have a point in common, and NaN for a single row.
-        """
+        """The mean total variation between two of the chosen rows, [heads]: 0 if all are equal, NaN for one."""
         rows = self.values[:, list(chosen)]
         shares = rows / np.maximum(rows.sum(axis=2, keepdims=True), np.finfo(float).tiny)
         return self._over_points(shares).row_distance().numpy()
@@ -84,12 +77,9 @@ class PointRows:
 
 
 def point_rows(attention: Any, points: NDArray[np.float64]) -> PointRows:
-    """The values of one attention at the points of its cloud.
+    """The values of one attention at the points of its cloud; the weights of "writes" are transposed.
 
-    A map of kind "writes" [h, n, m] is transposed, so that each inducing point has one value per point.
-
-    Raises:
-        PointsetError: it is not an attention map, neither of its sides are points, or the number of points differs.
+    Refuses what is no map of one cloud, has no points on either side, or has another number of them.
     """
     if not isinstance(attention, AttentionMap):
         raise InputError(f"attention must be an attention map, as attention_maps gives, got {described(attention)}")
@@ -126,11 +116,7 @@ def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
 
 
 def as_cloud(points: Any) -> NDArray[np.float64]:
-    """A cloud [n, 3] as a float64 array, from an array or a tensor.
-
-    Raises:
-        PointsetError: it has another shape, no points, or a coordinate that is not finite.
-    """
+    """A cloud [n, 3] as a float64 array, with at least one point and finite coordinates, or a PointsetError."""
     cloud = as_numbers("points [n, 3]", points)
     if cloud.ndim != 2 or cloud.shape[1] != 3:
         raise PointsetError(f"points must be one cloud [n, 3], got {list(cloud.shape)}")
