@@ -234,12 +234,12 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
 
 def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
     """Check one cloud [n, inputs] with at least `least` points; see `as_clouds`."""
-    require_model(model)
-    width = getattr(model, "inputs", 3)
-    shape = getattr(points, "shape", None)
-    if shape is None or len(shape) != 2 or shape[0] < least:
-        raise InputError(f"points must be one cloud [n, {width}], n at least {least}, got {described(points)}")
-    return as_clouds(model, points)[0]
+    cloud, _ = as_clouds(model, points)
+    if cloud.dim() != 2 or len(cloud) < least:
+        raise InputError(
+            f"points must be one cloud [n, {cloud.shape[-1]}], n at least {least}, got {described(points)}"
+        )
+    return cloud
 
 
 @contextmanager
