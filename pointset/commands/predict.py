@@ -19,7 +19,6 @@ from pointset.runs.progress import followed
 from pointset.zoo.pretrained import ANY_POSE
 
 if TYPE_CHECKING:
-    from pointset.data.catalogue.folders import ShapeFile
     from pointset.evaluation.files import Failure, LabelledPoints
     from pointset.evaluation.shape_predictions import Estimate, Guess
 
@@ -50,11 +49,11 @@ def classify(
         pose: "any" is for shapes that may lie or stand in any way; without --model, the model is then one that was
             trained for them.
     """
-    from pointset.evaluation.files import classify_files
+    from pointset.evaluation.files import classify_files, in_folders
     from pointset.evaluation.shape_predictions import accuracy_of
     from pointset.zoo.trust import LEAST
 
-    shapes, start = _shapes_in(files), perf_counter()
+    shapes, start = in_folders(files), perf_counter()
     model = ANY_POSE if pose == "any" and model is None else model
     trained = load_model(model)
     if pose == "any" and trained.data["normalize"] != POSES["any"]:
@@ -100,10 +99,10 @@ def predict(
             the interval; number of points.
         level: Share of shapes whose true value is in the interval.
     """
-    from pointset.evaluation.files import estimate_files
+    from pointset.evaluation.files import estimate_files, in_folders
     from pointset.zoo.regressors import conformal_rank
 
-    shapes, start = _shapes_in(files), perf_counter()
+    shapes, start = in_folders(files), perf_counter()
     trained = load_model(model, "numbers")
     estimates, failures = answers(estimate_files, trained, shapes, reading, "predicting", level=level)
     figures = {"seconds": perf_counter() - start}
@@ -193,16 +192,6 @@ def segment(
             row = {"label": str(value), "class": name, "points": f"{points[name]:,}"}
             rows.append(row | ({"IoU %": f"{100 * iou[name]:.1f}" if name in iou else ""} if known else {}))
     return Result(result, *text, rows)
-
-
-def _shapes_in(files: list[Path]) -> "list[ShapeFile]":
-    """The shapes to predict; refuses the folder of a run."""
-    from pointset.evaluation.files import in_folders
-
-    for path in files:
-        if (path / "run.json").exists():
-            raise PointsetError(f"{path} is a run, not a shape: write --model {path}")
-    return in_folders(files)
 
 
 def _result(

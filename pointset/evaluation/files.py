@@ -167,13 +167,19 @@ def _why_not_streamed(model: SetModel) -> str:
 
 
 def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
-    """The files among paths, and the shapes in folders; of one folder alone names are paths inside it."""
+    """The files among paths, and the shapes in folders; of one folder alone names are paths inside it.
+
+    Raises:
+        PointsetError: a path is the folder of a run, or a folder has no shape.
+    """
     listed = list(paths)
     shapes = []
     for path in listed:
         if not path.is_dir():
             shapes.append(ShapeFile(path, str(path)))
             continue
+        if (path / "run.json").exists():
+            raise PointsetError(f"{path} is a run, not a shape: write --model {path}")
         inside = list_shapes(path)
         prefix = "" if len(listed) == 1 else f"{path}/"
         shapes += [ShapeFile(shape.path, f"{prefix}{shape.name}", shape.true_class) for shape in inside]
