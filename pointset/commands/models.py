@@ -11,6 +11,7 @@ from cyclopts import Parameter
 import pointset
 from pointset.commands.options import Reading
 from pointset.errors import PointsetError
+from pointset.runs.progress import followed
 from pointset.zoo.pretrained import USUAL, list_pretrained
 
 if TYPE_CHECKING:
@@ -125,7 +126,6 @@ def answers(
     """What a function such as `classify_files` says of files, and the failures that --on-error allows."""
     from pointset.data.unusable import refuse_or_leave_out
     from pointset.evaluation.files import Failure
-    from pointset.runs.progress import followed
 
     options |= {"up": settled_up(reading.up, trained, files), "keep_outliers": reading.keep_outliers}
     found = of_files(trained.on_device(), trained.data, files, **options)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from pointset.errors import escaped, one_line
+from pointset.runs.progress import write_line
 
 NUMBER = re.compile(r"[-+]?[\d,]+(\.\d+)?")
 
@@ -18,14 +19,13 @@ def warning_in_one_line() -> Iterator[None]:
     """Print warnings for the user as one line on stderr, each once, without the place in the code."""
     shown = set[str]()
     show = warnings.showwarning
-    from pointset.runs.progress import write_line  # above the bars; it takes a while to import
 
     def print_warning(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
         if category is not UserWarning:
             show(message, category, *place, **rest)
         elif (line := one_line(message)) not in shown:
             shown.add(line)
-            write_line(f"pointset: warning: {line}")
+            write_line(f"pointset: warning: {line}")  # above the bars
 
     with warnings.catch_warnings():
         warnings.showwarning = print_warning
