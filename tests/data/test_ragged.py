@@ -36,10 +36,6 @@ def folder(home: Path, tmp_path: Path) -> Path:
     return tmp_path / "scans"
 
 
-def drawn(data: PointSets, rows: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor | None]:
-    return data.points_at(data.draw_indices(rows, torch.Generator().manual_seed(seed)))
-
-
 def test_a_set_has_at_most_n_points_and_keeps_all_if_it_has_fewer(folder: Path) -> None:
     data = load_dataset(folder, points=8, normalize="none")
     by_name = dict(zip((int(Path(name).stem) for name in data.names), range(len(data)), strict=True))

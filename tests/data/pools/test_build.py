@@ -1,6 +1,5 @@
 """Builds: the same bytes however they run, no finished work repeated, and every bad mesh named."""
 
-import contextlib
 import errno
 import json
 import os
@@ -10,13 +9,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from building import CHILD, COUNT, TETRAHEDRON, break_mesh, build, contents, plan_of
-from damage import flipped
+from damage import flipped, kill_at
 
 from pointset.data.dataset import load_dataset
 from pointset.data.pools import shapes, store
@@ -57,48 +57,31 @@ def finished(folder: Path) -> set[int]:
     return {int(file.stem) for file in unfinished_folder(folder).glob("*.shape") if read_shape(file)}
 
 
-class Stopped(BaseException):
-    """The process ends here."""
-
-
-def stop_before(patch: pytest.MonkeyPatch, step: int) -> None:
-    """End the process before its n-th file operation other than writing rows."""
-    left = iter(range(step, -1, -1))
-
-    def counted(act: Any) -> Any:
-        def do(*arguments: Any, **options: Any) -> Any:
-            if not next(left, 0):
-                raise Stopped
-            return act(*arguments, **options)
-
-        return do
-
-    for owner, name in ((Path, "replace"), (Path, "unlink"), (Path, "write_bytes"), (os, "fsync")):
-        patch.setattr(owner, name, counted(getattr(owner, name)))
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("bad", [0, 2])
-def test_a_build_that_ends_at_any_step_is_taken_up(
-    home: Path, few: Path, bad: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("owner", "name", "calls"),
+    [
+        (Path, "write_bytes", (1, 4, 7)),
+        (os, "fsync", (1, 2, 6)),
+        (Path, "replace", (1, 2)),
+        (shutil, "rmtree", (1, 2, 3)),
+    ],
+)
+def test_a_build_that_is_killed_is_taken_up(
+    home: Path, few: Path, owner: Any, name: str, calls: tuple[int, ...]
 ) -> None:
-    for number in range(bad):
-        break_mesh(few, f"class{number}/train/shape{number}.off")
+    break_mesh(few, "class0/train/shape0.off")
     plan = plan_of(few)
-    build_pool(plan, Workers(1), on_error="skip", progress=False)
+    build_few = partial(build_pool, plan, Workers(1), on_error="skip", progress=False)
+    build_few()
     whole = contents(home)
-    for step in range(100):
+    for call in calls:
         shutil.rmtree(home)
-        with monkeypatch.context() as patch:
-            stop_before(patch, step)
-            with contextlib.suppress(Stopped):
-                build_pool(plan, Workers(1), on_error="skip", progress=False)
-                break
+        kill_at(call, owner, name, build_few)
         kept = finished(plan.folder)
-        made = build_pool(plan, Workers(1), on_error="skip", progress=False)
-        assert contents(home) == whole, step
-        assert made.sampled in (0, made.shapes - len(kept)), step
-    assert 5 < step < 99
+        made = build_few()
+        assert contents(home) == whole, call
+        assert made.sampled in (0, 5 - len(kept)), call
 
 
 @pytest.mark.parametrize("cut", [True, False])
