@@ -10,16 +10,6 @@ from pointset.runs.workers import Workers
 
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 COUNT = 60
-CHILD = """
-import sys
-from pathlib import Path
-from pointset.data.catalogue.folders import list_folder
-from pointset.data.pools.plan import Plan, Sampling
-from pointset.data.pools.store import build_pool
-from pointset.runs.workers import Workers
-plan = Plan.of("killed", list_folder(Path(sys.argv[1]), "train"), Sampling(400, "fps", normals=True))
-print(build_pool(plan, Workers(int(sys.argv[2]))).sampled)
-"""
 
 
 def build(folder: Path, workers: int | None = None, scheduler: str | None = None, **options: Any) -> Made:
