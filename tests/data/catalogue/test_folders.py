@@ -44,33 +44,33 @@ def test_files_of_shapes_by_name(names: list[str], content: str) -> None:
     assert {content_by_name(name) for name in names} == {content}
 
 
-def test_class_split_file(tmp_path: Path) -> None:
-    touch(tmp_path, "chair/train/chair_2.off", "chair/train/chair_1.OFF", "chair/test/chair_3.off")
-    touch(tmp_path, "bed/train/bed_1.obj", "bed/train/bed_1.mtl", "bed/train/.bed_0.off", ".git/train/x.off")
-    touch(tmp_path, "README.txt", "__MACOSX/chair/x.off", ".DS_Store", "chair/.DS_Store")
-    train, classes = shapes_and_classes(tmp_path, "train")
-    assert classes == ["bed", "chair"]
-    assert [(shape.name, shape.label, shape.split) for shape in train] == [
-        ("bed/train/bed_1.obj", 0, "train"),
-        ("chair/train/chair_1.OFF", 1, "train"),
-        ("chair/train/chair_2.off", 1, "train"),
+@pytest.mark.parametrize("layout", ["{kind}/{split}/{file}", "{split}/{kind}/{file}"])
+def test_layouts_with_splits(layout: str, tmp_path: Path) -> None:
+    shapes = [
+        ("chair", "train", "2.off"),
+        ("chair", "train", "1.OFF"),
+        ("chair", "test", "3.off"),
+        ("bed", "train", "4.obj"),
     ]
-    assert train[1].path == tmp_path / "chair" / "train" / "chair_1.OFF"
-    test, classes = shapes_and_classes(tmp_path, "test")
-    assert [(shape.name, shape.label) for shape in test] == [("chair/test/chair_3.off", 1)]
-    assert classes == ["bed", "chair"]
-
-
-def test_split_class_file_is_what_class_split_file_is(tmp_path: Path) -> None:
-    files = ("chair/train/a.off", "chair/test/b.off", "bed/train/c.off", "lamp/test/d.off")
-    touch(tmp_path / "first", *files)
-    touch(tmp_path / "second", *(f"{split}/{name}/{file}" for name, split, file in (f.split("/") for f in files)))
-    for split in ("train", "test"):
-        first, classes = shapes_and_classes(tmp_path / "first", split)
-        second, same = shapes_and_classes(tmp_path / "second", split)
-        assert classes == same == ["bed", "chair", "lamp"]
-        assert [(s.path.name, s.label, s.split) for s in first] == [(s.path.name, s.label, s.split) for s in second]
-    assert second[0].name == "test/chair/b.off"
+    named = {
+        file: layout.format(kind=kind, split=split, file=file)
+        for kind, split, file in [*shapes, ("lamp", "test", "5.off")]
+    }
+    touch(tmp_path, *named.values(), named["4.obj"].replace("obj", "mtl"), named["4.obj"].replace("4", ".4"))
+    touch(
+        tmp_path,
+        "README.txt",
+        ".git/train/x.off",
+        "__MACOSX/chair/x.off",
+        ".DS_Store",
+        named["2.off"].replace("2.off", ".DS_Store"),
+    )
+    train, test = (list_folder(tmp_path, split) for split in ("train", "test"))
+    assert train.classes == test.classes == ["bed", "chair", "lamp"]
+    listed = [(shape.name, shape.label, shape.split) for shape in train.shapes]
+    assert listed == [(named["4.obj"], 0, "train"), (named["1.OFF"], 1, "train"), (named["2.off"], 1, "train")]
+    assert train.shapes[1].path == tmp_path / named["1.OFF"]
+    assert [(shape.name, shape.label) for shape in test.shapes] == [(named["3.off"], 1), (named["5.off"], 2)]
 
 
 SIZES = {"one": 1, "two": 2, "seven": 7, "twenty": 20, "hundred": 100}
@@ -98,7 +98,6 @@ def test_class_file_is_split_in_fifths_by_names_and_seed(tmp_path: Path) -> None
         ([], "train", "found no folder"),
         (["a.off", "twins/b.off"], "train", "found 1 mesh or cloud files beside 1 folders"),
         (["chair/train/a.off", "bed/b.off"], "train", "found bed/b.off beside chair/train/a.off"),
-        (["train/chair/a.off", "test/b.off"], "train", "found test/b.off beside train/chair/a.off"),
         (["train/a.off", "test/b.off"], "train", "found test/b.off; expected class/split/file"),
         (["chair/train/a.off", "bed/readme.txt"], "train", "'bed' of .* holds no mesh and no point cloud"),
         (["chair/points.step"], "train", "'chair' of .* holds no mesh.*.obj.*.xyz"),
@@ -110,7 +109,6 @@ def test_class_file_is_split_in_fifths_by_names_and_seed(tmp_path: Path) -> None
         (["chair/train/a.off"], "test", "no shape in split 'test': found train"),
         (["chair/a.off", "chair/b.off"], "validation", "no shape in split 'validation': found test, train"),
         ([os.fsdecode(b"b\xe9d/train/1.off")], "train", r"holds b'b\\xe9d', a name that is not UTF-8: rename it"),
-        ([os.fsdecode(b"bed/train/\xff.off")], "train", r"train holds b'\\xff.off', a name that is not UTF-8"),
     ],
 )
 def test_other_layouts_are_refused_with_what_was_found(

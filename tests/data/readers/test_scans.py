@@ -108,11 +108,10 @@ FILES: dict[str, Any] = {
     "open3d_text.pcd": with_open3d(write_ascii=True),
     "open3d_packed.pcd": with_open3d(compressed=True),
 }
-ROUNDED = dict.fromkeys(("single.npy", "little.ply", "big.PLY", "text.ply", "text.pcd", "padded.pcd"), 1e-6)
-ROUNDED |= dict.fromkeys(("open3d.pcd", "open3d_packed.pcd"), 1e-6)
-ROUNDED |= {"open3d_text.ply": 1e-4, "open3d_text.pcd": 1e-6}
-"""Relative errors of files with float32, or with fewer digits."""
 SINGLE = ("single.npy", "open3d.pcd", "open3d_text.pcd", "open3d_packed.pcd")
+ROUNDED = dict.fromkeys(("little.ply", "big.PLY", "text.ply", "text.pcd", "padded.pcd", *SINGLE), 1e-6)
+ROUNDED |= {"open3d_text.ply": 1e-4}
+"""Relative errors of files with float32, or with fewer digits."""
 WITH_NORMALS = ("normals", "columns", "comma", "mixed", "one", "two", "open3d")
 
 
