@@ -19,7 +19,7 @@ from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds
 
 ROWS = 65_536
-"""Default number of points that `normalize_chunks` normalises at a time."""
+"""Points that `normalize_chunks` normalises at a time."""
 STANDARDIZED = 1e-4
 """Tolerance of `is_standardized` per coordinate, for the rounding of float32."""
 Points = Callable[[], Iterator[Float[Tensor, "n d"]]]
@@ -50,7 +50,7 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
     return change(points, mask)
 
 
-def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: int = 0) -> Points:
+def normalize_chunks(chunks: Chunks, how: str, *, features: int = 0) -> Points:
     """Normalise a cloud piece by piece, with the result of `normalize_points` for the whole cloud.
 
     This call reads the cloud once in float64 (except for "none"), and once more for its radius or its axes.
@@ -58,7 +58,6 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: in
     Args:
         chunks: pieces [n_i, 3 + features], as for `model.stream`; such as `pointset.data.open_scan(path)`.
         how: one of `NORMALIZATIONS`.
-        rows: points that are normalised at a time.
         features: numbers after the coordinates of each point, which are not changed.
 
     Returns:
@@ -78,7 +77,7 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: in
     pieces = fresh_pieces(chunks)
 
     def points() -> Iterator[Tensor]:
-        return blocks(pieces, width=3 + features, rows=rows, dtype=torch.float64)
+        return blocks(pieces, width=3 + features, rows=ROWS, dtype=torch.float64)
 
     if how == "none":
         return points
