@@ -1,11 +1,9 @@
 """Runs of every kind, each trained once, and what they were trained on."""
 
-import csv
 from pathlib import Path
 
-import numpy as np
 import pytest
-from toy import train_run, write_labelled
+from toy import train_run, write_boxes, write_labelled
 
 import pointset
 from pointset import cli
@@ -44,22 +42,14 @@ def points_run(rooms: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def solids(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Forty clouds of boxes in one folder, with their volumes and lengths."""
-    folder, rng = tmp_path_factory.mktemp("solids"), np.random.default_rng(0)
-    rows = [["file", "volume", "length"]]
-    for number in range(40):
-        sides = 10 ** rng.uniform(0, 1) * rng.uniform(0.5, 1.5, 3)
-        np.save(folder / f"box{number}.npy", rng.uniform(-0.5, 0.5, (64, 3)) * sides)
-        rows.append([f"box{number}.npy", str(sides.prod()), str(sides.max())])
-    with (folder / "targets.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
-    return folder
+    """Forty clouds of boxes in one folder, with their volumes and heights."""
+    return write_boxes(tmp_path_factory.mktemp("solids"), 40)
 
 
 @pytest.fixture(scope="session")
 def numbers_run(solids: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A regressor of volumes and lengths."""
+    """A regressor of volumes and heights."""
     run = tmp_path_factory.mktemp("numbers") / "numbers"
-    options = f"--target volume length --points 64 --run {run}"
+    options = f"--target volume height --points 32 --run {run}"
     cli.main(["train", "features+surface-ridge", "--data", str(solids), *options.split()])
     return run
