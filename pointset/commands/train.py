@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     Training = tuple[str, nn.Module, PointSets, Recipe]
 
+Freeze = Literal["none", "encoder"]
 SHOWN = 10
 """Trials in the table of a search."""
 HELD_OUT = 0.2
@@ -47,7 +48,7 @@ def train(
     *,
     data: Annotated[str | None, COMMON] = None,
     start: Annotated[str | None, COMMON] = None,
-    freeze: Literal["none", "encoder"] = "none",
+    freeze: Freeze = "none",
     budget: Annotated[timedelta, COMMON] = timedelta(minutes=2),
     run: Annotated[Path | None, Parameter(name=["--run", "--out", "-o"], show=True)] = None,
     seed: int = 0,
@@ -138,7 +139,13 @@ def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int
 
 
 def _started(
-    model: str | None, start: str, freeze: str, data: str, flags: Options, given: frozenset[str], seed: int
+    model: str | None,
+    start: str,
+    freeze: Literal["none", "encoder"],
+    data: str,
+    flags: Options,
+    given: frozenset[str],
+    seed: int,
 ) -> "Training":
     """A model that begins from trained weights, with the recipe for it."""
     from pointset.data.dataset import load_split
@@ -155,15 +162,11 @@ def _started(
         raise PointsetError(f"{field} is that of {start}: leave it out, or --start")
     usual = DataOptions.from_dict({"points": about["points"], "normalize": normalization_elsewhere(about)})
     sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)), progress=is_main())
-    numbers = sets.targets is not None
-    begun = {"trained_up": about["up"], "seed": seed, "start": start, "freeze": freeze, "numbers": numbers}
-    network = start_from(trained, sets.target_names or sets.classes, sets.up, **begun)
+    network = start_from(trained, sets, trained_up=about["up"], seed=seed, start=start, freeze=freeze)
     changes = given_fields(flags.recipe, given)
-    if numbers:
+    if sets.targets is not None:
         changes.setdefault("validation", HELD_OUT)
-    if "epochs" in changes:
-        changes.setdefault("steps", None)
-    return name, network, sets, dataclasses.replace(transfer_recipe(sets), **changes)
+    return name, network, sets, transfer_recipe(sets, **changes)
 
 
 def _train_best(data: str, flags: Options, given: frozenset[str], budget: float, seed: int, run: Path) -> Result:

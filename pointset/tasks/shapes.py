@@ -118,8 +118,7 @@ class ShapeTask(Task):
     def make_model(self, name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
         """A zoo model for what sets have; a trained model, by its whole name, keeps its own options."""
         if name in list_pretrained():
-            learned, numbers = sets.target_names or sets.classes, sets.targets is not None
-            return start_from(create_pretrained(name), learned, sets.up, seed=seed, start=name, numbers=numbers)
+            return start_from(create_pretrained(name), sets, seed=seed, start=name)
         return create_for(sets, name, options, seed=seed)
 
     def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:

@@ -48,13 +48,15 @@ FEWEST_STEPS, LEAST_STEPS, EPOCHS = 60, 300, 20
 """Fewer steps are not worth their time; steps for a small folder; epochs for a large one."""
 
 
-def transfer_recipe(train: PointSets, steps: int | None = None) -> Recipe:
-    """The recipe for trained weights on other shapes: 20 epochs, and at least 300 steps; numbers need their shapes."""
-    steps = max(LEAST_STEPS, EPOCHS * len(train) // RECIPE.batch_size) if steps is None else steps
+def transfer_recipe(train: PointSets, **changes: Any) -> Recipe:
+    """The recipe for trained weights on other shapes, with changes: 20 epochs, and at least 300 steps."""
     assert RECIPE.train_points is not None
-    fewest, most = (min(size, train.size) for size in RECIPE.train_points)
-    augment = RECIPE.augment if train.targets is None else ("jitter",)
-    return dataclasses.replace(RECIPE, steps=steps, train_points=(fewest, most), augment=augment)
+    usual: dict[str, Any] = {"train_points": tuple(min(size, train.size) for size in RECIPE.train_points)}
+    if "epochs" not in changes:
+        usual["steps"] = max(LEAST_STEPS, EPOCHS * len(train) // RECIPE.batch_size)
+    if train.targets is not None:
+        usual["augment"] = ("jitter",)  # numbers need their shapes
+    return dataclasses.replace(RECIPE, **{**usual, **changes})
 
 
 class Plan(TypedDict):
@@ -160,16 +162,13 @@ class _Choice:
 
     def _network(self) -> nn.Module:
         """A network to train, from trained weights where points are coordinates alone."""
-        train = self.train
-        if train.inputs == 3:
-            names, numbers = train.target_names or train.classes, train.targets is not None
-            trained = create_pretrained(START)
-            return start_from(trained, names, train.up, seed=self.seed, start=START, numbers=numbers)
+        if self.train.inputs == 3:
+            return start_from(create_pretrained(START), self.train, seed=self.seed, start=START)
         options = ModelOptions(dim=64, head_dim=256, head_norm="batch", dropout=0.3, pooled_dropout=0.0)
-        return create_for(train, START.partition(".")[0], options, seed=self.seed)
+        return create_for(self.train, START.partition(".")[0], options, seed=self.seed)
 
     def _fit_network(self, sets: PointSets, steps: int, name: str) -> Fitted:
-        run, recipe = self._inside(name), transfer_recipe(self.train, steps)
+        run, recipe = self._inside(name), transfer_recipe(self.train, steps=steps)
         return fit(self._network(), sets, recipe, seed=self.seed, run=run, progress=self.progress)
 
     def _inside(self, name: str) -> Path | None:
@@ -183,9 +182,9 @@ class _Choice:
             plan = digests.read_json(file, remedy, Plan)
             return plan["steps"], plan["folds"]
         began = time.process_time()
-        fit(self._network(), self.train, transfer_recipe(self.train, 1), seed=self.seed, progress=False)
+        fit(self._network(), self.train, transfer_recipe(self.train, steps=1), seed=self.seed, progress=False)
         first = time.process_time()
-        fit(self._network(), self.train, transfer_recipe(self.train, 9), seed=self.seed, progress=False)
+        fit(self._network(), self.train, transfer_recipe(self.train, steps=9), seed=self.seed, progress=False)
         step = max((time.process_time() - 2 * first + began) / 8, 1e-4)
         left = self.budget - (time.process_time() - self.began)
         steps = max(0, min(transfer_recipe(self.train).steps or 0, int(left / (2 * step))))
@@ -241,7 +240,7 @@ class _Choice:
     ) -> Fitted:
         if self.folder is None:
             return Fitted(model.eval(), history, len(history))
-        recipe = transfer_recipe(self.train, max(steps, 1))
+        recipe = transfer_recipe(self.train, steps=max(steps, 1))
         if not self.folder.finished:
             self.folder.claim(describe(model, self.train, recipe, self.seed))
             rows = [dataclasses.asdict(candidate) for candidate in candidates]

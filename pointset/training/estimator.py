@@ -70,9 +70,8 @@ class PointSetEstimator(CloudEstimator):
         with value_errors():
             if self.start is not None:
                 trained, description = load_run(self.start)
-                up, learned = description["data"]["up"], sets.target_names or sets.classes
-                of_numbers, start = sets.targets is not None, str(self.start)
-                model = start_from(trained, learned, sets.up, trained_up=up, seed=seed, start=start, numbers=of_numbers)
+                up = description["data"]["up"]
+                model = start_from(trained, sets, trained_up=up, seed=seed, start=str(self.start))
             elif self.model == "auto":
                 chosen = fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress)
                 self._keep(chosen.fitted, sets, seed)
@@ -91,8 +90,7 @@ class PointSetEstimator(CloudEstimator):
             recipe = Recipe.from_dict(self._fields(Recipe))
             if self.start is not None:
                 changed = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
-                changed |= {"steps": None} if "epochs" in changed and "steps" not in changed else {}
-                recipe = dataclasses.replace(transfer_recipe(sets), **changed)
+                recipe = transfer_recipe(sets, **changed)
             fitted = fit(model, sets, recipe, seed=seed, progress=self.progress)
         self._keep(fitted, sets, seed, before)
 

@@ -1,6 +1,5 @@
 """Start a training from trained weights: other classes, and another axis up."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -8,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.data.axes import UP_TO_Z, Axis
+from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.models import as_regressor, build_model
@@ -16,26 +16,24 @@ from pointset.zoo.regressors import Regressor
 
 def start_from(
     trained: nn.Module,
-    classes: Sequence[str],
-    up: Axis = "z",
+    sets: PointSets,
     *,
     trained_up: Axis = "z",
     seed: int = 0,
     start: str = "",
     freeze: Literal["none", "encoder"] = "none",
-    numbers: bool = False,
 ) -> nn.Module:
-    """A new model with the weights of a trained one; `start` says in saved runs where these come from."""
+    """A new model for what sets have to be learned, with the weights of a trained one; see `Spec` for `start`."""
+    numbers, wanted = sets.targets is not None, list(sets.target_names or sets.classes)
     known: list[str] = [] if numbers else list(getattr(trained, "classes", None) or [])
     if isinstance(trained, Regressor):
         trained = trained.networks[0]
     if not isinstance(trained, SetClassifier):
         raise PointsetError("a training starts from a model with an encoder and a pooling: use one of the zoo's names")
     spec: Any = trained.spec
-    model = build_model(replace(spec, classes=len(classes), seed=seed, start=start, freeze=freeze))
+    model = build_model(replace(spec, classes=len(wanted), seed=seed, start=start, freeze=freeze))
     weights = dict(trained.state_dict())
     layer = f"head.{len(list(trained.head.children())) - 1}."
-    wanted = list(classes)
     # Classes that both have, by name, keep their weights of the last layer.
     shared = [name for name in wanted if name in known]
     for name, new in model.state_dict().items():
@@ -45,10 +43,10 @@ def start_from(
             weights[name] = kept
     model.load_state_dict(weights)
     # The model sees the same shapes where another axis points up.
-    turn_inputs(model, torch.tensor(UP_TO_Z[trained_up]).T @ torch.tensor(UP_TO_Z[up]))
+    turn_inputs(model, torch.tensor(UP_TO_Z[trained_up]).T @ torch.tensor(UP_TO_Z[sets.up]))
     if freeze == "encoder":
         model.encoder.requires_grad_(False)
-    return as_regressor([model], classes) if numbers else model
+    return as_regressor([model], wanted) if numbers else model
 
 
 def turn_inputs(model: nn.Module, turn: Tensor) -> None:

@@ -133,9 +133,9 @@ def _fit_network(row: str, sets: PointSets, held: PointSets, seed: int) -> Tenso
         network = create_model(
             START.partition(".")[0], classes=len(sets.classes), seed=seed, pooled_dropout=0.0, **options
         )
-        recipe = transfer_recipe(sets, max(FEWEST_STEPS, EPOCHS * len(sets) // 32))
+        recipe = transfer_recipe(sets, steps=max(FEWEST_STEPS, EPOCHS * len(sets) // 32))
     else:
-        network = start_from(create_pretrained(START), sets.classes, seed=seed, start=START)
+        network = start_from(create_pretrained(START), sets, seed=seed, start=START)
         recipe = transfer_recipe(sets)
     model = fit(network, sets, recipe, seed=seed, progress=False).model
     return torch.from_numpy(evaluate(model, held).logits)

@@ -193,7 +193,8 @@ def test_turned_weights_see_turned_clouds(name):
 
 def test_shared_classes_keep_their_last_weights():
     trained = pointset.create_model("rff-max", pretrained="modelnet40-1024")
-    model = start_from(trained, ["nut", "chair"], start="rff-max.modelnet40-1024")
+    sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(4, 8, 3)), ["nut", "chair"] * 2, ["nut", "chair"])
+    model = start_from(trained, sets, start="rff-max.modelnet40-1024")
     chair = trained.classes.index("chair")
     assert model.head[-1].weight[1].equal(trained.head[-1].weight[chair])
     assert model.encoder[0].state_dict().keys() == trained.encoder[0].state_dict().keys()
@@ -202,4 +203,4 @@ def test_shared_classes_keep_their_last_weights():
 
 def test_only_an_encoder_with_a_pooling_can_be_a_start():
     with pytest.raises(pointset.PointsetError, match="an encoder and a pooling"):
-        start_from(pointset.create_model("pointnet", classes=2), ["a", "b"])
+        start_from(pointset.create_model("pointnet", classes=3), make_sets())

@@ -73,15 +73,6 @@ def test_an_equally_accurate_network_replaces_the_mixture_unless_its_loss_is_lar
     assert choice._best(wrong_once(1.0), torch.ones(len(train), dtype=torch.bool)) == best
 
 
-def test_intervals_of_candidates_are_wilsons(tmp_path):
-    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
-    low, high = Classes(train).interval(torch.tensor([1.0] * 8 + [0.0] * 2))
-    z = 1.959964
-    reach = z * (0.8 * 0.2 / 10 + z**2 / (4 * 10**2)) ** 0.5
-    expected = [(0.8 + z**2 / 20 + sign * reach) / (1 + z**2 / 10) for sign in (-1, 1)]
-    assert [low, high] == pytest.approx(expected, abs=1e-6)
-
-
 @pytest.mark.slow
 def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path, capsys):
     data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"

@@ -20,23 +20,10 @@ from pointset.training.checkpoints import RunFolder
 from pointset.training.loading import load_run
 from pointset.training.loop import Training, best_epoch, learning_rate
 from pointset.training.objectives import Classification
+from pointset.training.optimization import AdamW
 from pointset.training.recipe import Recipe
 
 SHORT = Recipe(epochs=2, batch_size=16, learning_rate=3e-3)
-
-
-@pytest.fixture(scope="module")
-def test(clouds_folder) -> PointSets:
-    return pointset.load_dataset(clouds_folder, "test", 32)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["rff-max", "isab4-pma"])
-def test_it_learns(name, train, test):
-    model = pointset.create_model(name, classes=3, dim=32, dropout=0.0)
-    fitted = pointset.fit(model, train, Recipe(epochs=40, batch_size=16, learning_rate=5e-3), progress=False)
-    assert fitted.history[0]["loss"] > fitted.history[-1]["loss"]
-    assert pointset.evaluate(fitted.model, test).accuracy > 0.75  # chance is a third; some balls and boxes look alike
 
 
 class Flat(nn.Module):
@@ -80,13 +67,6 @@ def test_a_training_follows_its_formulas_by_hand(train):
     assert min(norms) < 0.2 < max(norms)
     for found, expected in zip(fitted.model.parameters(), (W, b), strict=True):
         torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)
-
-
-def test_validation_shapes_are_those_of_the_seed_and_are_not_trained_on(train):
-    objective = Classification(train, Recipe(validation=0.2), 3)
-    own, held_out = train.split_validation(0.2, 3)
-    assert (objective.train.names, objective.validation.names) == (own.names, held_out.names)
-    assert held_out.names != train.split_validation(0.2, 0)[1].names
 
 
 def test_waiting_time_is_not_counted_as_training_time(train):
@@ -183,7 +163,7 @@ def test_a_budget_in_steps_ends_in_the_middle_of_an_epoch(train):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:products in bfloat16:UserWarning")  # where the processor has none of its own
-def test_mixed_precision_learns_the_same_to_its_precision_and_keeps_float32_weights(train, test):
+def test_mixed_precision_learns_the_same_to_its_precision_and_keeps_float32_weights(train):
     recipe = Recipe(epochs=3, batch_size=8, learning_rate=5e-3)
     exact = pointset.fit(small(), train, recipe, progress=False)
     rounded = pointset.fit(small(), train, replace(recipe, precision="bfloat16"), progress=False)
@@ -252,3 +232,62 @@ def test_untrainable_data_is_an_error_before_anything_is_written(model, sets, wo
     with pytest.raises(PointsetError, match=words):
         pointset.fit(model, train if sets is None else sets, SHORT, run=tmp_path / "run", progress=False)
     assert not (tmp_path / "run" / "history.jsonl").exists()
+
+
+AVERAGED = Recipe(epochs=3, batch_size=24, learning_rate=1e-2, average=0.8)
+
+
+def states(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+class Followed:
+    """The state of a model after each step of a training."""
+
+    def __init__(self, monkeypatch):
+        self.steps = []
+        original = AdamW.step
+
+        def step(optimizer, *arguments):
+            original(optimizer, *arguments)
+            self.steps.append(states(self.model))
+
+        monkeypatch.setattr(AdamW, "step", step)
+
+    def fit(self, train, recipe, **options):
+        self.model = small("rff-max", norm="batch")
+        return pointset.fit(self.model, train, recipe, progress=False, **options)
+
+
+def test_a_training_leaves_the_average_of_its_steps_weights_and_running_statistics_alike(train, monkeypatch):
+    followed = Followed(monkeypatch)
+    fitted = followed.fit(train, AVERAGED)
+    expected, *later = followed.steps
+    assert len(later) == 3 * 5 - 1
+    for state in later:
+        expected = {name: 0.8 * value + 0.2 * state[name] for name, value in expected.items()}
+    found = fitted.model.state_dict()
+    assert any("running" in name for name in found)
+    for name, value in expected.items():
+        if found[name].is_floating_point():
+            torch.testing.assert_close(found[name], value, rtol=1e-5, atol=1e-6)
+        else:  # the batches that batch norm has counted are not averaged
+            assert torch.equal(found[name], state[name])
+
+
+def test_the_average_is_what_is_validated_stopped_on_and_saved(train, tmp_path, monkeypatch):
+    recipe = Recipe(
+        epochs=12, batch_size=24, learning_rate=3e-2, average=0.7, validation=0.2, patience=3, schedule="constant"
+    )
+    followed = Followed(monkeypatch)
+    fitted = followed.fit(train, recipe, run=tmp_path)
+    best = best_epoch(fitted.history)
+    held_out = train.split_validation(0.2, 0)[1]
+    found = fitted.history[best - 1]["validation_accuracy"]
+    assert pointset.evaluate(fitted.model, held_out).accuracy == found
+    assert all(
+        not torch.equal(next(iter(step.values())), next(iter(states(fitted.model).values()))) for step in followed.steps
+    )
+    loaded, about = load_run(tmp_path)
+    assert about["recipe"]["average"] == 0.7
+    assert all(torch.equal(a, b) for a, b in zip(states(loaded).values(), states(fitted.model).values(), strict=True))
