@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from command_line import asked, fail, fail_late, succeed
+from command_line import asked, fail, succeed
 from cyclopts import App
 
 import pointset
@@ -70,14 +70,6 @@ def test_help_all_works_for_every_command_and_outputs_have_one_flag(capsys):
         assert words[0] in ("train", "compare") or few == every
         names = [argument.names for argument in command.assemble_argument_collection()]
         assert all(("-o" in each) == ("--out" in each) and "--output" not in each for each in names)
-
-
-def test_data_list_and_show(capsys):
-    names = [row["name"] for row in asked(capsys, "data", "list")]
-    assert {"shapes10", "modelnet10", "modelnet40", "modelnet40-hdf5"} <= set(names)
-    card = asked(capsys, "data", "show", "modelnet40")
-    assert card["splits"] == {"train": 9843, "test": 2468}
-    assert "9,843" in succeed(capsys, "data", "show", "modelnet40")
 
 
 def test_debug_shows_the_traceback():
@@ -178,32 +170,6 @@ def test_a_run_on_arrays_asks_for_files(capsys, clouds_folder, tmp_path, monkeyp
     said = fail(capsys, "evaluate", "--model", "run", "--data", "arrays", "--calibrate")
     assert "data in memory" in said
     assert "fit_temperature" in said
-
-
-def test_data_build_reports_what_it_did_and_verify_what_is_wrong(capsys, tmp_path, monkeypatch):
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
-    for kind in ("cube", "wedge"):
-        (tmp_path / "parts" / kind).mkdir(parents=True)
-        for number in range(2):
-            (tmp_path / "parts" / kind / f"{kind}{number}.off").write_text(
-                f"OFF\n3 1 0\n0 0 0\n1 0 {number}\n0 1 0\n3 0 1 2\n"
-            )
-    parts = tmp_path / "parts"
-    assert "has no pool in" in fail(capsys, "data", "verify", parts)
-    options = ("--pool-points", "16", "--workers", "1")
-    assert "train: 2 shapes of 16 points, 2 sampled now" in succeed(capsys, "data", "build", parts, *options)
-    again = asked(capsys, "data", "build", parts, *options)
-    assert [pool["sampled"] for pool in again["pools"].values()] == [0, 0]
-    assert succeed(capsys, "data", "verify", parts).count("sound") == 2
-
-    broken = tmp_path / "parts" / "cube" / "cube0.off"
-    broken.write_text("OFF\n3 1 0\n0 0 0\n")
-    printed, said = fail_late(capsys, "data", "verify", parts)
-    assert "cube0.off has changed since the pool was made" in printed
-    assert "pointset data build" in said
-    rebuild = ("data", "build", parts, *options, "--rebuild")
-    assert "cube0.off" in fail(capsys, *rebuild)
-    assert "left out cube/cube0.off" in succeed(capsys, *rebuild, "--on-error", "skip")
 
 
 @pytest.mark.slow

@@ -1,10 +1,11 @@
-"""`pointset data show FOLDER`: what a dataset holds, and a picture of it; `data build`: its pools."""
+"""`pointset data`: cards, what a folder holds and a picture of it, its pools, and what is wrong with them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from command_line import asked, succeed
+from command_line import asked, fail, fail_late, succeed
 from PIL import Image
 
 import pointset
@@ -21,6 +22,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         place.mkdir(parents=True, exist_ok=True)
         (place / f"{number}.obj").write_text(OBJ.format(size=5))
     return tmp_path / "parts"
+
+
+def test_data_list_and_show(capsys):
+    names = [row["name"] for row in asked(capsys, "data", "list")]
+    assert {"shapes10", "modelnet10", "modelnet40", "modelnet40-hdf5"} <= set(names)
+    card = asked(capsys, "data", "show", "modelnet40")
+    assert card["splits"] == {"train": 9843, "test": 2468}
+    assert "9,843" in succeed(capsys, "data", "show", "modelnet40")
 
 
 def test_a_folder_is_shown(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -45,13 +54,24 @@ def test_shapes_stand_on_the_picture_as_the_axis_says(folder: Path, tmp_path: Pa
     assert heights["auto"] > 1.2 * heights["z"], heights
 
 
-def test_a_build_makes_the_pools_that_later_commands_open(
-    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    told = asked(capsys, "data", "build", folder, "--workers", "1")
-    assert {split: made["sampled"] for split, made in told["pools"].items()} == {"train": 5, "test": 2}
+def test_a_build_makes_the_pools_that_later_commands_open(folder: Path, capsys: Any, tmp_path: Path) -> None:
+    assert "has no pool in" in fail(capsys, "data", "verify", folder)
+    build = ("data", "build", folder, "--pool-points", "16", "--workers", "1")
+    assert "train: 5 shapes of 16 points, 5 sampled now" in succeed(capsys, *build)
+    assert [pool["sampled"] for pool in asked(capsys, *build)["pools"].values()] == [0, 0]
     succeed(capsys, "data", "show", folder)  # writes its picture beside the pools
     before = sorted((tmp_path / "home" / "pools").iterdir())
-    pointset.load_dataset(folder, up="y", points=16, progress=False)
+    pointset.load_dataset(folder, up="y", points=16, pool_points=16, progress=False)
     assert sorted((tmp_path / "home" / "pools").iterdir()) == before
-    assert "train" in succeed(capsys, "data", "verify", folder)  # a picture among the pools is not one
+    assert succeed(capsys, "data", "verify", folder).count("sound") == 2, "a picture among the pools is not one"
+
+
+def test_what_is_wrong_with_pools_and_meshes_is_said(folder: Path, capsys: Any) -> None:
+    build = ("data", "build", folder, "--pool-points", "16", "--workers", "1")
+    succeed(capsys, *build)
+    (folder / "tall" / "0.obj").write_text("v 0 0 0\n")
+    printed, said = fail_late(capsys, "data", "verify", folder)
+    assert "tall/0.obj has changed since the pool was made" in printed
+    assert "pointset data build" in said
+    assert "tall/0.obj" in fail(capsys, *build, "--rebuild")
+    assert "left out tall/0.obj" in succeed(capsys, *build, "--rebuild", "--on-error", "skip")
