@@ -156,9 +156,14 @@ class Run:
             task.test_further(self, fitted.model)
         return self.read()
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """Row, size and seed as plain data."""
+        return {"model": self.model, "points": self.points, "seed": self.seed}
+
     def as_dict(self) -> dict[str, Any]:
-        """Row, size, seed and result as plain data."""
-        return {"model": self.model, "points": self.points, "seed": self.seed, **asdict(self.result)}
+        """Its place in the grid, and its result, as plain data."""
+        return {**self.place, **asdict(self.result)}
 
     def read(self) -> Self:
         """The run with the result and the reason of a failure that are in its folder, if any.
@@ -178,8 +183,9 @@ class Run:
     def _parse(self, content: bytes) -> Result:
         saved = json.loads(content)
         result = msgspec.convert(saved, Result)
-        if (saved["model"], saved["points"], saved["seed"]) != (self.model, self.points, self.seed):
-            raise ValueError(f"it is that of {saved['model']}, {saved['points']} points, seed {saved['seed']}")
+        other = {name: saved[name] for name in self.place}
+        if other != self.place:
+            raise ValueError(f"it is that of the run {other}")
         first = self.experiment.task.measured[0].name
         if first not in result.metrics:  # of a version with other metrics
             raise ValueError(f"it has no {first}")

@@ -121,8 +121,8 @@ def save(comparison: Comparison) -> None:
     names = {metric.name for metric in comparison.metrics}
     tables: dict[str, Table] = {"results.csv": []}
     for run in comparison.runs:
-        result, points = run.result, {} if run.points is None else {"points": run.points}
-        columns = {"model": run.model, **points, "seed": run.seed}
+        result = run.result
+        columns = {name: value for name, value in run.place.items() if value is not None}
         tables["results.csv"].append(
             {
                 **columns,
@@ -151,10 +151,7 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
             for size, pairs in comparison.pairs.items()
         },
         "runs": [run.as_dict() for run in comparison.runs],
-        "failures": [
-            {"model": run.model, "points": run.points, "seed": run.seed, "reason": run.reason}
-            for run in comparison.failures
-        ],
+        "failures": [{**run.place, "reason": run.reason} for run in comparison.failures],
         "configuration": comparison.experiment.as_dict(),
         "origins": origins(comparison),
         **origin(),

@@ -27,11 +27,8 @@ def pair():
 def test_components_are_those_of_the_analysis_of_variance_by_hand():
     scores = np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])  # 2 seeds, 3 items
     spread = Spread.of(scores)
-    grand = 4 / 6
-    runs, items = [2 / 3, 2 / 3], [1.0, 0.5, 0.5]
-    residual = sum(
-        (scores[s, i] - runs[s] - items[i] + grand) ** 2 for s, i in itertools.product(range(2), range(3))
-    ) / ((2 - 1) * (3 - 1))
+    grand, runs, items = 4 / 6, 2 / 3, [1.0, 0.5, 0.5]
+    residual = np.square(scores - runs - items + grand).sum() / ((2 - 1) * (3 - 1))
     assert spread.over_seeds == 0.0
     assert spread.item_means.tolist() == items
     assert spread.residual == pytest.approx(residual) == pytest.approx(0.5)

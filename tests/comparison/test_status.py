@@ -90,6 +90,15 @@ def test_every_state(experiment, tmp_path):
     ]
 
 
+def test_the_result_of_another_run_is_refused(experiment, tmp_path):
+    first, second, *_ = make_runs(experiment, tmp_path)
+    has_result(first, 0.5)
+    has_epochs(second, EPOCHS)
+    digests.write_json(second.result_file, first.read().as_dict())
+    with pytest.raises(PointsetError, match=r"paper-n24-seed0/result\.json .*it is that of .*rff-max"):
+        status(experiment, tmp_path)
+
+
 @pytest.mark.parametrize("look", [status, estimate])
 def test_the_folder_of_another_comparison_is_refused(look, experiment, tmp_path):
     protocol = experiment.protocol() | {"threads": 7}
