@@ -118,7 +118,7 @@ class Verdict:
                 "pair": f"{pair.first} - {pair.second}",
                 "difference": ACCURACY.write(pair.difference, sign="+"),
                 "95 % interval": ACCURACY.write_interval(pair.interval, "+"),
-                "p": write_p(pair.p if pair.p is not None else pair.p_runs),
+                "p": write_p(pair.tested),
                 "p Holm": write_p(pair.p_holm),
                 "verdict": pair.verdict,
                 "to settle": _to_settle(pair),
