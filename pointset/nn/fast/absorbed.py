@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.fast.tiles import Scratch, Tile, by_set, second_derivatives, whole_sets
+from pointset.nn.fast.tiles import Scratch, Tile, by_set, in_tiles, whole_sets
 from pointset.nn.fast.torch_private import softmax_backward
 from pointset.nn.scores import DotScore, split_heads
 
@@ -92,9 +92,9 @@ def read_sets(
         lengths: number of rows of each set.
         keep: True at real rows; None if all are real.
     """
-    if torch.is_grad_enabled() and (X.requires_grad or F.requires_grad):
-        return _Read.apply(X, F, lengths, keep)
-    return _read(X, F, lengths, keep, None)
+    sets: dict[str, Any] = {"lengths": lengths, "keep": keep}
+    backward = partial(_read_backward, lengths=lengths)
+    return in_tiles(partial(_read, **sets), backward, partial(read_plainly, **sets), X, F)
 
 
 def read_plainly(
@@ -106,10 +106,10 @@ def read_plainly(
     return torch.stack([(torch.softmax((F @ x.mT).masked_fill(~real, lowest), 1) * real) @ x for x, real in sets])
 
 
-def _read(X: Tensor, F: Tensor, lengths: Sequence[int], keep: Tensor | None, kept: Tensor | None) -> Tensor:
-    """The forward pass; writes the weights to `kept` [N * q] if it is given."""
+def _read(X: Tensor, F: Tensor, *, keeps: bool, lengths: Sequence[int], keep: Tensor | None) -> tuple[Tensor, ...]:
+    """The forward pass; keeps the weights [N * q]."""
     q, width = F.shape
-    S = X.new_zeros(len(lengths), q, width)
+    S, kept = X.new_zeros(len(lengths), q, width), X.new_empty(len(X) * q if keeps else 0)
     scratch = Scratch(X)
     for tile in whole_sets(lengths, max(F.shape)):
         x = by_set(X, tile)
@@ -117,12 +117,12 @@ def _read(X: Tensor, F: Tensor, lengths: Sequence[int], keep: Tensor | None, kep
         if keep is not None:
             real = by_set(keep, tile)[:, None]
             logits.masked_fill_(~real, torch.finfo(X.dtype).min)
-        weights = logits if kept is None else _weights(kept, tile, q)
+        weights = _weights(kept, tile, q) if keeps else logits
         torch.softmax(logits, dim=2, out=weights)
         if keep is not None:
             weights.mul_(real)
         torch.bmm(weights, x, out=S[tile.sets])
-    return S
+    return S, kept
 
 
 def _weights(kept: Tensor, tile: Tile, q: int) -> Tensor:
@@ -130,26 +130,8 @@ def _weights(kept: Tensor, tile: Tile, q: int) -> Tensor:
     return kept[tile.rows.start * q : tile.rows.stop * q].view(tile.sets.stop - tile.sets.start, q, -1)
 
 
-class _Read(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, X: Tensor, F: Tensor, lengths: Sequence[int], keep: Tensor | None) -> Tensor:
-        weights = X.new_empty(X.shape[0] * F.shape[0])
-        S = _read(X, F, lengths, keep, weights)
-        ctx.save_for_backward(X, F, keep, weights)
-        ctx.lengths = lengths
-        return S
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        X, F, keep, weights = ctx.saved_tensors
-        if torch.is_grad_enabled():  # for second derivatives
-            plain = partial(read_plainly, lengths=ctx.lengths, keep=keep)
-            return (*second_derivatives(ctx, plain, (X, F), gradients[0]), None, None)
-        return (*_read_backward(gradients[0], X, F, weights, ctx.lengths, ctx.needs_input_grad[0]), None, None)
-
-
 def _read_backward(
-    gS: Tensor, X: Tensor, F: Tensor, kept: Tensor, lengths: Sequence[int], for_rows: bool
+    gS: Tensor, for_rows: bool, X: Tensor, F: Tensor, kept: Tensor, lengths: Sequence[int]
 ) -> tuple[Tensor | None, Tensor]:
     gF = torch.zeros_like(F)
     gX = torch.empty_like(X) if for_rows else None

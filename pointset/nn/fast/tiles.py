@@ -82,11 +82,36 @@ class Scratch:
         return self._memory[:count].view(shape)
 
 
-def second_derivatives(
-    ctx: Any, plain: Callable[..., Tensor], inputs: Sequence[Tensor], gradient: Tensor
-) -> list[Tensor | None]:
-    """The gradients of `plain(*inputs)`, which is made of differentiable operations, for inputs that need them."""
-    needed = ctx.needs_input_grad[: len(inputs)]
-    wanted = [part for part, need in zip(inputs, needed, strict=True) if need]
-    gradients = iter(torch.autograd.grad(plain(*inputs), wanted, gradient, create_graph=True))
-    return [next(gradients) if need else None for need in needed]
+def in_tiles(
+    forward: Callable[..., tuple[Tensor, ...]],
+    backward: Callable[..., tuple[Tensor | None, ...]],
+    plain: Callable[..., Tensor],
+    *inputs: Tensor,
+) -> Tensor:
+    """A function of tensors, the rows first, that has a backward pass of its own.
+
+    `forward(*inputs, keeps=...)` gives the result and what `backward(gradient, for_rows, *inputs, *kept)` needs, which
+    gives the gradients of the inputs. `plain` is the function in plain torch operations, for second derivatives.
+    """
+    if torch.is_grad_enabled() and any(part.requires_grad for part in inputs):
+        return _InTiles.apply(forward, backward, plain, *inputs)
+    return forward(*inputs, keeps=False)[0]
+
+
+class _InTiles(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, forward: Any, backward: Any, plain: Any, *inputs: Tensor) -> Tensor:
+        result, *kept = forward(*inputs, keeps=True)
+        ctx.save_for_backward(*inputs, *kept)
+        ctx.backward_of, ctx.plain = backward, plain
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        needed = ctx.needs_input_grad[3:]
+        if not torch.is_grad_enabled():
+            return None, None, None, *ctx.backward_of(gradients[0], needed[0], *ctx.saved_tensors)
+        inputs = ctx.saved_tensors[: len(needed)]
+        wanted = [part for part, need in zip(inputs, needed, strict=True) if need]
+        made = iter(torch.autograd.grad(ctx.plain(*inputs), wanted, gradients[0], create_graph=True))
+        return None, None, None, *(next(made) if need else None for need in needed)

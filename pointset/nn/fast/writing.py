@@ -7,13 +7,14 @@ O > H.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pointset.nn.fast.tiles import Scratch, Tile, by_set, parts_of_sets, second_derivatives
+from pointset.nn.fast.tiles import Scratch, Tile, by_set, in_tiles, parts_of_sets
 from pointset.nn.fast.torch_private import relu_backward, softmax_backward
 
 
@@ -39,9 +40,12 @@ def write_rows(
     X: Float[Tensor, "N d_in"], keys: Keys, maps: Maps, heads: int, lengths: Sequence[int]
 ) -> Float[Tensor, "N d"]:
     """O [N, d] for the rows of B concatenated sets; each row reads the m keys of its own set."""
-    if torch.is_grad_enabled() and any(part.requires_grad for part in (X, *keys, *maps)):
-        return _Write.apply(X, *keys, *maps, heads, lengths)
-    return _write(X, keys, maps, heads, lengths)
+    sets: dict[str, Any] = {"heads": heads, "lengths": lengths}
+
+    def plain(X: Tensor, K: Tensor, V: Tensor, *maps: Tensor) -> Tensor:
+        return write_plainly(X, Keys(K, V), Maps(*maps), **sets)
+
+    return in_tiles(partial(_write, **sets), partial(_backward, **sets), plain, X, *keys, *maps)
 
 
 def write_plainly(
@@ -57,21 +61,22 @@ def write_plainly(
     return rows + torch.relu(rows @ maps.feed.mT + maps.feed_bias)
 
 
-def _write(
-    X: Tensor, keys: Keys, maps: Maps, heads: int, lengths: Sequence[int], kept: tuple[Tensor, Tensor] | None = None
-) -> Tensor:
-    """The forward pass; writes H and the weights to `kept`, [N, d] and [N * h * m], if it is given."""
+def _write(X: Tensor, *given: Tensor, keeps: bool, heads: int, lengths: Sequence[int]) -> tuple[Tensor, ...]:
+    """The forward pass; keeps H [N, d], the result, and the weights [N * h * m]."""
+    keys, maps = Keys(*given[:2]), Maps(*given[2:])
     O = X.new_empty(len(X), len(maps.feed))  # noqa: E741  the papers' letter
+    m = keys.K.shape[1]
+    hidden, weights = (torch.empty_like(O), X.new_empty(len(X) * heads * m)) if keeps else (O[:0], O[:0])
     attended, fed, scratch = Scratch(X), Scratch(X), Scratch(X)
     for tile in parts_of_sets(lengths, O.shape[1]):
         o = O[tile.rows]
-        if kept is None:
-            H, weights = attended(*o.shape), scratch(heads, *by_set(O, tile).shape[:2], keys.K.shape[1])
+        if keeps:
+            H, A = hidden[tile.rows], _weights(weights, tile, heads, m)
         else:
-            H, weights = kept[0][tile.rows], _weights(kept[1], tile, heads, keys.K.shape[1])
-        _attend(X, keys, maps, tile, H, weights)
+            H, A = attended(*o.shape), scratch(heads, *by_set(O, tile).shape[:2], m)
+        _attend(X, keys, maps, tile, H, A)
         torch.add(H, torch.addmm(maps.feed_bias, H, maps.feed.mT, out=fed(*o.shape)).relu_(), out=o)
-    return O
+    return O, hidden, O, weights
 
 
 def _attend(X: Tensor, keys: Keys, maps: Maps, tile: Tile, H: Tensor, weights: Tensor) -> None:
@@ -108,71 +113,41 @@ def _weights(kept: Tensor, tile: Tile, heads: int, keys: int) -> Tensor:
     return kept[tile.rows.start * size : tile.rows.stop * size].view(heads, tile.sets.stop - tile.sets.start, -1, keys)
 
 
-class _Write(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, X: Tensor, *rest: Any) -> Tensor:
-        keys, maps, (heads, lengths) = Keys(*rest[:2]), Maps(*rest[2:6]), rest[6:]
-        H, kept = X.new_empty(len(X), len(maps.feed)), X.new_empty(len(X) * heads * keys.K.shape[1])
-        O = _write(X, keys, maps, heads, lengths, (H, kept))  # noqa: E741
-        ctx.save_for_backward(X, *keys, *maps, H, O, kept)
-        ctx.heads, ctx.lengths = heads, lengths
-        return O
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        X, K, V, *maps, H, O, kept = ctx.saved_tensors  # noqa: E741
-        if torch.is_grad_enabled():  # for second derivatives
-            rest = {"heads": ctx.heads, "lengths": ctx.lengths}
-            plain = lambda X, K, V, *maps: write_plainly(X, Keys(K, V), Maps(*maps), **rest)  # noqa: E731
-            return (*second_derivatives(ctx, plain, (X, K, V, *maps), gradients[0]), None, None)
-        state = _Forward(X, Keys(K, V), Maps(*maps), H, O, kept, ctx.heads, ctx.lengths)
-        return (*_backward(gradients[0].contiguous(), state, ctx.needs_input_grad[0]), None, None)
-
-
-class _Forward(NamedTuple):
-    """What the forward pass keeps for the backward pass."""
-
-    X: Tensor
-    keys: Keys
-    maps: Maps
-    H: Tensor
-    O: Tensor  # noqa: E741
-    weights: Tensor
-    heads: int
-    lengths: Sequence[int]
-
-
-def _backward(gO: Tensor, done: _Forward, for_rows: bool) -> tuple[Tensor | None, ...]:
-    gX = torch.empty_like(done.X) if for_rows else None
-    gK, gV = (torch.zeros_like(part) for part in done.keys)
-    gWq, gbq, gW, gb = (torch.zeros_like(part) for part in done.maps)
-    fed, attended, weights = Scratch(gO), Scratch(gO), Scratch(gO)
-    for tile in parts_of_sets(done.lengths, done.H.shape[1]):
-        g, H = gO[tile.rows], done.H[tile.rows]
-        gT = torch.sub(done.O[tile.rows], H, out=fed(*H.shape))
+def _backward(
+    gO: Tensor, for_rows: bool, X: Tensor, *given: Tensor, heads: int, lengths: Sequence[int]
+) -> tuple[Tensor | None, ...]:
+    keys, maps, (hidden, O, weights) = Keys(*given[:2]), Maps(*given[2:6]), given[6:]  # noqa: E741
+    gO, gX = gO.contiguous(), torch.empty_like(X) if for_rows else None
+    gK, gV = (torch.zeros_like(part) for part in keys)
+    gWq, gbq, gW, gb = (torch.zeros_like(part) for part in maps)
+    fed, attended, scratch = Scratch(gO), Scratch(gO), Scratch(gO)
+    for tile in parts_of_sets(lengths, hidden.shape[1]):
+        g, H = gO[tile.rows], hidden[tile.rows]
+        gT = torch.sub(O[tile.rows], H, out=fed(*H.shape))
         relu_backward(g, gT)
         gW.addmm_(gT.mT, H)
         gb += gT.sum(dim=0)
-        gH = torch.addmm(g, gT, done.maps.feed, out=attended(*H.shape))
-        _attend_backward(gH, gK[tile.sets], gV[tile.sets], tile, done, weights)
-        gWq.addmm_(gH.mT, done.X[tile.rows])
+        gH = torch.addmm(g, gT, maps.feed, out=attended(*H.shape))
+        A = _weights(weights, tile, heads, keys.K.shape[1])
+        of_sets = [part[tile.sets] for part in (*keys, gK, gV)]
+        _attend_backward(A, scratch(*A.shape), gH, H, *of_sets)
+        gWq.addmm_(gH.mT, X[tile.rows])
         gbq += gH.sum(dim=0)
         if gX is not None:
-            torch.mm(gH, done.maps.query, out=gX[tile.rows])
+            torch.mm(gH, maps.query, out=gX[tile.rows])
     return gX, gK, gV, gWq, gbq, gW, gb
 
 
-def _attend_backward(gH: Tensor, gK: Tensor, gV: Tensor, tile: Tile, done: _Forward, scratch: Scratch) -> None:
+def _attend_backward(
+    A: Tensor, gA: Tensor, gH: Tensor, H: Tensor, K: Tensor, V: Tensor, gK: Tensor, gV: Tensor
+) -> None:
     """Turn the gradient of H [rows, d] into that of Q, in place, and add to the gradients of the keys and values."""
-    A = _weights(done.weights, tile, done.heads, gK.shape[1])
-    sets = A.shape[1]
-    rows = (part.unflatten(0, (sets, -1)) for part in (gH, done.H[tile.rows]))
-    parts = _heads(done.heads, *rows, done.keys.K[tile.sets], done.keys.V[tile.sets], gK, gV)
-    gA = scratch(*A.shape)
-    for a, ga, (gh, _, _, V, _, gv) in zip(A, gA, parts, strict=True):
-        torch.bmm(gh, V.mT, out=ga)
+    rows = (part.unflatten(0, (A.shape[1], -1)) for part in (gH, H))
+    parts = _heads(len(A), *rows, K, V, gK, gV)
+    for a, ga, (gh, _, _, v, _, gv) in zip(A, gA, parts, strict=True):
+        torch.bmm(gh, v.mT, out=ga)
         gv += torch.bmm(a.mT, gh)
     gL = softmax_backward(gA, A)
-    for a, gl, (gh, h, K, V, gk, _) in zip(A, gL, parts, strict=True):
-        gk += torch.bmm(gl.mT, h) - torch.bmm(torch.bmm(gl.mT, a), V)  # Q = H - A V
-        _add_product(gh, gl, K)
+    for a, gl, (gh, h, k, v, gk, _) in zip(A, gL, parts, strict=True):
+        gk += torch.bmm(gl.mT, h) - torch.bmm(torch.bmm(gl.mT, a), v)  # Q = H - A V
+        _add_product(gh, gl, k)
