@@ -27,9 +27,8 @@ from pointset.nn.encoders.dumlp import InteractionLayer, Stem
 from pointset.nn.layers import ConnectedLayers, Masked
 from pointset.nn.norms import BatchNorm, NoNorm
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
-from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.pma import AttentionPool
-from pointset.nn.pooling.statistics import StatisticPool
+from pointset.nn.pooling.statistics import JoinedPool, StatisticPool
 from pointset.nn.registry import part_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier

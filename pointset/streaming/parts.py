@@ -22,9 +22,8 @@ from pointset.nn.encoders.dumlp import InteractionLayer
 from pointset.nn.layers import Masked, in_evaluation_mode
 from pointset.nn.norms import BatchNorm, LayerNorm, NoNorm
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
-from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.pma import AttentionPool
-from pointset.nn.pooling.statistics import StatisticPool
+from pointset.nn.pooling.statistics import JoinedPool, StatisticPool
 from pointset.nn.registry import part_of
 from pointset.streaming.running import Rowwise, Running, RunningStatistic, running_attention, running_maps
 

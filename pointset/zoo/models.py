@@ -17,7 +17,7 @@ from pointset.errors import PointsetError, quoted
 from pointset.nn.dropout import Dropout
 from pointset.nn.layers import ConnectedLayers, Masked, PointHead, in_evaluation_mode, split_layers
 from pointset.nn.norms import NORMS, has_shift, make_norm
-from pointset.nn.pooling.joined import JoinedPool
+from pointset.nn.pooling.statistics import JoinedPool
 from pointset.nn.registry import Choice
 from pointset.zoo.classifiers import Classifier, PackedClassifier, Segmenter, SetClassifier, SetModel
 from pointset.zoo.names import parse_name

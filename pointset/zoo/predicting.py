@@ -114,11 +114,7 @@ def forward_points(model: nn.Module, points: Tensor, mask: Tensor | None) -> Flo
 
 
 def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = BATCH) -> Float[Tensor, "N d"]:
-    """The embedding of sets: what `model.embed_sets` gives, float32 on the model's device; see `predict`.
-
-    Raises:
-        InputError: the model has no embedding.
-    """
+    """The embedding of sets: what `model.embed_sets` gives, float32 on the model's device; see `predict`."""
     embed: Any = getattr(model, "embed_sets", None)
     if embed is None:
         raise InputError(f"a {type(model).__name__} has no embedding: use a model with an encoder and a pooling")

@@ -101,7 +101,7 @@ def register_encoder(
 ) -> Callable[[T], T]:
     """Register a user-defined encoder: its name then works with every pooling, as in mine-max or mine-pma.
 
-    The order of the rows is kept. A function that returns a list of such modules, to be called in turn, works too.
+    A function that returns a list of modules, to be called in turn, works too.
 
     Args:
         name: as for a pooling; the constructor may also take `inputs`, the numbers per point, but not `width`,

@@ -106,9 +106,7 @@ class Regressor(SetModel):
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B outputs"]:
         """Return standardised outputs [B, targets], or [B, 2 targets] with the logs of variances.
 
-        Args:
-            points: clouds [B, n, inputs] in their own units, not normalised.
-            mask: bool [B, n], True at real points.
+        The clouds are in their own units, not normalised; `mask` is True at real points.
         """
         points, mask = checked(self, points, mask)
         outputs = sum(
@@ -163,11 +161,7 @@ class Regressor(SetModel):
         self.scores = (residuals / self.deviations(outputs).to(self.mean)).T.sort(dim=1).values.contiguous()
 
     def numbers(self, outputs: Float[Tensor, "N outputs"], level: float = LEVEL) -> Numbers:
-        """The numbers of outputs, with intervals at a level in (0, 1).
-
-        Raises:
-            PointsetError: the level is not in (0, 1).
-        """
+        """The numbers of outputs, with intervals at a level; a PointsetError unless it is in (0, 1)."""
         if not 0 < level < 1:
             raise PointsetError(f"level must be in (0, 1), got {level}")
         middle, held_out = outputs[:, : len(self.targets)].to(self.mean), self.scores.shape[1]
@@ -181,13 +175,7 @@ class Regressor(SetModel):
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
         """Return the numbers of each cloud, float64 [B, targets], in the units of the targets.
 
-        Args:
-            points: one cloud [n, inputs], a batch [B, n, inputs], or a list of clouds, in the units of training.
-            mask: bool [B, n] of a batch, True at real points.
-            batch_size: clouds at a time; does not change the result beyond rounding.
-
-        Raises:
-            InputError: these are not clouds, or one of them has no point or is not finite; it is named.
+        The clouds are in the units of training; see `Classifier.predict`.
         """
         outputs = predict(self, self._batches(points, mask, batch_size)).logits
         return as_given(torch.from_numpy(self.numbers(outputs).values), points)

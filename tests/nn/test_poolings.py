@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 import pointset
 from pointset.nn import MaxPool, MeanPool, Packed, SumPool, registry
-from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.moments import AttentiveStatisticsPool, CovariancePool, GeneralisedMeanPool
 from pointset.nn.pooling.sorted import FeaturewiseSortPool, FixedWassersteinPool, TopPool, WassersteinPool
+from pointset.nn.pooling.statistics import JoinedPool
 from pointset.nn.pooling.whole import ApproxRepSetPool
 
 DIM = 4

@@ -1,9 +1,11 @@
-"""Poolings that are functions of statistics of the set, and can therefore be streamed: maximum, mean, sum.
+"""Poolings that are functions of statistics of the set, and can therefore be streamed, and poolings joined by `+`.
 
-Sources: Deep Sets (Zaheer et al., arXiv 1703.06114, theorem 2); PointNet (Qi et al., arXiv 1612.00593).
+Sources: Deep Sets (Zaheer et al., arXiv 1703.06114, theorem 2); PointNet (Qi et al., arXiv 1612.00593). DGCNN joins
+maximum and mean (Wang et al., arXiv 1801.07829, section 5.1); Kothapalli et al. (arXiv 2306.05553) measure the gain of
+pairs of poolings after one encoder.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, ClassVar, get_args
 
 import torch
@@ -15,7 +17,7 @@ from pointset.configuration import check
 from pointset.nn.checks import check_layout
 from pointset.nn.fast.packing import Layout
 from pointset.nn.masks import STATISTICS, StatisticName
-from pointset.nn.registry import register
+from pointset.nn.registry import JOIN, register
 
 SomeStatistics = Annotated[
     tuple[StatisticName, ...], Meta(min_length=1, description=f"a list of {', '.join(get_args(StatisticName))}")
@@ -100,3 +102,29 @@ class SumPool(StatisticPool):
     """
 
     statistics = ("sum",)
+
+
+@register("pooling", JOIN, listed="max+mean", export=True)
+class JoinedPool(nn.Module):
+    """The flattened outputs of several poolings of the same rows, concatenated: [B, 1, sum of widths].
+
+    It accepts packed sets, and can be streamed, if all of its poolings can; its attention maps are those of all;
+    whether it can be exported is checked for each pooling. Equivariant layers before it subtract the statistic of the
+    first pooling. The head after it has one layer if that is so for all of them.
+
+    Args:
+        pools: modules called as `pool(Z, mask)`, from [B, n, d] to [B, k, e] or [B, e].
+    """
+
+    def __init__(self, pools: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.pools = nn.ModuleList(pools)
+
+    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 _"]:
+        """Return one row per set; the mask is True at real rows."""
+        return self.side_by_side([pool(Z, mask) for pool in self.pools])
+
+    @staticmethod
+    def side_by_side(pooled: Iterable[Tensor]) -> Float[Tensor, "B 1 _"]:
+        """One row per set, from the outputs [B, k, e] or [B, e] of the poolings."""
+        return torch.cat([rows.flatten(1) for rows in pooled], dim=1).unsqueeze(1)
