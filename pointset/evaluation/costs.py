@@ -64,12 +64,21 @@ def multiply_adds(model: nn.Module, points: int) -> int:
 
 def flops(work: Callable[[], object]) -> int:
     """Floating-point operations of the matrix products of some work, two per multiply-add; backward passes too."""
+
+    def distances(first: Sequence[int], second: Sequence[int], *_: Any, **__: Any) -> int:
+        """Of |a - b| between rows a [..., n, d] and b [..., m, d]."""
+        return 2 * math.prod(first) * second[-2]
+
+    def added(_: Sequence[int], first: Sequence[int], second: Sequence[int], *__: Any, **___: Any) -> int:
+        """Of first [..., n, d] times second [..., d, m], added to something in place."""
+        return 2 * math.prod(first) * second[-1]
+
     aten = torch.ops.aten
     unknown = {
-        aten._cdist_forward: _distance_flops,  # of few rows
-        aten._euclidean_dist: _distance_flops,  # of many
-        aten.addmm_: _added_product_flops,
-        aten.baddbmm_: _added_product_flops,
+        aten._cdist_forward: distances,  # of few rows
+        aten._euclidean_dist: distances,  # of many
+        aten.addmm_: added,
+        aten.baddbmm_: added,
     }
     with _unfused(), FlopCounterMode(display=False, custom_mapping=unknown) as counter:
         work()
@@ -88,16 +97,6 @@ def _unfused() -> Iterator[None]:
     finally:
         torch.backends.mha.set_fastpath_enabled(attention)
         torch.backends.mkldnn.enabled = recurrent
-
-
-def _distance_flops(first: Sequence[int], second: Sequence[int], *_: Any, **__: Any) -> int:
-    """Two for each product of the distances |a - b| between rows a [..., n, d] and b [..., m, d]."""
-    return 2 * math.prod(first) * second[-2]
-
-
-def _added_product_flops(_: Sequence[int], first: Sequence[int], second: Sequence[int], *__: Any, **___: Any) -> int:
-    """Two for each product of first [..., n, d] and second [..., d, m], added to something in place."""
-    return 2 * math.prod(first) * second[-1]
 
 
 def latency_ms(model: nn.Module, points: int) -> float:

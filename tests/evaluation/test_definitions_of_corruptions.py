@@ -101,21 +101,20 @@ def test_local_dropout_makes_one_to_seven_patches():
     assert counts[7] > 20
 
 
-@pytest.mark.parametrize(("severity", "limit"), by_severity(0.01, 0.02, 0.03, 0.04, 0.05))
-def test_uniform_noise_is_uniform_within_its_limit(severity, limit):
-    points = clouds(20).double()
-    noise = (corrupt_sphere(points, "uniform", severity, seeded()) - points).flatten().numpy()
-    assert stats.kstest(noise, stats.uniform(-limit, 2 * limit).cdf).pvalue > 0.001
+UNIFORM = [
+    ("uniform", severity, stats.uniform(-it, 2 * it)) for severity, it in by_severity(0.01, 0.02, 0.03, 0.04, 0.05)
+]
+GAUSSIAN = [("gaussian", level, stats.norm(0, it)) for level, it in by_severity(0.01, 0.015, 0.02, 0.025, 0.03)]
 
 
-@pytest.mark.parametrize(("severity", "deviation"), by_severity(0.01, 0.015, 0.02, 0.025, 0.03))
-def test_gaussian_noise_is_normal_and_clipped_to_the_cube(severity, deviation):
+@pytest.mark.parametrize(("name", "severity", "published"), UNIFORM + GAUSSIAN)
+def test_noise_has_the_published_distribution_and_the_normal_one_is_clipped_to_the_cube(name, severity, published):
     points = (0.5 * clouds(20)).double()  # far from the walls of the cube
-    noise = (corrupt_sphere(points, "gaussian", severity, seeded()) - points).flatten().numpy()
-    assert stats.kstest(noise, stats.norm(0, deviation).cdf).pvalue > 0.001
+    noise = (corrupt_sphere(points, name, severity, seeded()) - points).flatten().numpy()
+    assert stats.kstest(noise, published.cdf).pvalue > 0.001
     wall = torch.ones(2, 500, 3)
-    assert corrupt_sphere(wall, "gaussian", severity, seeded()).max() == 1.0
-    assert corrupt_sphere(-wall, "gaussian", severity, seeded()).min() == -1.0
+    assert (corrupt_sphere(wall, name, severity, seeded()).max() == 1.0) == (name == "gaussian")
+    assert (corrupt_sphere(-wall, name, severity, seeded()).min() == -1.0) == (name == "gaussian")
 
 
 @pytest.mark.parametrize(("severity", "moved"), by_severity(34, 40, 51, 68, 102))
