@@ -10,7 +10,6 @@ import tempfile
 import warnings
 import zipfile
 from collections import OrderedDict
-from concurrent.futures import BrokenExecutor
 from functools import partial
 from html import escape
 from pathlib import Path, PureWindowsPath
@@ -198,9 +197,8 @@ def make_app(processes: Answering, folder: Path, most_bytes: int, seconds: float
         except PointsetError as error:
             raise HTTPException(422, str(error)) from error
         except TimeoutError as error:
-            reason = f"took longer than {processes.seconds:g} seconds: send fewer points or faces"
-            raise HTTPException(504, f"{name}: {reason}") from error
-        except BrokenExecutor as error:
+            raise HTTPException(504, f"{name}: {error}: send fewer points or faces") from error
+        except (EOFError, OSError) as error:
             raise HTTPException(500, f"{name}: its process died, perhaps for lack of memory: send less") from error
         except RuntimeError as error:
             raise HTTPException(500, f"{name}: {error}") from error
