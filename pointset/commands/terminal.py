@@ -80,13 +80,14 @@ def as_table(rows: Table | dict[str, Any]) -> str:
     return tabulate(cells, headers="keys", intfmt=",", disable_numparse=text, colalign=align)
 
 
-def _in_words(value: Any) -> Any:
+def _in_words(value: Any) -> str:
     """A fact as text; long texts of a list have lines of their own."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {part:,}" if isinstance(part, int) else f"{key} {part}" for key, part in value.items())
-    if isinstance(value, list | tuple):
-        return ("\n" if any(len(part) > 30 for part in value) else ", ").join(value)
-    return value
+        value = [f"{key} {part:,}" if isinstance(part, int) else f"{key} {part}" for key, part in value.items()]
+        value = ", ".join(value)
+    elif isinstance(value, list | tuple):
+        value = ("\n" if any(len(part) > 30 for part in value) else ", ").join(value)
+    return "\n".join(map(escaped, str(value).splitlines()))
 
 
 def in_hours(seconds: float) -> str:

@@ -75,6 +75,9 @@ def test_a_table_shows_names_as_they_are_and_keeps_signs_and_decimals() -> None:
     assert [line.split() for line in lines] == [[SHOWN, "50.0"], ["007", "+1.0"], ["1e5", "-0.2"]]
     assert {len(line) for line in lines} == {len(head)}, "numbers end in one column"
     assert "1,234" in as_table([{"name": "a", "shapes": 1234}])
+    facts = as_table({"names": [NASTY], "text": NASTY, "counts": {NASTY: 1234}})
+    assert facts.replace("\n", "").isprintable()
+    assert "1,234" in facts
 
 
 @pytest.fixture
