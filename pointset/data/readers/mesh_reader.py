@@ -135,10 +135,7 @@ def _document(content: bytes, suffix: str) -> dict[str, Any]:
         if length != len(content) or 20 + chunk > length:
             raise PointsetError(f"has {len(content):,} bytes, and its header says {length:,}: it is cut off or damaged")
         content = content[20 : 20 + chunk]
-    document = json.loads(content)
-    if not isinstance(document, dict):
-        raise PointsetError("expected the description of a scene, found something else")
-    return document
+    return dict(json.loads(content))
 
 
 def _triangles(document: dict[str, Any]) -> int:
