@@ -196,7 +196,7 @@ def normalization_elsewhere(description: Mapping[str, Any]) -> str:
 def file_up(description: Mapping[str, Any], path: str | Path, up: str | None = None) -> tuple[str, Axis]:
     """The upward axes of a file and of the sets, with a UserWarning if they differ; see `load_shape_like`."""
     check_up(up)
-    given, wanted = None if up == "auto" else up, _axis(description)
+    given, wanted = None if up == "auto" else up, own_up(description)
     now = given or _usual_like(description, str(path))
     if now != wanted:
         # The message does not name the file: Python then shows it once for any number of files.
@@ -204,14 +204,14 @@ def file_up(description: Mapping[str, Any], path: str | Path, up: str | None = N
     return now, wanted
 
 
-def _axis(description: Mapping[str, Any]) -> Axis:
+def own_up(description: Mapping[str, Any]) -> Axis:
     """The upward axis of the sets."""
-    return "y" if description["up"] == "y" else "z"
+    return "y" if description.get("up") == "y" else "z"
 
 
 def _usual_like(description: Mapping[str, Any], name: str) -> Axis:
     """The assumed upward axis of a file that does not declare one, beside sets of the description."""
-    wanted = _axis(description)
+    wanted = own_up(description)
     return wanted if suffix_of(name) in description.get("kinds", ()) else usual_up([name]) or wanted
 
 

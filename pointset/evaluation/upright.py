@@ -15,7 +15,7 @@ from torch import nn
 
 from pointset.data.axes import TURNS, UP_TO_Z, turned_up
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.data.loading import load_shape_like, normalization_elsewhere
+from pointset.data.loading import load_shape_like, normalization_elsewhere, own_up
 from pointset.data.normalize import normalize_points
 from pointset.data.options import POSES
 from pointset.errors import PointsetError
@@ -67,7 +67,7 @@ def guess_up(model: nn.Module, data: Mapping[str, Any], shapes: Sequence[ShapeFi
     clouds, reason = [], ""
     for shape in chosen:
         try:
-            loaded = load_shape_like(data, shape.path, points=min(POINTS, data["points"]), up=_own(data))
+            loaded = load_shape_like(data, shape.path, points=min(POINTS, data["points"]), up=own_up(data))
             clouds.append(np.concatenate([loaded.raw, loaded.points.numpy()[:, 3:]], axis=1))
         except (PointsetError, OSError) as error:
             reason = reason or str(error)
@@ -80,7 +80,7 @@ def turn_scores(model: nn.Module, data: Mapping[str, Any], clouds: Sequence[np.n
     """The largest logit [24, N] of each cloud [n, 3 + features], turned by each of `TURNS`; see `guess_up`."""
     if data["normalize"] == POSES["any"]:
         raise PointsetError("the model takes shapes in any pose: leave out --up guess")
-    how, wanted, features = normalization_elsewhere(data), _own(data), data.get("features", ())
+    how, wanted, features = normalization_elsewhere(data), own_up(data), data.get("features", ())
     scores = []
     for turn in TURNS:
         turned = [torch.from_numpy(turned_up(cloud, turn, wanted, normals="normals" in features)) for cloud in clouds]
@@ -102,7 +102,3 @@ def best_turn(scores: np.ndarray) -> Upright:
     error = advantage.std(ddof=1) / count**0.5 if count > 1 else np.inf
     turn = [*TURNS][first * by_heading.shape[1] + int(by_heading[first].sum(axis=1).argmax())]
     return Upright(turn, [*UP_TO_Z][second], float(advantage.mean() / max(error, 1e-9)), count)
-
-
-def _own(data: Mapping[str, Any]) -> Any:
-    return "y" if data.get("up") == "y" else "z"
