@@ -1,5 +1,6 @@
 """Loading sets by the name of a card or from a folder."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pointset.data.dataset import load_dataset
 from pointset.data.loading import load_shape_like
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.sampling import downsample, sample_points
+from pointset.data.shapes10 import build_shapes10
 from pointset.errors import PointsetError
 
 
@@ -42,31 +44,28 @@ def test_more_points_than_a_pool_are_refused_before_it_is_made(home: Path, few: 
     assert not home.exists()
 
 
+ZIP = r"{home}/datasets.*https?://\S+\.zip"
+
+
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("data", "options", "words"),
     [
-        ({"points": 99}, "points=99 is more than the 23 that release holds"),
-        ({"split": "validation"}, "validation_files.txt is missing"),
-        ({"up": "x"}, "up must be .*'y', 'z'.*'x'"),
-        ({"normalize": "box"}, "'box'"),
-        ({"sampler": "poisson"}, "sampled points already.*'poisson'"),
+        ("release", {"points": 99}, "points=99 is more than the 23 that release holds"),
+        ("release", {"split": "validation"}, "validation_files.txt is missing"),
+        ("release", {"up": "x"}, "up must be .*'y', 'z'.*'x'"),
+        ("release", {"sampler": "poisson"}, "sampled points already.*'poisson'"),
+        ("modelnet41", {}, "'modelnet41' is neither a folder nor.*modelnet40"),
+        (Path("nowhere"), {}, "neither a folder nor"),
+        (Path("modelnet40"), {}, "'modelnet40' is neither"),  # a path is never a card
+        *((name, {}, ZIP) for name in ("modelnet10", "modelnet40", "modelnet40-hdf5")),
     ],
 )
-def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(PointsetError, match=words):
-        load_dataset(write_pools(tmp_path / "release"), **{"points": 7, **options})
-
-
-def test_an_unknown_name_is_answered_with_the_nearest_cards_and_absent_data_with_its_address(home: Path) -> None:
-    with pytest.raises(PointsetError, match=r"'modelnet41' is neither a folder nor.*modelnet40"):
-        load_dataset("modelnet41")
-    with pytest.raises(PointsetError, match="neither a folder nor"):
-        load_dataset(home / "nowhere")
-    with pytest.raises(PointsetError, match="'modelnet40' is neither"):
-        load_dataset(Path("modelnet40"))  # a path is never a card
-    for name in ("modelnet10", "modelnet40", "modelnet40-hdf5"):
-        with pytest.raises(PointsetError, match=rf"{home}/datasets.*https?://\S+\.zip"):
-            load_dataset(name)
+def test_what_cannot_be_loaded_is_refused(
+    data: str | Path, options: dict[str, Any], words: str, tmp_path: Path, home: Path
+) -> None:
+    release = write_pools(tmp_path / "release")
+    with pytest.raises(PointsetError, match=words.replace("{home}", str(home))):
+        load_dataset(release if data == "release" else data, **{"points": 7, **options})
 
 
 @pytest.fixture
@@ -94,34 +93,15 @@ def test_a_cards_data_is_found_and_compared_with_the_card(home: Path, name: str)
         load_dataset("modelnet40-hdf5", points=7)
 
 
-TRIANGLE = "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
-
-
-@pytest.fixture
-def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """A generated dataset of two classes, and the folders that it was built in."""
-    folders: list[Path] = []
-
-    def build(folder: Path, *, progress: bool = True) -> None:
-        folders.append(folder)
-        for name in ("a/train/1", "a/train/2", "b/train/1", "a/test/1", "b/test/1"):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).with_suffix(".off").write_text(TRIANGLE)
-
-    card = msgspec.structs.replace(load_card("shapes10"), classes=("a", "b"), splits={"train": 3, "test": 2}, up="y")
+def test_the_embedded_data_set_is_built_at_first_use(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = msgspec.structs.replace(load_card("shapes10"), splits={"train": 10, "test": 20}, up="y")
     monkeypatch.setattr(locate, "load_card", lambda name: card)
-    monkeypatch.setattr(locate, "build_shapes10", build)
-    monkeypatch.setattr(locate, "is_current", Path.is_dir)
-    return folders
-
-
-def test_the_embedded_data_set_is_built_at_first_use(home: Path, builds: list[Path]) -> None:
-    data = load_dataset("shapes10", points=7, pool_points=9)
-    assert (len(data), data.classes, data.up, data.name) == (3, ["a", "b"], "y", "shapes10")
-    assert len(load_dataset("shapes10", "test", points=7, pool_points=9)) == 2
-    assert builds == [home / "datasets" / "shapes10"]
-    (builds[0] / "a" / "train" / "2.off").unlink()
-    with pytest.raises(PointsetError, match=r"has 2 train shapes where shapes10 has 3: delete that folder"):
+    monkeypatch.setattr(locate, "build_shapes10", partial(build_shapes10, train=1, test=2))
+    for split, count in card.splits.items():
+        data = load_dataset("shapes10", split, points=7, pool_points=9)
+        assert (len(data), data.classes, data.up, data.name) == (count, list(card.classes), "y", "shapes10")
+    (home / "datasets" / "shapes10" / "mug" / "train" / "mug_0001.off").unlink()
+    with pytest.raises(PointsetError, match=r"has 9 train shapes where shapes10 has 10: delete that folder"):
         load_dataset("shapes10", points=7, pool_points=9)
 
 
