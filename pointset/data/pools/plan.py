@@ -67,8 +67,7 @@ class Sampling(Checked):
     @property
     def arrays(self) -> tuple[str, ...]:
         """Names of the arrays of a shape: points and normals [n, 3], features [n, f] and labels [n]; see `TYPES`."""
-        beside = {"normals": self.normals, "features": self.features, "labels": self.labels}
-        return ("points", *(name for name, wanted in beside.items() if wanted))
+        return ("points", *(name for name in ("normals", "features", "labels") if getattr(self, name)))
 
 
 @dataclass(frozen=True)
@@ -92,24 +91,17 @@ class Plan:
         shape = self.shapes[0]
         return shape.path.parents[len(PurePosixPath(shape.name).parts) - 1]
 
-    @property
-    def folder(self) -> Path:
-        """The folder of the pool, whose name ends in a hash of the format and the identity."""
-        return pools_home() / f"{self.name}-{self._key}"
-
     @cached_property  # used several times, and depends on all shapes
-    def _key(self) -> str:
-        return hashlib.sha256(json.dumps([FORMAT, self.identity], sort_keys=True).encode()).hexdigest()[:16]
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What distinguishes this pool: dataset, classes, sampling, and names, labels and files of its shapes."""
-        return {
+    def folder(self) -> Path:
+        """The folder of the pool, whose name ends in a hash of the format and of all that distinguishes the pool."""
+        identity = {
             "folder": str(self.root),
             "classes": list(self.classes),
             **self.sampling.as_dict(),
             "names": [[shape.name, shape.label, str(shape.path)] for shape in self.shapes],
         }
+        key = hashlib.sha256(json.dumps([FORMAT, identity], sort_keys=True).encode()).hexdigest()[:16]
+        return pools_home() / f"{self.name}-{key}"
 
 
 def build_command(root: str | Path, sampling: Sampling, *flags: str) -> str:
