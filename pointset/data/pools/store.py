@@ -244,9 +244,15 @@ def build_dataset(
     _, folder = locate_data(name_or_folder, progress=progress)
     if is_released(folder):
         raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")
+    listings = list_splits(folder, seed=split_seed)
+    if any(listing.kind == "clouds" for listing in listings.values()):
+        raise PointsetError(f"{folder} holds point clouds, which need no sampling: load them with load_dataset")
+    if not {*SPLITS} & {*listings}:
+        raise PointsetError(f"{folder} has neither train nor test shapes: found {', '.join(listings)}")
     pools: dict[str, Made] = {}
     errors: list[UnreadableShapesError] = []
-    for split, plan in _plans(folder, split_seed, sampling).items():
+    for split in [split for split in SPLITS if split in listings]:
+        plan = Plan.of(f"{folder.name}-{split}", listings[split], sampling)
         try:
             pools[split] = build_pool(plan, workers, on_error=on_error, rebuild=rebuild, progress=progress)
         except UnreadableShapesError as error:  # raised below, after the other splits
@@ -257,14 +263,3 @@ def build_dataset(
         reports = [report for error in errors for report in error.reports]
         raise UnreadableShapesError(failures, finished, reports, errors[0].remedy)
     return pools
-
-
-def _plans(folder: Path, split_seed: int, sampling: Sampling) -> dict[str, Plan]:
-    """Plans of the pools, for the splits that the folder has."""
-    listings = list_splits(folder, seed=split_seed)
-    if any(listing.kind == "clouds" for listing in listings.values()):
-        raise PointsetError(f"{folder} holds point clouds, which need no sampling: load them with load_dataset")
-    known = [split for split in SPLITS if split in listings]
-    if not known:
-        raise PointsetError(f"{folder} has neither train nor test shapes: found {', '.join(listings)}")
-    return {split: Plan.of(f"{folder.name}-{split}", listings[split], sampling) for split in known}
