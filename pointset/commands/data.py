@@ -109,15 +109,13 @@ def build(
             without them.
         rebuild: Sample again, even if the pools exist.
     """
+    from pointset.data.pools.plan import Sampling
     from pointset.data.pools.store import build_dataset
 
     started = time.perf_counter()
     pools = build_dataset(
         data,
-        points=pool_points,
-        sampler=sampler,
-        seed=data_seed,
-        normals=normals,
+        Sampling(pool_points, sampler, data_seed, normals),
         workers=workers,
         on_error=on_error,
         rebuild=rebuild,

@@ -14,8 +14,8 @@ COUNT = 60
 
 def build(folder: Path, workers: int | None = None, scheduler: str | None = None, **options: Any) -> Made:
     """Build all pools of a folder, and add their results up."""
-    options = {"points": 50, "normals": True, "progress": False} | options
-    pools = build_dataset(folder, workers=Workers(workers, scheduler), **options)
+    sampling = Sampling(options.pop("points", 50), options.pop("sampler", "uniform"), normals=True)
+    pools = build_dataset(folder, sampling, workers=Workers(workers, scheduler), progress=False, **options)
     shapes, sampled = (sum(getattr(made, name) for made in pools.values()) for name in ("shapes", "sampled"))
     failures = {name: reason for made in pools.values() for name, reason in made.failures.items()}
     return Made(pools["train"].folder, shapes, sampled, failures)

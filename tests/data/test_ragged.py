@@ -12,6 +12,7 @@ from pointset.data.dataset import load_dataset
 from pointset.data.loading import load_like
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
+from pointset.data.pools.plan import Sampling
 from pointset.data.pools.store import build_dataset
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
@@ -139,7 +140,7 @@ def load_skipping(folder: Path) -> PointSets:
 
 def test_sets_larger_than_every_cloud_and_builds_of_clouds_are_refused(folder: Path) -> None:
     with pytest.raises(PointsetError, match="holds point clouds, which need no sampling"):
-        build_dataset(folder, progress=False)
+        build_dataset(folder, Sampling(9), progress=False)
     with pytest.raises(
         PointsetError, match=r"points=21 is more than the 20 .*'class 0/train/4.txt', has 1.*--points 20"
     ):

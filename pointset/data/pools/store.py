@@ -24,7 +24,7 @@ from pointset.configuration import check
 from pointset.data.catalogue.folders import list_splits
 from pointset.data.catalogue.locate import locate_data, locked, make_folder
 from pointset.data.catalogue.released import is_released
-from pointset.data.options import SPLITS, DataOptions, Sampler
+from pointset.data.options import SPLITS
 from pointset.data.pool import Pool
 from pointset.data.pools.plan import FILE, Entry, Manifest, Plan, Sampling, build_command, read_manifest, write_header
 from pointset.data.pools.shapes import Arrays, make_shapes
@@ -220,11 +220,8 @@ def _write_pool(target: Path, manifest: Manifest, files: Iterable[Path]) -> None
 
 def build_dataset(
     name_or_folder: str | Path,
+    sampling: Sampling,
     *,
-    points: int = DataOptions.pool_points,
-    sampler: Sampler = "uniform",
-    seed: int = 0,
-    normals: bool = False,
     workers: Workers | None = None,
     on_error: str = "raise",
     rebuild: bool = False,
@@ -236,10 +233,10 @@ def build_dataset(
     Shapes finished by an earlier build, even an interrupted one, are not sampled again. The result does not depend on
     the workers. On a cluster, they need the mesh files under the same paths; only this process writes.
 
-    The arguments are those of `Sampling`, `build_pool` and `load_dataset`; errors are those of `build_pool`.
-    Returns the pools by split.
+    The arguments are those of `build_pool` and `load_dataset`; errors are those of `build_pool`. Returns the pools by
+    split.
     """
-    sampling, workers = Sampling(points, sampler, seed, normals), workers or Workers()
+    workers = workers or Workers()
     workers.check()
     _, folder = locate_data(name_or_folder, progress=progress)
     if is_released(folder):
