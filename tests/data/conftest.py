@@ -1,10 +1,9 @@
 """Fixtures of the data layer: an own home and folder of meshes for each test."""
 
-import shutil
 from pathlib import Path
 
 import pytest
-from building import COUNT, build, contents, write_mesh
+from building import COUNT, write_mesh
 
 
 @pytest.fixture
@@ -27,14 +26,3 @@ def few(tmp_path: Path) -> Path:
     for number in range(6):
         write_mesh(tmp_path / "few" / f"class{number % 2}" / "train", number)
     return tmp_path / "few"
-
-
-@pytest.fixture
-def undisturbed(home: Path, meshes: Path) -> dict[str, bytes]:
-    """The files that a build in this process writes; they are removed again."""
-    report = build(meshes, workers=1)
-    assert (report.shapes, report.sampled, report.failures) == (COUNT, COUNT, {})
-    whole = contents(home)
-    assert len(whole) == 6
-    shutil.rmtree(home)
-    return whole

@@ -28,27 +28,24 @@ from pointset.runs.workers import Workers
 BAD = ("class0/train/shape0.off", "class1/train/shape1.off", "class1/train/shape22.off", "class2/test/shape14.off")
 
 
-def test_the_order_of_work_changes_no_byte(
-    home: Path, meshes: Path, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_shapes = store.make_shapes
+@pytest.mark.slow
+def test_neither_order_nor_workers_change_a_byte(home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers of the cluster are threads: tests/runs has one of processes."""
+    distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
+    assert build(meshes, workers=1).sampled == COUNT
+    whole, make_shapes = contents(home), store.make_shapes
+    assert len(whole) == 6
 
     def shuffled(jobs: list[Any], *rest: Any) -> Iterator[Result]:
         yield from make_shapes(random.Random(7).sample(jobs, len(jobs)), *rest)
 
     monkeypatch.setattr(store, "make_shapes", shuffled)
-    build(meshes, workers=1)
-    assert contents(home) == undisturbed
-
-
-@pytest.mark.slow
-def test_a_dask_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes]) -> None:
-    """Workers in threads: tests/runs has a cluster of processes."""
-    distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
     options: dict[str, Any] = {"processes": False, "n_workers": 2, "dashboard_address": ":0", "scheduler_port": 0}
     with distributed.LocalCluster(**options) as cluster:
-        assert build(meshes, scheduler=cluster.scheduler_address).sampled == COUNT
-    assert contents(home) == undisturbed
+        for how in ({"workers": 1}, {"workers": 2}, {"scheduler": cluster.scheduler_address}):
+            shutil.rmtree(home)
+            assert build(meshes, **how).sampled == COUNT
+            assert contents(home) == whole, how
 
 
 def finished(folder: Path) -> set[int]:
