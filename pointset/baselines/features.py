@@ -35,11 +35,16 @@ class ShapeFeatures(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         """Return the features; all points are real."""
-        X = X - X.mean(dim=1, keepdim=True)
-        radius = X.square().sum(dim=2).mean(dim=1).sqrt()
-        X = X / radius.clamp(min=torch.finfo(X.dtype).tiny)[:, None, None]
+        X = _scaled(X)
         blocks = (_occupancy(X), _rings(X), _moments(X), _distributions(X), _extents(X), _sections(X))
         return torch.cat(blocks, dim=1)
+
+
+def _scaled(X: Tensor) -> Tensor:
+    """Clouds with mean 0 and a root mean square radius of 1."""
+    X = X - X.mean(dim=1, keepdim=True)
+    radius = X.square().sum(dim=2).mean(dim=1).sqrt()
+    return X / radius.clamp(min=torch.finfo(X.dtype).tiny)[:, None, None]
 
 
 def _shares(cells: Tensor, count: int) -> Tensor:
@@ -137,9 +142,7 @@ class SurfaceFeatures(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         """Return the features; all points are real."""
-        X = X - X.mean(dim=1, keepdim=True)
-        radius = X.square().sum(dim=2).mean(dim=1).sqrt()
-        X = X / radius.clamp(min=torch.finfo(X.dtype).tiny)[:, None, None]
+        X = _scaled(X)
         generator = torch.Generator().manual_seed(0)
         Q = X[:, torch.randperm(X.shape[1], generator=generator)[:QUERIES].to(X.device)]
         blocks, normals = _neighbourhoods(Q, X)

@@ -109,7 +109,6 @@ class SupportVectors(Head):
         self.register_buffer("gamma", torch.ones(()))
 
     def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
-        """See `Head.learn`."""
         from sklearn.svm import SVC
 
         fitted = SVC(C=PENALTY, gamma=WIDTH / blocks).fit(rows, labels)
@@ -154,7 +153,6 @@ class LogisticRegression(Head):
         self.learns("weight", "bias")
 
     def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
-        """See `Head.learn`."""
         from sklearn.linear_model import LogisticRegression as Fitted
 
         fitted = Fitted(C=100.0, max_iter=200, tol=1e-3).fit(rows, labels)
@@ -164,7 +162,6 @@ class LogisticRegression(Head):
         self.weight, self.bias = _tensor(weight), _tensor(bias)
 
     def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
-        """The logits of the linear model."""
         return rows @ self.weight.T + self.bias
 
 
@@ -179,11 +176,9 @@ class NearestNeighbour(Head):
         self.learns("rows", "numbers")
 
     def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
-        """See `Head.learn`."""
         self.rows, self.numbers = torch.from_numpy(rows), torch.from_numpy(labels)
 
     def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
-        """Minus the distances to the classes."""
         distances = torch.cdist(rows, self.rows)
         nearest = distances.new_full((len(rows), len(self.labels)), torch.inf)
         return -nearest.scatter_reduce(1, self.numbers.expand_as(distances), distances, "amin")
@@ -212,7 +207,6 @@ class KernelRidge(StandardRows):
         self.register_buffer("gamma", torch.ones(()))
 
     def forward(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B targets"]:
-        """Return the numbers."""
         distances = torch.cdist(((rows - self.mean) * self.scale).double(), self.vectors.double())
         return ((-self.gamma.double() * distances.square()).exp() @ self.coefficients).to(rows.dtype)
 

@@ -44,7 +44,6 @@ class Baseline(nn.Module):
         self.anchor = nn.Parameter(torch.zeros(()), requires_grad=False)  # says where the model is
 
     def forward(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B classes"]:
-        """Return logits [B, classes]."""
         return self.logits(self.blocks(points, mask))
 
     def rows(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B width"]:
@@ -90,7 +89,6 @@ class Embedder(nn.Module):
         return self
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
-        """Return the pooled rows, side by side."""
         return self.network.embed_sets(center_standardize(X))  # type: ignore[operator]
 
 
@@ -98,7 +96,6 @@ class Size(nn.Module):
     """The log of the size [B, 1] of clouds in their own units."""
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B 1"]:
-        """Return the logs."""
         return log_size(X)[:, None].to(X.dtype)
 
 
@@ -135,7 +132,6 @@ class Mixture(nn.Module):
         self.register_buffer("prior", torch.zeros(classes))
 
     def forward(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B classes"]:
-        """Return logits [B, classes]."""
         if isinstance(mask, Packed):
             points, mask = mask.padded(points)
         return self.combine([member(points, mask) for member in self.members])

@@ -20,13 +20,13 @@ from torch import Tensor, nn
 
 from pointset.configuration import check_seed
 from pointset.data.point_sets import PointSets
-from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.claims import claim
 from pointset.training.baselines import FOLDS, assign_folds, fit_rows
 from pointset.training.candidates import Classes, Numbers
 from pointset.training.checkpoints import Fitted, RunFolder, describe
 from pointset.training.loop import fit, know_training_data
+from pointset.training.objectives import require_classes
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import MIXTURE, create_for, create_pretrained
 from pointset.zoo.options import ModelOptions
@@ -100,8 +100,8 @@ def fit_automatic(
     If interrupted, the same call goes on with the number of steps that was chosen before.
     """
     check_seed(seed)
-    if train.targets is None and len(train.labels.unique()) < 2:
-        raise PointsetError(f"{train.name or 'the data'} has shapes of one class only: give shapes of two or more")
+    if train.targets is None:
+        require_classes(train)
     if train.options.normalize == "unit-sphere":
         train = train.normalized("center-standardize")
     if run is None:

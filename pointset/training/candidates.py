@@ -50,7 +50,6 @@ class Classes:
         return float(gain.std()) / len(gain) ** 0.5
 
     def interval(self, scores: Tensor) -> tuple[float, float]:
-        """A 95 % interval of the accuracy."""
         low, high = proportion_confint(int(scores.sum()), max(len(scores), 1), method="wilson")
         return float(low), float(high)
 
@@ -98,7 +97,6 @@ class Numbers:
         return (1 - ((outputs - self.truth[shapes]).square() / self.variance).mean(dim=1)).float()
 
     def loss(self, outputs: Tensor, shapes: Tensor) -> float:
-        """Minus R2."""
         return -float(self.scores(outputs, shapes).mean())
 
     def margin(self, gain: Tensor) -> float:
@@ -121,7 +119,6 @@ class Numbers:
         ).sum(0)
 
     def mix(self, members: Mapping[str, nn.Module], outputs: Mapping[str, Tensor], shapes: Tensor) -> nn.Module:
-        """See `Classes`."""
         networks: list[Any] = [members[name].networks[0] for name in outputs]  # type: ignore[index]
         model = as_regressor(networks, self.units.targets)
         for name in ("log", "mean", "scale", "slope"):

@@ -3,7 +3,7 @@
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from pointset.zoo.regressors import Regressor, sizes_of
 
 _SIZES = 0x51
 """Keeps the draws of set sizes apart from other uses of the same seed and epoch."""
+LOSSES: dict[str, Callable[..., Tensor]] = {"squared": F.mse_loss, "absolute": F.l1_loss, "huber": F.huber_loss}
 VARIANCES = (-10.0, 10.0)
 """Bounds of the log of a predicted variance, standardised."""
 
@@ -151,7 +152,6 @@ class Classification(SetObjective):
             )
 
     def size(self, batch: Batch) -> int:
-        """Number of labelled sets or points in a batch."""
         return int((batch.labels != UNLABELLED).sum())
 
     def weight(self, batch: Batch) -> float:
@@ -224,15 +224,10 @@ class Regression(SetObjective):
         """The recipe's loss of standardised targets, and the sum over the sets of the mean absolute error."""
         targets = self.regressor.standardised(batch.labels.to(output.device)).to(output)
         means, logs = output[:, : targets.shape[1]], output[:, targets.shape[1] :].clamp(*VARIANCES)
-        match self.recipe.loss:
-            case "squared":
-                mean = F.mse_loss(means, targets)
-            case "absolute":
-                mean = F.l1_loss(means, targets)
-            case "huber":
-                mean = F.huber_loss(means, targets)
-            case "gaussian":
-                mean = (logs + (targets - means).square() * (-logs).exp()).mean() / 2
+        if self.recipe.loss == "gaussian":
+            mean = (logs + (targets - means).square() * (-logs).exp()).mean() / 2
+        else:
+            mean = LOSSES[self.recipe.loss](means, targets)
         return Loss(mean, [(means.detach() - targets).abs().mean(dim=1).sum()])
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:

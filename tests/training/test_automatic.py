@@ -112,7 +112,7 @@ def test_start_begins_from_trained_weights(tmp_path, capsys):
 def test_what_cannot_be_chosen_from_is_refused(tmp_path):
     train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
     alone = train.subset((train.labels == 0).nonzero().flatten())
-    with pytest.raises(pointset.PointsetError, match="one class"):
+    with pytest.raises(pointset.PointsetError, match="1 class"):
         fit_automatic(alone, progress=False)
 
 
