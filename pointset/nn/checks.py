@@ -14,16 +14,10 @@ LOWER = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def check_rows(X: Any, layout: Any, weight: Tensor, letter: str = "X") -> None:
-    """Check rows and their mask against the first weight that the rows are multiplied with.
-
-    Args:
-        X: rows [B, n, width], or [N, width] for packed sets.
-        layout: the mask, bool [B, n], or a `Packed`.
-        weight: [..., width].
-        letter: name of the rows in messages.
+    """Check rows and their mask, or `Packed`, against the first weight [..., width] that the rows are multiplied with.
 
     Raises:
-        InputError: the rows or the mask have a wrong shape or type; the message shows both.
+        InputError: the rows, called by their letter, or the mask have a wrong shape or type; the message shows both.
     """
     check_layout(X, layout, letter, weight.shape[-1])
     if X.dtype != weight.dtype and not (X.dtype in LOWER and torch.is_autocast_enabled(X.device.type)):
@@ -32,14 +26,7 @@ def check_rows(X: Any, layout: Any, weight: Tensor, letter: str = "X") -> None:
 
 
 def check_layout(X: Any, layout: Any, letter: str = "Z", width: int | None = None) -> None:
-    """Raise an InputError unless the rows are [B, n, d] or packed [N, d], and the mask or `Packed` fits them.
-
-    Args:
-        X: the rows.
-        layout: the mask, bool [B, n], or a `Packed`.
-        letter: name of the rows in messages.
-        width: required width d; None allows any.
-    """
+    """Raise an InputError unless the rows are [B, n, d] or packed [N, d], and the mask or `Packed` fits them."""
     packed = isinstance(layout, Packed)
     if not isinstance(X, Tensor) or X.dim() != (2 if packed else 3) or (width is not None and X.shape[-1] != width):
         d = "d" if width is None else width

@@ -139,10 +139,7 @@ def sort_sets(rows: Tensor, sets: Packed) -> tuple[Tensor, Packed, list[int]]:
 def lengths_of(batch: Tensor, points: Tensor, sets: int | None = None) -> Packed:
     """The layout of points [N, .] whose set indices are given by `batch` [N], as in torch-geometric.
 
-    Args:
-        batch: sorted integers from 0; an index that does not occur is an empty set.
-        points: [N, .].
-        sets: the number of sets B, needed if the last sets are empty. Default: the last index plus 1.
+    The indices are sorted, from 0; one that does not occur is an empty set, and `sets` counts those at the end too.
 
     Raises:
         InputError: `batch` does not have one sorted index per point, or `sets` is too small.

@@ -27,11 +27,9 @@ def constrained_softmax(
     differentiable neural easy-first taggers" (EMNLP 2017).
 
     Args:
-        z: scores, finite at real keys. Half precision is computed in float32.
+        z, mask: see `sparsemax`.
         upper: bounds u >= 0, broadcastable to z, that sum to at least 1 over the real keys of each row. If they sum to
             1 up to rounding, p is u.
-        mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
-            a real key is all 0.
 
     Raises:
         BoundsError: a bound is negative, or the bounds of a row sum to less than 1 (see `gradients`).

@@ -82,12 +82,7 @@ def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = Non
 
     The solution is p_i = max(z_i / 2 - tau, 0)^2, with tau so that sum(p) = 1: the smaller root of a quadratic equation
     on the support. Its Jacobian is Diag(s) - s s^T / sum(s) with s = sqrt(p). Source: Peters, Niculae and Martins,
-    "Sparse sequence-to-sequence models" (arXiv 1905.05702).
-
-    Args:
-        z: scores, finite at real keys. Half precision is computed in float32.
-        mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
-            a real key is all 0.
+    "Sparse sequence-to-sequence models" (arXiv 1905.05702). For z and the mask see `sparsemax`.
     """
     return on_simplex(z, mask, _entmax_by_newton, _entmax_by_sorting, _root)
 
