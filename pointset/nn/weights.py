@@ -150,11 +150,7 @@ def user_weights(
     logits: Float[Tensor, "B h n m"],
     keep: Bool[Tensor, "B 1 1 m"] | None,
 ) -> Float[Tensor, "B h n m"]:
-    """The weights of a user's function, 0 at padded keys.
-
-    Raises:
-        PointsetError: the function does not return one weight for each logit.
-    """
+    """The weights of a user's function, 0 at padded keys."""
     if takes_mask(function):
         A = checked(weights, logits, function(logits, mask=keep))
         return A if keep is None else A.masked_fill(~keep, 0.0)

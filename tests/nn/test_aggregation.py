@@ -1,22 +1,28 @@
-"""torch-geometric's aggregations as poolings: values by hand, masks, empty sets, mixed precision, names."""
+"""Poolings of whole sets, torch-geometric's among them: values by hand, masks, gradients, mixed precision, names."""
 
+import inspect
 import math
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pointset.errors import PointsetError
+from pointset.nn import registry
 from pointset.nn.pooling.aggregation import AggregationPool, aggregation_names, check_aggregation
+from pointset.nn.pooling.whole import WholePool
+from pointset.zoo.models import create_model
 
 NAN = float("nan")
 X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [NAN, NAN]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])
 MASK = torch.tensor([[True, True, False], [True, True, True]])
 NAMES = aggregation_names()
 DIM = 8
+WHOLE = [one for one in registry.parts("pooling") if inspect.isclass(one.make) and issubclass(one.make, WholePool)]
+LISTED = [part.listed for part in WHOLE]
 
 
-def pool_of(name: str) -> AggregationPool:
+def aggregation_of(name: str) -> AggregationPool:
     torch.manual_seed(0)
     return AggregationPool(name, DIM, heads=2).double()
 
@@ -55,7 +61,7 @@ def test_values_by_hand(name, expected):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("training", [True, False])
 def test_an_empty_set_pools_to_zero_and_no_gradient_is_lost_or_broken(name, training):
-    (Z, mask), pool = sets(), pool_of(name).train(training)
+    (Z, mask), pool = sets(), aggregation_of(name).train(training)
     Z.requires_grad_()
     pooled = pool(Z, mask)
     pooled.square().sum().backward()
@@ -85,3 +91,50 @@ def test_aggregations_that_do_not_pool_sets_are_an_error_with_the_reason(name, w
         check_aggregation(name)
     with pytest.raises(PointsetError, match=words):
         AggregationPool(name, 4)
+
+
+def pool_of(listed: str, dtype: torch.dtype = torch.float64) -> nn.Module:
+    """A pooling with parameters that differ from their initial values."""
+    torch.manual_seed(0)
+    pool = create_model(f"rff-{listed}", dim=DIM).pool
+    with torch.no_grad():
+        for parameter in pool.parameters():
+            parameter += 0.2 * torch.rand_like(parameter)
+    return pool.to(dtype)
+
+
+def rows_of(*shape: int) -> Tensor:
+    return torch.randn(*shape, DIM, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def padded(sizes: tuple[int, ...], longest: int) -> tuple[Tensor, Tensor]:
+    """Rows with NaN in the padding."""
+    mask = torch.arange(longest) < torch.tensor(sizes)[:, None]
+    return rows_of(len(sizes), longest).masked_fill(~mask[..., None], torch.nan), mask
+
+
+@pytest.mark.parametrize("listed", LISTED)
+@pytest.mark.parametrize("sizes", [None, (5, 1, 3)])
+def test_gradients_are_exact(listed, sizes):
+    pool = pool_of(listed)
+    X = rows_of(2, 5) if sizes is None else padded(sizes, 5)[0].nan_to_num()
+    mask = None if sizes is None else padded(sizes, 5)[1]
+    names, parameters = zip(*[*pool.named_parameters(), ("X", X.requires_grad_())], strict=True)
+
+    def call(*values: Tensor) -> Tensor:
+        given = dict(zip(names, values, strict=True))
+        return torch.func.functional_call(pool, {name: given[name] for name in names[:-1]}, (given["X"], mask))
+
+    assert torch.autograd.gradcheck(call, parameters, fast_mode=True)
+
+
+@pytest.mark.parametrize("listed", sorted({*LISTED, *(f"aggr.{name}" for name in NAMES)}))
+def test_mixed_precision_pools_in_float32(listed):
+    """1,000 rows: a count in bfloat16 would stop at 256."""
+    pool, X = pool_of(listed, torch.float32), rows_of(2, 1000).float().bfloat16().requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = pool(X)
+    mixed.sum().backward()
+    assert mixed.dtype == torch.float32
+    assert X.grad.isfinite().all()
+    torch.testing.assert_close(mixed, pool(X.float()))

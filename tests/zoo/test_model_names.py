@@ -14,7 +14,6 @@ from pointset.zoo.names import zoo_name
         ("isab0-max", "did you mean .*isab16-max"),
         ("rff", "did you mean rff-"),
         ("isab16-max+aggr.lstm", "aggr.lstm does not pool sets"),
-        ("isab16-aggr.sofmax", "no aggregation 'sofmax': did you mean softmax"),
         ("isab16-max+cov257", "cov257 gives 33,153 numbers for each set: give at most cov256"),
         ("isab16-pswe", "did you mean isab16-f?pswe64"),
     ],

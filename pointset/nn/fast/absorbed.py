@@ -84,13 +84,9 @@ def read_sets(
     lengths: Sequence[int],
     keep: Bool[Tensor, " N"] | None = None,
 ) -> Float[Tensor, "B q d"]:
-    """S of each of B concatenated sets; 0 for an empty set.
+    """S = softmax(F X^T) X of each of B concatenated sets, for scaled queries F; 0 for an empty set.
 
-    Args:
-        X: rows of all sets, finite also where they are padding.
-        F: scaled queries.
-        lengths: number of rows of each set.
-        keep: True at real rows; None if all are real.
+    `keep` is True at real rows, None if all are real; padded rows must be finite.
     """
     sets: dict[str, Any] = {"lengths": lengths, "keep": keep}
     backward = partial(_read_backward, lengths=lengths)

@@ -32,9 +32,6 @@ class AttentiveStatisticsPool(WholePool):
     m = sum_i a_i x_i, the deviation sqrt(sum_i a_i (x_i - m)^2 + 10^-6), where 10^-6 keeps the root differentiable. The
     paper's constant in the logits is omitted: it cancels in the softmax. Source: Okabe, Koshinaka and Shinoda, arXiv
     1803.10963.
-
-    Args:
-        dim: width d of the rows.
     """
 
     def __init__(self, dim: int) -> None:

@@ -87,10 +87,6 @@ class FeaturewiseSortPool(SortedPool):
     w_f is a trained piecewise linear function on [0, 1], so sets of any size share it. With p pieces, its value at r is
     sum_k v_fk max(0, 1 - |k - p r|), k from 0 to p. As released, v is initialised from a normal distribution, and y is
     a sum, which grows with n. Source: Zhang, Hare and Prugel-Bennett, arXiv 1906.02795, sections 3.1 and 3.2.
-
-    Args:
-        dim: width d of the rows.
-        pieces: number p of pieces.
     """
 
     def __init__(self, dim: int, pieces: int = 20) -> None:
@@ -115,10 +111,6 @@ class FixedWassersteinPool(SortedPool):
     """`WassersteinPool` with fixed slices, the features themselves, and a fixed reference of m points in [-1, 1].
 
     The points of the reference are evenly spaced. Only the weights of the sums are trained.
-
-    Args:
-        m: number of points of the reference.
-        dim: width d of the rows, and number of slices.
     """
 
     reference: Tensor
@@ -161,10 +153,6 @@ class WassersteinPool(FixedWassersteinPool):
     which is the same until training permutes three of its points; this is the paper's version. The authors call the
     pooling PSWE; Kothapalli et al. (arXiv 2306.05553) call it LPSWE ("learned"), and FPSWE ("fixed") if reference and
     slices are not trained. Source: Naderializadeh et al., pooling by sliced-Wasserstein embedding (NeurIPS 2021).
-
-    Args:
-        m: number of points of the reference.
-        dim: width d of the rows, and number of slices.
     """
 
     def __init__(self, m: int, dim: int) -> None:

@@ -48,10 +48,6 @@ class ApproxRepSetPool(WholePool):
     match the same element. There are as many hidden sets as features, and k = 5, as Kothapalli et al. (arXiv
     2306.05553) use for clouds; for words, the authors use 10 sets of 20 elements. The result is a sum, so it grows
     with n. Elements are initialised uniformly in [-1, 1], as released. Source: Skianis et al., arXiv 1904.01962.
-
-    Args:
-        k: number of elements of each hidden set.
-        dim: width d of the rows, and number of hidden sets.
     """
 
     def __init__(self, k: int, dim: int) -> None:
