@@ -74,11 +74,6 @@ class Checkpoint:
     finished: bool = False
     """True if the weights are those that were trained."""
 
-    @property
-    def epoch(self) -> int:
-        """Number of finished epochs."""
-        return len(self.history)
-
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Set a model and its optimizer to this state."""
         load_weights(model, self.weights, "the saved run")
@@ -171,7 +166,7 @@ class RunFolder:
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Add a checkpoint, then remove the ones before it."""
-        target = self.path / f"checkpoint-{checkpoint.epoch:04d}"
+        target = self.path / f"checkpoint-{len(checkpoint.history):04d}"
         optimizer = io.BytesIO()
         torch.save(checkpoint.optimizer, optimizer)
         files = {"optimizer.pt": optimizer.getvalue(), "history.json": json.dumps(checkpoint.history).encode()}

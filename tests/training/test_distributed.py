@@ -58,13 +58,12 @@ class Own(nn.Module):
 
 
 class Recorded:
-    """A record of each step of a training: rows, gradients, and the seed of dropout."""
+    """A record of each step of a training: rows, and the seed of dropout."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.rows: list[list[str]] = []
-        self.gradients: list[list[torch.Tensor]] = []
         self.seeds: list[int] = []
-        share, sum_gradients = Processes.share, Processes.sum_gradients
+        share = Processes.share
 
         def recorded_share(processes: Processes, batch: Batch) -> Batch:
             mine = share(processes, batch)
@@ -73,12 +72,7 @@ class Recorded:
             self.rows.append([f"{hashlib.sha1(points.tobytes()).hexdigest()} {label}" for points, label in both])
             return mine
 
-        def recorded_sum(processes: Processes, model: nn.Module) -> None:
-            sum_gradients(processes, model)
-            self.gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
-
         patch.setattr(Processes, "share", recorded_share)
-        patch.setattr(Processes, "sum_gradients", recorded_sum)
 
 
 def outcome(fitted: training.Fitted) -> dict[str, Any]:
@@ -165,16 +159,6 @@ def test_the_samples_are_those_of_one_process_each_seen_once(alone, two):
     for whole, evens, odds in zip(recorded.rows, first, second, strict=True):
         assert (whole[::2], whole[1::2]) == (evens, odds)
     assert len({row for rows in recorded.rows[:8] for row in rows}) == SHAPES
-
-
-def test_gradients_are_those_of_the_whole_batch_also_where_shares_differ_or_are_empty(alone, two):
-    name, recorded, _ = alone
-    for step in (0, 7):  # full and last batch of the first epoch
-        for expected, *both in zip(
-            recorded.gradients[step], *(found[name]["gradients"][step] for found in two), strict=True
-        ):
-            assert torch.equal(*both)
-            torch.testing.assert_close(both[0], expected, rtol=1e-4, atol=1e-6)
 
 
 def test_weights_and_history_are_those_of_one_process_up_to_rounding(alone, two):
