@@ -1,7 +1,6 @@
 """Read meshes and point clouds, sample them into point sets, and batch the sets.
 
-The names in `__init__.pyi` are imported on first use. The function `batches` is not among them because it would hide
-the module of the same name.
+The names in `__init__.pyi` are imported on first use.
 """
 
 import lazy_loader

@@ -1,6 +1,4 @@
 from .arrays import from_arrays as from_arrays
-from .batches import Batch as Batch
-from .batches import fixed_batches as fixed_batches
 from .catalogue.cards import Card as Card
 from .catalogue.cards import list_cards as list_cards
 from .catalogue.cards import load_card as load_card

@@ -15,13 +15,7 @@ from pointset.runs.workers import torch_threads
 
 
 class Batch(NamedTuple):
-    """A batch of sets and their labels or targets.
-
-    Example:
-        >>> batch = next(pointset.data.fixed_batches(test, batch_size=4))
-        >>> batch.points.shape, batch.mask, batch.labels
-        (torch.Size([4, 32, 3]), None, tensor([0, 1, 0, 1]))
-    """
+    """A batch of sets and their labels or targets."""
 
     points: Tensor
     """[B, n, d] float32; d is 3, or more with features."""
@@ -73,19 +67,7 @@ def batches(
 
 
 def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
-    """Batches of the evaluation view: every shape once, in order, each as its fixed seeded subset.
-
-    Args:
-        dataset: N sets.
-        batch_size: sets per batch; the last batch may be smaller.
-
-    Returns:
-        An iterator over batches, padded if sets differ in size.
-
-    Example:
-        >>> [len(batch.labels) for batch in pointset.data.fixed_batches(test, batch_size=5)]
-        [5, 3]
-    """
+    """Batches of the evaluation view: every shape once, in order, each as its fixed seeded subset."""
     whole, sizes = dataset.mask, dataset.sizes
     for rows in torch.arange(len(dataset)).split(batch_size):
         block = slice(int(rows[0]), int(rows[-1]) + 1)

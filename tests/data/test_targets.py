@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import pointset
+from pointset.data.batches import fixed_batches
 from pointset.errors import PointsetError
 
 X = np.random.default_rng(0).normal(size=(6, 9, 3))
@@ -108,4 +109,4 @@ def test_numbers_as_y(y, target, names) -> None:
     sets = pointset.from_arrays(X, y, target=target)
     assert sets.target_names == names
     assert np.array_equal(sets.targets.numpy(), np.asarray(y, float).reshape(6, len(names)))
-    assert next(pointset.data.fixed_batches(sets, 4)).labels.shape == (4, len(names))
+    assert next(fixed_batches(sets, 4)).labels.shape == (4, len(names))
