@@ -198,6 +198,10 @@ def test_colors_and_normals_of_other_programs(tmp_path: Path) -> None:
         np.testing.assert_allclose(cloud.features, np.array(colors) / 255, rtol=1e-6)
     cloud = read_cloud(write(tmp_path / "a.pcd", FILES["text.pcd"]), features=["ring"])
     assert (cloud.features == 9).all()
+    packed = np.rec.fromarrays([*POINTS.T.astype("<f4"), np.full(COUNT, 0x0A141E, "<u4").view("<f4")])
+    header = pcd("binary", "x y z rgb", "4 4 4 4", "1 1 1 1")
+    cloud = read_cloud(write(tmp_path / "a.pcd", header + packed.tobytes()), features=["colors"])
+    np.testing.assert_allclose(cloud.features[0], np.array([10, 20, 30]) / 255, rtol=1e-6)
     cloud = read_cloud(write(tmp_path / "a.xyzn", GENEROUS["normals.xyzn"][0]), normals=True)
     np.testing.assert_allclose(cloud.normals, [[0, 0, 1], [0, 1, 0]])
 
