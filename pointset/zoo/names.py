@@ -115,9 +115,7 @@ def load_files() -> None:
     """Import the files that POINTSET_PARTS names, once: they register user-defined encoders and poolings."""
     for file in filter(None, os.environ.get("POINTSET_PARTS", "").split(os.pathsep)):
         path = Path(file).resolve()
-        name = f"pointset_parts_{path.stem}"
-        if name in sys.modules and sys.modules[name].__file__ != str(path):  # a namesake in another folder
-            name = f"{name}_{zlib.crc32(os.fsencode(path)):08x}"
+        name = f"pointset_parts_{path.stem}_{zlib.crc32(os.fsencode(path)):08x}"  # there are namesakes in other folders
         if name in sys.modules:
             continue
         sys.modules[name] = module = ModuleType(name)

@@ -1,7 +1,6 @@
 """User-defined parts: named, tested, saved, sent to workers, exported, or rejected with a clear error."""
 
 import pickle
-import sys
 from doctest import DocTestParser
 
 import pytest
@@ -40,8 +39,7 @@ def scratch(tmp_path, monkeypatch):
     file = tmp_path / "mine.py"
     file.write_text(EXAMPLE)
     monkeypatch.setenv("POINTSET_PARTS", str(file))
-    yield file
-    sys.modules.pop("pointset_parts_mine", None)
+    return file
 
 
 class Middle(nn.Module):
@@ -317,12 +315,9 @@ def test_the_command_line_takes_a_name_of_a_file(clouds_folder, tmp_path, monkey
     said = fail(capsys, *flags)
     assert all(word in said for word in ("weights", "'softmax'", "register_weights", "'mine'")), said
     monkeypatch.setenv("POINTSET_PARTS", str(file))
-    try:
-        succeed(capsys, *flags)
-        options = ModelOptions(dim=8, heads=2, weights=("mine",))
-        rows = {row["model"]: row for row in describe_models(options=options)}
-    finally:
-        sys.modules.pop("pointset_parts_mine", None)
+    succeed(capsys, *flags)
+    options = ModelOptions(dim=8, heads=2, weights=("mine",))
+    rows = {row["model"]: row for row in describe_models(options=options)}
     assert [rows["isab16-pma"][ability] for ability in ("maps", "streams", "exports")] == [True, False, False]
     assert rows["rff-max"]["streams"]
 
