@@ -69,7 +69,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "one cloud to augment": (lambda: RotateUp()(CLOUD, GENERATOR), "float32 [5, 3]|points[None]"),
     "a wrong mask": (lambda: Compose((Scale(),))(BATCH, GENERATOR, CLOUD), "mask|bool [2, 5]|float32 [5, 3]"),
     "a deviation": (lambda: Jitter(sigma=float("nan")), "sigma|nan"),
-    "a scale": (lambda: Scale(2.0, 1.0), "2.0, 1.0"),
     "a lowest scale": (lambda: Scale(0.0, 1.0), "low|0.0"),
     "a dropped share": (lambda: Drop(1.5), "most|1.5"),
     "an axis": (lambda: RotateUp("x"), "'y', 'z'|'x'"),

@@ -17,7 +17,6 @@ from torch import Generator, Tensor
 from pointset.configuration import Checked, NonNegative, Positive, Share
 from pointset.data.axes import Axis as Axis
 from pointset.data.ragged import zero_padding
-from pointset.errors import PointsetError
 from pointset.inputs import check_clouds
 
 Augmentation = Callable[..., Tensor]
@@ -48,11 +47,6 @@ class Scale(Change):
     """The largest."""
     anisotropic: bool = False
     """One factor per axis, as in the released code of Deep Sets, instead of one per cloud."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.low > self.high:
-            raise PointsetError(f"Scale needs 0 < low <= high, got {self.low}, {self.high}")
 
     def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
         factors = uniform((len(points), 1, 3 if self.anisotropic else 1), self.low, self.high, points, generator)
