@@ -80,7 +80,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "two mixings": (lambda: recipe_augmentations(("cutmix-k", "cutmix-k")), "cutmix-k|put it last"),
     "a mixing": (lambda: CutMix("k"), "which|'random', 'nearest'|'k'"),
     "a mixed share": (lambda: CutMix(probability=1.5), "probability|1.5"),
-    "one cloud to mix": (lambda: CutMix()(CLOUD, GENERATOR), "points|[5, 3]"),
     "no points": (lambda: DataOptions(points=0), "points|got 0"),
     "a normalisation": (lambda: DataOptions(normalize="box"), "unit-sphere|'box'"),
     "too many points": (lambda: PointSets(pool(), DataOptions(points=6), name="x"), "points=6|5 that x holds"),

@@ -40,7 +40,6 @@ from pointset.data.augment import (
 )
 from pointset.data.ragged import zero_padding
 from pointset.errors import PointsetError, quoted
-from pointset.inputs import check_clouds
 
 
 class Mixed(NamedTuple):
@@ -67,16 +66,12 @@ class CutMix(Checked):
         self, points: Float[Tensor, "B n d"], generator: Generator, mask: Bool[Tensor, "B n"] | None = None
     ) -> Mixed:
         """Mix the sets of a batch; the mask, True at real points, stays valid: padding must come last."""
-        check_clouds(points, mask, features=True)
         count, most, _ = points.shape
         partners = torch.randperm(count, generator=generator)
         chosen = torch.rand(count, generator=generator) < self.probability
         share = torch.rand(count, generator=generator)
-        if mask is None:
-            sizes = torch.full((count,), most)
-            real = points.new_ones(count, most, dtype=torch.bool)
-        else:
-            sizes, real = mask.sum(dim=1), mask
+        real = torch.ones(count, most, dtype=torch.bool) if mask is None else mask
+        sizes = real.sum(dim=1)
         coming = (share * sizes).long().clamp(min=1)  # at least one, as in the released code
         chosen &= (partners != torch.arange(count)) & (sizes > 1)
         coming = torch.where(chosen, coming, 0).minimum(sizes[partners])
