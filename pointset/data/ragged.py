@@ -5,8 +5,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pointset.errors import PointsetError
-
 
 def zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
     """The points [B, n, d] with zeros in padded rows, where the mask [B, n] is False."""
@@ -23,7 +21,8 @@ def mask_of(sizes: Tensor) -> Tensor | None:
 def pad_rows(rows: Tensor, sizes: Tensor, value: float = 0) -> tuple[Tensor, Tensor | None]:
     """Split concatenated rows [S, ...] into sets of the sizes [B], with sum S, and pad them with a value.
 
-    Returns as `pad_sets`.
+    Returns points [B, n, ...] with n the largest size, and mask bool [B, n], True at real points, or None when all sets
+    have one size.
     """
     largest = int(sizes.max()) if len(sizes) else 0
     mask, shape = mask_of(sizes), (len(sizes), largest, *rows.shape[1:])
@@ -35,27 +34,5 @@ def pad_rows(rows: Tensor, sizes: Tensor, value: float = 0) -> tuple[Tensor, Ten
 
 
 def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
-    """Stack sets of different sizes, padded with zeros.
-
-    Args:
-        sets: B tensors [n_i, d] of one type, d at least 3; n_i = 0 is allowed.
-
-    Returns:
-        points [B, n, d] with n the largest n_i and zeros in the padded rows, and mask bool [B, n], True at
-        real points, or None when all sets have one size.
-
-    Raises:
-        PointsetError: `sets` is empty, or a set is not [n_i, d].
-
-    Example:
-        >>> points, mask = pointset.data.pad_sets([torch.ones(2, 3), torch.ones(4, 3)])
-        >>> points.shape, mask.sum(dim=1)
-        (torch.Size([2, 4, 3]), tensor([2, 4]))
-    """
-    if not sets:
-        raise PointsetError("sets must hold at least one set, got none")
-    for index, points in enumerate(sets):
-        width = sets[0].shape[-1] if sets[0].dim() == 2 and sets[0].shape[1] > 3 else 3
-        if points.dim() != 2 or points.shape[1] != width:
-            raise PointsetError(f"set {index} must be [n, {width}], got {list(points.shape)}")
+    """Stack sets [n_i, d], at least one, padded with zeros; see `pad_rows`."""
     return pad_rows(torch.cat(list(sets)), torch.tensor([len(points) for points in sets], device=sets[0].device))

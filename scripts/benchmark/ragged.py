@@ -21,7 +21,7 @@ from timing import WORKS, Times, interleaved
 from torch import Tensor
 
 import pointset
-from pointset.data import pad_sets
+from pointset.data.ragged import pad_sets
 from pointset.runs.workers import torch_threads
 from pointset.zoo.classifiers import PackedClassifier, SetClassifier
 
