@@ -129,10 +129,7 @@ class Pool:
         return len(some) > 0
 
     def fault(self, rows: Sequence[int], how: str) -> str:
-        """The message for the first of these shapes that would spoil a training, "" if there is none.
-
-        Reads every point; `how` is the normalisation.
-        """
+        """The message for the first of these shapes that would spoil a training with this normalisation, if any."""
         for row in rows:
             largest, name = float(np.abs(self.cloud(row)).max(initial=0.0)), quoted(self.names[row])
             if not np.isfinite(largest):
@@ -240,14 +237,11 @@ def _among_all(pool: Pool, rows: NDArray[np.int64], chosen: Sequence[NDArray[np.
 
 
 def random_subsets(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:
-    """Independent random subsets of range(available), each uniform among all subsets of size `count`.
+    """Independent random subsets of range(available), int64 [sets, count], each uniform among all of this size.
 
     Numbers are drawn with replacement and repeats are dropped, so the cost grows with `count` and not with `available`.
     For more than half of the range, the complement is drawn. All arithmetic is in integers, so the result does not
     depend on the number of threads.
-
-    Returns:
-        int64 [sets, count].
     """
     if 2 * count <= available:
         return _distinct(available, count, sets, generator)

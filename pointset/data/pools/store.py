@@ -2,8 +2,8 @@
 
 A pool is built under a lock in a folder beside it, from which an interrupted build is continued: a file for every
 finished shape, with a digest, so that a torn file counts as absent. When all are there, the arrays and the manifest
-are written in shape order to another folder, which is renamed. Opening a pool reads every byte of it, but only size
-and time of the shapes' files, which `pointset.data.pools.inspection` reads too.
+are written in shape order to a new folder. Opening a pool reads every byte of it, but of the shapes' files, which
+`inspection` reads too, only size and time.
 """
 
 import contextlib

@@ -1,10 +1,7 @@
-"""The ten kinds of objects; each function takes a random generator and returns a list of solids, the body first.
-
-Every solid is named after the part of the object that it belongs to, one of `PARTS`.
+"""The ten kinds of objects; each function makes a list of solids at random, named after `PARTS`, the body first.
 
 Kinds overlap on purpose, as in reality: stools and side tables, benches and coffee tables, desks with one drawer and
-tables, dressers and bookshelves with doors differ only in proportions and in one or two solids; mugs and vases have the
-same handles.
+tables, dressers and bookshelves with doors differ only in proportions and in one or two solids.
 """
 
 from __future__ import annotations
