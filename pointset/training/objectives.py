@@ -245,24 +245,21 @@ class Regression(SetObjective):
 
 def require_learnable(model: nn.Module, train: PointSets) -> None:
     """Raise a PointsetError if the model does not predict what the sets have: numbers, labels of points, or classes."""
-    data, targets = train.name or "the data", ", ".join(train.target_names)
-    if isinstance(model, Regressor) and (train.targets is None or model.targets != train.target_names):
-        predicted, given = ", ".join(model.targets), targets or "classes"
-        raise PointsetError(f"the model predicts {predicted}, and the sets have {given}: give other data")
-    if train.targets is not None and not isinstance(model, Regressor):
+    predicted = "classes"
+    if isinstance(model, Regressor):
+        predicted = ", ".join(model.targets)
+    elif isinstance(model, Segmenter):
+        predicted = "labels of points"
+    learned, maker = "classes", "create_model"
+    if train.targets is not None:
+        learned, maker = ", ".join(train.target_names), f"create_model(..., targets={list(train.target_names)})"
+    elif train.point_classes:
+        learned, maker = "labels of points", "create_segmenter"
+    if predicted != learned:
+        data = train.name or "the data"
         raise PointsetError(
-            f"the sets have numbers to predict ({targets}), and the model classifies: make it with "
-            f"create_model(..., targets={list(train.target_names)})"
-        )
-    if isinstance(model, Segmenter) and not train.point_classes:
-        raise PointsetError(
-            f"the model labels every point, and {data} was loaded without labels per point: load it with labels= "
-            "(--labels COLUMN)"
-        )
-    if train.point_classes and not isinstance(model, Segmenter):
-        raise PointsetError(
-            f"{data} has labels per point, and the model classifies whole sets: make it with "
-            "pointset.create_segmenter, or load the data without labels"
+            f"the model predicts {predicted}, and {data} has {learned}: make the model with pointset.{maker}, or load "
+            "the data with target= or labels= for what it predicts"
         )
 
 

@@ -144,7 +144,7 @@ def test_negative_targets_stay_as_they_are() -> None:
     [
         (lambda: pointset.create_model("rff-max", 2, dim=8), SETS, {}, r"targets=\['volume', 'area'\]"),
         (lambda: pointset.create_model("rff-max", targets="mass", dim=8), SETS, {}, "model predicts mass"),
-        (model, pointset.from_arrays(X[:4], [0, 1, 0, 1]), {}, "the sets have classes"),
+        (model, pointset.from_arrays(X[:4], [0, 1, 0, 1]), {}, "volume, area, and arrays has classes"),
         (model, SETS, {"loss": "gaussian"}, "variance=True"),
         (lambda: model(variance=True), SETS, {}, "variance=False"),
         (model, SETS, {"class_weights": "balanced"}, "class_weights"),

@@ -95,7 +95,7 @@ def test_models_and_data_that_do_not_fit_are_refused(sets, folder):
     plain = pointset.load_dataset(folder, "train", 32, progress=False)
     cases = {
         "create_segmenter": (pointset.create_model("rff-max", 2, dim=8), sets["train"], RECIPE),
-        "without labels": (small(), plain, RECIPE),
+        "predicts labels of points, and rooms has classes.* labels=": (small(), plain, RECIPE),
         "classes=2": (small(classes=5), sets["train"], RECIPE),
         "background": (small(), sets["train"], Recipe(augment=("background",))),
     }
