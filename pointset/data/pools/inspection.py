@@ -48,11 +48,7 @@ class Verified:
 
 
 def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list[Verified]:
-    """Verify all pools of a dataset, or the files of a release by their digests.
-
-    Raises:
-        PointsetError: the dataset is unknown or has no pool, or no digests of the release's files are known.
-    """
+    """Verify all pools of a dataset, of which it must have one, or the files of a release by their digests."""
     card, root = locate_data(name_or_folder, progress=progress)
     if is_released(root):
         return [_verify_release(root, card)]

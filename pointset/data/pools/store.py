@@ -71,10 +71,6 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
     A pool without some of the shapes is opened with a warning; for clouds, only if `on_error` is "skip", because such a
     pool is never built by an explicit command. If a pool is damaged, or older than its files, it is rebuilt for
     clouds, but refused for meshes, because models may have been trained on it.
-
-    Raises:
-        UnreadableShapesError: files cannot be read or sampled.
-        PointsetError: the disk is full or read-only, or the pool is damaged or older than its meshes.
     """
     clouds = plan.sampling.points is None
     if not plan.folder.is_dir():
@@ -134,10 +130,6 @@ def build_pool(
 
     A second process that builds the same pool waits for the first. If files cannot be used, after all have been tried,
     `on_error` "raise" keeps the finished shapes for the next run, and "skip" finishes the pool without the others.
-
-    Raises:
-        UnreadableShapesError: files cannot be used, and `on_error` is "raise" or no file is usable.
-        PointsetError: as for `load_pool`.
     """
     check("on_error", on_error, OnError)
     folder, unfinished = plan.folder, unfinished_folder(plan.folder)
@@ -233,8 +225,7 @@ def build_dataset(
     Shapes finished by an earlier build, even an interrupted one, are not sampled again. The result does not depend on
     the workers. On a cluster, they need the mesh files under the same paths; only this process writes.
 
-    The arguments are those of `build_pool` and `load_dataset`; errors are those of `build_pool`. Returns the pools by
-    split.
+    The arguments are those of `build_pool` and `load_dataset`. Returns the pools by split.
     """
     workers = workers or Workers()
     workers.check()

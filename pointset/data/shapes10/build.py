@@ -68,16 +68,10 @@ def is_current(folder: Path) -> bool:
 
 
 def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int = 30, progress: bool = True) -> None:
-    """Write the dataset unless it exists; the same seed gives the same bytes.
+    """Write the dataset as `kind/split/kind_0001.off` unless it exists; the same seed gives the same bytes.
 
-    Args:
-        folder: target of `kind/split/kind_0001.off`; numbers continue from train to test, as in ModelNet.
-        seed: seed of all instances.
-        train, test: instances per kind.
-        progress: show a bar, or lines if the output is not a terminal.
-
-    Raises:
-        PointsetError: the folder holds something else, such as the dataset of another version.
+    There are `train` and `test` instances per kind; numbers continue from train to test, as in ModelNet. If the folder
+    holds something else, such as the dataset of another version, it is a PointsetError.
     """
     if is_current(folder):
         return
