@@ -248,7 +248,7 @@ def test_the_usual_mistakes_of_a_pooling_are_told_when_a_model_is_built(make, wo
             pointset.create_model(name, dim=8)
 
 
-def test_an_encoder_does_not_change_the_points_that_it_is_given():
+def test_an_encoder_gives_rows_of_the_width_and_does_not_change_the_points_that_it_is_given():
     @pointset.register_encoder("centred")
     class Centred(nn.Module):
         def __init__(self, inputs: int, dim: int) -> None:
@@ -260,6 +260,9 @@ def test_an_encoder_does_not_change_the_points_that_it_is_given():
             return self.rows(X)
 
     with pytest.raises(PointsetError, match="encoder 'centred' must not change X in place"):
+        pointset.create_model("centred-max", dim=8)
+    Centred.forward = lambda self, X, mask=None: self.rows(X)[:, :-1]
+    with pytest.raises(PointsetError, match=r"'centred' must give \[B, n, dim\], with dim=8, got \[2, 2, 8\]"):
         pointset.create_model("centred-max", dim=8)
     Centred.forward = lambda self, X, mask=None: self.rows(X)
     assert pointset.create_model("centred-max", dim=8)(POINTS).shape == (2, 40)
