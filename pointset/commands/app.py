@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+from cyclopts import App, CoercionError, CycloptsError, Parameter, UnusedCliTokensError
 
 import pointset
 from pointset.commands import (
@@ -22,6 +22,7 @@ from pointset.commands import (
 )
 from pointset.commands.options import Flags, flags_in, in_words
 from pointset.commands.terminal import Result, warning_in_one_line
+from pointset.configuration import allowed
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 COMMANDS = (
@@ -106,4 +107,7 @@ def _in_a_sentence(error: CycloptsError) -> str:
     message = one_line(error, 2 * REPEATED).partition(" Available commands:")[0].removesuffix(".")
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         message = f"{quoted(error.unused_tokens[0])} is one argument too many; give models with --model or --models"
+    if isinstance(error, CoercionError) and error.argument is not None and error.token is not None:
+        wanted = allowed(error.argument.field_info.annotation)
+        message = f"{error.argument.name} must be {wanted}, got {quoted(error.token.value)}"
     return f"{message} (see `{command} --help-all`)"

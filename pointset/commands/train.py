@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
+from msgspec import Meta
 
 import pointset
 from pointset.commands.options import (
@@ -49,7 +50,7 @@ def train(
     data: Annotated[str | None, COMMON] = None,
     start: Annotated[str | None, COMMON] = None,
     freeze: Freeze = "none",
-    budget: Annotated[timedelta, COMMON] = timedelta(minutes=2),
+    budget: Annotated[timedelta, COMMON, Meta(description="a time such as 90s, 2m or 1h")] = timedelta(minutes=2),
     run: Annotated[Path | None, Parameter(name=["--run", "--out", "-o"], show=True)] = None,
     seed: int = 0,
     log: Literal["tensorboard", "mlflow", "wandb"] | None = None,
