@@ -1,8 +1,17 @@
 from .arrays import from_arrays as from_arrays
+from .augment import Compose as Compose
+from .augment import Jitter as Jitter
+from .augment import RotateAny as RotateAny
+from .augment import RotateUp as RotateUp
+from .augment import Scale as Scale
+from .augment import Shift as Shift
 from .catalogue.cards import Card as Card
 from .catalogue.cards import list_cards as list_cards
 from .catalogue.cards import load_card as load_card
 from .dataset import load_dataset as load_dataset
+from .mixing import Background as Background
+from .mixing import Crop as Crop
+from .mixing import Uneven as Uneven
 from .mixing import augmentation_from_names as augmentation_from_names
 from .normalize import normalize_chunks as normalize_chunks
 from .normalize import normalize_points as normalize_points
