@@ -36,7 +36,7 @@ MISTAKES = [
     (f"{TRAIN} --epochs ten", "--epochs must be a whole number from 1 to 1,000,000,000, got 'ten'"),
     (f"{TRAIN} --no-such-option", "Unknown option: --no-such-option (see `pointset train --help-all`)"),
     (f"{TRAIN} --batch 16", "Did you mean --batch-size?"),
-    (f"{TRAIN} --pose up", '"aligned", "upright", "any"'),
+    (f"{TRAIN} --pose up", "--pose must be one of 'aligned', 'upright', 'any', got 'up'"),
     (f"{TRAIN} --train-points 9", "--train-points requires 2"),
     (f"{TRAIN} --budget 5m", "--budget is for the choice of a model"),
     ("train --budget soon", "--budget must be a time such as 90s, 2m or 1h, got 'soon'"),
