@@ -74,16 +74,18 @@ def make_panels(
     title: str = "",
     note: str = "",
 ) -> tuple[Picture, list[Axes]]:
-    """A picture of `count` panels, at most `across` in a line, each `height` inches high, under title and note."""
+    """A picture of `count` panels, at most `across` in a line, each `height` inches high, under a title and over a note."""
     across = min(across, max(count, 1))
     down = math.ceil(max(count, 1) / across)
     letters = int(width / (LETTER * 10))
-    heading = [escaped(shorten(title, 2 * width, 9)), note]
-    lines = [line for text in heading for line in textwrap.wrap(text, letters)]
-    picture = Picture(width, height * down + 0.5 + LINE * len(lines))
+    heading = textwrap.wrap(escaped(shorten(title, 2 * width, 9)), letters)
+    caption = textwrap.wrap(note, int(1.2 * letters))
+    picture = Picture(width, height * down + 0.5 + LINE * (len(heading) + len(caption)))
     picture.set_layout_engine("constrained")
-    if lines:
-        picture.suptitle("\n".join(lines), fontsize=9, color=INK, parse_math=False)
+    if heading:
+        picture.suptitle("\n".join(heading), fontsize=9, fontweight="bold", color=INK, parse_math=False)
+    if caption:
+        picture.supxlabel("\n".join(caption), fontsize=7.5, color=FAINT, parse_math=False)
     grid = picture.subplots(down, across, sharey=sharey, squeeze=False)
     panels: list[Axes] = list(grid.flat)
     for axes in panels[count:]:

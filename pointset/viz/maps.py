@@ -255,6 +255,6 @@ def _lines(panels: Sequence[Panel], label: str = "", difference: float = np.nan)
     """Panels in lines of nearly equal length, at most `MOST_COLUMNS` each; the first has the label."""
     count = -(-len(panels) // MOST_COLUMNS)
     length = -(-len(panels) // count)
-    label += "" if np.isnan(difference) else f", differ {difference:.2f}"
+    label += "" if np.isnan(difference) else f"\ndiffer {difference:.2f}"
     starts = range(0, len(panels), length)
     return [Line("" if i else label, panels[i : i + length]) for i in starts]
