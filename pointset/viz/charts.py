@@ -74,7 +74,7 @@ def make_panels(
     title: str = "",
     note: str = "",
 ) -> tuple[Picture, list[Axes]]:
-    """A picture of `count` panels, at most `across` in a line, each `height` inches high, under a title and over a note."""
+    """A picture of `count` panels, at most `across` in a line, `height` inches high, under a title, over a note."""
     across = min(across, max(count, 1))
     down = math.ceil(max(count, 1) / across)
     letters = int(width / (LETTER * 10))

@@ -61,7 +61,7 @@ def frame_of(clouds: Sequence[NDArray[np.float64]], camera: Camera) -> tuple[NDA
 
 
 def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str) -> Picture:
-    """A picture of panels of equal size under a title and over a note; its axes are those of the panels, line by line."""
+    """A picture of panels of equal size, with a title and a note; its axes are those of the panels, line by line."""
     panels = [panel for line in lines for panel in line.panels]
     corners, aspect = frame_of([panel.cloud for panel in panels], camera)
     columns = max(len(line.panels) for line in lines)
