@@ -24,9 +24,9 @@ from pointset.runs.digests import checked_json, sha256
 from pointset.runs.files import require_file
 from pointset.training.checkpoints import RunFolder, Weights, as_safetensors
 from pointset.zoo import pretrained
-from pointset.zoo.classifiers import Classifier, SetModel
+from pointset.zoo.classifiers import SetModel
 from pointset.zoo.descriptions import RunDescription, check_run, not_a_run
-from pointset.zoo.models import build_model, know_card, know_data, load_weights, spec_of
+from pointset.zoo.models import build_model, know_data, load_weights, spec_of
 from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 SUFFIX = ".pointset"
@@ -221,12 +221,10 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
     try:
         built = build_model(spec_of(model))
         assert isinstance(built, SetModel)
-        know_data(built, data)
+        know_data(built, data, folder.name if folder.parent == pretrained.FOLDER else "")
     except PointsetError as error:
         raise PointsetError(f"{file} does not fit this installation: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise not_a_run(file, one_line(error, QUOTED) or type(error).__name__) from error
     load_weights(built, weights, f"model.safetensors in {path}")
-    if folder.parent == pretrained.FOLDER and isinstance(built, Classifier):
-        know_card(built, folder.name)
     return built.eval(), description

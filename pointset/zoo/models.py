@@ -62,11 +62,8 @@ class Spec:
             "targets": list(self.targets),
             "per_point": self.per_point,
         }
-        return {
-            **always,
-            "options": self.options.as_dict(),
-            **{key: value for key, value in sometimes.items() if value},
-        }
+        given = {key: value for key, value in sometimes.items() if value}
+        return {**always, "options": self.options.as_dict(), **given}
 
 
 def create_model(
@@ -141,9 +138,7 @@ def create_pretrained(
     if classes not in (None, spec.classes):  # the last layer stays new
         weights = {key: tensor if tensor.shape == own[key].shape else own[key] for key, tensor in weights.items()}
     load_weights(model, weights, name)
-    know_data(model, run["data"])
-    if isinstance(model, Classifier) and model.classes:
-        know_card(model, name)
+    know_data(model, run["data"], name)
     return model
 
 
@@ -188,13 +183,15 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise PointsetError(
-            f"{source} does not fit the model that run.json describes: restore the two as they were"
-        ) from error
+        message = f"{source} does not fit the model that run.json describes: restore the two as they were"
+        raise PointsetError(message) from error
 
 
-def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:
-    """Set the classes and the normalisation of a zoo model's predictions from the description of its training data."""
+def know_data(model: nn.Module, data: Mapping[str, Any], trained: str = "") -> None:
+    """Set the classes and the normalisation of a zoo model's predictions from the description of its training data.
+
+    A model of the package, by the name under which it was `trained`, gets the temperature of its card too.
+    """
     if isinstance(model, SetModel):
         model.normalize = normalization_elsewhere(data)
     if isinstance(model, Classifier):
@@ -202,13 +199,10 @@ def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:
         classes = data["point_classes"] if isinstance(model, Segmenter) else data["classes"]
         same = model.spec.classes == len(classes)  # type: ignore[union-attr]
         model.classes = list(classes) if same else None
-
-
-def know_card(model: Classifier, trained: str) -> None:
-    """Set the temperature of a trained model of the package, and how it rises."""
-    card = pretrained_card(trained)
-    model.temperature = card.temperature
-    model.trust = load_trust(card.trust, pretrained_folder(trained)) if card.trust else None
+        if trained and same:
+            card = pretrained_card(trained)
+            model.temperature = card.temperature
+            model.trust = load_trust(card.trust, pretrained_folder(trained)) if card.trust else None
 
 
 def spec_of(described: Mapping[str, Any]) -> Spec:
@@ -322,9 +316,7 @@ def _values(spec: Spec, **beside: Any) -> dict[str, Any]:
 def put_together(encoder: Choice, modules: list[nn.Module], inputs: int, options: ModelOptions) -> list[nn.Module]:
     """The modules that a model calls in turn, of those that an encoder was built as.
 
-    Where the connections are the usual ones these are the encoder's own, with dropout after each layer if it is asked
-    for. Weights that connections need are drawn after those of the encoder, which has the same weights with and
-    without them.
+    Weights that connections need are drawn after those of the encoder, which has the same ones with and without them.
     """
     layers = split_layers(modules)
     if options.row_dropout:
