@@ -110,7 +110,11 @@ def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figu
     across = max(1, min(ACROSS, int(WIDTH / (HANDLE + 9 * LETTER * max(map(len, names), default=1)))))
     lines = -(-len(names) // across)
     figure.set_figheight(figure.get_figheight() + LINE * max(0, lines - 2))  # `make_panels` has room for two
-    figure.legend(handles, names, loc="outside lower center", ncols=across, fontsize=7.5, frameon=False)
+    legend = figure.legend(handles, names, loc="outside lower center", ncols=across, fontsize=7.5, frameon=False)
+    if note := figure.get_supxlabel():  # matplotlib would draw one over the other
+        figure.supxlabel("")
+        legend.set_title(note, {"size": 7.5})
+        legend.get_title().set(color=FAINT, parse_math=False)
     return figure
 
 

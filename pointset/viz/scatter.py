@@ -184,7 +184,7 @@ def draw_specialisation(
         pair = [np.atleast_2d(np.asarray(values[name], dtype=np.float64)) for values in (trained, control)]
         heads = max(heads, *(len(values) for values in pair))
         _draw_measure(axes, pair)
-        description = textwrap.fill((descriptions or {}).get(name, ""), 110 // len(trained))
+        description = textwrap.fill((descriptions or {}).get(name, ""), 95 // len(trained))
         axes.set_title(f"{name}\n{description}", fontsize=8)
     if heads > 1:
         marker = {"marker": "o", "ls": "", "markersize": 4}
