@@ -113,8 +113,8 @@ def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figu
     legend = figure.legend(handles, names, loc="outside lower center", ncols=across, fontsize=7.5, frameon=False)
     if note := figure.get_supxlabel():  # matplotlib would draw one over the other
         figure.supxlabel("")
-        legend.set_title(note, {"size": 7.5})
-        legend.get_title().set(color=FAINT, parse_math=False)
+        legend.set_title(note)
+        legend.get_title().set(color=FAINT, fontsize=7.5, parse_math=False)
     return figure
 
 
