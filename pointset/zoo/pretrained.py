@@ -49,6 +49,11 @@ class TrustFigures(Checked):
     calibration_error: Mapping[str, float] = field(default_factory=dict)
     """By the same sets of shapes: mean difference of probability and accuracy, in 15 bins of probability."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.auroc.keys() != self.calibration_error.keys():
+            raise PointsetError("auroc and calibration_error must be given for the same sets of shapes")
+
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainedCard(Checked):
