@@ -21,11 +21,11 @@ from typing import Any
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.system import send_to_self
 
-LONGEST = 5000
+LONGEST_MESSAGE = 5000
 """Characters of a message: the longest path that there is, and a sentence."""
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
-WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-CONTINUED = (["train"], ["compare"], ["task"], ["tune"], ["data", "build"], ["data", "fetch"])
+SIGNAL_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+RESUMABLE = (["train"], ["compare"], ["task"], ["tune"], ["data", "build"], ["data", "fetch"])
 """Commands that continue the work of an earlier call."""
 
 
@@ -67,7 +67,7 @@ class Interruptions:
     def __init__(self, tokens: list[str], restore: bool) -> None:
         self.received: signal.Signals | None = None
         self.stderr = sys.stderr
-        continued = any(tokens[: len(words)] == words for words in CONTINUED)
+        continued = any(tokens[: len(words)] == words for words in RESUMABLE)
         continued = continued and not {"--status", "--dry-run"} & set(tokens)
         self._hint = "; run the same command again to continue" * continued
         self._printed = False
@@ -96,7 +96,7 @@ class Interruptions:
     def message(self) -> str:
         """The message, the first time."""
         before, self._printed = self._printed, True
-        return "" if before else f"pointset: {WORDS[self.received or signal.SIGINT]}{self._hint}\n"
+        return "" if before else f"pointset: {SIGNAL_WORDS[self.received or signal.SIGINT]}{self._hint}\n"
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.received is None:
@@ -126,13 +126,13 @@ def _end(error: BaseException, interruptions: Interruptions) -> int:
     if isinstance(error, BrokenPipeError):  # the reader of our output has ended, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain at exit
         return 141
-    code, message = 2, one_line(error, LONGEST)
+    code, message = 2, one_line(error, LONGEST_MESSAGE)
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         from pointset.runs.atomic import why_not
 
         name = str(error.filename)
         shown = quoted(name) if error.errno == errno.ENAMETOOLONG else name
-        message = one_line(f"{shown} cannot be used ({why_not(Path(name), error)}): use another path", LONGEST)
+        message = one_line(f"{shown} cannot be used ({why_not(Path(name), error)}): use another path", LONGEST_MESSAGE)
     elif of_memory(error):
         size = re.search(r"allocate ([\d.]+ ?(?:bytes|[KMGTPE]i?B))", str(error))
         at_once = f" ({size[1]} at once)" if size else ""

@@ -32,28 +32,28 @@ Width = Annotated[int, Meta(ge=1, le=8192, description="a whole number from 1 to
 """Width of a layer. The largest weight matrix takes 0.3 GB, and four times as much in training."""
 Depth = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 """Number of layers of one kind."""
-Points = Annotated[int, Meta(ge=1, le=10**7, description="a whole number from 1 to 10,000,000")]
+PointCount = Annotated[int, Meta(ge=1, le=10**7, description="a whole number from 1 to 10,000,000")]
 """Number of points of a set or a pool; larger clouds are streamed."""
 SizeRange = Annotated[
-    tuple[Points, Points],
+    tuple[PointCount, PointCount],
     Meta(description="two numbers of points, the fewest and the most, each from 1 to 10,000,000"),
 ]
 Length = Annotated[int, Meta(ge=1, le=10**9, description="a whole number from 1 to 1,000,000,000")]
 """Length of a training, in any unit: 10^9 steps of a millisecond take over ten days."""
-Batch = Annotated[int, Meta(ge=1, le=10**6, description="a whole number from 1 to 1,000,000")]
+BatchSize = Annotated[int, Meta(ge=1, le=10**6, description="a whole number from 1 to 1,000,000")]
 """Sets per batch."""
 Cores = Annotated[int, Meta(ge=1, le=4096, description="a whole number from 1 to 4,096")]
 """Number of threads or processes."""
 Positive = Annotated[float, Meta(gt=0, le=FINITE, description="a finite number above 0")]
 NonNegative = Annotated[float, Meta(ge=0, le=FINITE, description="a finite number, at least 0")]
 Share = Annotated[float, Meta(ge=0, lt=1, description="in [0, 1)")]
-Part = Annotated[float, Meta(gt=0, le=1, description="in (0, 1]")]
+PositiveShare = Annotated[float, Meta(gt=0, le=1, description="in (0, 1]")]
 Decay = Annotated[float, Meta(gt=0, lt=1, description="in (0, 1)")]
 Bound = Annotated[float, Meta(ge=1, le=FINITE, description="a finite number, at least 1")]
 Text = Annotated[str, Meta(pattern=r"\S", description="a text that is not empty")]
 
 Form = Literal["reference", "paper"]
-Scale = Literal["model", "head"] | Positive
+ScoreScale = Literal["model", "head"] | Positive
 NormName = Literal["none", "layer", "set", "group", "instance", "batch"]
 HeadNormName = Literal["none", "layer", "batch"]
 """Norms for one vector per set, where the other norms would normalise a vector by its own statistics."""
@@ -205,7 +205,7 @@ class AttentionOptions(Checked):
     "layer" for "paper", "none" for "reference"; and "batch" in dumlp."""
     prenorm: bool = False
     """Normalise the input of each residual branch instead of the sum after it."""
-    scale: Scale = "model"
+    scale: ScoreScale = "model"
     """Logits are divided by sqrt(d) ("model", as published) or by sqrt(d / h) ("head", usual practice), or multiplied
     by a number."""
     score: ScoreName = "dot"

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from pointset.configuration import Checked, Count, NonNegative, Positive, Scale, Seed, Share
+from pointset.configuration import Checked, Count, NonNegative, Positive, ScoreScale, Seed, Share
 from pointset.errors import PointsetError
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -23,7 +23,7 @@ class Options(Checked):
     decay: NonNegative = 0.0
     form: Literal["reference", "paper"] = "reference"
     norm: Literal["none", "layer"] | None = None
-    scale: Scale = "model"
+    scale: ScoreScale = "model"
     names: tuple[str, ...] = ()
     kinds: tuple[Literal["a", "b"], ...] | None = None
     fast: bool = False

@@ -84,7 +84,7 @@ def test_every_public_name_stands_on_one_page():
 @pytest.mark.parametrize("name", NAMES)
 def test_the_example_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "PARTS", registry.PARTS.copy())
+    monkeypatch.setattr(registry, "REGISTERED", registry.REGISTERED.copy())
     pyplot.switch_backend("agg")
     known = {}
     exec(PRESENT, known)

@@ -15,11 +15,11 @@ PAIRS = 4096
 QUANTILES = (0.02, 0.25, 0.5, 0.75, 0.98)
 QUERIES = 512
 """Points whose neighbourhoods are described, if a cloud has as many."""
-SHARES = (1 / 128, 1 / 64, 1 / 32, 1 / 8)
+NEIGHBOURHOOD_SHARES = (1 / 128, 1 / 64, 1 / 32, 1 / 8)
 """Sizes of the neighbourhoods, as shares of the points."""
-NORMALS = 1
+NORMALS_NEIGHBOURHOOD = 1
 """The neighbourhood that the normals are from, by its index."""
-BINS = 8
+HISTOGRAM_BINS = 8
 
 
 class ShapeFeatures(nn.Module):
@@ -138,7 +138,7 @@ class SurfaceFeatures(nn.Module):
     of the slopes by height.
     """
 
-    width = 6 * BINS * len(SHARES) + 2 * 4 * 6 + 4 * 6 + 10
+    width = 6 * HISTOGRAM_BINS * len(NEIGHBOURHOOD_SHARES) + 2 * 4 * 6 + 4 * 6 + 10
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         """Return the features; all points are real."""
@@ -151,7 +151,7 @@ class SurfaceFeatures(nn.Module):
 
 def _neighbourhoods(Q: Tensor, X: Tensor) -> tuple[list[Tensor], Tensor]:
     """Histograms of the neighbourhoods of Q [B, q, 3] in X [B, n, 3], and the normals [B, q, 3]."""
-    sizes = [min(max(5, round(share * X.shape[1])) + 1, X.shape[1]) for share in SHARES]
+    sizes = [min(max(5, round(share * X.shape[1])) + 1, X.shape[1]) for share in NEIGHBOURHOOD_SHARES]
     distances = torch.cdist(Q, X, compute_mode="donot_use_mm_for_euclid_dist")
     distances, indices = distances.topk(max(sizes), dim=2, largest=False)
     around = X.gather(1, indices.flatten(1)[..., None].expand(-1, -1, 3)).view(*indices.shape, 3) - Q[:, :, None]
@@ -164,14 +164,14 @@ def _neighbourhoods(Q: Tensor, X: Tensor) -> tuple[list[Tensor], Tensor]:
         small, middle, large = values.clamp(min=1e-12).sqrt().unbind(dim=2)
         reach = distances[:, :, size - 1].clamp(min=1e-9)
         blocks += [
-            histogram((large - middle) / large, 0, 1, BINS),
-            histogram((middle - small) / large, 0, 1, BINS),
-            histogram(small / large, 0, 0.6, BINS),
-            histogram(reach.log(), math.log(0.02), math.log(1.5), BINS),
-            histogram(centre.norm(dim=2) / reach, 0, 1, BINS),
-            histogram(vectors[..., 2, 0].abs(), 0, 1, BINS),
+            histogram((large - middle) / large, 0, 1, HISTOGRAM_BINS),
+            histogram((middle - small) / large, 0, 1, HISTOGRAM_BINS),
+            histogram(small / large, 0, 0.6, HISTOGRAM_BINS),
+            histogram(reach.log(), math.log(0.02), math.log(1.5), HISTOGRAM_BINS),
+            histogram(centre.norm(dim=2) / reach, 0, 1, HISTOGRAM_BINS),
+            histogram(vectors[..., 2, 0].abs(), 0, 1, HISTOGRAM_BINS),
         ]
-        normals = vectors[..., 0] if scale == NORMALS else normals
+        normals = vectors[..., 0] if scale == NORMALS_NEIGHBOURHOOD else normals
     return blocks, normals
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor, nn
 
-ABSENT = -30.0
+ABSENT_LOGIT = -30.0
 """Logit of a class without a training shape, relative to the largest one."""
 PENALTY, WIDTH = 30.0, 0.3
 """C of the support vector machine, and its kernel's gamma times the number of blocks of the rows. Chosen by
@@ -74,7 +74,7 @@ class Head(StandardRows, ABC):
     def forward(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B classes"]:
         """Return the logits; classes that no training shape had get a very small one."""
         scores = self.scores((rows - self.mean) * self.scale) / self.temperature
-        logits = scores.new_full((len(rows), self.outputs), 0.0) + scores.amax(dim=1, keepdim=True) + ABSENT
+        logits = scores.new_full((len(rows), self.outputs), 0.0) + scores.amax(dim=1, keepdim=True) + ABSENT_LOGIT
         return logits.index_copy(1, self.labels, scores)
 
     @abstractmethod

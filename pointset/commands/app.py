@@ -47,7 +47,7 @@ LONG = (train.train, comparing.compare)
 """Commands with many options, of which `--help` shows those that are marked COMMON where they are declared."""
 HOME = re.compile(r"^(--[\w-]+=|)~(?=/)")
 """The home folder in a path; most shells leave it as it is in --data=~/parts, and all do so in quotes."""
-LONGEST = 4096
+LONGEST_WORD = 4096
 """Characters of a word of the command line: the longest path that there is."""
 EVERYWHERE = "Add --json to print JSON, --debug to see the traceback of an error"
 
@@ -81,8 +81,10 @@ def run(tokens: Sequence[str]) -> None:
     Raises:
         PointsetError: the command line is wrong, or the command says so.
     """
-    if too_long := next((token for token in tokens if len(token) > LONGEST), None):
-        raise PointsetError(f"{quoted(too_long)} has {len(too_long):,} characters: give a value of at most {LONGEST:,}")
+    if too_long := next((token for token in tokens if len(token) > LONGEST_WORD), None):
+        raise PointsetError(
+            f"{quoted(too_long)} has {len(too_long):,} characters: give a value of at most {LONGEST_WORD:,}"
+        )
     as_json = "--json" in tokens
     tokens = [HOME.sub(lambda start: start[1] + str(Path.home()), token) for token in tokens if token != "--json"]
     app = make_app(show_all="--help-all" in tokens)

@@ -11,7 +11,7 @@ from pointset import viz
 from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, settled_up, usual
 from pointset.commands.options import Up, out_file
 from pointset.commands.terminal import Result
-from pointset.configuration import Points
+from pointset.configuration import PointCount
 from pointset.data.axes import Axis
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import checked_suffix
@@ -25,7 +25,7 @@ ENOUGH_TO_SEE = 1024
 MOST_TO_ASK = 2048
 """Number of points on a live page."""
 STILLS = (".png", ".svg")
-BESIDE = ("rff-max.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
+COMPANIONS = ("rff-max.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
 """Trained models that join the chosen one on a live page, as many as it takes."""
 
 
@@ -40,7 +40,7 @@ def attend(
     query: int | None = None,
     check_: Annotated[bool, Parameter(name="--check")] = False,
     live: bool = False,
-    points: Points | None = None,
+    points: PointCount | None = None,
     seed: int = 0,
     up: Up = "auto",
     keep_outliers: bool = False,
@@ -139,12 +139,12 @@ def attend(
 
 
 def plain_models(trained: Trained) -> "list[PlainModel]":
-    """A model for a live page, with those of `BESIDE` that know the same classes."""
+    """A model for a live page, with those of `COMPANIONS` that know the same classes."""
     from pointset.viz.live import MOST_MODELS
 
     require_network(trained, "shown in a page")
     models = [trained]
-    for other in (load_model(name) for name in BESIDE if name in list_pretrained() and name != trained.name):
+    for other in (load_model(name) for name in COMPANIONS if name in list_pretrained() and name != trained.name):
         if other.data["classes"] == trained.data["classes"]:
             models.append(other)
     return [

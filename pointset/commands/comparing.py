@@ -149,12 +149,12 @@ def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes
 
 def _run_or_show(experiment: "Experiment", out: Path, running: Running) -> Result:
     """Run an experiment, or say its state or an estimate of its time, or report its finished runs."""
-    from pointset.comparison.comparing import estimate, report_finished, run_experiment, status
+    from pointset.comparison.comparing import estimate_time, report_finished, run_experiment, status
 
     if running.status:
         return _states(status(experiment, out), experiment)
     if running.dry_run:
-        return _estimates(estimate(experiment, out), experiment.threads, running)
+        return _estimates(estimate_time(experiment, out), experiment.threads, running)
     return _compared(report_finished(experiment, out) if running.report else run_experiment(experiment, out, running))
 
 
@@ -177,7 +177,7 @@ def _states(runs: "Sequence[Run]", experiment: "Experiment") -> Result:
 
 def _compared(result: "Comparison") -> Result:
     """The table, where it is saved, and commands to run next; failed runs are an error."""
-    from pointset.comparison.tables import FILES
+    from pointset.comparison.tables import RESULT_FILES
     from pointset.runs import digests
 
     page = shlex.quote(str(result.folder / "report.html"))
@@ -191,7 +191,7 @@ def _compared(result: "Comparison") -> Result:
         digests.read_json(result.folder / "results.json", "run the same command again"),
         result.caption(),
         *result.table(brief=True).splitlines(),
-        f"saved in {result.folder}: {', '.join(FILES)}",
+        f"saved in {result.folder}: {', '.join(RESULT_FILES)}",
         "next:",
         *(f"  {command}" for command in commands),
         failure=failure,

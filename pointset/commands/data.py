@@ -15,7 +15,7 @@ from pointset import viz
 from pointset.commands.models import load_model
 from pointset.commands.options import Flags, RunningFlags, out_file
 from pointset.commands.terminal import Result
-from pointset.configuration import Points, Seed
+from pointset.configuration import PointCount, Seed
 from pointset.data.axes import GuessedUp, turned_up
 from pointset.data.options import DataOptions, Sampler
 from pointset.data.unusable import OnError
@@ -83,7 +83,7 @@ def build(
     data: str = "shapes10",
     /,
     *,
-    pool_points: Points = DataOptions.pool_points,
+    pool_points: PointCount = DataOptions.pool_points,
     sampler: Sampler = "uniform",
     normals: bool = False,
     data_seed: Seed = 0,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 import pointset
-from pointset.commands.models import KINDS, Model, Trained, load_model, settled_up, usual
+from pointset.commands.models import LEARNED_KINDS, Model, Trained, load_model, settled_up, usual
 from pointset.commands.options import Predictions
 from pointset.commands.terminal import Result
-from pointset.configuration import Decay, Points
+from pointset.configuration import Decay, PointCount
 from pointset.data.axes import GuessedUp
 from pointset.errors import PointsetError
 
@@ -34,7 +34,7 @@ def evaluate(
     output: Predictions | None = None,
     calibrate: bool = False,
     level: Decay = 0.9,
-    points: Points | None = None,
+    points: PointCount | None = None,
     on_error: Literal["raise", "skip"] | None = None,
     up: GuessedUp = "auto",
 ) -> Result:
@@ -61,7 +61,7 @@ def evaluate(
     from pointset.data.loading import load_like
     from pointset.evaluation.files import in_folders
 
-    trained = load_model(model, *KINDS)
+    trained = load_model(model, *LEARNED_KINDS)
     trained.on_device()
     if up == "guess" and not (data and Path(data).is_dir()):
         raise PointsetError("--up guess looks at the files of a folder: give it with --data")
@@ -120,11 +120,11 @@ def _classes(trained: Trained, sets: "PointSets", calibrate: bool, output: Path 
 
 
 def _numbers(trained: Trained, sets: "PointSets", level: float, output: Path | None) -> Result:
-    from pointset.evaluation.shape_predictions import estimate, write_guesses
+    from pointset.evaluation.shape_predictions import estimates_of, write_guesses
 
     evaluation = pointset.evaluate_numbers(trained.network, sets, level=level)
     if output is not None:
-        estimates = estimate(evaluation.names, evaluation.numbers, sets.sizes, evaluation.truth)
+        estimates = estimates_of(evaluation.names, evaluation.numbers, sets.sizes, evaluation.truth)
         write_guesses(output, estimates, {"model": trained.name, "level": level})
     result = {"model": trained.name} | evaluation.summary()
     titles = {"r2": "R2", "mae": "mean error", "rmse": "RMSE", "width": "width"}

@@ -74,8 +74,8 @@ def push(run: Path, repository: str, /, *, private: bool = False) -> Result:
         repository: Name on the hub, user/name; an existing repository gets a new version.
         private: Make a new repository private.
     """
-    from pointset.training.loading import PREFIX, push_run
+    from pointset.training.loading import HUB_PREFIX, push_run
 
     address = push_run(run, repository, private=private)
-    line = f"saved in {address}; next: pointset classify FILES --model {PREFIX}{repository}"
-    return Result({"address": address, "model": PREFIX + repository}, line)
+    line = f"saved in {address}; next: pointset classify FILES --model {HUB_PREFIX}{repository}"
+    return Result({"address": address, "model": HUB_PREFIX + repository}, line)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WORSE = 3
 """Exit code if a model is distinguishably worse than the baseline."""
-WRITERS = {".html": "as_html", ".htm": "as_html", ".md": "as_markdown", ".tex": "as_latex"}
+VERDICT_WRITERS = {".html": "as_html", ".htm": "as_html", ".md": "as_markdown", ".tex": "as_latex"}
 
 
 def judge(
@@ -26,7 +26,7 @@ def judge(
     /,
     *,
     columns: tuple[str, ...] = (),
-    output: Annotated[tuple[Path, ...], out_file("a verdict", *WRITERS)] = (),
+    output: Annotated[tuple[Path, ...], out_file("a verdict", *VERDICT_WRITERS)] = (),
     fail_if_worse: str | None = None,
 ) -> Result:
     """Judge predictions of any classifiers: which models differ for new seeds and new items, and what would settle it.
@@ -50,7 +50,7 @@ def judge(
     verdict = pointset.judge(files, dict(word.split("=", 1) for word in columns))
     worse = verdict.worse_than(fail_if_worse) if fail_if_worse is not None else []
     for path in output:
-        text: str = getattr(verdict, WRITERS[path.suffix.lower()])()
+        text: str = getattr(verdict, VERDICT_WRITERS[path.suffix.lower()])()
         write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
     if worse:
         print(escaped(f"pointset: distinguishably worse than {fail_if_worse}: {', '.join(worse)}"), file=sys.stderr)

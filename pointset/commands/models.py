@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 DO_NOT_TRUST = "do not trust this"
 """Printed beside a class that is more likely wrong than right."""
-HELP = (
+MODEL_HELP = (
     "Folder of a run, file of `pointset pack`, hub:user/name of `pointset push`, or trained model of "
     f"`pointset zoo --pretrained`; default: {USUAL}."
 )
-Model = Annotated[str | None, Parameter(name="--model", help=HELP)]
+Model = Annotated[str | None, Parameter(name="--model", help=MODEL_HELP)]
 
 
 Learned = Literal["classes", "points", "numbers"]
-KINDS: dict[Learned, tuple[str, str]] = {
+LEARNED_KINDS: dict[Learned, tuple[str, str]] = {
     "classes": ("classes of whole shapes", "classify"),
     "points": ("labels of points", "segment"),
     "numbers": ("numbers", "predict"),
@@ -79,7 +79,7 @@ def load_model(model: str | None, *learned: Learned) -> Trained:
     name = USUAL if model is None else model
     trained, wanted = Trained(name, *pointset.load_run(name)), learned or ("classes",)
     if trained.learned not in wanted:
-        (what, verb), others = KINDS[trained.learned], " or ".join(KINDS[kind][0] for kind in wanted)
+        (what, verb), others = LEARNED_KINDS[trained.learned], " or ".join(LEARNED_KINDS[kind][0] for kind in wanted)
         raise PointsetError(f"{name} predicts {what}, not {others}: use `pointset {verb} --model {name}`")
     return trained
 

@@ -20,7 +20,7 @@ from pointset.zoo.pretrained import ANY_POSE
 
 if TYPE_CHECKING:
     from pointset.evaluation.files import Failure, LabelledPoints
-    from pointset.evaluation.shape_predictions import Estimate, Guess
+    from pointset.evaluation.shape_predictions import Guess, ShapeEstimate
 
 
 def classify(
@@ -51,7 +51,7 @@ def classify(
     """
     from pointset.evaluation.files import classify_files, in_folders
     from pointset.evaluation.shape_predictions import accuracy_of
-    from pointset.zoo.trust import LEAST
+    from pointset.zoo.trust import LEAST_PROBABILITY
 
     shapes, start = in_folders(files), perf_counter()
     model = ANY_POSE if pose == "any" and model is None else model
@@ -64,7 +64,7 @@ def classify(
     notes = []
     if doubtful := sum(guess.do_not_trust for guess in guesses):
         which = "this class" if len(guesses) == 1 else f"{doubtful:,} of the {len(guesses):,} classes"
-        notes.append(f"do not trust {which}: probability below {LEAST:.0%}, more likely wrong than right")
+        notes.append(f"do not trust {which}: probability below {LEAST_PROBABILITY:.0%}, more likely wrong than right")
     if known:
         others = len(guesses) - known
         rest = f"; the model does not know the classes of the other {others:,}" if others else ""
@@ -235,7 +235,7 @@ def _classes(guesses: "Sequence[Guess]") -> list[str | Table]:
     return [rows]
 
 
-def _numbers(estimates: "Sequence[Estimate]", interval: str) -> Table:
+def _numbers(estimates: "Sequence[ShapeEstimate]", interval: str) -> Table:
     rows = []
     for estimate in estimates:
         row = {"shape": estimate.name}

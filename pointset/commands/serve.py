@@ -36,7 +36,7 @@ ZIPPED, MOST_RATIO = (".npz", ".3mf"), 20
 
 MOST_PAGES = 100
 """Shapes whose live page can be asked for: the last ones, of 2,048 points each."""
-LONGEST = 100
+LONGEST_NAME = 100
 """Characters of the name of an upload, from its end."""
 MOST_AT_ONCE = 256
 """Connections; further ones are refused with the status 503."""
@@ -214,7 +214,7 @@ def make_app(processes: Answering, folder: Path, most_bytes: int, seconds: float
         request: Request, file: UploadFile, up: UsualUp = "auto", keep_outliers: bool = False
     ) -> dict[str, Any]:
         """Classify one mesh or point cloud; see `pointset classify --help` for the parameters."""
-        name = escaped(PureWindowsPath(file.filename or "").name)[-LONGEST:]  # which knows both kinds of slashes
+        name = escaped(PureWindowsPath(file.filename or "").name)[-LONGEST_NAME:]  # which knows both kinds of slashes
         suffix = suffix_of(name)
         if suffix not in SERVED:
             known = ", ".join(sorted(SERVED))

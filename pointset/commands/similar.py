@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 EMBEDDER = "isab16-max.modelnet40-1024"
 """Of the trained models, its rows are the best single embedding of foreign shapes; see `Classifier.embed`."""
-SHOWN = 20
+PAIRS_SHOWN = 20
 """Pairs of near-duplicates that are printed and drawn."""
 RESAMPLED = 64
 """Shapes that are sampled twice, for the threshold of near-duplicates."""
-HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; default: {EMBEDDER}."
-Embedder = Annotated[str | None, Parameter(name="--model", help=HELP)]
+EMBEDDING_MODEL_HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; default: {EMBEDDER}."
+EmbeddingModel = Annotated[str | None, Parameter(name="--model", help=EMBEDDING_MODEL_HELP)]
 
 
 def embed(
     files: list[Path],
     /,
     *,
-    model: Embedder = None,
+    model: EmbeddingModel = None,
     output: Annotated[Path, out_file("a file of embeddings", ".npz", ".csv")],
     reading: Annotated[Reading, ReadingFlags] = Reading(),
 ) -> Result:
@@ -62,7 +62,7 @@ def find(
     paths: list[Path],
     /,
     *,
-    model: Embedder = None,
+    model: EmbeddingModel = None,
     output: Annotated[Path | None, out_file("a page", ".html", ".htm")] = None,
     count: Annotated[Count, Parameter(name=["--count", "-k"])] = 12,
     leaks: bool = False,
@@ -114,10 +114,10 @@ class Shapes:
 
 def _shapes_in(path: Path, model: str | None, reading: Reading) -> Shapes:
     """The shapes of a folder, or of a file of rows."""
-    from pointset.evaluation.embedding import SUFFIXES, load_embedded
+    from pointset.evaluation.embedding import EMBEDDING_SUFFIXES, load_embedded
     from pointset.evaluation.files import in_folders
 
-    if not (path.is_file() and path.suffix.lower() in SUFFIXES):
+    if not (path.is_file() and path.suffix.lower() in EMBEDDING_SUFFIXES):
         trained = load_model(model or EMBEDDER)
         reading = replace(reading, up=settled_up(reading.up, trained, in_folders([path])))
         return Shapes(trained, _embed(trained, [path], reading), reading)
@@ -193,7 +193,7 @@ def _near_duplicates(shapes: Shapes, folder: Path, output: Path | None) -> Resul
         rows.append(row | {"leak": leak * pair.leak})
     if output is not None:
         tiles = []
-        for pair in pairs[:SHOWN]:
+        for pair in pairs[:PAIRS_SHOWN]:
             clouds = [shapes.points(embedded.files[row]) for row in (pair.first, pair.second)]
             title = escaped(f"{names[pair.first]} and {names[pair.second]}")
             tiles.append(Tile(clouds, title, f"distance {pair.distance:.2f}" + f", {leak}" * pair.leak))
@@ -201,13 +201,13 @@ def _near_duplicates(shapes: Shapes, folder: Path, output: Path | None) -> Resul
             f"Pairs of shapes no farther apart than two samplings of one shape, by the embeddings of {embedded.model}."
         )
         shapes.draw(tiles, "Near-duplicates", note, output)
-    more = f", the first {SHOWN} of them above" if len(pairs) > SHOWN else ""
+    more = f", the first {PAIRS_SHOWN} of them above" if len(pairs) > PAIRS_SHOWN else ""
     line = (
         f"{len(pairs):,} pairs of {len(names):,} shapes are at most as far apart as two samplings of one shape "
         f"({threshold:.2f}){more}; {leaked:,} of them are a training and a test shape"
     ) + (f"; saved in {output}" if output else "")
     data = {"model": embedded.model, "threshold": threshold, "leaks": leaked, "pairs": rows}
-    return Result(data, *([_rounded(rows[:SHOWN])] if rows else []), line)
+    return Result(data, *([_rounded(rows[:PAIRS_SHOWN])] if rows else []), line)
 
 
 def _rounded(rows: Table) -> Table:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Training = tuple[str, nn.Module, PointSets, Recipe]
 
 Freeze = Literal["none", "encoder"]
-SHOWN = 10
+TRIALS_SHOWN = 10
 """Trials in the table of a search."""
 HELD_OUT = 0.2
 """Share of the training shapes from which intervals of predicted numbers are made, without --validation."""
@@ -257,7 +257,7 @@ def tune(
     tuned = run_search(search, out or Path("runs") / (file.stem if file else "tune"), trials, workers)
     return Result(
         {"experiment": str(tuned.file), "trials": tuned.trials},
-        [{key: _short(value) for key, value in row.items()} for row in tuned.trials[:SHOWN]],
+        [{key: _short(value) for key, value in row.items()} for row in tuned.trials[:TRIALS_SHOWN]],
         f"the best of {len(tuned.trials)} trials, judged on {search.validation:.0%} of the training shapes; next:",
         f"  pointset compare {tuned.file}",
     )

@@ -15,7 +15,7 @@ ABILITIES = (("maps", True, "have attention maps"), ("streams", False, "do not s
 LISTING = FOLDER.parent / "listing.json"
 """What `describe_models` gives: making every model takes seconds, and reading this file needs no torch.
 `python scripts/zoo_listing.py` writes it anew after a part was added; a test says when."""
-SIZES = ("64", "100", "256", "1024")
+LISTED_SIZES = ("64", "100", "256", "1024")
 """Points per test set for which the list of trained models shows the accuracy."""
 
 
@@ -93,7 +93,9 @@ def _list_trained() -> Result:
 
 def _row(name: str, card: PretrainedCard) -> dict[str, Any]:
     """One line of the list, without a number for the sizes that the card lacks."""
-    tested = {size: f"{100 * card.accuracy[size].accuracy:.1f}" if size in card.accuracy else "" for size in SIZES}
+    tested = {
+        size: f"{100 * card.accuracy[size].accuracy:.1f}" if size in card.accuracy else "" for size in LISTED_SIZES
+    }
     return {"model": name, "parameters": card.parameters, **tested, "data": card.data}
 
 

@@ -17,7 +17,7 @@ from jaxtyping import Bool
 from numpy import ndarray
 from torch import nn
 
-from pointset.comparison.crossed import Spread, estimate
+from pointset.comparison.crossed import Spread, crossed_interval
 from pointset.comparison.statistics import Interval
 from pointset.data.arrays import from_arrays
 from pointset.data.point_sets import PointSets
@@ -97,7 +97,7 @@ def _right(models: Sequence[nn.Module], votes: Sequence[PointSets]) -> Bool[ndar
 
 def _step(name: str, before: ndarray, after: ndarray) -> Step:
     apart = Spread.of(after.astype(float) - before)
-    gained = estimate((apart,), apart.item_means)
+    gained = crossed_interval((apart,), apart.item_means)
     return Step(name, float(after.mean()), gained.value, gained.interval)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison, gather
 from pointset.comparison.runs import Run, check_folder, claim_folder, make_runs
-from pointset.comparison.tables import save
+from pointset.comparison.tables import save_tables
 from pointset.errors import REPEATED, PointsetError, escaped, one_line, place_in_own_code
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.runs import digests
@@ -105,7 +105,7 @@ def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
 
 
 def _write(comparison: Comparison, report: bool) -> Comparison:
-    save(comparison)
+    save_tables(comparison)
     if report:
         from pointset.comparison.report.sections import write_report  # imports matplotlib, which delays the first run
 
@@ -203,7 +203,7 @@ def status(experiment: Experiment, out: str | Path) -> list[Run]:
     return [run.read() for run in make_runs(experiment, Path(out))]
 
 
-def estimate(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
+def estimate_time(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
     """Estimate the remaining time from a few training steps, measured on this machine under its current load.
 
     Returns:

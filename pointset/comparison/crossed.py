@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from pointset.comparison.statistics import LEVEL, Compared, Estimate, Interval, corrected, mcnemar
+from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, Compared, Estimate, Interval, corrected, mcnemar
 
 POWER = 0.8
 """Probability with which a design of the size that is recommended finds a difference."""
@@ -58,7 +58,7 @@ class Spread:
         return cls(seeds, means, over_seeds if over_seeds > 1e-24 else 0.0, residual)
 
 
-def estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " items"]) -> Estimate:
+def crossed_interval(spreads: Sequence[Spread], item_values: Float[ndarray, " items"]) -> Estimate:
     """The mean of `item_values`, which are the item means of one model, or the difference of those of two."""
     items = len(item_values)
     over_seeds = sum(spread.over_seeds / spread.seeds for spread in spreads)
@@ -73,7 +73,7 @@ def estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " items"]) -
 
 def estimate_difference(a: Spread, b: Spread) -> Estimate:
     """The mean of the first model minus that of the second."""
-    return estimate((a, b), a.item_means - b.item_means)
+    return crossed_interval((a, b), a.item_means - b.item_means)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Design:
         variance = of_seeds + of_items + crossed
         squares = (of_seeds + crossed) ** 2 / (seeds - 1) + (of_items + crossed) ** 2 / (items - 1)
         freedom = max(variance**2 / squares if squares else items - 1.0, seeds - 1.0)
-        critical = float(t.ppf(1 - LEVEL / (2 * self.tests), freedom))
+        critical = float(t.ppf(1 - SIGNIFICANCE_LEVEL / (2 * self.tests), freedom))
         return float((critical + beyond) * variance**0.5)
 
 

@@ -17,13 +17,13 @@ from pointset.zoo.options import ModelOptions
 
 LONGEST_LABEL = 150
 """Characters of a label; file names have at most 255 bytes, and size and seed are appended to the label."""
-Table = Annotated[dict[str, Any], Meta(description="a table")]
-Numbers = Annotated[
+TomlTable = Annotated[dict[str, Any], Meta(description="a table")]
+PublishedNumbers = Annotated[
     tuple[float, NonNegative, Count], Meta(description="[mean, standard deviation of at least 0, runs of at least 1]")
 ]
-Share = Annotated[float, Meta(ge=0, le=1)]
+PublishedShare = Annotated[float, Meta(ge=0, le=1)]
 Shares = Annotated[
-    tuple[Share, Share, Count],
+    tuple[PublishedShare, PublishedShare, Count],
     Meta(description="[mean, standard deviation, runs], two shares from 0 to 1 and at least 1 run"),
 ]
 
@@ -149,7 +149,7 @@ class Experiment:
             elif key not in metrics:
                 raise PointsetError(f"{where} is not of a metric of {self.task.name}: choose from {', '.join(metrics)}")
             metric = metrics.get(str(key), self.task.measured[0])
-            check(where, values, Shares if metric.share else Numbers)
+            check(where, values, Shares if metric.share else PublishedNumbers)
             published[key] = Published(*values)
         return published
 

@@ -2,8 +2,8 @@
 
 A table has one row for each item, model and seed, with the columns item, label, prediction, model and seed. In place of
 `prediction`, there may be one column of probabilities for each class. Columns of other names are found by
-`ALIASES`, or named by the caller. Without a column `model`, the name of the file is the model, and "-seed3" at its end
-the seed; without a column `seed`, all rows are of one run.
+`COLUMN_ALIASES`, or named by the caller. Without a column `model`, the name of the file is the model, and "-seed3" at
+its end the seed; without a column `seed`, all rows are of one run.
 """
 
 import json
@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool
 from numpy import ndarray
 
-from pointset.comparison.crossed import Spread, compare_crossed, estimate, estimate_difference
+from pointset.comparison.crossed import Spread, compare_crossed, crossed_interval, estimate_difference
 from pointset.comparison.statistics import Estimate, Interval, holm
 from pointset.comparison.verdict import ClassDifference, ModelRow, Verdict
 from pointset.errors import PointsetError, quoted
@@ -27,7 +27,7 @@ from pointset.runs.spreadsheets import from_text
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-ALIASES = {
+COLUMN_ALIASES = {
     "item": ("item", "name", "id"),
     "label": ("label", "true_class", "target", "y_true"),
     "prediction": ("prediction", "predicted", "class_1", "y_pred"),
@@ -35,13 +35,13 @@ ALIASES = {
     "seed": ("seed",),
 }
 """Names under which columns are found, in this order."""
-PREFIX = re.compile("^(probability_|prob_|p_)")
+PROBABILITY_PREFIX = re.compile("^(probability_|prob_|p_)")
 """A column of probabilities is named like its class, with or without one of these in front."""
 OWN = re.compile(r"class_\d+|probability_\d+|entropy|points|streamed|unlike.*")
 """Columns of `pointset classify -o` that are not probabilities of a class."""
 SUM_ERROR = 1e-3
 """Probabilities of an item sum to 1 within this, since files often have few digits."""
-SUFFIXES = (".csv", ".parquet", ".npz", ".json")
+JUDGED_SUFFIXES = (".csv", ".parquet", ".npz", ".json")
 IN_NAME = re.compile(r"[-_.]seed(\d+)$")
 
 
@@ -87,7 +87,7 @@ def _row(model: str, scores: Any) -> ModelRow:
     if len(runs) < 2:
         return ModelRow(model, 1, runs[0], None, None)
     spread = Spread.of(scores)
-    interval = estimate((spread,), spread.item_means).interval
+    interval = crossed_interval((spread,), spread.item_means).interval
     inside = Interval(max(0.0, interval.low), min(1.0, interval.high))
     return ModelRow(model, len(runs), fmean(runs), stdev(runs), inside)
 
@@ -112,7 +112,7 @@ def _class_differences(right: Mapping[str, Any], labels: Any) -> list[ClassDiffe
 
 
 def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
-    """Read files of predictions into one table with the columns of `ALIASES`; see `tidy`.
+    """Read files of predictions into one table with the columns of `COLUMN_ALIASES`; see `tidy`.
 
     They are CSV, parquet, npz or JSON files (of `pointset classify` and `evaluate`).
     """
@@ -140,8 +140,8 @@ def _read(path: Path) -> "DataFrame":
     import pandas
 
     readers = {".csv": _read_csv, ".parquet": pandas.read_parquet, ".npz": _read_npz, ".json": _read_json}
-    if (suffix := path.suffix.lower()) not in SUFFIXES:
-        raise PointsetError(f"{path} is not a file of predictions: its name must end in {', '.join(SUFFIXES)}")
+    if (suffix := path.suffix.lower()) not in JUDGED_SUFFIXES:
+        raise PointsetError(f"{path} is not a file of predictions: its name must end in {', '.join(JUDGED_SUFFIXES)}")
     try:
         require_file(path)
         return readers[suffix](path)
@@ -213,7 +213,7 @@ def tidy(
     for key, value in (("model", model), ("seed", seed)):
         if key not in tidied:
             tidied[key] = value
-    for key in ALIASES:
+    for key in COLUMN_ALIASES:
         if (gaps := tidied[key].isna()).any():
             raise PointsetError(f"row {gaps.argmax() + 1} of {what} has no {key}: fill it in, or leave the row out")
     numbers = all(pandas.api.types.is_numeric_dtype(tidied[key]) for key in ("label", "prediction"))
@@ -224,16 +224,17 @@ def tidy(
 def _columns_of(table: "DataFrame", columns: dict[str, str], what: str) -> dict[str, str]:
     """The column of each meaning; those that a table may lack are left out."""
     for key, name in columns.items():
-        if key not in ALIASES:
-            raise PointsetError(f"{quoted(key)} is not a column of predictions: use {', '.join(ALIASES)}")
+        if key not in COLUMN_ALIASES:
+            raise PointsetError(f"{quoted(key)} is not a column of predictions: use {', '.join(COLUMN_ALIASES)}")
         if name not in table:
             raise PointsetError(f"{what} has no column {quoted(name)}: it has {_listed(table)}")
-    given = {key: next((name for name in names if name in table), None) for key, names in ALIASES.items()}
+    given = {key: next((name for name in names if name in table), None) for key, names in COLUMN_ALIASES.items()}
     names = {key: name for key, name in (given | columns).items() if name is not None}
     for key in ("item", "label"):
         if key not in names:
             raise PointsetError(
-                f"{what} has no column {' or '.join(ALIASES[key])}: name it with {key}=COLUMN; it has {_listed(table)}"
+                f"{what} has no column {' or '.join(COLUMN_ALIASES[key])}: name it with {key}=COLUMN; "
+                f"it has {_listed(table)}"
             )
     return names
 
@@ -249,10 +250,10 @@ def _most_likely(table: "DataFrame", taken: Sequence[str], labels: Any, what: st
     wide = [name for name in rest if table[name].dtype.kind in "fiu"]
     if len(wide) < 2:
         raise PointsetError(
-            f"{what} has no column {' or '.join(ALIASES['prediction'])}, and no columns of probabilities: "
+            f"{what} has no column {' or '.join(COLUMN_ALIASES['prediction'])}, and no columns of probabilities: "
             f"name it with prediction=COLUMN; it has {_listed(table)}"
         )
-    classes = [PREFIX.sub("", str(name)) for name in wide]
+    classes = [PROBABILITY_PREFIX.sub("", str(name)) for name in wide]
     if strange := sorted(set(map(str, labels.unique())) - set(classes)):
         raise PointsetError(f"{what} has no column of probabilities for the class {quoted(strange[0])}")
     values = table[wide].to_numpy(np.float64)

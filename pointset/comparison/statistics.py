@@ -26,7 +26,7 @@ from numpy import ndarray
 
 from pointset.errors import PointsetError
 
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """Significance level."""
 RESAMPLES = 10_000
 """Resamples of the bootstrap."""
@@ -64,12 +64,12 @@ class Compared:
     @property
     def distinguishable(self) -> bool:
         """True if the models differ significantly; never with a single seed."""
-        return not self.single and self.p_holm is not None and self.p_holm < LEVEL
+        return not self.single and self.p_holm is not None and self.p_holm < SIGNIFICANCE_LEVEL
 
     @property
     def runs_differ(self) -> bool:
         """True if there is a single seed, and its runs differ significantly; the models may still be equally good."""
-        return self.single and self.p_holm is not None and self.p_holm < LEVEL
+        return self.single and self.p_holm is not None and self.p_holm < SIGNIFICANCE_LEVEL
 
     @property
     def verdict(self) -> str:
@@ -146,7 +146,7 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
 
     if len(values) < 2:
         return None
-    reach = float(t.ppf(1 - LEVEL / 2, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+    reach = float(t.ppf(1 - SIGNIFICANCE_LEVEL / 2, len(values) - 1)) * stdev(values) / len(values) ** 0.5
     return Interval(fmean(values) - reach, fmean(values) + reach)
 
 
@@ -164,7 +164,7 @@ class Estimate:
         """95 % confidence interval by Student's t."""
         from scipy.stats import t
 
-        reach = float(t.ppf(1 - LEVEL / 2, self.freedom)) * self.error
+        reach = float(t.ppf(1 - SIGNIFICANCE_LEVEL / 2, self.freedom)) * self.error
         return Interval(self.value - reach, self.value + reach)
 
     @property
@@ -227,7 +227,7 @@ def paired_bootstrap(
     values, counts = np.unique(differences, return_counts=True)
     drawn = np.random.default_rng(seed).multinomial(len(differences), counts / len(differences), resamples)
     means = drawn @ values / len(differences)
-    low, high = np.quantile(means, [LEVEL / 2, 1 - LEVEL / 2])
+    low, high = np.quantile(means, [SIGNIFICANCE_LEVEL / 2, 1 - SIGNIFICANCE_LEVEL / 2])
     smaller = min(np.sum(means <= 0.0), np.sum(means >= 0.0))
     p = min(1.0, float(2 * (smaller + 1) / (resamples + 1)))
     if not smaller and len(differences) > 1 and differences.std() >= 1e-12:

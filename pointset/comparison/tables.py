@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from pointset.comparison.metric import Metric, Row
     from pointset.comparison.results import Comparison
 
-FILES = ("report.html", "table.md", "results.csv", "results.json")
+RESULT_FILES = ("report.html", "table.md", "results.csv", "results.json")
 COSTS = ("parameters", "M mult-adds", "ms a set", "step MB", "train s")
 NOT_BRIEF = ("M mult-adds", "ms a set", "step MB")
 """Columns that are left out on a terminal, for lack of room."""
-ABSENT = "-"
+NO_COST = "-"
 """Cell of a cost that a row does not have, beside rows that have it."""
-WORDS = ("model", "against the best", "pair", "class")
+TEXT_COLUMNS = ("model", "against the best", "pair", "class")
 """Columns of text, which are left-aligned, as all verdicts are."""
-Part = Literal["all", "metrics", "costs"]
+ColumnGroup = Literal["all", "metrics", "costs"]
 Table = list[dict[str, Any]]
 """Rows of a table; the keys of the first are its header."""
 
@@ -46,12 +46,12 @@ def format_table(table: Table, style: str = "simple", align: Sequence[str] | Non
 
 def is_words(column: str) -> bool:
     """True if a column with this header holds text rather than numbers."""
-    return column in WORDS or "verdict" in column
+    return column in TEXT_COLUMNS or "verdict" in column
 
 
-def make_cells(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool = False, part: Part = "all") -> Table:
+def make_cells(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool = False, part: ColumnGroup = "all") -> Table:
     """The cells of `make_table`; empty columns, and sizes and seeds that are equal for all rows, are left out."""
-    absent = ABSENT if any(row.cost for row in rows) else ""
+    absent = NO_COST if any(row.cost for row in rows) else ""
     columns = {
         "model": [row.model for row in rows],
         "points": [f"{row.points:,}" for row in rows] if len({row.points for row in rows}) > 1 else [],
@@ -115,7 +115,7 @@ def in_table(text: str, style: str) -> str:
     return in_markdown(text) if style == "github" else escaped(text)
 
 
-def save(comparison: Comparison) -> None:
+def save_tables(comparison: Comparison) -> None:
     """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
     task, folder = comparison.experiment.task, comparison.folder
     names = {metric.name for metric in comparison.metrics}

@@ -16,7 +16,7 @@ METHOD = (
     "number of pairs, level 0.05."
 )
 SHOWN_CLASSES = SHOWN_PAIRS = 12
-ACCURACY = Metric("accuracy", higher_is_better=True, digits=1, share=True)
+JUDGED_ACCURACY = Metric("accuracy", higher_is_better=True, digits=1, share=True)
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Verdict:
             {
                 "model": row.model,
                 "seeds": str(row.seeds),
-                "accuracy %": ACCURACY.write(row.accuracy, row.deviation),
-                "95 % interval": ACCURACY.write_interval(row.interval),
+                "accuracy %": JUDGED_ACCURACY.write(row.accuracy, row.deviation),
+                "95 % interval": JUDGED_ACCURACY.write_interval(row.interval),
                 "against the best": self._against_best(row.model),
             }
             for row in self.rows
@@ -108,7 +108,7 @@ class Verdict:
         if model == self.best:
             return "best"
         pair = self.pair(self.best, model)
-        return pair.in_table(ACCURACY.write(-abs(pair.difference), sign="+"))
+        return pair.in_table(JUDGED_ACCURACY.write(-abs(pair.difference), sign="+"))
 
     def pair_table(self, most: int | None = None) -> Table:
         """One row for each pair of models, as text; of many pairs, those with the best model come first."""
@@ -116,8 +116,8 @@ class Verdict:
         return [
             {
                 "pair": f"{pair.first} - {pair.second}",
-                "difference": ACCURACY.write(pair.difference, sign="+"),
-                "95 % interval": ACCURACY.write_interval(pair.interval, "+"),
+                "difference": JUDGED_ACCURACY.write(pair.difference, sign="+"),
+                "95 % interval": JUDGED_ACCURACY.write_interval(pair.interval, "+"),
                 "p": write_p(pair.tested),
                 "p Holm": write_p(pair.p_holm),
                 "verdict": pair.verdict,
@@ -133,7 +133,7 @@ class Verdict:
                 "class": row.label,
                 "items": f"{row.items:,}",
                 "pair": f"{self.best} - {row.other}",
-                "difference": ACCURACY.write(row.difference, sign="+"),
+                "difference": JUDGED_ACCURACY.write(row.difference, sign="+"),
                 "p Holm": write_p(row.p_holm),
             }
             for row in self.classes[:SHOWN_CLASSES]
@@ -146,8 +146,8 @@ class Verdict:
     def summary(self) -> str:
         """One sentence for a paper."""
         best, others = self.rows[0], [row.model for row in self.rows[1:]]
-        interval = f" (95 % interval {ACCURACY.write_interval(best.interval)})" if best.interval else ""
-        accuracy = ACCURACY.write(best.accuracy)
+        interval = f" (95 % interval {JUDGED_ACCURACY.write_interval(best.interval)})" if best.interval else ""
+        accuracy = JUDGED_ACCURACY.write(best.accuracy)
         text = f"On {self.items:,} items, {best.model} has the best accuracy, {accuracy} %{interval}"
         level = [model for model in others if self._is_level(model)]
         if not others:
@@ -168,13 +168,15 @@ class Verdict:
             return ""
         seeds = min(design.seeds for design in designs)
         now, doubled = (median(design.resolution(seeds * times) for design in designs) for times in (1, 2))
-        text = f"{self.items:,} items and {seeds} seeds cannot tell differences below {ACCURACY.write(now)} points"
+        text = (
+            f"{self.items:,} items and {seeds} seeds cannot tell differences below {JUDGED_ACCURACY.write(now)} points"
+        )
         text += " (a typical pair)"
         if doubled < 0.9 * now:
-            return f"{text}; {2 * seeds} seeds would tell {ACCURACY.write(doubled)}."
+            return f"{text}; {2 * seeds} seeds would tell {JUDGED_ACCURACY.write(doubled)}."
         items = 4 * self.items
         wider = median(design.resolution(seeds, items) for design in designs)
-        return f"{text}; more seeds hardly help, {items:,} items would tell {ACCURACY.write(wider)}."
+        return f"{text}; more seeds hardly help, {items:,} items would tell {JUDGED_ACCURACY.write(wider)}."
 
     def _caution(self) -> str:
         single = [row.model for row in self.rows if row.seeds < 2]
@@ -235,7 +237,7 @@ class Verdict:
             }
             for row, end in zip(self.rows, ends, strict=True)
         ]
-        axis = [ACCURACY.write(low), ACCURACY.write(high)]
+        axis = [JUDGED_ACCURACY.write(low), JUDGED_ACCURACY.write(high)]
         template = templates().get_template("verdict.html")
         return template.render(verdict=self, bars=bars, ends=axis, tables=self._tables(), method=METHOD)
 

@@ -23,7 +23,7 @@ from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
 from pointset.errors import PointsetError, described, one_line, quoted
 from pointset.inputs import InputError, require_unmasked
 
-NAME = "arrays"
+ARRAYS_NAME = "arrays"
 """Name of every dataset that is made from arrays."""
 Arrays = dict[str, np.ndarray]
 """The "points" [n, 3] of a cloud, and other numbers of each point [n, ...], by name."""
@@ -129,7 +129,7 @@ def from_arrays(
         "features": tuple(dict.fromkeys(["columns"] * (shape[1] > 3) + list(beside))),
         "labels": next(iter(labelled), None),
     }
-    return PointSets(pool, DataOptions.from_dict(options), name=NAME, split=split)
+    return PointSets(pool, DataOptions.from_dict(options), name=ARRAYS_NAME, split=split)
 
 
 def geometric_pool(dataset: Any, options: DataOptions) -> Pool:

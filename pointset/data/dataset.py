@@ -20,7 +20,7 @@ from pointset.data.catalogue.released import is_released, read_released, release
 from pointset.data.options import MORE_POINTS, SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
-from pointset.data.pools.plan import Plan, Sampling
+from pointset.data.pools.plan import PoolPlan, Sampling
 from pointset.data.pools.store import load_pool
 from pointset.data.shapes10 import PARTS, is_current
 from pointset.data.targets import join_targets, name_labels, targets_file
@@ -142,7 +142,7 @@ def _folder_pool(
         )
     elif options.labels and not is_current(folder):
         raise PointsetError(f"{folder} holds meshes, whose points have no labels: only those of shapes10 have parts")
-    plan = Plan.of(f"{folder.name}-{split}", listing, sampling)
+    plan = PoolPlan.of(f"{folder.name}-{split}", listing, sampling)
     with_normals = dataclasses.replace(plan, sampling=dataclasses.replace(plan.sampling, normals=True))
     if with_normals.folder.is_dir() and not plan.folder.is_dir():  # it holds the same points
         plan = with_normals

@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
-from pointset.configuration import Checked, NonNegative, Part, Share
+from pointset.configuration import Checked, NonNegative, PositiveShare, Share
 from pointset.data.augment import (
     Augmentation,
     Axis,
@@ -59,7 +59,7 @@ class CutMix(Checked):
 
     which: Literal["random", "nearest"] = "random"
     """Variant R or K."""
-    probability: Part = 0.5
+    probability: PositiveShare = 0.5
     """Probability that a shape is mixed."""
 
     def __call__(
@@ -122,7 +122,7 @@ class Background(_Imperfection):
 
     most: Share = 0.1
     """The share is uniform on [0, most]."""
-    probability: Part = 0.2
+    probability: PositiveShare = 0.2
     """Share of the clouds that are changed."""
 
     def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
@@ -147,7 +147,7 @@ class Crop(_Imperfection):
 
     most: Share = 0.5
     """The share that is cut off is uniform on [0, most]."""
-    probability: Part = 0.3
+    probability: PositiveShare = 0.3
     """Share of the clouds that are changed."""
 
     def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
@@ -172,7 +172,7 @@ class Uneven(_Imperfection):
 
     most: NonNegative = 1.5
     """The steepest fall."""
-    probability: Part = 0.2
+    probability: PositiveShare = 0.2
     """Share of the clouds that are changed."""
 
     def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:

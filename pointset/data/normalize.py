@@ -18,7 +18,7 @@ from pointset.data.ragged import zero_padding
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds
 
-ROWS = 65_536
+ROWS_PER_BLOCK = 65_536
 """Points that `normalize_chunks` normalises at a time."""
 STANDARDIZED = 1e-4
 """Tolerance of `is_standardized` per coordinate, for the rounding of float32."""
@@ -77,7 +77,7 @@ def normalize_chunks(chunks: Chunks, how: str, *, features: int = 0) -> Points:
     pieces = fresh_pieces(chunks)
 
     def points() -> Iterator[Tensor]:
-        return blocks(pieces, width=3 + features, rows=ROWS, dtype=torch.float64)
+        return blocks(pieces, width=3 + features, rows=ROWS_PER_BLOCK, dtype=torch.float64)
 
     if how == "none":
         return points

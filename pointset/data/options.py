@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pointset.configuration import COMMON, Checked, Points, Seed
+from pointset.configuration import COMMON, Checked, PointCount, Seed
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, quoted
 
@@ -40,9 +40,9 @@ class DataOptions(Checked):
 
     LATER = ("features", "pose", "target", "targets", "labels")
 
-    points: Annotated[Points, COMMON] = 1024
+    points: Annotated[PointCount, COMMON] = 1024
     """Points per set."""
-    pool_points: Points = 2048
+    pool_points: PointCount = 2048
     """Points sampled once per mesh, from which sets are drawn."""
     normalize: Normalize = "unit-sphere"
     """Normalisation of each set; see `pointset.data.normalize`."""

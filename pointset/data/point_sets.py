@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from pointset.configuration import Points, check, check_seed
+from pointset.configuration import PointCount, check, check_seed
 from pointset.data.augment import Axis
 from pointset.data.normalize import normalization
 from pointset.data.options import MORE_POINTS, DataOptions
@@ -221,7 +221,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     ) -> Indices:
         """Draw subsets as `draw` does, for `points_at` and `labels_at`."""
         if size is not None:
-            check("size", size, Points)
+            check("size", size, PointCount)
             self.require_size(size, f"size={size}")
         rows = self.rows[as_places("indices", indices, len(self))].numpy()
         return random_indices(self.source_pool, rows, self.size if size is None else size, generator)

@@ -20,7 +20,7 @@ AS_RELEASED: Final = "as released"
 """The `sampler` of clouds that were not sampled by this package."""
 LOOKED_AT = 64
 """Most shapes that `Pool.is_centred` examines."""
-LARGEST = 1e4
+LARGEST_COORDINATE = 1e4
 """Largest coordinate on which a model can be expected to train without normalisation."""
 CENTRED = 0.05
 """Largest distance of a centred shape's mean from the origin along an axis, in standard deviations of its points."""
@@ -134,7 +134,7 @@ class Pool:
             largest, name = float(np.abs(self.cloud(row)).max(initial=0.0)), quoted(self.names[row])
             if not np.isfinite(largest):
                 return f"shape {name} has a coordinate that is not finite: correct it, or leave the shape out"
-            if how == "none" and largest > LARGEST:
+            if how == "none" and largest > LARGEST_COORDINATE:
                 return (
                     f"shape {name} has coordinates of {largest:.3g}, and they are not normalised: choose normalize "
                     "'unit-sphere' or 'standardize'"

@@ -17,11 +17,11 @@ from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.files import MOST_SETTINGS, read_file
 from pointset.runs.spreadsheets import from_text
 
-FILE = "targets.csv"
+TARGETS_FILE = "targets.csv"
 """Name of the table in the folder of the shapes."""
-NAMES = "labels.json"
+LABEL_NAMES_FILE = "labels.json"
 """File in a folder of clouds with the names of labels, {"2": "ground", "6": "building"}."""
-MOST_CLASSES = 1000
+MOST_POINT_CLASSES = 1000
 """More labels are a column of something else, such as numbers of points."""
 UNLABELLED = -1
 """The class of points without a label, and of padding."""
@@ -29,7 +29,7 @@ UNLABELLED = -1
 
 def targets_file(folder: Path, given: str | None) -> Path:
     """The table with the targets of a folder: the given file, or targets.csv; a PointsetError if it is missing."""
-    file = folder / FILE if given is None else Path(given)
+    file = folder / TARGETS_FILE if given is None else Path(given)
     if not file.exists():
         raise PointsetError(
             f"{file} does not exist: write a table whose first column is the file of a shape, relative to {folder}, "
@@ -112,11 +112,11 @@ def name_labels(
     values = [value for value in np.unique(labels).tolist() if value > UNLABELLED]
     if not values:
         raise PointsetError(f"no point of {source} has a label from 0 up: negative labels mean that there is none")
-    if len(values) > MOST_CLASSES:
-        raise PointsetError(f"the points of {source} have {len(values):,} labels: give at most {MOST_CLASSES:,}")
+    if len(values) > MOST_POINT_CLASSES:
+        raise PointsetError(f"the points of {source} have {len(values):,} labels: give at most {MOST_POINT_CLASSES:,}")
     where = str(source)
-    if names is None and isinstance(source, Path) and (source / NAMES).exists():
-        names, where = _read_names(source / NAMES), str(source / NAMES)
+    if names is None and isinstance(source, Path) and (source / LABEL_NAMES_FILE).exists():
+        names, where = _read_names(source / LABEL_NAMES_FILE), str(source / LABEL_NAMES_FILE)
     if names is None:
         return {value: str(value) for value in values}
     if missing := [value for value in values if value not in names]:

@@ -33,18 +33,18 @@ from pointset.runs.files import require_file
 from pointset.runs.spreadsheets import as_csv, read_csv
 from pointset.runs.workers import Workers, run_in_workers
 from pointset.zoo.classifiers import Classifier
-from pointset.zoo.predicting import BATCH, cloud_batches, embed_rows, padded_batches
+from pointset.zoo.predicting import SETS_AT_ONCE, cloud_batches, embed_rows, padded_batches
 
 CHUNK = 16
 """Files that one task of another process reads."""
-FEW = 256
+FEW_FILES = 256
 """So many files or fewer are not worth other processes, which take seconds to start."""
-SUFFIXES = (".npz", ".csv")
+EMBEDDING_SUFFIXES = (".npz", ".csv")
 SAME_SHAPE = 0.95
 """Share of shapes of which two samplings are at most the threshold for near-duplicates apart."""
 
 
-def embed(model: nn.Module, sets: Any, *, batch_size: int = BATCH) -> Float[ndarray, "N d"]:
+def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Float[ndarray, "N d"]:
     """Embed point sets with a trained model; see `Classifier.embed`.
 
     Args:
@@ -87,7 +87,7 @@ class Embedded:
 
     def save(self, path: Path) -> None:
         """Write names, classes, files and rows, atomically, as *.npz or *.csv."""
-        checked_suffix(path, SUFFIXES, "a file of embeddings")
+        checked_suffix(path, EMBEDDING_SUFFIXES, "a file of embeddings")
         about: Any = {"name": self.names, "true_class": self.classes, "path": self.files}
 
         def write(temporary: Path) -> None:
@@ -109,7 +109,7 @@ class Embedded:
 
 def load_embedded(path: Path) -> Embedded:
     """Read what `Embedded.save` wrote."""
-    checked_suffix(path, SUFFIXES, "a file of embeddings")
+    checked_suffix(path, EMBEDDING_SUFFIXES, "a file of embeddings")
     try:
         require_file(path)
         if path.suffix.lower() == ".npz":
@@ -138,7 +138,7 @@ def embed_files(
     """Yield each shape and its row, in their order, or why a file cannot be used; arguments as of `classify_files`."""
     read = partial(read_points, data, up=up, keep_outliers=keep_outliers)
     answers = zip(shapes, _read_all(read, shapes), strict=True)
-    while block := [*itertools.islice(answers, BATCH)]:
+    while block := [*itertools.islice(answers, SETS_AT_ONCE)]:
         clouds = [points for _, points in block if isinstance(points, Tensor)]
         rows = iter(embed_rows(model, padded_batches(clouds)).cpu().numpy() if clouds else ())
         for shape, points in block:
@@ -160,7 +160,7 @@ def _read_all(read: Callable[[ShapeFile], Tensor | Failure], shapes: Sequence[Sh
     """The results for all shapes, of many from other processes."""
     from joblib import delayed
 
-    if len(shapes) <= FEW:
+    if len(shapes) <= FEW_FILES:
         yield from map(read, shapes)
         return
     batches = [shapes[first : first + CHUNK] for first in range(0, len(shapes), CHUNK)]
@@ -178,7 +178,7 @@ def _batch(read: Any, shapes: Sequence[ShapeFile]) -> tuple[list[Any], list[str]
 
 
 @dataclass(frozen=True)
-class Pair:
+class SimilarPair:
     """Two shapes that may be one."""
 
     first: int
@@ -207,7 +207,7 @@ def same_shape_distance(first: Float[ndarray, "N d"], second: Float[ndarray, "N 
 
 def near_duplicates(
     rows: Float[ndarray, "N d"], threshold: float, splits: Sequence[str] = (), count: int = 10
-) -> list[Pair]:
+) -> list[SimilarPair]:
     """Pairs of rows at most `threshold` apart: those of training and test shapes first, then the nearest first."""
     splits = splits or [""] * len(rows)
     distances, indices = nearest(rows, rows, count + 1)
@@ -217,7 +217,7 @@ def near_duplicates(
         if other != row:
             near[min(row, other), max(row, other)] = float(distances[row, column])
     pairs = [
-        Pair(int(first), int(second), distance, {splits[first], splits[second]} == {"train", "test"})
+        SimilarPair(int(first), int(second), distance, {splits[first], splits[second]} == {"train", "test"})
         for (first, second), distance in near.items()
     ]
     return sorted(pairs, key=lambda pair: (not pair.leak, pair.distance))

@@ -20,14 +20,14 @@ from pointset.data.readers.clouds import AXES, extent_fault, feature_columns
 from pointset.data.readers.formats import is_mesh_file, require_shape_file
 from pointset.data.readers.scans import open_scan
 from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.evaluation.shape_predictions import Estimate, Guess, estimate, guess
+from pointset.evaluation.shape_predictions import Guess, ShapeEstimate, estimates_of, guess
 from pointset.streaming import StreamingError, check_streams, stream_rows
 from pointset.zoo.classifiers import Classifier, Segmenter, SetModel
-from pointset.zoo.predicting import BATCH, Prediction, padded_batches, predict, predict_in_pieces, predict_points
-from pointset.zoo.regressors import LEVEL, Regressor
+from pointset.zoo.predicting import SETS_AT_ONCE, Prediction, padded_batches, predict, predict_in_pieces, predict_points
+from pointset.zoo.regressors import INTERVAL_LEVEL, Regressor
 
 T = TypeVar("T")
-SMALL = 16_384
+SMALL_CLOUD = 16_384
 """Most points of a cloud that is not streamed although the model can."""
 MOST_WHOLE = 100_000
 """Most points of a scan for a model that cannot stream."""
@@ -49,7 +49,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class Scan:
+class StreamedCloud:
     """A normalised cloud that is read in pieces."""
 
     chunks: Callable[[], Iterable[Tensor]]
@@ -73,12 +73,18 @@ def classify_files(
 
 
 def estimate_files(
-    model: Regressor, data: Mapping[str, Any], shapes: Iterable[ShapeFile], level: float = LEVEL, **reading: Any
-) -> Iterator[Estimate | Failure]:
+    model: Regressor,
+    data: Mapping[str, Any],
+    shapes: Iterable[ShapeFile],
+    level: float = INTERVAL_LEVEL,
+    **reading: Any,
+) -> Iterator[ShapeEstimate | Failure]:
     """Predict the numbers of files of shapes, in the units of the files, with intervals; see `classify_files`."""
 
-    def answer(shapes: Sequence[ShapeFile], prediction: Prediction, points: Sequence[int], _: bool) -> list[Estimate]:
-        return estimate([shape.name for shape in shapes], model.numbers(prediction.logits, level), points)
+    def answer(
+        shapes: Sequence[ShapeFile], prediction: Prediction, points: Sequence[int], _: bool
+    ) -> list[ShapeEstimate]:
+        return estimates_of([shape.name for shape in shapes], model.numbers(prediction.logits, level), points)
 
     return answer_files(model, {**data, "normalize": "none"}, shapes, answer, **reading)
 
@@ -113,7 +119,7 @@ def answer_files(
             continue
         if isinstance(cloud, Tensor):
             waiting.append((shape, cloud))
-            if len(waiting) == BATCH:
+            if len(waiting) == SETS_AT_ONCE:
                 yield from answers()
         elif prediction is not None:
             yield from answers()
@@ -127,7 +133,9 @@ def _finite(shapes: Sequence[ShapeFile], prediction: Prediction, answers: Sequen
         yield one if finite else Failure(shape.name, f"{shape.path}: the model's logits are not finite")
 
 
-def open_shape(model: SetModel, data: Mapping[str, Any], path: Path, up: str, keep_outliers: bool) -> Tensor | Scan:
+def open_shape(
+    model: SetModel, data: Mapping[str, Any], path: Path, up: str, keep_outliers: bool
+) -> Tensor | StreamedCloud:
     """A file's points, normalised as those that the model was trained on; a large cloud is not read yet."""
     require_shape_file(path)
     if is_mesh_file(path):
@@ -140,7 +148,7 @@ def open_shape(model: SetModel, data: Mapping[str, Any], path: Path, up: str, ke
     most = MOST_SQUARE if model.spec.name == "dgcnn" else MOST_WHOLE  # type: ignore[union-attr]
     if reason and scan.count > most:
         raise PointsetError(f"{path} has {scan.count:,} points, more than {most:,}, and {reason}")
-    small = scan.count <= SMALL or bool(reason)
+    small = scan.count <= SMALL_CLOUD or bool(reason)
     now, wanted = file_up(data, path, up)
     clouds: Callable[[], Iterable[np.ndarray]] = scan
     if small:
@@ -153,7 +161,7 @@ def open_shape(model: SetModel, data: Mapping[str, Any], path: Path, up: str, ke
     chunks = normalize_chunks(pieces, normalization_elsewhere(data), features=len(scan.columns) - 3)
     if small:
         return torch.cat([piece.to(torch.float32, copy=True) for piece in chunks()])
-    return Scan(chunks, scan.count)
+    return StreamedCloud(chunks, scan.count)
 
 
 def _why_not_streamed(model: SetModel) -> str:

@@ -12,10 +12,10 @@ from torch import nn
 
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
-from pointset.evaluation.predictions import check_evaluation, load_arrays, require_finite, save_arrays
-from pointset.zoo.regressors import LEVEL, Numbers, Regressor, predict_numbers
+from pointset.evaluation.predictions import check_evaluation, load_arrays, require_finite_outputs, save_arrays
+from pointset.zoo.regressors import INTERVAL_LEVEL, Numbers, Regressor, predict_numbers
 
-NUMBERS = "numbers.npz"
+NUMBERS_FILE = "numbers.npz"
 """The predictions of a run of a comparison, in its folder."""
 
 
@@ -87,7 +87,7 @@ class NumberEvaluation:
 
 
 def evaluate_numbers(
-    model: nn.Module, data: PointSets, *, level: float = LEVEL, batch_size: int = 64
+    model: nn.Module, data: PointSets, *, level: float = INTERVAL_LEVEL, batch_size: int = 64
 ) -> NumberEvaluation:
     """Evaluate a regressor on the fixed subsets of a dataset, on the device of the model.
 
@@ -117,7 +117,7 @@ def evaluate_numbers(
         got = ", ".join(data.target_names) or "classes"
         raise PointsetError(f"the model predicts {', '.join(model.targets)}, and the data has {got}: give other data")
     numbers = predict_numbers(model, data, level=level, batch_size=batch_size)
-    require_finite(torch.from_numpy(numbers.values), data)
+    require_finite_outputs(torch.from_numpy(numbers.values), data)
     return NumberEvaluation(numbers, data.targets.numpy(), list(data.names))
 
 
@@ -125,11 +125,15 @@ def save_numbers(evaluation: NumberEvaluation, folder: Path) -> None:
     """Save predictions, intervals, true values and names in the folder of a run."""
     numbers = evaluation.numbers
     ends = {"values": numbers.values, "low": numbers.low, "high": numbers.high}
-    save_arrays(folder / NUMBERS, truth=evaluation.truth, **ends, names=evaluation.names, targets=list(numbers.targets))
+    save_arrays(
+        folder / NUMBERS_FILE, truth=evaluation.truth, **ends, names=evaluation.names, targets=list(numbers.targets)
+    )
 
 
 def load_numbers(folder: Path) -> NumberEvaluation:
     """Read what `save_numbers` wrote."""
-    arrays = load_arrays(folder / NUMBERS)
-    numbers = Numbers(tuple(arrays["targets"].tolist()), arrays["values"], arrays["low"], arrays["high"], LEVEL)
+    arrays = load_arrays(folder / NUMBERS_FILE)
+    numbers = Numbers(
+        tuple(arrays["targets"].tolist()), arrays["values"], arrays["low"], arrays["high"], INTERVAL_LEVEL
+    )
     return NumberEvaluation(numbers, arrays["truth"], arrays["names"].tolist())

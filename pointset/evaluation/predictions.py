@@ -163,7 +163,7 @@ def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> 
             f"the model has {prediction.logits.shape[1]} classes and {data.name} has {len(data.classes)}: "
             "evaluate on the dataset it was trained for"
         )
-    require_finite(prediction.logits, data)
+    require_finite_outputs(prediction.logits, data)
     return prediction
 
 
@@ -177,7 +177,7 @@ def check_evaluation(model: nn.Module, data: PointSets, batch_size: int) -> None
     data.require_inputs(model)
 
 
-def require_finite(outputs: Iterable[Tensor], data: PointSets) -> None:
+def require_finite_outputs(outputs: Iterable[Tensor], data: PointSets) -> None:
     """Raise a PointsetError that names the first shape of a dataset whose output is not finite."""
     for name, output in zip(data.names, outputs, strict=True):
         if not output.isfinite().all():
@@ -275,7 +275,7 @@ def evaluate_points(model: nn.Module, data: PointSets, *, batch_size: int = 64) 
             f"the model has {logits[0].shape[1]} classes and the points of {data.name} have "
             f"{len(data.point_classes)}: evaluate on the dataset it was trained for"
         )
-    require_finite(logits, data)
+    require_finite_outputs(logits, data)
     truth = labels.flatten() if data.mask is None else labels[data.mask]
     labelled = truth != UNLABELLED
     kept = torch.cat(logits).cpu()[labelled].numpy()

@@ -29,7 +29,7 @@ from pointset.runs.workers import torch_threads
 
 ROBUSTNESS = "robustness.json"
 """The robustness of a run of a comparison, in its folder."""
-SIZES = (16, 32, 64, 128, 256, 512, 1000)
+TESTED_SIZES = (16, 32, 64, 128, 256, 512, 1000)
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
 
 
 def accuracy_by_size(
-    model: nn.Module, data: PointSets, sizes: Sequence[int] = SIZES, *, seed: int = 0, batch_size: int = 64
+    model: nn.Module, data: PointSets, sizes: Sequence[int] = TESTED_SIZES, *, seed: int = 0, batch_size: int = 64
 ) -> dict[int, float]:
     """Accuracy with fewer points: random subsets of the fixed sets, a smaller one part of a larger one.
 
@@ -230,7 +230,7 @@ class Tested(Robustness):
 
 def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: int) -> None:
     """Test a model on corrupted and on smaller sets, and save the results."""
-    sizes = sorted({*(size for size in SIZES if size < points), points})
+    sizes = sorted({*(size for size in TESTED_SIZES if size < points), points})
     tested = asdict(robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"]))
     digests.write_json(folder / ROBUSTNESS, {"by_size": accuracy_by_size(model, test, sizes), **tested})
 

@@ -14,12 +14,12 @@ from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.runs.spreadsheets import as_csv
 from pointset.zoo.predicting import Prediction
 from pointset.zoo.regressors import Numbers
-from pointset.zoo.trust import LEAST
+from pointset.zoo.trust import LEAST_PROBABILITY
 
 BEST = 5
 """Number of classes listed for each shape."""
-DIGITS = 6
-SUFFIXES = (".csv", ".json")
+PREDICTION_DIGITS = 6
+PREDICTION_SUFFIXES = (".csv", ".json")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Guess:
     @property
     def do_not_trust(self) -> bool:
         """True if the likeliest class is more likely wrong than right."""
-        return self.likeliest[0][1] < LEAST
+        return self.likeliest[0][1] < LEAST_PROBABILITY
 
     def as_dict(self) -> dict[str, Any]:
         """The prediction as plain data, for JSON."""
@@ -92,7 +92,7 @@ def guess(
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ShapeEstimate:
     """The predicted numbers of one shape."""
 
     name: str
@@ -116,14 +116,14 @@ class Estimate:
     as_row = as_dict
 
 
-def estimate(
+def estimates_of(
     names: Sequence[str], numbers: Numbers, points: Sequence[int] | ndarray, truth: ndarray | None = None
-) -> list[Estimate]:
+) -> list[ShapeEstimate]:
     """The numbers of shapes, one by one; `truth` is [N, targets]."""
     known = [{}] * len(names) if truth is None else [dict(zip(numbers.targets, row, strict=True)) for row in truth]
     ends = np.stack([numbers.values, numbers.low, numbers.high], axis=2).tolist()
     return [
-        Estimate(name, dict(zip(numbers.targets, map(tuple, row), strict=True)), int(count), own)
+        ShapeEstimate(name, dict(zip(numbers.targets, map(tuple, row), strict=True)), int(count), own)
         for name, row, count, own in zip(names, ends, points, known, strict=True)
     ]
 
@@ -145,9 +145,9 @@ def _plain(name: str) -> str:
     return name.casefold().replace(" ", "_").replace("-", "_")
 
 
-def write_guesses(path: Path, guesses: Sequence[Guess] | Sequence[Estimate], about: Mapping[str, Any]) -> None:
+def write_guesses(path: Path, guesses: Sequence[Guess] | Sequence[ShapeEstimate], about: Mapping[str, Any]) -> None:
     """Write predictions, atomically, as the suffix says; `about` is common to them and saved only in JSON."""
-    checked_suffix(path, SUFFIXES, "a file of predictions")
+    checked_suffix(path, PREDICTION_SUFFIXES, "a file of predictions")
     if path.suffix.lower() == ".csv":
         text = as_csv([guess.as_row() for guess in guesses])
     else:
@@ -158,4 +158,4 @@ def write_guesses(path: Path, guesses: Sequence[Guess] | Sequence[Estimate], abo
 
 def short(number: float) -> float | None:
     """A number with a few digits, for files; None for one that is not finite."""
-    return float(f"{number:.{DIGITS}g}") if np.isfinite(number) else None
+    return float(f"{number:.{PREDICTION_DIGITS}g}") if np.isfinite(number) else None

@@ -24,7 +24,9 @@ PADDING = 5
 BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 EACH_SET = torch.arange(SETS)[:, None]
 """Indices [B, 1] of the sets, to go with places [B, m]."""
-ROWS = "its output must have one row for each element, in axis 1, or a shape that does not depend on the set's size"
+ROWS_NEEDED = (
+    "its output must have one row for each element, in axis 1, or a shape that does not depend on the set's size"
+)
 GARBAGE = (1.0, 1e4, math.nan)
 """Factors of the masked rows, which are from N(0, 1): like the elements, far larger, and NaN."""
 
@@ -219,7 +221,9 @@ class _Trial:
     def _run(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
         output = self.function(X, X.new_ones(X.shape[:2]).bool() if mask is None else mask)
         if self.equivariant and output.shape[:2] != X.shape[:2]:
-            raise PointsetError(f"{self.function.name} returns {list(output.shape)} for X {list(X.shape)}: {ROWS}")
+            raise PointsetError(
+                f"{self.function.name} returns {list(output.shape)} for X {list(X.shape)}: {ROWS_NEEDED}"
+            )
         return output
 
 
@@ -241,7 +245,9 @@ def _places(size: int, generator: torch.Generator) -> Tensor:
 
 def _deviation(output: Tensor, expected: Tensor) -> float:
     if output.shape != expected.shape:
-        raise PointsetError(f"the output changed its shape from {list(expected.shape)} to {list(output.shape)}: {ROWS}")
+        raise PointsetError(
+            f"the output changed its shape from {list(expected.shape)} to {list(output.shape)}: {ROWS_NEEDED}"
+        )
     if not output.numel():
         return 0.0
     exact = torch.promote_types(output.dtype, torch.float64)  # differences of integers and half floats overflow

@@ -21,7 +21,7 @@ from pointset.data.options import POSES
 from pointset.errors import PointsetError
 from pointset.zoo.predicting import padded_batches, predict
 
-POINTS = 512
+UPRIGHT_POINTS = 512
 """Most points of a shape."""
 SHAPES = 32
 """Most shapes of a folder that are tried: ten were enough for every turn of `modelnet9_obj`."""
@@ -67,7 +67,7 @@ def guess_up(model: nn.Module, data: Mapping[str, Any], shapes: Sequence[ShapeFi
     clouds, reason = [], ""
     for shape in chosen:
         try:
-            loaded = load_shape_like(data, shape.path, points=min(POINTS, data["points"]), up=own_up(data))
+            loaded = load_shape_like(data, shape.path, points=min(UPRIGHT_POINTS, data["points"]), up=own_up(data))
             clouds.append(np.concatenate([loaded.raw, loaded.points.numpy()[:, 3:]], axis=1))
         except (PointsetError, OSError) as error:
             reason = reason or str(error)

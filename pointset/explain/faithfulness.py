@@ -23,9 +23,9 @@ from pointset.explain.importance import critical_points, masked_logits, occlusio
 from pointset.explain.maps import as_cloud_of, attention_maps
 from pointset.nn.layers import in_evaluation_mode
 
-SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+REMOVED_SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Shares of the points that are removed, or that are not inserted yet."""
-STEPS = 32
+GRADIENT_STEPS = 32
 """Steps of integrated gradients."""
 Explanation = Callable[[nn.Module, Tensor, int], Tensor]
 """The importance [n] of the points [n, inputs] of a cloud for a class of a model."""
@@ -55,7 +55,7 @@ def integrated_gradients(model: nn.Module, points: Tensor, label: int) -> Tensor
     from captum.attr import IntegratedGradients
 
     with torch.enable_grad():
-        values = IntegratedGradients(model).attribute(points[None], target=label, n_steps=STEPS)
+        values = IntegratedGradients(model).attribute(points[None], target=label, n_steps=GRADIENT_STEPS)
     return values.sum(dim=2)[0].detach()
 
 
@@ -82,17 +82,17 @@ class Curves:
     """
 
     deletion: Float[ndarray, "shapes shares"]
-    """Without the most important points, for each of `SHARES`."""
+    """Without the most important points, for each of `REMOVED_SHARES`."""
     insertion: Float[ndarray, "shapes shares"]
     """With only the most important points, the same shares being left out."""
 
     @property
     def areas(self) -> dict[str, Float[ndarray, " shapes"]]:
         """Mean probability over the removed shares, "deletion" and "insertion", for each shape."""
-        span = SHARES[-1] - SHARES[0]
+        span = REMOVED_SHARES[-1] - REMOVED_SHARES[0]
         return {
-            "deletion": np.trapezoid(self.deletion, SHARES, axis=1) / span,
-            "insertion": np.trapezoid(self.insertion, SHARES, axis=1) / span,
+            "deletion": np.trapezoid(self.deletion, REMOVED_SHARES, axis=1) / span,
+            "insertion": np.trapezoid(self.insertion, REMOVED_SHARES, axis=1) / span,
         }
 
 
@@ -142,9 +142,9 @@ def check_explanations(
 
 def _curves(model: nn.Module, cloud: Tensor, label: int, importance: Tensor) -> tuple[ndarray, ndarray]:
     rank = importance.cpu().argsort(descending=True, stable=True).argsort()  # 0 is the most important
-    removed = torch.tensor([round(share * len(cloud)) for share in SHARES])[:, None]
+    removed = torch.tensor([round(share * len(cloud)) for share in REMOVED_SHARES])[:, None]
     kept = torch.clamp(len(cloud) - removed, min=1)
     masks = torch.cat([rank >= len(cloud) - kept, rank < kept])
     probabilities = masked_logits(model, cloud, masks).softmax(dim=1)[:, label].double()
-    deletion, insertion = probabilities.split(len(SHARES))
+    deletion, insertion = probabilities.split(len(REMOVED_SHARES))
     return deletion.numpy(), insertion.numpy()

@@ -20,7 +20,7 @@ from pointset.runs.files import read_file
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-FORMAT = 2
+MAPS_FORMAT = 2
 
 
 class _About(TypedDict):
@@ -54,7 +54,7 @@ def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
     arrays = {f"weights{index}": entry.weights.numpy() for index, entry in enumerate(maps)}
     arrays |= {f"mask{index}": entry.mask.numpy() for index, entry in enumerate(maps) if entry.mask is not None}
     content = io.BytesIO()
-    header = json.dumps({"format": FORMAT, "maps": about})
+    header = json.dumps({"format": MAPS_FORMAT, "maps": about})
     np.savez_compressed(content, about=np.array(header), **arrays)  # type: ignore[arg-type]
     return write_for_user(path, lambda temporary: temporary.write_bytes(content.getvalue()))
 
@@ -89,8 +89,10 @@ def load_maps(path: str | Path) -> list[AttentionMap]:
     except Exception as error:  # for a damaged file, zipfile, zlib and numpy raise many types of exceptions
         fault = " ".join(str(error).split()) or type(error).__name__
         raise PointsetError(f"{path} does not hold attention maps ({fault}): save them again with save_maps") from error
-    if about["format"] != FORMAT:
-        raise PointsetError(f"{path} has format {about['format']}, but this version of pointset reads format {FORMAT}")
+    if about["format"] != MAPS_FORMAT:
+        raise PointsetError(
+            f"{path} has format {about['format']}, but this version of pointset reads format {MAPS_FORMAT}"
+        )
     return maps
 
 

@@ -24,9 +24,9 @@ from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.pooling.dumlp import DualMLP, DualMLPPool
 from pointset.nn.pooling.moments import AttentiveStatisticsPool
 from pointset.nn.pooling.pma import AttentionPool
-from pointset.nn.registry import PARTS
+from pointset.nn.registry import REGISTERED
 
-Kind = Literal["reads", "writes", "pools", "self"]
+MapKind = Literal["reads", "writes", "pools", "self"]
 Side = Literal["keys", "queries", "both", "neither"]
 Attention = Multihead | DualMLP | AttentiveStatisticsPool
 _SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "queries", (False, True): "keys"}
@@ -55,7 +55,7 @@ class AttentionMap:
 
     layer: str
     """The name of the module inside the model, such as "encoder.0.reads"."""
-    kind: Kind
+    kind: MapKind
     """The kind of the map."""
     weights: Tensor
     """[heads, queries, keys] for one cloud, [B, heads, queries, keys] for a batch; on the CPU. Padded keys have 0."""
@@ -166,7 +166,7 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     modules = dict(attentions(model))
     if not modules:
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
-        names = ", ".join(entry.name for entry in PARTS.values() if entry.maps)
+        names = ", ".join(entry.name for entry in REGISTERED.values() if entry.maps)
         raise PointsetError(f"{name} has no attention maps: use a model with one of {names}")
     is_single = points.dim() == 2
     points, mask = (points[None], None if mask is None else mask[None]) if is_single else (points, mask)
@@ -186,7 +186,7 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     return maps
 
 
-def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Kind | None = None) -> AttentionMap:
+def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: MapKind | None = None) -> AttentionMap:
     """Find the map of a layer, or the only map of a kind.
 
     Args:
@@ -265,12 +265,12 @@ def attentions(model: nn.Module) -> Iterator[tuple[str, Attention]]:
             yield name.removesuffix("multihead").removesuffix("."), module
 
 
-def attention_kinds(model: nn.Module) -> dict[str, tuple[Kind, Side]]:
+def attention_kinds(model: nn.Module) -> dict[str, tuple[MapKind, Side]]:
     """The kind of each attention of a model, and which side are the points, by the name of the layer.
 
     Both follow from the block that contains the attention. A MAB that is not part of an ISAB or PMA has kind "self".
     """
-    kinds: dict[str, tuple[Kind, Side]] = {name: ("self", "both") for name, _ in attentions(model)}
+    kinds: dict[str, tuple[MapKind, Side]] = {name: ("self", "both") for name, _ in attentions(model)}
     for name, module in model.named_modules():
         prefix = f"{name}." if name else ""
         if isinstance(module, ISAB):

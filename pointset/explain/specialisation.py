@@ -19,7 +19,7 @@ from pointset.zoo.models import Spec, build_model
 
 CELLS = 4
 """Number of cells along each axis of the grid in which regions of different shapes are compared."""
-BATCH = 32
+SHAPES_AT_ONCE = 32
 """Number of shapes in a forward pass."""
 DESCRIPTIONS = {
     "entropy": "1: reads all points alike",
@@ -117,7 +117,7 @@ def specialisation(
     changed = augment(points, epoch_generator(seed, 0), mask, normals=sets.options.has_normals)
     real = (points.flatten(0, 1) if mask is None else points[mask])[:, :3]
     box, measured = (real.amin(dim=0), real.amax(dim=0)), []
-    for batch in torch.arange(len(rows)).split(BATCH):
+    for batch in torch.arange(len(rows)).split(SHAPES_AT_ONCE):
         keep = None if mask is None else mask[batch]
         attention = _reads(model, points[batch], keep, layer)
         layer, weights = attention.layer, attention.weights

@@ -21,7 +21,7 @@ from torch.export import Dim, ExportedProgram
 from pointset.errors import PointsetError, require_extra
 from pointset.runs.atomic import check_writable
 
-Run = Callable[[Tensor, Tensor | None], Tensor]
+RunModel = Callable[[Tensor, Tensor | None], Tensor]
 """points [B, n, inputs] and mask [B, n] or None -> logits [B, classes]."""
 
 EXAMPLE = (3, 37)
@@ -44,7 +44,7 @@ class Pt2:
         torch.export.save(program, file, extra_files={"pointset.json": json.dumps(description, indent=2)})
         return file.getvalue()
 
-    def open(self, path: Path) -> Run:
+    def open(self, path: Path) -> RunModel:
         """The file as a function."""
         with path.open("rb") as file:
             module = torch.export.load(file).module()
@@ -75,7 +75,7 @@ class Onnx:
             exported.model.metadata_props[f"pointset.{key}"] = value if isinstance(value, str) else json.dumps(value)
         return exported.model_proto.SerializeToString()
 
-    def open(self, path: Path) -> Run:
+    def open(self, path: Path) -> RunModel:
         """The file as a function."""
         import onnxruntime
 

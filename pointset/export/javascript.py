@@ -33,7 +33,7 @@ from pointset.nn.registry import part_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier
 
-LARGEST = float(np.finfo(np.float16).max)
+LARGEST_FLOAT16 = float(np.finfo(np.float16).max)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def describe_plainly(
 ) -> PlainModel:
     """Convert a classifier to plain data for JavaScript.
 
-    Weights are rounded to 16 bits (`rounded`). The trained models in this package are stored with 16 bits anyway.
+    Weights are rounded to 16 bits (`as_float16`). The trained models in this package are stored with 16 bits anyway.
 
     Args:
         model: a zoo model with an encoder and a pooling.
@@ -109,12 +109,12 @@ def describe_plainly(
     return PlainModel(tree, bytes(describer.content))
 
 
-def rounded(tensor: Tensor) -> NDArray[np.floating[Any]]:
+def as_float16(tensor: Tensor) -> NDArray[np.floating[Any]]:
     """The numbers of a tensor as float16, or as float32 if one is too large for float16."""
     numbers = tensor.detach().cpu().float().numpy()
     if not np.isfinite(numbers).all():
         raise PointsetError("the model has a weight that is not finite: its training diverged, train it again")
-    return numbers.astype("<f4" if np.abs(numbers).max(initial=0) > LARGEST else "<f2")
+    return numbers.astype("<f4" if np.abs(numbers).max(initial=0) > LARGEST_FLOAT16 else "<f2")
 
 
 FIELDS: dict[type[nn.Module], tuple[str, ...]] = {
@@ -222,7 +222,7 @@ class Describer:
 
     def array(self, tensor: Tensor) -> dict[str, int]:
         """Add an array to the weights, and return the reference to it."""
-        numbers = rounded(tensor)
+        numbers = as_float16(tensor)
         bits = 8 * numbers.itemsize
         self.arrays.append({"start": len(self.content), "shape": list(numbers.shape), "bits": bits})
         self.content += numbers.tobytes()

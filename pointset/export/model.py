@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import pointset
 from pointset.data.loading import normalization_elsewhere
 from pointset.errors import PointsetError
-from pointset.export.files import Run, format_of, record
+from pointset.export.files import RunModel, format_of, record
 from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
 from pointset.training.checkpoints import describe_model
@@ -30,7 +30,7 @@ export."""
 ROUNDINGS = 16
 """A file may differ from its model by this many times the model's own float32 rounding error; see `Agreement`."""
 
-NORMALIZATIONS = {
+NORMALIZATION_TEXTS = {
     "unit-sphere": "subtract the mean of the set's points, then divide by the largest distance of a point from 0",
     "standardize": "subtract the mean of all numbers of the set (one scalar), then divide by their standard deviation",
     "center-standardize": "subtract the mean of the set's points, then divide by the standard deviation of all numbers",
@@ -108,7 +108,7 @@ def export_model(
     form = format_of(path)
     name = _name(model)
     check_export(model)
-    text = describe(model, mask, description or {})
+    text = export_metadata(model, mask, description or {})
     try:
         program = record(model, _inputs(model), mask)
     except Exception as error:  # torch.export raises many types of exceptions
@@ -133,7 +133,7 @@ def export_model(
     return agreements[0]
 
 
-def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[str, Any]:
+def export_metadata(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[str, Any]:
     """The metadata of an exported file: plain data, with the keys most important to its user first."""
     inputs, data = _inputs(model), description.get("data", {})
     text: dict[str, Any] = {"points": f"input: float32 [batch, n, {inputs}], any batch and n from 1"}
@@ -144,9 +144,9 @@ def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[
     text["logits"] = f"output: float32 {shape}; softmax over the classes makes them probabilities"
     if (names := "point_classes" if per_point else "classes") in data:
         text["classes"] = list(data[names])
-    if data.get("normalize") in NORMALIZATIONS:
+    if data.get("normalize") in NORMALIZATION_TEXTS:
         how = normalization_elsewhere(data)
-        text["normalize"] = f"{how}: {NORMALIZATIONS[how]}, before the points are given"
+        text["normalize"] = f"{how}: {NORMALIZATION_TEXTS[how]}, before the points are given"
     if data.get("features"):
         text["features"] = f"after the coordinates of each point: {', '.join(data['features'])}; not normalised"
     if data.get("up"):
@@ -159,7 +159,7 @@ def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[
     }
 
 
-def _agreement(model: nn.Module, exported: Run, mask: bool) -> Agreement:
+def _agreement(model: nn.Module, exported: RunModel, mask: bool) -> Agreement:
     eager, exact = _eager(model), _eager(model, torch.float64)
     differences, roundings = [], []
     with torch.inference_mode():
@@ -181,7 +181,7 @@ def _agreement(model: nn.Module, exported: Run, mask: bool) -> Agreement:
     return Agreement(float(np.max(differences)), max(roundings), CHECKED)
 
 
-def _eager(model: nn.Module, dtype: torch.dtype = torch.float32) -> Run:
+def _eager(model: nn.Module, dtype: torch.dtype = torch.float32) -> RunModel:
     """A copy of the model on the CPU, in evaluation mode."""
     copied = copy.deepcopy(model).to("cpu", dtype).eval()
     return lambda points, mask: copied(points) if mask is None else copied(points, mask)

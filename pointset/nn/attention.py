@@ -24,7 +24,7 @@ from pointset.nn.checks import check_pair
 from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles, absorbing_saves_products
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.fast.tiles import may_tile
-from pointset.nn.masks import non_empty, zero_padding
+from pointset.nn.masks import non_empty, zero_padded_rows
 from pointset.nn.scores import SCORES, DotScore, Score, split_heads
 from pointset.nn.weights import Weights
 
@@ -153,7 +153,7 @@ class Multihead(nn.Module):
         if isinstance(mask, Packed) and way is not absorbed_in_tiles:
             runs = zip(mask.batches(Q), mask.batches(K.rows), strict=True)
             return torch.cat([self._attend_run(q, y) for q, y in runs])
-        Y = zero_padding(K.rows, mask)  # 0 times NaN would be NaN
+        Y = zero_padded_rows(K.rows, mask)  # 0 times NaN would be NaN
         attended = way(Q, K._replace(rows=Y), V._replace(rows=Y), mask, self.score, self._recorded_weights)
         return attended if mask is None else attended * non_empty(mask, Y.device)
 

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import as_mask, masked_max, masked_mean, zero_padding
+from pointset.nn.masks import full_mask, masked_max, masked_mean, zero_padded_rows
 from pointset.nn.registry import register
 
 # A batch norm would turn a single row into zeros, so it is left unchanged.
@@ -39,7 +39,7 @@ class PointNet(nn.Module):
         """Return logits [B, classes]."""
         if torch.compiler.is_exporting():
             return self.head(masked_max(rowwise(self.rows, points), mask).flatten(1))
-        rows, sets = pack(points, mask)
+        rows, sets = packed_rows(points, mask)
         return self.head(self.pool(self.rows(rows), sets.index(rows.device), dim_size=len(sets)))
 
 
@@ -70,7 +70,7 @@ class DGCNN(nn.Module):
         """Return logits [B, classes]."""
         if torch.compiler.is_exporting():
             return self._of_padded(points, mask)
-        rows, sets = pack(points, mask)
+        rows, sets = packed_rows(points, mask)
         stages = []
         for convolution in self.convolutions:
             rows = convolution(rows, self._edges(rows, sets))
@@ -80,7 +80,7 @@ class DGCNN(nn.Module):
 
     def _of_padded(self, points: Tensor, mask: Any) -> Tensor:
         """The logits with k neighbours [B, n, k] in place of a list of edges."""
-        keep, stages = as_mask(points, mask), [points]
+        keep, stages = full_mask(points, mask), [points]
         for convolution in self.convolutions:
             rows = stages[-1]
             # By default, cdist chooses its algorithm by n.
@@ -93,7 +93,7 @@ class DGCNN(nn.Module):
             own = rows.unsqueeze(2).expand_as(others)
             edges = rowwise(convolution.nn, torch.cat([own, others - own], dim=3))
             edges = edges.masked_fill(~near.values.isfinite().unsqueeze(-1), float("-inf"))
-            stages.append(zero_padding(edges.amax(dim=2), keep))
+            stages.append(zero_padded_rows(edges.amax(dim=2), keep))
         rows = rowwise(self.rows, torch.cat(stages[1:], dim=2))
         return self.head(torch.cat([masked_max(rows, keep), masked_mean(rows, keep)], dim=2).flatten(1))
 
@@ -108,11 +108,11 @@ class DGCNN(nn.Module):
         return torch.cat(edges, dim=1)
 
 
-def pack(points: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tensor, "N d"], Packed]:
+def packed_rows(points: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tensor, "N d"], Packed]:
     """The real rows of all sets, concatenated, and their `Packed` layout."""
     if isinstance(mask, Packed):
         return points, mask
-    keep = as_mask(points, mask)
+    keep = full_mask(points, mask)
     return points[keep], Packed(tuple(keep.sum(dim=1).tolist()))
 
 

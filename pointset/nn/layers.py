@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from pointset.configuration import HeadNormName
 from pointset.nn.dropout import Dropout
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import zero_padding
+from pointset.nn.masks import zero_padded_rows
 from pointset.nn.norms import has_shift, is_norm, make_norm
 
 
@@ -136,7 +136,7 @@ class PointHead(nn.Module):
         """
         of_set = self.of_set(pooled)
         of_set = of_set[mask.index(Z.device)] if isinstance(mask, Packed) else of_set[:, None]
-        return zero_padding(self.last(self.norm(self.of_rows(Z) + of_set, mask)), mask)
+        return zero_padded_rows(self.last(self.norm(self.of_rows(Z) + of_set, mask)), mask)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def masked_sum(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float
     """Sum of each feature over the real rows; 0 for an empty set."""
     if isinstance(mask, Packed):
         return mask.each_set(masked_sum, X)
-    return zero_padding(X, mask).sum(dim=1, keepdim=True)
+    return zero_padded_rows(X, mask).sum(dim=1, keepdim=True)
 
 
 def masked_mean(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:
@@ -69,7 +69,7 @@ STATISTICS: dict[StatisticName, Callable[[Tensor, Layout | None], Tensor]] = {
 """Statistics of each feature of a set by name, (X, mask) -> [B, 1, d]."""
 
 
-def zero_padding(X: Float[Tensor, "*rows d"], mask: Layout | None) -> Float[Tensor, "*rows d"]:
+def zero_padded_rows(X: Float[Tensor, "*rows d"], mask: Layout | None) -> Float[Tensor, "*rows d"]:
     """X with padded rows set to zero, whatever their values (even NaN)."""
     return X if mask is None or isinstance(mask, Packed) else X.masked_fill(~mask.unsqueeze(-1), 0.0)
 
@@ -81,6 +81,6 @@ def non_empty(mask: Layout, device: torch.device | None = None) -> Bool[Tensor, 
     return mask.any(dim=1)[:, None, None]
 
 
-def as_mask(X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None) -> Bool[Tensor, "B n"]:
+def full_mask(X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None) -> Bool[Tensor, "B n"]:
     """The mask, or an all-True mask if it is None."""
     return torch.ones(X.shape[:2], dtype=torch.bool, device=X.device) if mask is None else mask

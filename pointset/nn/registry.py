@@ -29,10 +29,10 @@ from pointset.errors import PointsetError
 
 Kind = Literal["encoder", "pooling", "model", "baseline", "weights"]
 Statistic = Literal["max", "mean"]
-Head = Literal["hidden", "linear"]
+HeadName = Literal["hidden", "linear"]
 T = TypeVar("T", bound=Callable[..., Any])
 
-MOST_ROWS = 4096
+LARGEST_NUMBER = 4096
 """Upper limit for the number in a name: inducing points, seeds, ..."""
 JOIN = "<one>+<other>"
 """Name of the part that joins poolings."""
@@ -65,7 +65,7 @@ class Part:
     """For an encoder: whether it can have several layers, which options can connect."""
     statistic: Statistic = "max"
     """For a pooling: the statistic that equivariant layers before it subtract from each row."""
-    head: Head = "hidden"
+    head: HeadName = "hidden"
     """For a pooling: whether the head after it has two layers ("hidden") or one ("linear")."""
     source: str = ""
     """The source code of a user-defined part."""
@@ -142,7 +142,7 @@ class Choice:
         return modules
 
 
-PARTS: dict[tuple[Kind, str], Part] = {}
+REGISTERED: dict[tuple[Kind, str], Part] = {}
 
 
 def register(kind: Kind, name: str, **known: Any) -> Callable[[T], T]:
@@ -157,27 +157,27 @@ def register(kind: Kind, name: str, **known: Any) -> Callable[[T], T]:
 
 def enter(part: Part) -> None:
     """Add a part to the registry."""
-    PARTS[part.kind, part.name] = part
+    REGISTERED[part.kind, part.name] = part
     if part.kind == "weights":
         USER_WEIGHTS.add(part.name)
 
 
 def parts(kind: Kind) -> list[Part]:
     """All parts of a kind, in the order of their names."""
-    return sorted((part for part in PARTS.values() if part.kind == kind), key=lambda part: part.name)
+    return sorted((part for part in REGISTERED.values() if part.kind == kind), key=lambda part: part.name)
 
 
 def part_of(module: nn.Module) -> Part | None:
     """The part from which a module was built, or under which its class is registered."""
     built = getattr(module, "registered_as", None)
-    return built or next((part for part in PARTS.values() if part.make is type(module)), None)
+    return built or next((part for part in REGISTERED.values() if part.make is type(module)), None)
 
 
-def find(kind: Kind, name: str) -> Choice | None:
+def find_part(kind: Kind, name: str) -> Choice | None:
     """The part with this name, or None; poolings joined by `+` are one part.
 
     Raises:
-        PointsetError: the number in the name is above `MOST_ROWS`.
+        PointsetError: the number in the name is above `LARGEST_NUMBER`.
     """
     if kind == "pooling" and "+" in name:
         return _join(name)
@@ -185,20 +185,20 @@ def find(kind: Kind, name: str) -> Choice | None:
         if match := part.pattern.fullmatch(name):
             groups = match.groupdict(default="1")
             argument = {key: value if key == "name" else int(value) for key, value in groups.items()}
-            if any(isinstance(value, int) and value > MOST_ROWS for value in argument.values()):
-                raise PointsetError(f"the number in {name} must be at most {MOST_ROWS}")
+            if any(isinstance(value, int) and value > LARGEST_NUMBER for value in argument.values()):
+                raise PointsetError(f"the number in {name} must be at most {LARGEST_NUMBER}")
             return Choice(part, name, argument)
     return None
 
 
 def _join(name: str) -> Choice | None:
     """Poolings joined by `+` as one part, or None if a name is unknown; it has the abilities that all of them have."""
-    joined = [choice for word in name.split("+") if (choice := find("pooling", word))]
+    joined = [choice for word in name.split("+") if (choice := find_part("pooling", word))]
     if len(joined) <= name.count("+"):
         return None
     members = [choice.part for choice in joined]
     part = dataclasses.replace(
-        PARTS["pooling", JOIN],
+        REGISTERED["pooling", JOIN],
         name=name,
         listed=name,
         packed=all(part.packed for part in members),

@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from pointset.configuration import RELEASED, AttentionOptions, ScoreName
 
-LARGEST = 2**22
+MOST_HIDDEN = 2**22
 """Most numbers of the hidden layer of an additive score that are computed at once: 16 MB of float32."""
 
 
@@ -91,17 +91,17 @@ class AdditiveScore(Score):
         super().__init__(dim, options)
         self.factor = 1.0 / options.temperature  # these logits do not grow with the width
         heads, width, layers = self.heads, self.width, options.score_layers
-        self.of_key = nn.Parameter(uniform(heads, width, width, inputs=2 * width))
-        self.of_query = nn.Parameter(uniform(heads, width, width, inputs=2 * width))
-        self.hidden = nn.ParameterList(uniform(heads, width, width, inputs=width) for _ in range(layers - 1))
-        self.out = nn.Parameter(uniform(heads, width, inputs=width))
+        self.of_key = nn.Parameter(initial_weights(heads, width, width, inputs=2 * width))
+        self.of_query = nn.Parameter(initial_weights(heads, width, width, inputs=2 * width))
+        self.hidden = nn.ParameterList(initial_weights(heads, width, width, inputs=width) for _ in range(layers - 1))
+        self.out = nn.Parameter(initial_weights(heads, width, inputs=width))
 
     def forward(self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h n m"]:
         """Return the logits."""
         keys, queries = torch.matmul(K, self.of_key).unsqueeze(2), torch.matmul(Q, self.of_query).unsqueeze(3)
         if torch.compiler.is_exporting():  # in an exported program, the number of pieces cannot depend on sizes
             return self.logits(keys, queries)
-        pieces = queries.split(max(1, LARGEST // max(1, keys.numel())), dim=2)
+        pieces = queries.split(max(1, MOST_HIDDEN // max(1, keys.numel())), dim=2)
         if len(pieces) == 1 or not torch.is_grad_enabled():
             return torch.cat([self.logits(keys, piece) for piece in pieces], dim=2)
         again = partial(checkpoint, self.logits, keys, use_reentrant=False, preserve_rng_state=False)
@@ -121,7 +121,7 @@ def split_heads(X: Float[Tensor, "B n d"], heads: int) -> Float[Tensor, "B h n c
     return X.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
-def uniform(*shape: int, inputs: int) -> Tensor:
+def initial_weights(*shape: int, inputs: int) -> Tensor:
     """Initial weights of a layer with this number of inputs, as in `nn.Linear`."""
     bound = 1.0 / math.sqrt(inputs)
     return torch.empty(*shape).uniform_(-bound, bound)

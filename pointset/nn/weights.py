@@ -132,7 +132,7 @@ def _keys(logits: Tensor, keep: Tensor | None) -> Tensor:
 def function_of(weights: Weighting) -> Callable[..., Any]:
     """The function for a registered name or a callable. A module, which may be trained, is copied for each block."""
     if isinstance(weights, str):
-        registered = registry.PARTS.get(("weights", weights))
+        registered = registry.REGISTERED.get(("weights", weights))
         if registered is None:
             raise PointsetError(
                 f"no weights function is called {quoted(weights)}: run the code that registers it first "
@@ -152,10 +152,10 @@ def user_weights(
 ) -> Float[Tensor, "B h n m"]:
     """The weights of a user's function, 0 at padded keys."""
     if takes_mask(function):
-        A = checked(weights, logits, function(logits, mask=keep))
+        A = checked_weights(weights, logits, function(logits, mask=keep))
         return A if keep is None else A.masked_fill(~keep, 0.0)
     if keep is None:
-        return checked(weights, logits, function(logits))
+        return checked_weights(weights, logits, function(logits))
     return _size_by_size(weights, function, logits, keep[:, 0, 0])
 
 
@@ -171,7 +171,7 @@ def _size_by_size(
     for size, rows in zip(sizes.tolist(), order.split(sets.tolist()), strict=True):
         keys = real_first[rows, :size][:, None, None].expand(-1, *logits.shape[1:3], -1)
         real = logits[rows].gather(3, keys)
-        A = checked(weights, real, function(real)) if size else real
+        A = checked_weights(weights, real, function(real)) if size else real
         pieces.append(A.new_zeros(len(rows), *logits.shape[1:]).scatter(3, keys, A))
     return torch.cat(pieces)[order.argsort()]
 
@@ -186,7 +186,7 @@ def takes_mask(function: Callable[..., Any]) -> bool:
         return False
 
 
-def checked(weights: Weighting, logits: Tensor, A: object) -> Tensor:
+def checked_weights(weights: Weighting, logits: Tensor, A: object) -> Tensor:
     """The result of a weights function; raises a PointsetError unless it has one weight per logit."""
     if isinstance(A, Tensor) and A.shape == logits.shape:
         return A

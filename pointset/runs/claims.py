@@ -34,7 +34,7 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
 
 def claim(file: Path, description: dict[str, Any], keys: Sequence[str], what: str, *, write: bool = True) -> None:
     """Write the description of the work `what` in a folder, or check that the one there agrees in the given keys."""
-    mine = plain(description)
+    mine = as_saved(description)
     if not file.exists():
         if write:
             digests.write_json(file, mine)
@@ -46,7 +46,7 @@ def claim(file: Path, description: dict[str, Any], keys: Sequence[str], what: st
             raise PointsetError(f"{file.parent} holds another {what} ({difference}): give another folder or delete it")
 
 
-def plain(description: dict[str, Any]) -> Any:
+def as_saved(description: dict[str, Any]) -> Any:
     """The description after a round trip through JSON: tuples become lists."""
     return json.loads(json.dumps(description))
 

@@ -23,7 +23,7 @@ from pointset.runs.atomic import as_json, write_atomically
 from pointset.runs.files import read_file
 
 SUMS = "SHA256SUMS"
-LINE = re.compile(r"([0-9a-f]{64})  ([^/\n]+)")
+DIGEST_LINE = re.compile(r"([0-9a-f]{64})  ([^/\n]+)")
 T = TypeVar("T")
 
 
@@ -139,7 +139,7 @@ def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
     path, listed, fault = folder / SUMS, dict[str, tuple[str, ...]](), ""
     try:
         for number, line in enumerate(read_file(path).decode().split("\n")[:-1], start=1):
-            if not (match := LINE.fullmatch(line)):
+            if not (match := DIGEST_LINE.fullmatch(line)):
                 fault = f"is damaged, line {number} is not a digest and a name"
                 break
             listed[match[2]] = (*listed.get(match[2], ()), match[1])

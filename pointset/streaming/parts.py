@@ -28,7 +28,7 @@ from pointset.nn.registry import part_of
 from pointset.streaming.running import Rowwise, Running, RunningStatistic, running_attention, running_maps
 
 Settled = TypeVar("Settled")
-Part = Generator[tuple[Running, ...], None, Settled]
+StreamedPart = Generator[tuple[Running, ...], None, Settled]
 
 
 class StreamingError(PointsetError):
@@ -44,7 +44,7 @@ class StreamingError(PointsetError):
 
 
 @singledispatch
-def stream_part(module: nn.Module, name: str) -> Part[Any]:
+def stream_part(module: nn.Module, name: str) -> StreamedPart[Any]:
     """The streaming form of an encoder module or a pooling; `stream_part.register` adds a type.
 
     Args:
@@ -70,7 +70,7 @@ def stream_part(module: nn.Module, name: str) -> Part[Any]:
     )
 
 
-def _settled(value: Settled) -> Part[Settled]:
+def _settled(value: Settled) -> StreamedPart[Settled]:
     yield from ()
     return value
 
@@ -79,26 +79,26 @@ def _settled(value: Settled) -> Part[Settled]:
 @stream_part.register(NoNorm)
 @stream_part.register(LayerNorm)
 @stream_part.register(BatchNorm)
-def _(module: Rowwise, name: str) -> Part[Rowwise]:
+def _(module: Rowwise, name: str) -> StreamedPart[Rowwise]:
     return _settled(module)
 
 
 @stream_part.register
-def _(module: NormedLayers, name: str) -> Part[Rowwise]:
+def _(module: NormedLayers, name: str) -> StreamedPart[Rowwise]:
     for number, norm in enumerate(module.norm):
         stream_part(norm, f"{name}.norm.{number}")
     return _settled(module)
 
 
 @stream_part.register
-def _(module: EquivariantLayer, name: str) -> Part[Rowwise]:
+def _(module: EquivariantLayer, name: str) -> StreamedPart[Rowwise]:
     stream_part(module.norm, f"{name}.norm")
     statistic = yield from _one_pass(RunningStatistic(module.statistic))
     return lambda X: module.norm(module.gamma(X - statistic)).tanh_()
 
 
 @stream_part.register
-def _(module: ISAB, name: str) -> Part[Rowwise]:
+def _(module: ISAB, name: str) -> StreamedPart[Rowwise]:
     _check_reading(module.reads, f"{name}.reads")
     for norm in ("norm_query", "norm_hidden", "norm_attended", "norm_output"):
         stream_part(getattr(module.writes, norm), f"{name}.writes.{norm}")
@@ -107,7 +107,7 @@ def _(module: ISAB, name: str) -> Part[Rowwise]:
 
 
 @stream_part.register
-def _(module: InteractionLayer, name: str) -> Part[Rowwise]:
+def _(module: InteractionLayer, name: str) -> StreamedPart[Rowwise]:
     stream_part(module.norm, f"{name}.norm")
     S = yield from _dual_mlp(module.reads, f"{name}.reads")
     return lambda X: module.write(X, S)
@@ -115,31 +115,31 @@ def _(module: InteractionLayer, name: str) -> Part[Rowwise]:
 
 @stream_part.register(StatisticPool)
 @stream_part.register(PooledSeeds)
-def _(module: StatisticPool | PooledSeeds, name: str) -> Part[Tensor]:
+def _(module: StatisticPool | PooledSeeds, name: str) -> StreamedPart[Tensor]:
     running = {statistic: RunningStatistic(statistic) for statistic in dict.fromkeys(module.statistics)}
     yield tuple(running.values())
     return module.of_statistics({name: statistic.result() for name, statistic in running.items()})
 
 
 @stream_part.register
-def _(module: PMA, name: str) -> Part[Tensor]:
+def _(module: PMA, name: str) -> StreamedPart[Tensor]:
     _check_reading(module.mab, f"{name}.mab")
     S = module.seeds if module.pooled_seeds is None else (yield from stream_part(module.pooled_seeds, name))
     return (yield from _read(module.mab, S, module.feed_forward, f"{name}.mab"))
 
 
 @stream_part.register
-def _(module: DualMLP, name: str) -> Part[Tensor]:
+def _(module: DualMLP, name: str) -> StreamedPart[Tensor]:
     return _dual_mlp(module, name)
 
 
 @stream_part.register
-def _(module: AttentionPool, name: str) -> Part[Tensor]:
+def _(module: AttentionPool, name: str) -> StreamedPart[Tensor]:
     return module.finish((yield from stream_part(module.pma, f"{name}.pma")))
 
 
 @stream_part.register
-def _(module: JoinedPool, name: str) -> Part[Tensor]:
+def _(module: JoinedPool, name: str) -> StreamedPart[Tensor]:
     """Run the poolings together, so that they share their passes."""
     parts = [stream_part(pool, f"{name}.pools.{number}") for number, pool in enumerate(module.pools)]
     pooled: dict[int, Tensor] = {}
@@ -155,18 +155,18 @@ def _(module: JoinedPool, name: str) -> Part[Tensor]:
     return module.side_by_side([pooled[number] for number in range(len(parts))])
 
 
-def _one_pass(running: Running) -> Part[Tensor]:
+def _one_pass(running: Running) -> StreamedPart[Tensor]:
     yield (running,)
     return running.result()
 
 
-def _dual_mlp(module: DualMLP, name: str) -> Part[Tensor]:
+def _dual_mlp(module: DualMLP, name: str) -> StreamedPart[Tensor]:
     stream_part(module.logits, f"{name}.logits")
     stream_part(module.values, f"{name}.values")
     return (yield from _one_pass(running_maps(module)))
 
 
-def _read(mab: MAB, S: Tensor | None, prepare: Rowwise, name: str) -> Part[Tensor]:
+def _read(mab: MAB, S: Tensor | None, prepare: Rowwise, name: str) -> StreamedPart[Tensor]:
     """What a few queries S read, with running sums."""
     _check_reading(mab, name)
     assert S is not None
@@ -183,7 +183,7 @@ def _check_reading(mab: MAB, name: str) -> None:
         )
 
 
-def chain_of(model: nn.Module) -> tuple[list[Part[Rowwise]], Part[Tensor], Callable[[Tensor], Tensor]]:
+def chain_of(model: nn.Module) -> tuple[list[StreamedPart[Rowwise]], StreamedPart[Tensor], Callable[[Tensor], Tensor]]:
     """The parts of a `SetClassifier` or a PointNet: encoder, pooling and head; no point is read yet.
 
     The head computes logits from the pooled rows. The parts are generators, so they can be used once.

@@ -10,7 +10,7 @@ from pointset.data.chunks import Chunks, blocks, fresh_pieces
 from pointset.errors import PointsetError
 from pointset.inputs import require_model
 from pointset.nn.layers import in_evaluation_mode
-from pointset.streaming.parts import Part, chain_of, check_streams
+from pointset.streaming.parts import StreamedPart, chain_of, check_streams
 from pointset.streaming.running import Rowwise
 
 Settled = TypeVar("Settled")
@@ -18,7 +18,7 @@ Settled = TypeVar("Settled")
 ROWS_OF_A_CORE = 4096
 """Points in a block, per CPU thread: their rows fit its cache. (isab16-pma, width 128, 2 threads, seconds for 200,000
 points: 0.32 with 2,048, 0.31 with 4,096 and 8,192, 0.44 with 16,384.)"""
-MOST_ROWS = 65_536
+LARGEST_BLOCK = 65_536
 """Most points in a block: enough to keep a GPU busy."""
 
 
@@ -50,7 +50,7 @@ class Passes:
             self.layers.append(self._settled(part))
         return self._settled(pool), head
 
-    def _settled(self, part: Part[Settled]) -> Settled:
+    def _settled(self, part: StreamedPart[Settled]) -> Settled:
         while True:
             try:
                 running = next(part)
@@ -87,7 +87,7 @@ class Passes:
 
 def block_rows(device: torch.device) -> int:
     """The number of points in a block."""
-    return min(ROWS_OF_A_CORE * torch.get_num_threads(), MOST_ROWS) if device.type == "cpu" else MOST_ROWS
+    return min(ROWS_OF_A_CORE * torch.get_num_threads(), LARGEST_BLOCK) if device.type == "cpu" else LARGEST_BLOCK
 
 
 def stream_logits(model: nn.Module, chunks: Chunks) -> Tensor:

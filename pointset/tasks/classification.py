@@ -16,7 +16,7 @@ from pointset.baselines.models import BASELINES
 from pointset.comparison.metric import Metric
 from pointset.comparison.results import Results
 from pointset.comparison.runs import Run
-from pointset.configuration import Points, Seed, check
+from pointset.configuration import PointCount, Seed, check
 from pointset.data.mixing import recipe_augmentations
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import PREDICTIONS, evaluate, load_predictions, save_predictions
@@ -68,7 +68,7 @@ class Classification(ShapeTask):
     def __post_init__(self) -> None:
         super().__post_init__()
         check("robustness_seeds", self.robustness_seeds, tuple[Seed, ...])
-        check("robustness_points", self.robustness_points, tuple[Points, ...])
+        check("robustness_points", self.robustness_points, tuple[PointCount, ...])
         if unknown := set(self.robustness_points) - set(self.points):
             raise PointsetError(
                 f"robustness_points must be among the points {list(self.points)}, got {sorted(unknown)}"

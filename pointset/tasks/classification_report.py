@@ -18,7 +18,7 @@ from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, calibration
 from pointset.evaluation.predictions import load_predictions
 from pointset.evaluation.robustness import robustness_of
-from pointset.viz.charts import label_axes, make_panels, plain, shorten
+from pointset.viz.charts import label_axes, make_panels, plain_label, shorten
 from pointset.viz.clouds import draw_tile
 from pointset.viz.color import FAINT, INK
 from pointset.viz.confusion import draw_confusions, stand_together
@@ -26,7 +26,7 @@ from pointset.viz.confusion import draw_confusions, stand_together
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST = 8
+MOST_SHOWN = 8
 """Maximum number of models that are shown individually, the best ones, and of confusions."""
 SEVERAL_SEEDS = "Lines are means over seeds; with few models, bands show the range from the lowest to the highest seed."
 BASELINES_TEXT = (
@@ -63,7 +63,9 @@ def sections(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[S
     text = f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
     yield Section("Learning curves", text, chart, "learning-curves")
     yield Section("Corrupted and smaller test sets", ROBUSTNESS_TEXT, table=robustness_table(results))
-    yield Section("Calibration", CALIBRATION_TEXT, reliability(results), "reliability", calibration_table(results))
+    yield Section(
+        "Calibration", CALIBRATION_TEXT, reliability_section(results), "reliability", calibration_table(results)
+    )
     yield from _confusions(results)
     yield from _frequent_confusions(results, test_sets)
     yield Section("Accuracy of every class", CLASSES_TEXT, table=class_table(results))
@@ -101,7 +103,7 @@ def _confusion_tiles(runs: Mapping[str, Evaluation], sets: PointSets) -> Iterato
     np.fill_diagonal(total, 0)
     labels, names = sets.labels.numpy(), [name.replace("_", " ") for name in sets.classes]
     predictions = np.stack([run.predictions for run in runs.values()])
-    for cell in np.argsort(-total, axis=None, kind="stable")[:MOST].tolist():
+    for cell in np.argsort(-total, axis=None, kind="stable")[:MOST_SHOWN].tolist():
         true, taken = divmod(cell, len(total))
         if total[true, taken] == 0:
             return
@@ -163,7 +165,7 @@ def calibration_table(results: Results) -> Table:
 
 def class_table(results: Results) -> Table:
     """For each class, its number of test shapes and the accuracy of the best models, mean over seeds."""
-    shown = results.shown(MOST)
+    shown = results.shown(MOST_SHOWN)
     runs = {label: [load_predictions(folder) for folder in results.folders[label].values()] for label in shown}
     first = next(iter(runs.values()))[0]
     counts = np.bincount(first.labels, minlength=len(first.classes))
@@ -182,9 +184,9 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def reliability(results: Results) -> Figure | None:
+def reliability_section(results: Results) -> Figure | None:
     """Accuracy against confidence, one panel for each of the best models (first seed); dot area shows the share."""
-    shown = results.shown(MOST)
+    shown = results.shown(MOST_SHOWN)
     figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
     for axes, label in zip(panels, shown, strict=True):
         run, color = load_predictions(results.first(label)), style(results, label)["color"]
@@ -192,7 +194,7 @@ def reliability(results: Results) -> Figure | None:
         axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
         axes.plot(curve.confidence, curve.accuracy, color=color, lw=0.8)
         axes.scatter(curve.confidence, curve.accuracy, 4 + 120 * curve.share, color=color, lw=0, clip_on=False)
-        title = f"{textwrap.fill(plain(shorten(label, 5.0, 7.5)), 25)}\nECE {100 * curve.error:.1f} %"
+        title = f"{textwrap.fill(plain_label(shorten(label, 5.0, 7.5)), 25)}\nECE {100 * curve.error:.1f} %"
         axes.set_title(title, fontsize=7.5, color=INK, pad=3)
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         label_axes(axes, "", "")

@@ -43,13 +43,13 @@ SPREAD = 4.0
 """Means are uniform in [-SPREAD, SPREAD] in each dimension."""
 SIGMA = 0.3
 """Standard deviation of every drawn component, in each dimension."""
-TOLERANCE = 1e-5
+EM_TOLERANCE = 1e-5
 """EM has converged when a step gains less than this per datum."""
 LEAST_SCALE = 1e-3
 """The smallest scale, of a model or of EM: a component that shrinks onto one element has an unbounded likelihood.
 A three-hundredth of SIGMA: a wrong scale of this size costs a model far more than it gains."""
 LEAST_SIZE, MOST_SIZE = 100, 500
-NUMBERS = 1 + 2 * DIMENSIONS
+COMPONENT_OUTPUTS = 1 + 2 * DIMENSIONS
 """Outputs for each component: the logit of its proportion, its mean, and its scales before softplus."""
 BATCH_SETS = 10
 """Number of sets in a test batch; they have one size."""
@@ -144,7 +144,7 @@ def fit_by_em(X: Float[Tensor, "B n d"], start: Mixture, steps: int = 100) -> Mi
     for _ in range(steps):
         mixture = em_step(X, mixture)
         before, reached = reached, mixture.log_likelihood(X)
-        if bool((reached - before < TOLERANCE).all()):
+        if bool((reached - before < EM_TOLERANCE).all()):
             break
     return mixture
 
@@ -183,7 +183,7 @@ class Clustering(SetProblem):
         head = head_of_seeds if pooling == f"pma{COMPONENTS}" else lambda width: head_of_one(width, options.dim)
         network = row_model(model, DIMENSIONS, options, seed, head)
         if encoder == "rffp":
-            network.encoder = seeded(seed, lambda: nn.ModuleList(equivariant_layers("max", options)), ENCODER)
+            network.encoder = seeded(seed, lambda: nn.ModuleList(positioned_layers("max", options)), ENCODER)
         return network
 
     def used_options(self, row: str) -> set[str]:
@@ -222,13 +222,13 @@ class Clustering(SetProblem):
 
 def head_of_one(width: int, dim: int) -> nn.Module:
     """The head from one pooled row to all components."""
-    return fully_connected(width, dim, dim, dim, COMPONENTS * NUMBERS)
+    return fully_connected(width, dim, dim, dim, COMPONENTS * COMPONENT_OUTPUTS)
 
 
 def head_of_seeds(width: int) -> nn.Module:
     """The head from the concatenated rows of the seeds, each of which predicts one component."""
     rows = nn.Unflatten(1, (COMPONENTS, width // COMPONENTS))
-    return nn.Sequential(rows, nn.Linear(width // COMPONENTS, NUMBERS), nn.Flatten())
+    return nn.Sequential(rows, nn.Linear(width // COMPONENTS, COMPONENT_OUTPUTS), nn.Flatten())
 
 
 class PositionedEquivariantLayer(nn.Module):
@@ -251,7 +251,7 @@ class PositionedEquivariantLayer(nn.Module):
         return (self.gamma(X) - self.lambda_(self.statistic(X, mask))).relu()
 
 
-def equivariant_layers(statistic: Statistic, options: ModelOptions) -> list[nn.Module]:
+def positioned_layers(statistic: Statistic, options: ModelOptions) -> list[nn.Module]:
     """The encoder rFFp of this task: that of the zoo is invariant to translations of the set."""
     widths = [DIMENSIONS, *[options.dim] * (options.layers or EQUIVARIANT_LAYERS)]
     return [PositionedEquivariantLayer(*pair, statistic) for pair in itertools.pairwise(widths)]
@@ -260,14 +260,14 @@ def equivariant_layers(statistic: Statistic, options: ModelOptions) -> list[nn.M
 def equivariant_model(pooling: str, options: ModelOptions) -> SetClassifier:
     """The rFFp model whose layers and pooling use the same statistic, "mean" or "max"."""
     statistic: Statistic = "mean" if pooling == "mean" else "max"
-    encoder = equivariant_layers(statistic, options)
+    encoder = positioned_layers(statistic, options)
     head = nn.Sequential(nn.Flatten(), Dropout(options.dropout), head_of_one(options.dim, options.dim))
     return SetClassifier(encoder, MeanPool() if statistic == "mean" else MaxPool(), head, DIMENSIONS)
 
 
 def mixture_of(output: Float[Tensor, "B numbers"]) -> Mixture:
     """The mixtures predicted by a model."""
-    return Mixture.from_output(output.unflatten(1, (COMPONENTS, NUMBERS)))
+    return Mixture.from_output(output.unflatten(1, (COMPONENTS, COMPONENT_OUTPUTS)))
 
 
 def truth_of(batch: SetBatch) -> Mixture:

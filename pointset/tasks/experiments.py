@@ -25,7 +25,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from pointset.comparison.comparing import run_experiment
-from pointset.comparison.experiment import Entry, Experiment, Table, as_tuple, unknown_key
+from pointset.comparison.experiment import Entry, Experiment, TomlTable, as_tuple, unknown_key
 from pointset.comparison.results import Comparison
 from pointset.comparison.task import Task
 from pointset.configuration import Cores, check, nearest
@@ -52,9 +52,9 @@ KEYS: Mapping[str, Any] = {
     "models": Annotated[list[Any], Meta(description="a list of names, or of tables with a name")],
     "seeds": Annotated[int | list[int], Meta(description="whole numbers")],
     "threads": Cores,
-    "model": Table,
-    "recipe": Table,
-    "options": Table,
+    "model": TomlTable,
+    "recipe": TomlTable,
+    "options": TomlTable,
     "published": Annotated[dict[str, dict[str, Any]], Meta(description="a table for each model")],
 }
 """Keys of an experiment's file for every task, and their types; other keys are options of the task."""

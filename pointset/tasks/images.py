@@ -26,7 +26,7 @@ from pointset.zoo.classifiers import PooledClassifier, SetClassifier
 from pointset.zoo.options import ModelOptions
 
 Split = Literal["train", "test"]
-TEST_SHARE = 5
+TEST_EVERY = 5
 """One of this many images, or classes, is for tests."""
 SPLIT_SEED = 0x1D
 TEST_BATCHES, TEST_BATCH = 8, 250
@@ -80,7 +80,7 @@ def digits(split: Split) -> Images:
     held_out, random = torch.zeros(len(labels), dtype=torch.bool), np.random.default_rng(SPLIT_SEED)
     for label in labels.unique().tolist():
         rows = (labels == label).nonzero()[:, 0]
-        held_out[rows[random.permutation(len(rows))[: len(rows) // TEST_SHARE]]] = True
+        held_out[rows[random.permutation(len(rows))[: len(rows) // TEST_EVERY]]] = True
     chosen = held_out == (split == "test")
     return Images(pixels[chosen], labels[chosen], side=8)
 
@@ -92,13 +92,13 @@ def characters(folder: Path, split: Split) -> Images:
     Omniglot's, and are inverted.
     """
     folders = sorted({path.parent for path in folder.rglob("*.png")})
-    if len(folders) < 2 * TEST_SHARE:
+    if len(folders) < 2 * TEST_EVERY:
         raise PointsetError(
             f"{folder} has {len(folders)} characters with images, too few: give a folder that has "
             "alphabet/character/*.png, such as Omniglot's images_background, unpacked"
         )
     order = np.random.default_rng(SPLIT_SEED).permutation(len(folders))
-    tests = {folders[index] for index in order[: len(folders) // TEST_SHARE]}
+    tests = {folders[index] for index in order[: len(folders) // TEST_EVERY]}
     kept = [character for character in folders if (character in tests) == (split == "test")]
     files = [(path, label) for label, character in enumerate(kept) for path in sorted(character.glob("*.png"))]
     pixels = torch.stack([1.0 - read_image(path, SIDE) for path, _ in files])
@@ -189,7 +189,7 @@ class ImageProblem(SetProblem):
 
 LEAST, MOST = 6, 10
 """Smallest and largest number of images in a set."""
-SMALL = -16.0
+NEGLIGIBLE = -16.0
 """Below this output, its exponential is smaller than the rounding error of float32 at 1."""
 
 
@@ -202,7 +202,7 @@ def poisson_loss(output: Float[Tensor, "B 1"], counts: Int[Tensor, " B"]) -> Flo
     """Negative log likelihood: rate - count log(rate) + log(count!)."""
     x = output[:, 0]
     # log(log(1 + e^x)) equals x up to rounding for small e^x, where computing it would give -inf.
-    log_rate = torch.where(x < SMALL, x, F.softplus(x.clamp(min=SMALL)).log())
+    log_rate = torch.where(x < NEGLIGIBLE, x, F.softplus(x.clamp(min=NEGLIGIBLE)).log())
     return (rate_of(output) - counts * log_rate + torch.lgamma(counts + 1.0)).mean()
 
 

@@ -14,7 +14,7 @@ from pointset.data.batches import epoch_generator
 from pointset.tasks.set_problem import SetBatch, SetProblem, fully_connected, parts_of, row_model
 from pointset.zoo.options import ModelOptions
 
-MOST = 10
+LARGEST_SET = 10
 """Largest set."""
 RANGE = 100.0
 """Elements are uniform in [0, RANGE]."""
@@ -39,7 +39,7 @@ class MaxRegression(SetProblem):
     title: ClassVar[str] = "Max regression"
     measured: ClassVar[Sequence[Metric]] = (Metric("MAE", higher_is_better=False),)
     rows: ClassVar[Sequence[str]] = ("rFF + mean", "rFF + sum", "rFF + max", "SAB + PMA")
-    most: ClassVar[int] = MOST
+    most: ClassVar[int] = LARGEST_SET
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """The model of a row: [B, n, 1] -> [B, 1]."""
@@ -47,15 +47,17 @@ class MaxRegression(SetProblem):
         return row_model(model, 1, options, seed, lambda width: fully_connected(width, *hidden, 1))
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
-        size = int(torch.randint(1, MOST + 1, (), generator=generator))
+        size = int(torch.randint(1, LARGEST_SET + 1, (), generator=generator))
         return draw_sets(count, size, generator)
 
     def test_sets(self) -> Sequence[SetBatch]:
-        return [draw_sets(TEST_SETS, size, epoch_generator(TEST_SEED, size)) for size in range(1, MOST + 1)]
+        return [draw_sets(TEST_SETS, size, epoch_generator(TEST_SEED, size)) for size in range(1, LARGEST_SET + 1)]
 
     def watched_sets(self) -> Sequence[SetBatch]:
         """Other sets, a tenth as many as the test sets."""
-        return [draw_sets(TEST_SETS // 10, size, epoch_generator(TEST_SEED + 1, size)) for size in range(1, MOST + 1)]
+        return [
+            draw_sets(TEST_SETS // 10, size, epoch_generator(TEST_SEED + 1, size)) for size in range(1, LARGEST_SET + 1)
+        ]
 
     def loss(self, output: Float[Tensor, "B 1"], batch: SetBatch) -> Float[Tensor, ""]:
         return F.l1_loss(output[:, 0], batch.target["maximum"])

@@ -17,7 +17,7 @@ from pointset.comparison.results import Results
 from pointset.comparison.runs import Run
 from pointset.data.mixing import recipe_augmentations
 from pointset.errors import PointsetError
-from pointset.evaluation.numbers import NUMBERS, evaluate_numbers, load_numbers, save_numbers
+from pointset.evaluation.numbers import NUMBERS_FILE, evaluate_numbers, load_numbers, save_numbers
 from pointset.tasks.shapes import ShapeTask
 from pointset.training.recipe import Recipe
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from pointset.comparison.report.sections import Section
 
-DIGITS = 3
+ERROR_DIGITS = 3
 """Digits of errors in tables."""
 R2 = Metric("R2", higher_is_better=True, digits=3)
-CURVES_TEXT = "Lines are means over seeds, bands reach from the lowest to the highest; of standardised targets."
+ERROR_CURVES_TEXT = "Lines are means over seeds, bands reach from the lowest to the highest; of standardised targets."
 TRUTH_TEXT = "Predictions of the best model (first seed) for the test shapes, against the true values."
 
 
@@ -59,7 +59,7 @@ class ShapeRegression(ShapeTask):
 
     def shown_metrics(self, folder: Path) -> Sequence[Metric]:
         """The metrics with as many decimals as their errors need."""
-        if not (folder / NUMBERS).exists():
+        if not (folder / NUMBERS_FILE).exists():
             return self.measured
         mae = load_numbers(folder).mae
         errors = {f"MAE {name}": error for name, error in mae.items()}
@@ -106,15 +106,15 @@ class ShapeRegression(ShapeTask):
 
         columns = {"mae": "training error", "validation_r2": "validation R2"}
         yield Section(
-            "Learning curves", CURVES_TEXT, learning_curves(results, columns, float, "epochs"), "learning-curves"
+            "Learning curves", ERROR_CURVES_TEXT, learning_curves(results, columns, float, "epochs"), "learning-curves"
         )
         (best,) = results.best(1)
         yield Section(f"Predicted and true, {best}", TRUTH_TEXT, _against_truth(results.first(best)), "truth")
 
 
 def _decimals(error: float) -> int:
-    """Decimals with which an error has `DIGITS` digits."""
-    return max(0, DIGITS - 1 - math.floor(math.log10(error))) if 0 < error < math.inf else DIGITS
+    """Decimals with which an error has `ERROR_DIGITS` digits."""
+    return max(0, ERROR_DIGITS - 1 - math.floor(math.log10(error))) if 0 < error < math.inf else ERROR_DIGITS
 
 
 def _against_truth(folder: Path) -> Figure:

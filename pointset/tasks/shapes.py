@@ -12,18 +12,18 @@ from typing import Any, ClassVar, Self
 
 from torch import nn
 
-from pointset.comparison.experiment import Table, as_tuple
+from pointset.comparison.experiment import TomlTable, as_tuple
 from pointset.comparison.metric import Size
 from pointset.comparison.runs import Run, of_run
 from pointset.comparison.task import Task
-from pointset.configuration import Points, check, check_once
+from pointset.configuration import PointCount, check, check_once
 from pointset.data.dataset import load_split
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.runs import digests
-from pointset.runs.claims import plain
-from pointset.training.checkpoints import CONTINUED, RunFolder, describe
+from pointset.runs.claims import as_saved
+from pointset.training.checkpoints import CONTINUED_FROM, RunFolder, describe_run
 from pointset.training.loop import Fitted, fit
 from pointset.training.objectives import require_classes, require_sizes
 from pointset.training.recipe import Recipe
@@ -53,7 +53,7 @@ class ShapeTask(Task):
 
     def __post_init__(self) -> None:
         check("data", self.data, str)
-        check("points", self.points, tuple[Points, ...])
+        check("points", self.points, tuple[PointCount, ...])
         if not self.points:
             raise PointsetError("points must contain at least one set size, got none")
         check_once("size", self.points)
@@ -61,7 +61,7 @@ class ShapeTask(Task):
     @classmethod
     def from_file(cls, options: Mapping[str, Any]) -> Self:
         fields = dict(options)
-        check("sets", fields.get("sets", {}), Table)
+        check("sets", fields.get("sets", {}), TomlTable)
         if "points" in fields.get("sets", {}):
             raise PointsetError("sets.points is not allowed: give set sizes as points, beside models")
         for name in set(cls.TUPLES) & fields.keys():
@@ -172,7 +172,7 @@ def _reuse(others: Sequence[Path], folder: Path, model: nn.Module, train: PointS
     """Fill an empty folder with a finished training that differs only in the size of its evaluated sets, if any."""
     if not recipe.ignores_size or (folder / "run.json").exists():
         return
-    description = plain(describe(model, train, recipe, seed))
+    description = as_saved(describe_run(model, train, recipe, seed))
     for other in map(RunFolder, others):
         if other.finished and _at_any_size(other.description()) == _at_any_size(description):
             weights, history = other.weights(), other.history()
@@ -186,6 +186,6 @@ def _reuse(others: Sequence[Path], folder: Path, model: nn.Module, train: PointS
 
 def _at_any_size(description: dict[str, Any]) -> dict[str, Any]:
     """What affects the weights."""
-    decisive = {name: description.get(name) for name in ("model", "recipe", "seed", "processes", CONTINUED)}
+    decisive = {name: description.get(name) for name in ("model", "recipe", "seed", "processes", CONTINUED_FROM)}
     data = description.get("data", {})
     return {**decisive, "data": {name: value for name, value in data.items() if name != "points"}}

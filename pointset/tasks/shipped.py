@@ -5,9 +5,9 @@ from pathlib import Path
 from pointset.configuration import check, nearest
 from pointset.errors import PointsetError, quoted
 
-PACKAGE = Path(__file__).parent
-CHECKOUT = PACKAGE.parent.parent / "scripts" / "experiments"
-FOLDERS = (PACKAGE / "experiments", CHECKOUT / "tasks")
+TASKS_FOLDER = Path(__file__).parent
+CHECKOUT = TASKS_FOLDER.parent.parent / "scripts" / "experiments"
+FOLDERS = (TASKS_FOLDER / "experiments", CHECKOUT / "tasks")
 """Folders of experiments in an installed package, and in a checkout."""
 
 

@@ -24,7 +24,7 @@ from pointset.runs import digests
 from pointset.runs.claims import claim
 from pointset.training.baselines import FOLDS, assign_folds, fit_rows
 from pointset.training.candidates import Classes, Numbers
-from pointset.training.checkpoints import Fitted, RunFolder, describe
+from pointset.training.checkpoints import Fitted, RunFolder, describe_run
 from pointset.training.loop import fit, know_training_data
 from pointset.training.objectives import require_classes
 from pointset.training.recipe import Recipe
@@ -35,7 +35,7 @@ from pointset.zoo.transfer import start_from
 BUDGET = 120.0
 """Core-seconds."""
 NETWORK = "network"
-START = "dumlp16-max+dumlp16.modelnet40-1024"
+STARTING_MODEL = "dumlp16-max+dumlp16.modelnet40-1024"
 RECIPE = Recipe(
     train_points=(64, 256),
     optimizer="muon",
@@ -163,9 +163,9 @@ class _Choice:
     def _network(self) -> nn.Module:
         """A network to train, from trained weights where points are coordinates alone."""
         if self.train.inputs == 3:
-            return start_from(create_pretrained(START), self.train, seed=self.seed, start=START)
+            return start_from(create_pretrained(STARTING_MODEL), self.train, seed=self.seed, start=STARTING_MODEL)
         options = ModelOptions(dim=64, head_dim=256, head_norm="batch", dropout=0.3, pooled_dropout=0.0)
-        return create_for(self.train, START.partition(".")[0], options, seed=self.seed)
+        return create_for(self.train, STARTING_MODEL.partition(".")[0], options, seed=self.seed)
 
     def _fit_network(self, sets: PointSets, steps: int, name: str) -> Fitted:
         run, recipe = self._inside(name), transfer_recipe(self.train, steps=steps)
@@ -242,7 +242,7 @@ class _Choice:
             return Fitted(model.eval(), history, len(history))
         recipe = transfer_recipe(self.train, steps=max(steps, 1))
         if not self.folder.finished:
-            self.folder.claim(describe(model, self.train, recipe, self.seed))
+            self.folder.claim(describe_run(model, self.train, recipe, self.seed))
             rows = [dataclasses.asdict(candidate) for candidate in candidates]
             digests.write_json(self.folder.path / "candidates.json", rows)
             self.folder.write_history(history)

@@ -21,13 +21,13 @@ from pointset.data.point_sets import PointSets
 from pointset.evaluation.calibration import fit_temperature
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.progress import followed
-from pointset.training.checkpoints import Fitted, Row, RunFolder, describe, make_fitted
+from pointset.training.checkpoints import EpochRow, Fitted, RunFolder, describe_run, make_fitted
 from pointset.training.objectives import learn_units
 from pointset.training.recipe import Recipe
 from pointset.zoo.regressors import Regressor
 
 FOLDS = 5
-FEW = 2000
+FEW_SHAPES = 2000
 """Up to so many shapes, all folds are held out in turn for the temperature; above, one is."""
 SIBLING = re.compile(r"(.*\d)[_\-. ].*")
 
@@ -110,7 +110,7 @@ def fit_head(
     return held_out
 
 
-def fit_rows(model: nn.Module, train: PointSets, seed: int, most: int, progress: bool) -> tuple[Tensor, Row]:
+def fit_rows(model: nn.Module, train: PointSets, seed: int, most: int, progress: bool) -> tuple[Tensor, EpochRow]:
     """Fit a baseline to the fixed subsets of all training shapes, and some held-out folds before.
 
     Returns the held-out outputs [N, outputs], see `fit_head`, and the row of its history.
@@ -128,7 +128,7 @@ def fit_rows(model: nn.Module, train: PointSets, seed: int, most: int, progress:
     held_out = fit_head(baseline, blocks, truth, folds, most)
     with torch.inference_mode():
         outputs = baseline.logits(blocks)
-    row: Row = {"epoch": 1}
+    row: EpochRow = {"epoch": 1}
     if regressor is None:
         right = (outputs.argmax(dim=1) == truth).float()
         row |= {"loss": float(nn.functional.cross_entropy(outputs, truth)), "accuracy": float(right.mean())}
@@ -146,12 +146,12 @@ def fit_baseline(
     model: nn.Module, train: PointSets, recipe: Recipe, seed: int, run: str | Path | None, progress: bool
 ) -> Fitted:
     """Fit a baseline, or load it from its finished run, which has one row of history."""
-    most = FOLDS if len(train) <= FEW else 1
+    most = FOLDS if len(train) <= FEW_SHAPES else 1
     if run is None:
         return make_fitted(model, [fit_rows(model, train, seed, most, progress)[1]], recipe)
     folder = RunFolder(Path(run))
     with folder.locked():
-        folder.claim(describe(model, train, recipe, seed))
+        folder.claim(describe_run(model, train, recipe, seed))
         if not folder.finished:
             folder.write_history([fit_rows(model, train, seed, most, progress)[1]])
             folder.finish(model.state_dict())

@@ -33,7 +33,7 @@ from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs import digests
 from pointset.runs.atomic import new_folder
-from pointset.runs.claims import claim, owned, plain
+from pointset.runs.claims import as_saved, claim, owned
 from pointset.runs.provenance import origin
 from pointset.runs.system import sync
 from pointset.training.recipe import Recipe
@@ -41,7 +41,7 @@ from pointset.zoo.descriptions import RunDescription
 from pointset.zoo.models import Spec, load_weights
 
 Weights = dict[str, Tensor]
-Row = dict[str, Any]
+EpochRow = dict[str, Any]
 
 
 class _Row(TypedDict):
@@ -51,8 +51,8 @@ class _Row(TypedDict):
 
 DECISIVE = ("model", "data", "recipe", "seed")
 """Keys of run.json that must agree when a run is resumed; the others are for the record."""
-CONTINUED = "continued_from"
-OnEpoch = Callable[[Row], object]
+CONTINUED_FROM = "continued_from"
+OnEpoch = Callable[[EpochRow], object]
 """Called with each row of the history; True stops the run."""
 VALIDATED = ("validation_accuracy", "validation_r2")
 """What early stopping follows: the first that the history has."""
@@ -64,7 +64,7 @@ class Checkpoint:
 
     weights: Weights
     optimizer: dict[str, Any]
-    history: list[Row] = field(default_factory=list)
+    history: list[EpochRow] = field(default_factory=list)
     best: Weights | None = None
     """Weights of the best validation accuracy so far, under early stopping."""
     average: Weights | None = None
@@ -123,7 +123,7 @@ class RunFolder:
         """True if the training is complete."""
         return (self.path / "model.safetensors").exists()
 
-    def history(self) -> list[Row]:
+    def history(self) -> list[EpochRow]:
         """The finished epochs."""
         return digests.parse(self.path / "history.jsonl", _parse_lines, "the history of a run", self._anew)
 
@@ -135,9 +135,9 @@ class RunFolder:
     def enter(self, description: dict[str, Any], begun: Checkpoint) -> Checkpoint:
         """Claim the folder; return the state of its run. `begun` is the state before any step."""
         if (earlier := self._earlier(description)) is not None:
-            digests.write_json(self.path / "run.json", description | {CONTINUED: earlier})
+            digests.write_json(self.path / "run.json", description | {CONTINUED_FROM: earlier})
         self.claim(description)
-        start = int(self.description().get(CONTINUED, {"epochs": 0})["epochs"])
+        start = int(self.description().get(CONTINUED_FROM, {"epochs": 0})["epochs"])
         if self.finished:
             weights, history = self.weights(), self.history()
             self._drop_checkpoints()  # of a process that was killed while it finished the run
@@ -154,7 +154,7 @@ class RunFolder:
         """What to keep of a finished run's description, if the new one has more epochs and differs in nothing else."""
         if not self.finished:
             return None
-        mine, theirs = plain(description), self.description()
+        mine, theirs = as_saved(description), self.description()
         before, requested = theirs.get("recipe", {}), mine["recipe"]
         if "epochs" not in before or requested["steps"] is not None:
             return None
@@ -191,7 +191,7 @@ class RunFolder:
             remedy = f"delete {newest} and run the same training again from the beginning"
             return digests.parse(newest / name, parse, what, remedy)
 
-        def parse_history(content: bytes) -> list[Row]:
+        def parse_history(content: bytes) -> list[EpochRow]:
             if f"checkpoint-{len(rows := _checked(json.loads(content))):04d}" != newest.name:
                 raise ValueError(f"it has {len(rows)} epochs")
             return rows
@@ -233,13 +233,13 @@ class RunFolder:
             if folder != keep:
                 shutil.rmtree(folder)
 
-    def write_history(self, history: list[Row]) -> None:
+    def write_history(self, history: list[EpochRow]) -> None:
         """Write history.jsonl."""
         lines = "".join(json.dumps(row) + "\n" for row in history)
         digests.write_text(self.path / "history.jsonl", lines)
 
 
-def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
+def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
     """Describe a run of one process completely, so that it can be repeated."""
     return {
         "model": describe_model(model),
@@ -266,11 +266,11 @@ def _parse_optimizer(content: bytes) -> Any:
     return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
 
 
-def _parse_lines(content: bytes) -> list[Row]:
+def _parse_lines(content: bytes) -> list[EpochRow]:
     return _checked([json.loads(line) for line in content.splitlines()])
 
 
-def _checked(rows: Any) -> list[Row]:
+def _checked(rows: Any) -> list[EpochRow]:
     """The rows of a history, whose values are numbers; a ValueError if they are not those of epochs 1, 2, ..."""
     for kind in (list[dict[str, float | bool]], list[_Row]):
         msgspec.convert(rows, kind)
@@ -291,7 +291,7 @@ class Fitted:
 
     model: nn.Module
     """The given model, now trained, in evaluation mode."""
-    history: list[Row]
+    history: list[EpochRow]
     """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, including data, without
     validation), on a CPU processor_seconds, and validation_accuracy if there is a validation split. For numbers to
     predict, mae and validation_r2 of the standardised targets take the place of the accuracies.
@@ -319,18 +319,18 @@ class Fitted:
         return float(sum(map(work_of, self.history)))
 
 
-def work_of(row: Row) -> float:
+def work_of(row: EpochRow) -> float:
     """`Fitted.work` of one row of a history."""
     return float(row["processor_seconds"] if "processor_seconds" in row else row["seconds"])
 
 
-def make_fitted(model: nn.Module, history: list[Row], recipe: Recipe) -> Fitted:
+def make_fitted(model: nn.Module, history: list[EpochRow], recipe: Recipe) -> Fitted:
     """Make the result of a training, with the model in evaluation mode."""
     kept = len(history) if recipe.patience is None else best_epoch(history)
     return Fitted(model.eval(), history, kept)
 
 
-def best_epoch(history: list[Row]) -> int:
+def best_epoch(history: list[EpochRow]) -> int:
     """The first epoch, counted from 1, of the highest validation accuracy or R2; 0 for an empty history."""
     scores = [next((row[name] for name in VALIDATED if name in row), -math.inf) for row in history]
     return scores.index(max(scores)) + 1 if scores else 0

@@ -32,7 +32,7 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.predicting import Prediction, cloud_batches, predict
-from pointset.zoo.regressors import LEVEL, Numbers, Regressor
+from pointset.zoo.regressors import INTERVAL_LEVEL, Numbers, Regressor
 from pointset.zoo.transfer import start_from
 
 DATA = ("normalize", "up")
@@ -270,7 +270,7 @@ class PointSetRegressor(RegressorMixin, PointSetEstimator):
         values = self.predict_interval(X).values
         return values[:, 0] if self._one else values
 
-    def predict_interval(self, X: Any, level: float = LEVEL) -> Numbers:
+    def predict_interval(self, X: Any, level: float = INTERVAL_LEVEL) -> Numbers:
         """The numbers [N, targets] with intervals that contain the true ones for a share `level` of the clouds.
 
         Raises:

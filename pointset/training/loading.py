@@ -30,13 +30,13 @@ from pointset.zoo.models import build_model, know_data, load_weights, spec_of
 from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 SUFFIX = ".pointset"
-FORMAT = 1
+PACKED_FORMAT = 1
 CARD, RUN, WEIGHTS = "card.json", "run.json", "model.safetensors"
 OF_SETS = ("points", "normalize", "up", "features")
 """Entries of a run's data that the card repeats."""
-AGAIN = "get the file again from its sender"
-PREFIX = "hub:"
-FILE = f"model{SUFFIX}"
+GET_AGAIN = "get the file again from its sender"
+HUB_PREFIX = "hub:"
+PACKED_FILE = f"model{SUFFIX}"
 README = """---
 library_name: pointset
 ---
@@ -76,7 +76,7 @@ def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
         description = description | {"data": data | {"source": source.name}}
     content = {RUN: as_json(description).encode(), WEIGHTS: as_safetensors(weights)}
     card = {
-        "format": FORMAT,
+        "format": PACKED_FORMAT,
         "model": model.get("name", model.get("class")),
         "parameters": sum(tensor.numel() for tensor in weights.values()),
         **{name: data[name] for name in ("name", "classes", "point_classes", *OF_SETS) if name in data},
@@ -99,11 +99,11 @@ def read_packed(path: Path) -> tuple[Weights, dict[str, Any]]:
     try:
         files = _files(path)
         card = json.loads(files[CARD])
-        if card["format"] != FORMAT:
-            raise PointsetError(f"{path} has format {quoted(card['format'])}, not {FORMAT}: update pointset")
+        if card["format"] != PACKED_FORMAT:
+            raise PointsetError(f"{path} has format {quoted(card['format'])}, not {PACKED_FORMAT}: update pointset")
         changed = [name for name, digest in card["sha256"].items() if sha256(files[name]) != digest]
         if changed or {*card["sha256"]} != {RUN, WEIGHTS}:
-            raise PointsetError(f"{path} is damaged, a file in it differs from its digest: {AGAIN}")
+            raise PointsetError(f"{path} is damaged, a file in it differs from its digest: {GET_AGAIN}")
         return load_tensors(files[WEIGHTS]), checked_json(files[RUN], RunDescription)
     except PointsetError:
         raise
@@ -111,7 +111,7 @@ def read_packed(path: Path) -> tuple[Weights, dict[str, Any]]:
         raise PointsetError(f"{path}: the file does not exist: check its spelling") from error
     except Exception as error:  # zipfile, json and safetensors raise many kinds for damage
         reason = one_line(error, QUOTED) or type(error).__name__
-        raise PointsetError(f"{path} is damaged, or not a packed run ({reason}): {AGAIN}") from error
+        raise PointsetError(f"{path} is damaged, or not a packed run ({reason}): {GET_AGAIN}") from error
 
 
 def _files(path: Path) -> dict[str, bytes]:
@@ -124,7 +124,7 @@ def _files(path: Path) -> dict[str, bytes]:
             raise PointsetError(f"{path} holds {holds}, and a packed run has {CARD}, {RUN} and {WEIGHTS}")
         size = sum(entry.file_size for entry in entries)
         if any(entry.compress_type for entry in entries) or size > path.stat().st_size:
-            raise PointsetError(f"{path} is compressed, to {size:,} bytes, and a packed run is not: {AGAIN}")
+            raise PointsetError(f"{path} is compressed, to {size:,} bytes, and a packed run is not: {GET_AGAIN}")
         return {entry.filename: archive.read(entry) for entry in entries}
 
 
@@ -137,7 +137,7 @@ def push_run(run: str | Path, repository: str, *, private: bool = False) -> str:
     with TemporaryDirectory() as folder, _named(repository):
         from huggingface_hub import HfApi
 
-        card, hub = pack_run(run, Path(folder) / FILE), HfApi()
+        card, hub = pack_run(run, Path(folder) / PACKED_FILE), HfApi()
         kind = "targets" if card.get("targets") else "classes"
         facts = {"kind": kind.capitalize(), "names": in_markdown(", ".join(map(str, card.get(kind, ()))))}
         readme = README.format(model=card["model"], repository=repository, **facts)
@@ -149,11 +149,11 @@ def push_run(run: str | Path, repository: str, *, private: bool = False) -> str:
 
 def pull_run(name: str) -> Path:
     """Download "hub:user/name" or "hub:user/name@revision", or find it in the cache of huggingface_hub."""
-    repository, _, revision = name.removeprefix(PREFIX).partition("@")
+    repository, _, revision = name.removeprefix(HUB_PREFIX).partition("@")
     with _named(repository):
         from huggingface_hub import hf_hub_download
 
-        return Path(hf_hub_download(repository, FILE, revision=revision or None))
+        return Path(hf_hub_download(repository, PACKED_FILE, revision=revision or None))
 
 
 @contextmanager
@@ -171,7 +171,7 @@ def _named(repository: str) -> Iterator[None]:
     except LocalEntryNotFoundError as error:
         raise PointsetError(f"hub:{repository} cannot be reached and is not in the cache: go online") from error
     except EntryNotFoundError as error:
-        raise PointsetError(f"hub:{repository} has no {FILE}: it was not made by `pointset push`") from error
+        raise PointsetError(f"hub:{repository} has no {PACKED_FILE}: it was not made by `pointset push`") from error
     except Exception as error:  # of requests, of names, and of files
         reason = one_line(error, QUOTED) or type(error).__name__
         raise PointsetError(f"hub:{quoted(repository)}: {reason}") from error
@@ -179,7 +179,7 @@ def _named(repository: str) -> Iterator[None]:
 
 def find_run(path: str | Path) -> Path:
     """The folder or file of a run, from its path, the name of a trained model in the package, or hub:user/name."""
-    if str(path).startswith(PREFIX):
+    if str(path).startswith(HUB_PREFIX):
         return pull_run(str(path))
     if Path(path).exists() or len(Path(path).parts) > 1 or Path(path).suffix == SUFFIX:
         return Path(path)

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pointset.errors import REPEATED, PointsetError, one_line, require_extra
-from pointset.training.checkpoints import Row, RunFolder
+from pointset.training.checkpoints import EpochRow, RunFolder
 
 Tracker = Literal["tensorboard", "mlflow", "wandb"]
-FILES = "events.out.tfevents.*"
+TENSORBOARD_FILES = "events.out.tfevents.*"
 PROJECT = "pointset"
 """The experiment of MLflow, and the project of Weights & Biases unless WANDB_PROJECT names another."""
-Write = Callable[[Row, float], None]
+Write = Callable[[EpochRow, float], None]
 """Writes the numbers of an epoch, with the time at which it ended."""
-Writer = tuple[Write, Callable[[], Any]]
+EpochLog = tuple[Write, Callable[[], Any]]
 """Writes epochs, and ends the log."""
 
 
@@ -42,24 +42,24 @@ class HistoryLog:
     def __init__(self, run: str | Path, tracker: Tracker = "tensorboard") -> None:
         require_extra(tracker, f"a log for {tracker}", tracker)
         self._run, self._tracker = Path(run), tracker
-        self._writer: Writer | None = None
+        self._writer: EpochLog | None = None
 
-    def __call__(self, row: Row) -> None:
+    def __call__(self, row: EpochRow) -> None:
         """Write the row of an epoch, which the run's history does not contain yet."""
         with _named(self._tracker):
             write, _ = self._begun(RunFolder(self._run).history() if row["epoch"] > 1 else [])
             write(row, time.time())
 
-    def close(self, history: Sequence[Row]) -> None:
+    def close(self, history: Sequence[EpochRow]) -> None:
         """End the log of a run; write it if the run was finished before."""
         with _named(self._tracker):
             _, close = self._begun(history)
             close()
 
-    def _begun(self, history: Sequence[Row]) -> Writer:
+    def _begun(self, history: Sequence[EpochRow]) -> EpochLog:
         """The writer; it is made, and has these rows, when it is first needed."""
         if self._writer is None:
-            self._writer = write, _ = WRITERS[self._tracker](self._run)
+            self._writer = write, _ = TRACKERS[self._tracker](self._run)
             when = time.time() - sum(row["seconds"] for row in history)  # as if there had been no pause between them
             for row in history:
                 when += row["seconds"]
@@ -67,15 +67,15 @@ class HistoryLog:
         return self._writer
 
 
-def _tensorboard(run: Path) -> Writer:
+def _tensorboard(run: Path) -> EpochLog:
     """New files in place of those of an earlier call; an open TensorBoard discards what it has read of them."""
     from torch.utils.tensorboard import SummaryWriter
 
-    for file in run.glob(FILES):
+    for file in run.glob(TENSORBOARD_FILES):
         file.unlink()
     writer: Any = SummaryWriter(str(run), purge_step=1)
 
-    def write(row: Row, when: float) -> None:
+    def write(row: EpochRow, when: float) -> None:
         for name, value in _numbers(row).items():
             writer.add_scalar(name, value, row["epoch"], walltime=when)
         writer.flush()
@@ -83,7 +83,7 @@ def _tensorboard(run: Path) -> Writer:
     return write, writer.close
 
 
-def _mlflow(run: Path) -> Writer:
+def _mlflow(run: Path) -> EpochLog:
     """The run with this one's tag, which has some epochs already, or a new one."""
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     from mlflow import MlflowClient
@@ -98,7 +98,7 @@ def _mlflow(run: Path) -> Writer:
     client.log_batch(info.run_id, params=[] if earlier else options[:100])  # as many as it takes at once
     done = max((metric.step for metric in client.get_metric_history(info.run_id, "seconds")), default=0)
 
-    def write(row: Row, when: float) -> None:
+    def write(row: EpochRow, when: float) -> None:
         if row["epoch"] > done:
             numbers = [Metric(name, value, round(when * 1000), row["epoch"]) for name, value in _numbers(row).items()]
             client.log_batch(info.run_id, metrics=numbers)
@@ -106,7 +106,7 @@ def _mlflow(run: Path) -> Writer:
     return write, lambda: client.set_terminated(info.run_id)
 
 
-def _wandb(run: Path) -> Writer:
+def _wandb(run: Path) -> EpochLog:
     """This folder's run on a server, which skips epochs that it has; offline, new files in place of earlier ones."""
     import wandb
 
@@ -127,10 +127,10 @@ def _wandb(run: Path) -> Writer:
     return lambda row, when: tracked.log(_numbers(row), step=row["epoch"]), tracked.finish
 
 
-WRITERS: dict[Tracker, Callable[[Path], Writer]] = {"tensorboard": _tensorboard, "mlflow": _mlflow, "wandb": _wandb}
+TRACKERS: dict[Tracker, Callable[[Path], EpochLog]] = {"tensorboard": _tensorboard, "mlflow": _mlflow, "wandb": _wandb}
 
 
-def _numbers(row: Row) -> dict[str, float]:
+def _numbers(row: EpochRow) -> dict[str, float]:
     return {name: float(value) for name, value in row.items() if name != "epoch"}
 
 

@@ -26,13 +26,13 @@ from pointset.runs.progress import on_terminal, progress_bar
 from pointset.training.baselines import baseline_of, fit_baseline
 from pointset.training.checkpoints import (
     Checkpoint,
+    EpochRow,
     Fitted,
     OnEpoch,
-    Row,
     RunFolder,
     Weights,
     best_epoch,
-    describe,
+    describe_run,
     make_fitted,
 )
 from pointset.training.devices import Processes, find_device, join_processes, on_cpu, warn_of_slow_products
@@ -101,7 +101,7 @@ def fit(
         Regression(model, train, recipe, seed) if isinstance(model, Regressor) else Classification(train, recipe, seed)
     )
     training = Training(model, objective, recipe, seed, on_epoch)
-    fitted = training.fit(run, partial(describe, model, train, recipe, seed), progress)
+    fitted = training.fit(run, partial(describe_run, model, train, recipe, seed), progress)
     know_training_data(model, train)
     return fitted
 
@@ -131,7 +131,7 @@ class Training:
         self.optimizer = make_optimizer(model, recipe)
         self.average = None if recipe.average is None else MovingAverage(model, recipe.average)
         self.steps = recipe.total_steps(objective.steps_per_epoch)
-        self.start, self.history = 0, list[Row]()
+        self.start, self.history = 0, list[EpochRow]()
         self.best: Weights | None = None
         self.folder: RunFolder | None = None
 
@@ -185,7 +185,7 @@ class Training:
     def _epoch(self, epoch: int, bar: Any) -> None:
         """Train, validate and save."""
         start, busy = time.perf_counter(), time.process_time()
-        row: Row = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
+        row: EpochRow = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
         row["seconds"] = round(time.perf_counter() - start, 3)
         if self.device.type == "cpu":
             row["processor_seconds"] = round(time.process_time() - busy, 3)
@@ -245,7 +245,7 @@ class Training:
         *sums, count = totals.tolist()
         return {name: total / count for name, total in zip(("loss", *self.objective.metrics), sums, strict=True)}
 
-    def _validated(self, row: Row) -> Row:
+    def _validated(self, row: EpochRow) -> EpochRow:
         """The row with validation results, and whether the caller of the training stops it there."""
         row = {**row, **self.objective.validate(self.evaluated)}
         answer = None if self.on_epoch is None else self.on_epoch(dict(row))

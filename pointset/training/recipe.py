@@ -4,7 +4,18 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pointset.configuration import COMMON, Batch, Checked, Decay, Length, NonNegative, Part, Positive, Share, SizeRange
+from pointset.configuration import (
+    COMMON,
+    BatchSize,
+    Checked,
+    Decay,
+    Length,
+    NonNegative,
+    Positive,
+    PositiveShare,
+    Share,
+    SizeRange,
+)
 from pointset.errors import PointsetError
 
 STEP_EVERY, STEP_FACTOR = 20_000, 0.3
@@ -34,7 +45,7 @@ class Recipe(Checked):
     """Total number of optimizer steps, instead of `epochs`; the last epoch may be incomplete."""
     least_steps: Length | None = None
     """Least number of steps: with few shapes there are more epochs than `epochs`."""
-    batch_size: Batch = 32
+    batch_size: BatchSize = 32
     """Shapes per step."""
     train_points: SizeRange | None = None
     """Minimum and maximum size of training sets: each batch draws a size between them, uniform on a logarithmic scale.
@@ -42,7 +53,7 @@ class Recipe(Checked):
     last_points: SizeRange | None = None
     """The minimum and maximum in the last epoch: they change from `train_points` in the first epoch by a constant
     factor per epoch. None keeps them constant."""
-    points_share: Part | None = None
+    points_share: PositiveShare | None = None
     """Size of training sets as a share of the size of evaluated sets, if `train_points` is not given; 1 and None mean
     all points."""
     optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"

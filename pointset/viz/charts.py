@@ -25,15 +25,15 @@ WIDTH, DPI = 7.2, 100
 """Width of a figure in inches, as wide as the text of a page, and its resolution on a screen."""
 LETTER = 0.0078
 """Width of a letter in inches, per point of font size."""
-LINE = 0.16
+LINE_HEIGHT = 0.16
 """Height in inches of a line of text or of a legend."""
 ACROSS, HANDLE = 5, 0.5
 """Maximum number of names in a line of a legend, and the width in inches of the marker before a name."""
 STEP = 9.0
 """Distance in points between the lines on which names of dots can be placed."""
-MARK = 3.5
+DOT_RADIUS = 3.5
 """Half the width of a dot, in points."""
-LONGEST = 3.5
+WIDEST_LABEL = 3.5
 """Largest width of the name of a dot, in inches."""
 
 
@@ -59,7 +59,7 @@ def line_style(index: int) -> dict[str, Any]:
     return {"color": COLORS[index % len(COLORS)], "marker": MARKERS[index % len(MARKERS)], "markersize": 4}
 
 
-def plain(label: str) -> str:
+def plain_label(label: str) -> str:
     """Escape a label: matplotlib interprets dollar signs as formulas, and fonts have no control characters."""
     return escaped(label).replace("$", r"\$")
 
@@ -80,7 +80,7 @@ def make_panels(
     letters = int(width / (LETTER * 10))
     heading = textwrap.wrap(escaped(shorten(title, 2 * width, 9)), letters)
     caption = textwrap.wrap(note, int(1.2 * letters))
-    picture = Picture(width, height * down + 0.5 + LINE * (len(heading) + len(caption)))
+    picture = Picture(width, height * down + 0.5 + LINE_HEIGHT * (len(heading) + len(caption)))
     picture.set_layout_engine("constrained")
     if heading:
         picture.suptitle("\n".join(heading), fontsize=9, fontweight="bold", color=INK, parse_math=False)
@@ -106,10 +106,10 @@ def label_axes(axes: Axes, x: str, y: str) -> None:
 def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Add a legend under the figure, with a name for each style."""
     handles = [Line2D([], [], **{"lw": 1.2, **style}) for style in styles.values()]
-    names = [plain(shorten(name, WIDTH - 2 * HANDLE, 7.5)) for name in styles]
+    names = [plain_label(shorten(name, WIDTH - 2 * HANDLE, 7.5)) for name in styles]
     across = max(1, min(ACROSS, int(WIDTH / (HANDLE + 9 * LETTER * max(map(len, names), default=1)))))
     lines = -(-len(names) // across)
-    figure.set_figheight(figure.get_figheight() + LINE * max(0, lines - 2))  # `make_panels` has room for two
+    figure.set_figheight(figure.get_figheight() + LINE_HEIGHT * max(0, lines - 2))  # `make_panels` has room for two
     legend = figure.legend(handles, names, loc="outside lower center", ncols=across, fontsize=7.5, frameon=False)
     if note := figure.get_supxlabel():  # matplotlib would draw one over the other
         figure.supxlabel("")
@@ -171,7 +171,7 @@ def name_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()
-    half, taken, inside = MARK * figure.dpi / 72, [], axes.get_window_extent()
+    half, taken, inside = DOT_RADIUS * figure.dpi / 72, [], axes.get_window_extent()
     for dot in dots:
         (x, low), (_, y), (_, high) = axes.transData.transform([(dot.cost, at) for at in (dot.low, dot.mean, dot.high)])
         taken += [Bbox([[x - half, y - half], [x + half, y + half]]), Bbox([[x - 1, low], [x + 1, high + 1e-3]])]
@@ -179,7 +179,7 @@ def name_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True
     offsets = [(side, up * (2.0 + line * STEP)) for line in range(14) for up in (1, -1) for side in ("right", "left")]
     for dot in frontier(dots, higher_is_better):
         label = axes.annotate(
-            plain(shorten(dot.name, LONGEST, 6.5)),
+            plain_label(shorten(dot.name, WIDEST_LABEL, 6.5)),
             (dot.cost, dot.mean),
             (0, 0),
             textcoords="offset points",
@@ -201,7 +201,7 @@ def name_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True
 
 def _place(label: Annotation, side: str, y: float) -> Bbox:
     """Put the name of a dot at its side, with a line to it if it is far, and return the box of the text."""
-    label.set_position((MARK + 1 if side == "left" else -MARK - 1, y))
+    label.set_position((DOT_RADIUS + 1 if side == "left" else -DOT_RADIUS - 1, y))
     label.set(ha=side, va="bottom" if y > 0 else "top")
     assert label.arrow_patch is not None
     label.arrow_patch.set_visible(abs(y) > STEP)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
 from pointset.viz.camera import Camera, Up, to_unit
-from pointset.viz.charts import LETTER, WIDTH, Picture, make_panels, plain, shorten
+from pointset.viz.charts import LETTER, WIDTH, Picture, make_panels, plain_label, shorten
 from pointset.viz.color import FAINT, HOLLOW, Scale, height_scale, luma, scale_for
 from pointset.viz.rows import as_cloud
 
@@ -22,7 +22,7 @@ HEADER, BAR = 0.24, 0.25
 """Inches above each panel, for its name, and below panels, for a colour bar."""
 LARGEST, NARROWEST = 3.0, 4.5
 """Inches: largest width of a panel of several, and least width of a picture."""
-MARK = "#0B8CF2"
+RING_COLOR = "#0B8CF2"
 """The colour of the ring: a blue that no scale contains."""
 EMPTY = 0.72
 """The grey level of hollow points."""
@@ -86,7 +86,7 @@ def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str) -> 
         for axes, panel in zip(row, line.panels, strict=False):
             draw_panel(axes, panel, camera, corners, width)
             name = shorten(panel.name, 0.95 * width - 6 * LETTER * len(panel.note), 7.5)
-            axes.set_title(plain(name), loc="left", fontsize=7.5, pad=2)
+            axes.set_title(plain_label(name), loc="left", fontsize=7.5, pad=2)
             axes.set_title(panel.note, loc="right", fontsize=6.5, color=FAINT, pad=2)
     return picture
 
@@ -133,7 +133,9 @@ def draw_panel(axes: Axes, panel: Panel, camera: Camera, corners: NDArray[np.flo
     if panel.marked is not None:
         ring = (float(diameters[panel.marked]) + 4) ** 2
         x, y = flat[panel.marked]
-        axes.scatter(x, y, s=ring, facecolors="none", edgecolors=MARK, linewidths=1.3, rasterized=True, clip_on=False)
+        axes.scatter(
+            x, y, s=ring, facecolors="none", edgecolors=RING_COLOR, linewidths=1.3, rasterized=True, clip_on=False
+        )
     axes.set(xlim=corners[:, 0], ylim=corners[:, 1], aspect="equal")
     axes.set_axis_off()
 

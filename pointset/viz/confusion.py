@@ -14,13 +14,13 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from pointset.viz.charts import LETTER, WIDTH, make_panels, plain, shorten
+from pointset.viz.charts import LETTER, WIDTH, make_panels, plain_label, shorten
 from pointset.viz.color import COLORS, INK
 
 RIGHT, WRONG = COLORS[0], COLORS[1]
-FEW = 12
+FEW_CLASSES = 12
 """Largest number of classes for which two matrices are drawn side by side."""
-LONGEST = 1.8
+WIDEST_CLASS = 1.8
 """Largest width of a class name, in inches."""
 BAR = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 """Shares shown in the legend."""
@@ -28,7 +28,7 @@ BAR = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 def stand_together(classes: Sequence[str]) -> bool:
     """True if two matrices of these classes are drawn side by side."""
-    return len(classes) <= FEW
+    return len(classes) <= FEW_CLASSES
 
 
 def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[str]) -> Figure:
@@ -39,13 +39,13 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
     """
     across = 2 if stand_together(classes) and len(counts) > 1 else 1
     size = float(np.clip(260 / max(len(classes), 1), 4.6, 8.0))
-    shown = [plain(shorten(name.replace("_", " "), LONGEST, size)) for name in classes]
+    shown = [plain_label(shorten(name.replace("_", " "), WIDEST_CLASS, size)) for name in classes]
     numbers = next(iter(counts.values())).sum(axis=1)
     rows = [f"{name}  {count:,}" for name, count in zip(shown, numbers, strict=True)]
     names = LETTER * size * max(map(len, rows), default=0)
     side = (WIDTH - names - 0.3 * across) / across
     letters = max(20, int(side / (LETTER * 9.5)))
-    titles = [textwrap.fill(plain(shorten(label, 3 * side, 9.5)), letters) for label in counts]
+    titles = [textwrap.fill(plain_label(shorten(label, 3 * side, 9.5)), letters) for label in counts]
     title = 0.25 + 0.17 * max(each.count("\n") for each in titles)
     figure, panels = make_panels(len(counts), across, title + side + names)
     for index, (axes, matrix) in enumerate(zip(panels, counts.values(), strict=True)):

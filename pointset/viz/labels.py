@@ -26,7 +26,7 @@ from pointset.viz.rows import as_cloud
 FIRST, MOST = 192, 60
 """The index of the first class in a palette, after the colours of shares; the number of classes with an own colour."""
 Blocks = Iterable[LabelledPoints]
-Writer = Callable[[Path, Blocks, Sequence[str], Sequence[int]], None]
+LabelWriter = Callable[[Path, Blocks, Sequence[str], Sequence[int]], None]
 """Writes points in pieces, labelled with the classes, whose labels in the file are these numbers."""
 MOST_DRAWN = 20_000
 """Points of a page; of more, every so many are drawn."""
@@ -159,12 +159,12 @@ def _of_shares(shares: Any) -> NDArray[np.float64]:
 
 def check_label_file(path: Path) -> None:
     """Raise a PointsetError for a path that no labelled points can be written to."""
-    check_writable(checked_suffix(path, [*WRITERS], "labelled points"))
+    check_writable(checked_suffix(path, [*LABEL_WRITERS], "labelled points"))
 
 
 def write_labels(path: Path, blocks: Blocks, classes: Sequence[str], values: Sequence[int]) -> None:
     """Write labelled points as *.csv or *.ply, piece by piece, or *.html; `values` are the labels of the classes."""
-    WRITERS[path.suffix.lower()](path, blocks, classes, values)
+    LABEL_WRITERS[path.suffix.lower()](path, blocks, classes, values)
 
 
 def _write_csv(output: Path, blocks: Blocks, classes: Sequence[str], values: Sequence[int]) -> None:
@@ -220,7 +220,7 @@ def _write_page(output: Path, blocks: Blocks, classes: Sequence[str], values: Se
     make_label_page(points, probabilities, classes, truth=truth, title=title).save(output)
 
 
-WRITERS: dict[str, Writer] = {".ply": _write_ply, ".csv": _write_csv, ".html": _write_page}
+LABEL_WRITERS: dict[str, LabelWriter] = {".ply": _write_ply, ".csv": _write_csv, ".html": _write_page}
 
 
 def _columns(block: LabelledPoints, values: Sequence[int]) -> list[np.ndarray]:

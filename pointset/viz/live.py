@@ -27,7 +27,7 @@ EXAMPLES = (
     ("chair", "train", 3),
 )
 """Shapes of shapes10 that a page includes if one of its models has their class. ModelNet40 has all these classes."""
-LARGEST = 3_000_000
+LARGEST_PAGE = 3_000_000
 """Maximum size of a page in bytes."""
 
 
@@ -80,9 +80,10 @@ def make_live_page(
         "shapes": [_shape(name, cloud) for name, cloud in clouds.items()],
     }
     page = page_of("live", title, content, start="live")
-    if len(page.encode()) > LARGEST:
+    if len(page.encode()) > LARGEST_PAGE:
         raise PointsetError(
-            f"the page would have {len(page) / 1e6:.1f} MB, more than {LARGEST / 1e6:.0f}: give fewer or smaller models"
+            f"the page would have {len(page) / 1e6:.1f} MB, more than {LARGEST_PAGE / 1e6:.0f}: "
+            "give fewer or smaller models"
         )
     return Page(html=page, height=900)
 

@@ -16,12 +16,12 @@ from pointset.viz.camera import Camera
 from pointset.viz.charts import Picture
 from pointset.viz.clouds import Line, Panel, add_bar, draw_lines
 from pointset.viz.color import Scale, count_scale, scale_for, signed_scale
-from pointset.viz.rows import MEANINGS, PointRows, as_cloud, as_numbers, chosen_rows, point_rows
+from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, finite_numbers, point_rows
 
-MOST_COLUMNS = 8
+MOST_PANELS = 8
 BAR_LABEL = "attention, times its uniform value (1 = uniform)"
 ENDS = "(1 = uniform, 0 = one point)"
-NUMBERS = f"small number: spread {ENDS}"
+SPREAD_TEXT = f"small number: spread {ENDS}"
 DIFFER = "; differ: among the maps of a head (0 = alike, 1 = apart)"
 
 
@@ -53,7 +53,7 @@ def draw_maps(
     """
     cloud, camera = as_cloud(points), camera or Camera()
     rows = point_rows(attention, cloud)
-    chosen_heads, chosen = rows.chosen(0, heads), chosen_rows(rows, cloud, queries, MOST_COLUMNS)
+    chosen_heads, chosen = rows.chosen(0, heads), chosen_rows(rows, cloud, queries, MOST_PANELS)
     scale = scale_for(rows.values[np.ix_(chosen_heads, chosen)])
     panel = partial(_panel, rows, cloud, scale)
     lines = []
@@ -61,13 +61,13 @@ def draw_maps(
         difference = rows.difference(chosen)
         for head in chosen_heads:
             lines += _lines([panel(head, row, f"{row}") for row in chosen], f"head {head}", difference[head])
-        note = f"one panel per head and {rows.row_name}; {NUMBERS}{DIFFER}"
+        note = f"one panel per head and {rows.row_name}; {SPREAD_TEXT}{DIFFER}"
     else:  # more heads than rows: wide pictures are easier to read than tall ones
         for row in chosen:
             label = f"{rows.row_name.split()[-1]} {row}" if len(chosen) > 1 else ""
             lines += _lines([panel(head, row, f"head {head}") for head in chosen_heads], label)
         each = f" and {rows.row_name}" if len(chosen) > 1 else f", {rows.row_name} {chosen[0]}"
-        note = f"one panel per head{each}; {NUMBERS}"
+        note = f"one panel per head{each}; {SPREAD_TEXT}"
     picture = draw_lines(lines, camera, title or f"{rows.layer}: {MEANINGS[rows.kind]}", note)
     add_bar(picture, picture.axes, scale, BAR_LABEL)
     return picture
@@ -107,14 +107,14 @@ def draw_reads_and_writes(
     cloud, camera = as_cloud(points), camera or Camera()
     both = point_rows(reads, cloud), point_rows(writes, cloud)
     both[0].chosen(0, [head])
-    chosen = chosen_rows(both[0], cloud, _unlike(both[0], head, 6) if queries is None else queries, MOST_COLUMNS)
+    chosen = chosen_rows(both[0], cloud, _unlike(both[0], head, 6) if queries is None else queries, MOST_PANELS)
     lines, scales = [], [scale_for(side.values[head, chosen]) for side in both]
     for side, scale in zip(both, scales, strict=True):
         name = "point {}" if side.kind == "reads" else "who reads {}"
         panels = [_panel(side, cloud, scale, head, row, name.format(row)) for row in chosen]
         lines += _lines(panels, side.kind, side.difference(chosen)[head])
     title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and who reads them back"
-    picture = draw_lines(lines, camera, title, f"head {head}; {NUMBERS}{DIFFER}")
+    picture = draw_lines(lines, camera, title, f"head {head}; {SPREAD_TEXT}{DIFFER}")
     axes = picture.axes
     half = len(axes) // 2
     add_bar(picture, axes[:half], scales[0], "reads: weight x points")
@@ -166,7 +166,7 @@ def draw_instances(
     ]
     first = rows_of[0]
     title = title or f"{first.layer}, head {head}, {first.row_name} {query}, on {len(panels)} shapes"
-    picture = draw_lines(_lines(panels), camera, title, f"{MEANINGS[first.kind]}; {NUMBERS}")
+    picture = draw_lines(_lines(panels), camera, title, f"{MEANINGS[first.kind]}; {SPREAD_TEXT}")
     add_bar(picture, picture.axes, scale, BAR_LABEL)
     return picture
 
@@ -229,7 +229,7 @@ def _described(name: str, values: NDArray[np.float64]) -> tuple[NDArray[Any], Sc
 
 
 def _vector(name: str, values: Any, n: int) -> NDArray[np.float64]:
-    vector = as_numbers(name, values)
+    vector = finite_numbers(name, values)
     if vector.shape != (n,):
         raise PointsetError(f"{name} must have one value per point, [{n}], got {list(vector.shape)}")
     if not np.isfinite(vector).all():
@@ -252,8 +252,8 @@ def _panel(rows: PointRows, cloud: NDArray[np.float64], scale: Scale, head: int,
 
 
 def _lines(panels: Sequence[Panel], label: str = "", difference: float = np.nan) -> list[Line]:
-    """Panels in lines of nearly equal length, at most `MOST_COLUMNS` each; the first has the label."""
-    count = -(-len(panels) // MOST_COLUMNS)
+    """Panels in lines of nearly equal length, at most `MOST_PANELS` each; the first has the label."""
+    count = -(-len(panels) // MOST_PANELS)
     length = -(-len(panels) // count)
     label += "" if np.isnan(difference) else f"\ndiffer {difference:.2f}"
     starts = range(0, len(panels), length)

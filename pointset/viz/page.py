@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError, quoted
-from pointset.explain.faithfulness import SHARES, Curves
+from pointset.explain.faithfulness import REMOVED_SHARES, Curves
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera
 from pointset.viz.color import COLORS, HOLLOW, attention_scale, reach_of
@@ -19,12 +19,12 @@ from pointset.viz.maps import draw_maps
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
 
 MOST_CHOSEN = 16
-MOST_CLASSES = 5
+CLASSES_SHOWN = 5
 UNIFORM = 0.98
 """Maps with at least this spread are nearly uniform; the same constant is in web/controls.mjs."""
 SHARPEST = 8
 """Layers are compared by the mean spread of this number of their sharpest maps."""
-STEPS = 2**16 - 1
+WEIGHT_STEPS = 2**16 - 1
 LEAST_EXPONENT = -20
 """Weights below 2^-20 of uniform attention are shown as 2^-20, except exact zeros."""
 
@@ -91,7 +91,7 @@ def make_page(
         [_layer(rows, *own) for rows, own in zip(layers, chosen, strict=True)],
         first=first,
         order="sharpest" if own_order else "model",
-        classes=classes[:MOST_CLASSES],
+        classes=classes[:CLASSES_SHOWN],
         panels=_panels(checks or {}),
         draw_still=partial(draw_maps, shown[first], cloud, **options),
     )
@@ -125,15 +125,15 @@ def _layer(rows: PointRows, heads: list[int], chosen: list[int]) -> dict[str, An
 
 
 def quantise(values: NDArray[np.float64]) -> tuple[NDArray[np.uint16], float, float]:
-    """Values >= 0 as 16-bit codes of their binary logarithms, with the logarithms at the codes 0 and `STEPS`.
+    """Values >= 0 as 16-bit codes of their binary logarithms, with the logarithms at the codes 0 and `WEIGHT_STEPS`.
 
     Only the value 0 has code 0.
     """
     logs = np.log2(np.maximum(values, 2.0**LEAST_EXPONENT))
     some = logs[values > 0]
     least, high = (float(some.min()), float(some.max())) if some.size else (0.0, 0.0)
-    low = least - max(high - least, 1e-6) / (STEPS - 1)
-    codes = np.where(values > 0, np.round((logs - low) / (high - low) * STEPS), 0)
+    low = least - max(high - least, 1e-6) / (WEIGHT_STEPS - 1)
+    codes = np.where(values > 0, np.round((logs - low) / (high - low) * WEIGHT_STEPS), 0)
     return codes.astype("<u2"), low, high
 
 
@@ -176,5 +176,5 @@ def _panels(checks: Mapping[str, Curves]) -> list[dict[str, Any]]:
 
 def _polyline(probabilities: NDArray[np.float64]) -> str:
     """The points of a curve in a panel of 240 x 120 units; see page.html."""
-    pairs = zip(SHARES, probabilities.tolist(), strict=True)
+    pairs = zip(REMOVED_SHARES, probabilities.tolist(), strict=True)
     return " ".join(f"{share * 240:.1f},{(1 - probability) * 120:.1f}" for share, probability in pairs)

@@ -107,7 +107,7 @@ def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[i
     return rows.chosen(1, chosen)
 
 
-def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
+def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:
     """Values as a float64 array of any shape; raises an InputError that names them if they are not numbers."""
     try:
         return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
@@ -117,7 +117,7 @@ def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
 
 def as_cloud(points: Any) -> NDArray[np.float64]:
     """A cloud [n, 3] as a float64 array, with at least one point and finite coordinates, or a PointsetError."""
-    cloud = as_numbers("points [n, 3]", points)
+    cloud = finite_numbers("points [n, 3]", points)
     if cloud.ndim != 2 or cloud.shape[1] != 3:
         raise PointsetError(f"points must be one cloud [n, 3], got {list(cloud.shape)}")
     if not len(cloud):

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import as_points
-from pointset.viz.charts import WIDTH, Picture, label_axes, make_panels, plain, shorten, with_legend
+from pointset.viz.charts import WIDTH, Picture, label_axes, make_panels, plain_label, shorten, with_legend
 from pointset.viz.color import COLORS, FAINT, INK
-from pointset.viz.rows import as_numbers
+from pointset.viz.rows import finite_numbers
 
 if TYPE_CHECKING:
     from pointset.tasks.clustering import Mixture
@@ -45,8 +45,8 @@ def draw_predictions(
         >>> len(pointset.viz.draw_predictions([1.0, 2.0, 3.0], {"mine": [1.1, 1.8, 3.2]}).axes)
         1
     """
-    true = as_numbers("truth", truth).ravel()
-    models = {name: as_numbers(name, values).ravel() for name, values in predictions.items()}
+    true = finite_numbers("truth", truth).ravel()
+    models = {name: finite_numbers(name, values).ravel() for name, values in predictions.items()}
     if not models or not len(true):
         raise PointsetError(f"give at least one set and one model, got {len(true)} sets and {len(models)} models")
     for name, values in models.items():
@@ -65,7 +65,7 @@ def draw_predictions(
         axes.scatter(true, values, s=4, color=color, alpha=0.35, linewidths=0, rasterized=True, zorder=2)
         axes.set(xlim=limits, ylim=limits, aspect="equal")
         error = np.abs(values - true).mean()
-        axes.set_title(f"{plain(shorten(name, side - 0.6, 8))}\nmean error {error:.3g}", fontsize=8)
+        axes.set_title(f"{plain_label(shorten(name, side - 0.6, 8))}\nmean error {error:.3g}", fontsize=8)
         label_axes(axes, f"true {quantity}", "" if number else f"predicted {quantity}")
     return figure
 
@@ -109,7 +109,7 @@ def draw_clusters(X: Any, mixtures: Mapping[str, Mixture], *, title: str = "Sets
             own = mixture[b : b + 1]
             axes.set(xlim=(-half, half), ylim=(-half, half), xticks=[], yticks=[], aspect="equal")
             axes.spines[:].set(color="#d0d0d0", linewidth=0.6)
-            axes.set_ylabel("" if b else plain(label), fontsize=8.5, color=FAINT)
+            axes.set_ylabel("" if b else plain_label(label), fontsize=8.5, color=FAINT)
             axes.set_xlabel(f"{likelihood:.2f}", fontsize=7.5, color=FAINT)
             _draw_set(axes, X[b], own, _matched(X[b], own, first[b : b + 1]))
     return figure

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STILL_SUFFIXES = (".png", ".svg")
-COLORS = 64
+IMAGE_COLORS = 64
 """Colours of an image (dots, their edges and the background); more cannot be distinguished in print."""
 MOST_DOTS = 3.2e6
 """Maximum number of pixels of an image: if dots cover all of it, they take about 1 MB."""
@@ -77,7 +77,7 @@ def as_png(figure: Figure, dpi: float = 200, colors: int | None = None) -> bytes
 
 def _with_few_colors(found: re.Match[str]) -> str:
     """An image of dots on white, with a palette, which takes a quarter of the bytes."""
-    content = _with_palette(io.BytesIO(base64.b64decode(found[1])), COLORS)
+    content = _with_palette(io.BytesIO(base64.b64decode(found[1])), IMAGE_COLORS)
     return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 

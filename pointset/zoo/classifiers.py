@@ -14,10 +14,10 @@ from pointset.errors import described
 from pointset.inputs import InputError, as_points, as_sets
 from pointset.nn.checks import LOWER
 from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
-from pointset.nn.masks import zero_padding
+from pointset.nn.masks import zero_padded_rows
 from pointset.nn.registry import part_of
 from pointset.streaming.stream import stream_logits, stream_rows
-from pointset.zoo.predicting import BATCH, as_given, cloud_batches, embed_rows, predict, predict_points
+from pointset.zoo.predicting import SETS_AT_ONCE, as_given, cloud_batches, embed_rows, predict, predict_points
 from pointset.zoo.trust import Trust
 
 CloudsLike = Any
@@ -58,7 +58,7 @@ class SetModel(nn.Module):
         line, layers = html.escape(repr(self)), html.escape(str(self))
         return f"<details><summary>{line}</summary><pre>{layers}</pre></details>"
 
-    def embed(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
+    def embed(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return one row of numbers for each cloud, float32 [B, d]: similar shapes have similar rows; see `predict`.
 
         A row is what the head gets: the pooled rows of the encoder, side by side. For classes that a model does not
@@ -103,7 +103,7 @@ class Classifier(SetModel):
         """
         return stream_logits(self, chunks)
 
-    def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
+    def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return the class index of each cloud; its name is `model.classes[index]`.
 
         Clouds may have any unit and position: they are normalised as in training, according to `normalize`, which
@@ -124,7 +124,7 @@ class Classifier(SetModel):
         """
         return as_given(predict(self, self._batches(points, mask, batch_size)).logits.argmax(dim=1), points)
 
-    def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
+    def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return probabilities of the classes, float32 [B, classes]: softmax(logits / temperature); see `predict`.
 
         The trained models of the package raise the temperature of shapes unlike those of their training; see
@@ -156,7 +156,7 @@ class PooledClassifier(Classifier):
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
         """Return the pooled rows of each set side by side: what the head gets. Points are taken as they are."""
-        points, mask = checked(self, points, mask)
+        points, mask = checked_points(self, points, mask)
         return self.pool(self.encode(points, mask), mask).flatten(1)
 
 
@@ -180,7 +180,7 @@ class SetClassifier(PooledClassifier):
         Raises:
             InputError: the points are not [B, n, inputs] or [n, inputs], or the mask is not of these points.
         """
-        points, mask = checked(self, points, mask)
+        points, mask = checked_points(self, points, mask)
         return self.head(self.pool(self.encode(points, mask), mask))
 
     def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "B classes"]:
@@ -221,10 +221,10 @@ class Segmenter(PooledClassifier):
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B n classes"]:
         """Return logits [B, n, classes], zeros for padded points; see `SetClassifier.forward`."""
         shape = getattr(points, "shape", ())
-        points, mask = checked(self, points, mask)
+        points, mask = checked_points(self, points, mask)
         rows = self.encode(points, mask)
         logits = self.head(rows, self.pool(rows, mask), mask)
-        return logits[:, :0] if shape[-2:-1] == (0,) else logits  # `checked` gives an empty set one row
+        return logits[:, :0] if shape[-2:-1] == (0,) else logits  # `checked_points` gives an empty set one row
 
     def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "N classes"]:
         """Return logits [N, classes] of the points of sets of several sizes; see `SetClassifier.packed`."""
@@ -245,14 +245,14 @@ class Segmenter(PooledClassifier):
         """
         return stream_rows(self, chunks)
 
-    def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
+    def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return the class index of each real point: an array or a tensor [n] for each cloud, in a list.
 
         See `Classifier.predict`.
         """
         return [as_given(logits.argmax(dim=1), points) for logits in self._logits(points, mask, batch_size)]
 
-    def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
+    def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return the probabilities of the classes of each point, float32 [n, classes] for each cloud; see `predict`."""
         each = self._logits(points, mask, batch_size)
         return [as_given((logits / self.temperature).softmax(dim=1), points) for logits in each]
@@ -270,7 +270,7 @@ class PackedClassifier(Classifier):
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]; see `SetClassifier.forward`."""
-        return self.model(*checked(self, points, mask))
+        return self.model(*checked_points(self, points, mask))
 
     def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes] of sets of several sizes without padding them; see `SetClassifier.packed`."""
@@ -281,7 +281,7 @@ class PackedClassifier(Classifier):
         if not isinstance(self.model, Baseline):
             kind = type(self.model).__name__
             raise InputError(f"a {kind} has no embedding: use a model with an encoder and a pooling")
-        return self.model.rows(*checked(self, points, mask))
+        return self.model.rows(*checked_points(self, points, mask))
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -291,7 +291,7 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters()) + heads - len(baselines)  # their anchors
 
 
-def checked(model: SetModel, points: Any, mask: Any) -> tuple[Tensor, Tensor | None]:
+def checked_points(model: SetModel, points: Any, mask: Any) -> tuple[Tensor, Tensor | None]:
     """Points [B, n, inputs] with zeros in padded rows and at least one row, or an error that shows the shapes."""
     # Mixed precision converts lower precision by itself; it leaves double precision alone.
     is_cast = isinstance(points, Tensor) and points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)
@@ -299,7 +299,7 @@ def checked(model: SetModel, points: Any, mask: Any) -> tuple[Tensor, Tensor | N
     if points.shape[1] == 0:
         points = points.new_zeros(points.shape[0], 1, model.inputs)
         mask = torch.zeros(points.shape[:2], dtype=torch.bool, device=points.device)
-    return zero_padding(points, mask), mask
+    return zero_padded_rows(points, mask), mask
 
 
 def checked_packed(model: SetModel, points: Any, batch: Any, sets: int | None) -> tuple[Tensor, Packed]:

@@ -71,7 +71,7 @@ class RunDescription(TypedDict, total=False):
 
 OF_DATA = ("source", "classes", "points", "normalize", "pool", "sampler", "seed", "split_seed", "variant", "up")
 OF_MODEL = ("name", "classes", "inputs", "seed", "options")
-NEEDED = {"model": OF_MODEL, "data": (*OF_DATA, "fingerprint"), "recipe": ("validation",), "seed": ()}
+REQUIRED_KEYS = {"model": OF_MODEL, "data": (*OF_DATA, "fingerprint"), "recipe": ("validation",), "seed": ()}
 """What the run.json of a model of the zoo has at least."""
 
 
@@ -82,8 +82,8 @@ def check_run(description: Mapping[str, Any], file: Path) -> None:
         raise PointsetError(
             f"{file.parent} holds a model of your own ({model['class']}): build it and load model.safetensors into it"
         )
-    missing = [part for part in NEEDED if part not in description] or [
-        f"{part}.{name}" for part, names in NEEDED.items() for name in names if name not in description[part]
+    missing = [part for part in REQUIRED_KEYS if part not in description] or [
+        f"{part}.{name}" for part, names in REQUIRED_KEYS.items() for name in names if name not in description[part]
     ]
     key = "point_classes" if model.get("per_point") else "classes"
     if missing or len(data.get("point_labels", ())) != len(data.get("point_classes", ())):

@@ -28,9 +28,9 @@ OPTIONS = {field.name for field in dataclasses.fields(ModelOptions)}
 POOL_ATTENTION = {field.name for field in dataclasses.fields(AttentionOptions)} | {"pool_weights"}
 """Options of PMA's attention. The other blocks have no coverage, and no weights apart from those of the model."""
 ATTENTION = POOL_ATTENTION - {"coverage", "pool_weights"}
-HIDDEN = {"head_dim", "head_norm"}
+HIDDEN_LAYER = {"head_dim", "head_norm"}
 """Options of the head's hidden layer."""
-CLASSIFIER = HIDDEN | {"pooled_dropout"}
+CLASSIFIER = HIDDEN_LAYER | {"pooled_dropout"}
 """Options of a classifier's head: other tasks have heads of their own."""
 CONNECTIONS = {"coordinates", "outputs"}
 """Options of how the layers of an encoder are connected, whichever it is."""
@@ -59,10 +59,10 @@ def list_models() -> list[str]:
 def parse_name(name: str) -> tuple[Choice, ...]:
     """The encoder and the pooling of a model, or the whole model."""
     load_files()
-    if whole := registry.find("model", name) or registry.find("baseline", name):
+    if whole := registry.find_part("model", name) or registry.find_part("baseline", name):
         return (whole,)
     encoder, _, pooling = name.partition("-")
-    first, second = registry.find("encoder", encoder), registry.find("pooling", pooling)
+    first, second = registry.find_part("encoder", encoder), registry.find_part("pooling", pooling)
     if first is None or second is None:
         near = difflib.get_close_matches(name, list_models(), n=3, cutoff=0.0)
         encoders, poolings, models = (
@@ -84,7 +84,7 @@ def used_options(name: str, *, per_point: bool = False) -> set[str]:
     used = {"dim", "dropout", "pooled_dropout", "row_dropout"} if len(choices) > 1 else set[str]()
     used |= CONNECTIONS if choices[0].part.kind == "encoder" and choices[0].part.layered else set()
     hidden = choices[-1].part.kind == "pooling" and (per_point or choices[-1].part.head == "hidden")
-    used |= HIDDEN if hidden else set()
+    used |= HIDDEN_LAYER if hidden else set()
     for choice in choices:
         read = choice.reads
         used |= read & OPTIONS

@@ -24,7 +24,7 @@ from pointset.inputs import InputError, as_points, as_sets
 from pointset.nn.layers import in_evaluation_mode
 from pointset.streaming.stream import stream_logits
 
-BATCH = 64
+SETS_AT_ONCE = 64
 """Sets in a batch."""
 ROWS_AT_ONCE = 2**14
 """Rows of the sets that go through a model together in evaluation on a CPU: what a layer writes stays in the cache.
@@ -58,7 +58,7 @@ class Prediction:
         return (self.logits.double() / self.temperature).softmax(dim=1).cpu().numpy()
 
 
-def predict(model: nn.Module, sets: Sets, *, batch_size: int = BATCH, last_rows: bool = False) -> Prediction:
+def predict(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE, last_rows: bool = False) -> Prediction:
     """Predict the classes of sets on the model's device, in evaluation mode, without gradients.
 
     Args:
@@ -95,7 +95,7 @@ def _prediction(model: nn.Module, logits: Tensor, rows: list[Tensor]) -> Predict
     return Prediction(logits, temperature, last_rows, novelty)
 
 
-def predict_points(model: nn.Module, sets: Sets, *, batch_size: int = BATCH) -> list[Float[Tensor, "n classes"]]:
+def predict_points(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) -> list[Float[Tensor, "n classes"]]:
     """The logits of every real point of each set, float32 on the model's device; see `predict`."""
     logits: list[Tensor] = []
     for rows, mask, sets_in_batch in _each_batch(model, sets, batch_size, partial(forward_points, model)):
@@ -113,7 +113,7 @@ def forward_points(model: nn.Module, points: Tensor, mask: Tensor | None) -> Flo
     return model(points, mask)[mask]
 
 
-def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = BATCH) -> Float[Tensor, "N d"]:
+def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) -> Float[Tensor, "N d"]:
     """The embedding of sets: what `model.embed_sets` gives, float32 on the model's device; see `predict`."""
     embed: Any = getattr(model, "embed_sets", None)
     if embed is None:
@@ -135,7 +135,7 @@ def forward(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def cloud_batches(
-    clouds: Clouds, mask: Any = None, *, inputs: int = 3, normalize: str = "none", batch_size: int = BATCH
+    clouds: Clouds, mask: Any = None, *, inputs: int = 3, normalize: str = "none", batch_size: int = SETS_AT_ONCE
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Batches of clouds as a user has them, at most `batch_size` each, with normalised coordinates; for `predict`."""
     change, first = normalization(normalize), 0
@@ -152,7 +152,7 @@ def cloud_batches(
         yield points, real
 
 
-def padded_batches(clouds: Iterable[Tensor], batch_size: int = BATCH) -> Iterator[tuple[Tensor, Tensor | None]]:
+def padded_batches(clouds: Iterable[Tensor], batch_size: int = SETS_AT_ONCE) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Batches of clouds [n_i, d] of one type, each of as many as are worth to be in memory together with padding."""
     batch: list[Tensor] = []
     for cloud in clouds:

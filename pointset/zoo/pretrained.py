@@ -26,7 +26,7 @@ USUAL = "isab16-pma.modelnet40-1024"
 """The default model of the commands."""
 ANY_POSE = "dumlp16-max+dumlp16.modelnet40-1024-any"
 """The default model for shapes that are not upright."""
-AGAIN = "install pointset again"
+REINSTALL = "install pointset again"
 
 
 class Tested(NamedTuple):
@@ -111,13 +111,13 @@ def pretrained_card(name: str) -> PretrainedCard:
     def parse(content: bytes) -> PretrainedCard:
         return msgspec.convert(tomllib.loads(content.decode()), PretrainedCard)
 
-    return digests.parse(pretrained_folder(name) / "card.toml", parse, "a trained model's card", AGAIN)
+    return digests.parse(pretrained_folder(name) / "card.toml", parse, "a trained model's card", REINSTALL)
 
 
 def pretrained_run(name: str) -> dict[str, Any]:
     """Content of run.json: the model and its training."""
     file = pretrained_folder(name) / "run.json"
-    description: dict[str, Any] = digests.read_json(file, AGAIN, RunDescription)
+    description: dict[str, Any] = digests.read_json(file, REINSTALL, RunDescription)
     check_run(description, file)
     return description
 
@@ -126,4 +126,4 @@ def pretrained_weights(name: str) -> "dict[str, Tensor]":
     """Weights by name, in 16 bits as they are stored."""
     from safetensors.torch import load as load_tensors  # not needed to list what there is
 
-    return digests.parse(pretrained_folder(name) / "model.safetensors", load_tensors, "weights", AGAIN)
+    return digests.parse(pretrained_folder(name) / "model.safetensors", load_tensors, "weights", REINSTALL)

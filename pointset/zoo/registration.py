@@ -16,7 +16,7 @@ from pointset.configuration import check
 from pointset.errors import REPEATED, PointsetError, described, one_line, place_in_own_code, quoted
 from pointset.nn import registry
 from pointset.nn.layers import in_evaluation_mode
-from pointset.nn.registry import Head, Kind, Part, Statistic
+from pointset.nn.registry import HeadName, Kind, Part, Statistic
 from pointset.nn.simplex import WEIGHTS
 from pointset.nn.weights import takes_mask
 from pointset.zoo.names import OPTIONS, parse_name, used_options
@@ -24,7 +24,7 @@ from pointset.zoo.options import ModelOptions
 
 T = TypeVar("T", bound=Callable[..., Any])
 
-NAME = re.compile(r"[a-z][a-z0-9_.]*(<[a-z]+>|\[<[a-z]+>\])?")
+PART_NAME = re.compile(r"[a-z][a-z0-9_.]*(<[a-z]+>|\[<[a-z]+>\])?")
 SETS, SIZES = 2, (3, 4)
 """Several sets of two sizes, so that neither a lost axis nor an output that grows with the set passes."""
 
@@ -34,7 +34,7 @@ def register_pooling(
     *,
     listed: str = "",
     statistic: Statistic = "max",
-    head: Head = "hidden",
+    head: HeadName = "hidden",
     packed: bool = False,
     export: bool = False,
     maps: bool = False,
@@ -166,16 +166,16 @@ def _register(make: T, kind: Kind, name: str, replace: bool, known: dict[str, An
     if not callable(make):
         raise PointsetError(f"{kind} {quoted(name)} must be a class or a function, got {quoted(make)}")
     part = Part(kind, name, make, source=source_of(make) or _called(make), **known)
-    if not NAME.fullmatch(part.name):
+    if not PART_NAME.fullmatch(part.name):
         raise PointsetError(
             f"{part.kind} name {quoted(part.name)} must be lower case, start with a letter, have no hyphen and no +"
         )
     if not part.pattern.fullmatch(part.listed):
         raise PointsetError(f"{part.kind} name {part.name!r} has an argument: give listed, an example of its names")
     (_check_function if kind == "weights" else _check_parameters)(part)
-    if taken := registry.find(part.kind, part.listed):
+    if taken := registry.find_part(part.kind, part.listed):
         _check_same(taken.part, part, replace)
-        del registry.PARTS[part.kind, taken.part.name]
+        del registry.REGISTERED[part.kind, taken.part.name]
     registry.enter(part)
     return make
 
@@ -232,7 +232,7 @@ def user_parts(name: str, options: ModelOptions, used: Collection[str] = ("weigh
     """The user-defined parts of a model: its own, and the weights functions that these options of it name."""
     lists = [getattr(options, option) or () for option in ("weights", "pool_weights") if option in used]
     names = dict.fromkeys(name for names in lists for name in names)
-    functions = [registry.PARTS["weights", name] for name in names if ("weights", name) in registry.PARTS]
+    functions = [registry.REGISTERED["weights", name] for name in names if ("weights", name) in registry.REGISTERED]
     parts = [member.part for choice in parse_name(name) for member in choice.members]
     return [part for part in parts if part.user_defined] + functions
 

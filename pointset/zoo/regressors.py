@@ -15,10 +15,10 @@ from pointset.baselines.models import Baseline
 from pointset.data.normalize import log_size, normalization
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
-from pointset.zoo.classifiers import CloudsLike, MaskLike, PointsLike, SetModel, checked
-from pointset.zoo.predicting import BATCH, Sets, as_given, cloud_batches, forward, predict
+from pointset.zoo.classifiers import CloudsLike, MaskLike, PointsLike, SetModel, checked_points
+from pointset.zoo.predicting import SETS_AT_ONCE, Sets, as_given, cloud_batches, forward, predict
 
-LEVEL = 0.9
+INTERVAL_LEVEL = 0.9
 """Default share of the shapes whose true value an interval contains."""
 ONE_SIZE = 1e-4
 """Shapes whose logs of sizes have a smaller deviation have one size."""
@@ -108,7 +108,7 @@ class Regressor(SetModel):
 
         The clouds are in their own units, not normalised; `mask` is True at real points.
         """
-        points, mask = checked(self, points, mask)
+        points, mask = checked_points(self, points, mask)
         outputs = sum(
             weight * forward(network, self.prepared(points, mask, network), mask)
             for weight, network in zip(self.weights, self.networks, strict=True)
@@ -160,7 +160,7 @@ class Regressor(SetModel):
         residuals = (self.standardised(targets) - outputs[:, : len(self.targets)].to(self.mean)).abs()
         self.scores = (residuals / self.deviations(outputs).to(self.mean)).T.sort(dim=1).values.contiguous()
 
-    def numbers(self, outputs: Float[Tensor, "N outputs"], level: float = LEVEL) -> Numbers:
+    def numbers(self, outputs: Float[Tensor, "N outputs"], level: float = INTERVAL_LEVEL) -> Numbers:
         """The numbers of outputs, with intervals at a level; a PointsetError unless it is in (0, 1)."""
         if not 0 < level < 1:
             raise PointsetError(f"level must be in (0, 1), got {level}")
@@ -172,7 +172,7 @@ class Regressor(SetModel):
         low, high = (torch.where(spread == math.inf, end, self.in_units(end)).cpu().numpy() for end in ends)
         return Numbers(self.targets, self.in_units(middle).cpu().numpy(), low, high, level)
 
-    def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
+    def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return the numbers of each cloud, float64 [B, targets], in the units of the targets.
 
         The clouds are in the units of training; see `Classifier.predict`.
@@ -180,13 +180,13 @@ class Regressor(SetModel):
         outputs = predict(self, self._batches(points, mask, batch_size)).logits
         return as_given(torch.from_numpy(self.numbers(outputs).values), points)
 
-    def predict_interval(self, points: CloudsLike, mask: MaskLike = None, *, level: float = LEVEL) -> Numbers:
+    def predict_interval(self, points: CloudsLike, mask: MaskLike = None, *, level: float = INTERVAL_LEVEL) -> Numbers:
         """Return the numbers of each cloud with intervals; see `predict` and the class."""
-        return self.numbers(predict(self, self._batches(points, mask, BATCH)).logits, level)
+        return self.numbers(predict(self, self._batches(points, mask, SETS_AT_ONCE)).logits, level)
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
         """Return the pooled rows of each set side by side, of clouds in their own units, by the first network."""
-        points, mask = checked(self, points, mask)
+        points, mask = checked_points(self, points, mask)
         network: Any = self.networks[0]
         return network.embed_sets(self.prepared(points, mask, network), mask)
 
@@ -204,7 +204,9 @@ def conformal_rank(held_out: int, level: float) -> int:
     return math.ceil((held_out + 1) * level - 1e-9)
 
 
-def predict_numbers(model: Regressor, sets: Sets, *, level: float = LEVEL, batch_size: int = BATCH) -> Numbers:
+def predict_numbers(
+    model: Regressor, sets: Sets, *, level: float = INTERVAL_LEVEL, batch_size: int = SETS_AT_ONCE
+) -> Numbers:
     """Predict the numbers of `PointSets`, or of batches in their own units; see `pointset.zoo.predicting.predict`."""
     if isinstance(sets, PointSets):
         sets = sets.normalized("none")

@@ -16,11 +16,11 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from pointset.runs import digests
-from pointset.zoo.pretrained import AGAIN, TrustFigures
+from pointset.zoo.pretrained import REINSTALL, TrustFigures
 
-LEAST = 0.5
+LEAST_PROBABILITY = 0.5
 """A prediction with a smaller probability is more likely wrong than right: do not trust it."""
-FILE = "trust.safetensors"
+TRUST_FILE = "trust.safetensors"
 """Beside the weights."""
 
 
@@ -52,7 +52,7 @@ class Trust:
 
     def save(self, folder: Path) -> None:
         """Write the means and the precision beside a model's weights."""
-        digests.write(folder / FILE, save({"means": self.means, "precision": self.precision}))
+        digests.write(folder / TRUST_FILE, save({"means": self.means, "precision": self.precision}))
 
 
 def load_trust(figures: TrustFigures, folder: Path) -> Trust:
@@ -62,4 +62,4 @@ def load_trust(figures: TrustFigures, folder: Path) -> Trust:
         arrays = load(content)
         return Trust(arrays["means"], arrays["precision"], figures.median, figures.exponent)
 
-    return digests.parse(folder / FILE, parse, "means", AGAIN)
+    return digests.parse(folder / TRUST_FILE, parse, "means", REINSTALL)

@@ -30,7 +30,7 @@ from pointset.data.point_sets import PointSets
 from pointset.evaluation import Evaluation, evaluate
 from pointset.runs.atomic import write_for_user, write_json, write_text
 from pointset.runs.provenance import origin
-from pointset.training.automatic import START, transfer_recipe
+from pointset.training.automatic import STARTING_MODEL, transfer_recipe
 from pointset.training.baselines import assign_folds, baseline_of, extract_rows, fit_head, set_pose
 from pointset.training.loop import fit
 from pointset.viz.charts import label_axes, line_style, make_panels, with_legend
@@ -131,11 +131,11 @@ def _fit_network(row: str, sets: PointSets, held: PointSets, seed: int) -> Tenso
     if row == "scratch":
         options: dict[str, Any] = {"dim": 64, "head_dim": 256, "head_norm": "batch", "dropout": 0.3}
         network = create_model(
-            START.partition(".")[0], classes=len(sets.classes), seed=seed, pooled_dropout=0.0, **options
+            STARTING_MODEL.partition(".")[0], classes=len(sets.classes), seed=seed, pooled_dropout=0.0, **options
         )
         recipe = transfer_recipe(sets, steps=max(FEWEST_STEPS, EPOCHS * len(sets) // 32))
     else:
-        network = start_from(create_pretrained(START), sets, seed=seed, start=START)
+        network = start_from(create_pretrained(STARTING_MODEL), sets, seed=seed, start=STARTING_MODEL)
         recipe = transfer_recipe(sets)
     model = fit(network, sets, recipe, seed=seed, progress=False).model
     return torch.from_numpy(evaluate(model, held).logits)

@@ -19,8 +19,8 @@ from cyclopts import Parameter
 from numpy import ndarray
 from saved import FOLDER, RESULTS, study_table, write_tables
 
-from pointset.comparison.crossed import Spread, estimate
-from pointset.comparison.statistics import LEVEL, seed_error
+from pointset.comparison.crossed import Spread, crossed_interval
+from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, seed_error
 from pointset.runs.atomic import write_json
 
 CASES: dict[str, tuple[int, int, Sequence[float]]] = {
@@ -59,7 +59,7 @@ def p_values(right: ndarray) -> dict[str, list[float]]:
     values: dict[str, list[float]] = {rule: [] for rule in RULES}
     for a, b in itertools.combinations(spreads, 2):
         apart = a.item_means - b.item_means
-        values["judge"].append(estimate((a, b), apart).p_value)
+        values["judge"].append(crossed_interval((a, b), apart).p_value)
         over_items = 2 * float(norm.sf(abs(apart.mean()) / (apart.std(ddof=1) / items**0.5)))
         over_seeds = error.of_difference(float(apart.mean()), seeds).p_value if error else 1.0
         values["compare"].append(max(over_items, over_seeds))
@@ -68,7 +68,7 @@ def p_values(right: ndarray) -> dict[str, list[float]]:
 
 def rejects(p: Sequence[float]) -> bool:
     """True if Holm's correction leaves any pair below the level: its first step is Bonferroni's."""
-    return min(p) * len(p) < LEVEL
+    return min(p) * len(p) < SIGNIFICANCE_LEVEL
 
 
 def measure(case: str, tables: int, gap: float) -> dict[str, float]:
@@ -106,7 +106,7 @@ def draw(results: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -
             ]
         )
     panels[0].invert_yaxis()
-    panels[0].axvline(100 * LEVEL, color="#1c1c1c", lw=0.8)
+    panels[0].axvline(100 * SIGNIFICANCE_LEVEL, color="#1c1c1c", lw=0.8)
     figure.legend(
         *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=8
     )

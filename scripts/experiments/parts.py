@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import pointset
 from pointset.evaluation import evaluate_points
-from pointset.nn.masks import as_mask
+from pointset.nn.masks import full_mask
 from pointset.training.recipe import Recipe
 
 MODELS = ("rff-max", "isab16-pma", "edge16-max")
@@ -47,7 +47,7 @@ class EdgeConvolutions(nn.Module):
     def forward(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the rows, in the order of X; padded rows are far from all others."""
         sets, size, _ = X.shape
-        places = X[..., :3].masked_fill(~as_mask(X, mask)[..., None], 1e6)
+        places = X[..., :3].masked_fill(~full_mask(X, mask)[..., None], 1e6)
         near = torch.cdist(places, places).topk(min(self.k, size), largest=False).indices
         first = size * torch.arange(sets, device=X.device)[:, None, None]
         rows, outputs = X, []

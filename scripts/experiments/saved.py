@@ -24,7 +24,7 @@ from tabulate import tabulate
 
 from pointset.comparison.experiment import Entry
 from pointset.comparison.runs import of_run
-from pointset.comparison.statistics import LEVEL
+from pointset.comparison.statistics import SIGNIFICANCE_LEVEL
 from pointset.comparison.tables import commit_of, machine_of
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import Cost
@@ -238,7 +238,7 @@ def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[st
 
 def _told_apart(pair: Mapping[str, Any]) -> bool:
     """Whether two models, or with a single seed their only runs, differ by more than chance explains."""
-    return pair["p_holm"] is not None and pair["p_holm"] < LEVEL
+    return pair["p_holm"] is not None and pair["p_holm"] < SIGNIFICANCE_LEVEL
 
 
 def write_study(name: str, rows: Sequence[Mapping[str, Any]], tables: Iterable[str]) -> None:

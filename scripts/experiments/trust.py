@@ -38,7 +38,7 @@ from pointset.runs import digests
 from pointset.training.loading import find_run, load_run
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import Prediction, predict
-from pointset.zoo.pretrained import AGAIN
+from pointset.zoo.pretrained import REINSTALL
 from pointset.zoo.trust import Trust
 
 SHIFTS = {"density": 3, "gaussian": 3, "background": 3, "rotation": 5, "shear": 5, "distortion": 3, "drop_local": 3}
@@ -184,7 +184,7 @@ def measure(
 def write_card(folder: Path, trust: Trust, worth: dict[str, Worth]) -> None:
     """Put the figures on the card in place of earlier ones; TOML's tables end where the next begins."""
     file = folder / "card.toml"
-    tables = ("\n" + digests.read_text(file, AGAIN)).split("\n[")
+    tables = ("\n" + digests.read_text(file, REINSTALL)).split("\n[")
     kept = "\n[".join(table for table in tables if not table.startswith("trust")).strip("\n")
     lines = [kept, "", "[trust]", f"median = {trust.median:.8g}", f"exponent = {trust.exponent:.8g}"]
     for key in Worth._fields:

@@ -12,7 +12,7 @@ from pointset.commands.terminal import as_table
 from pointset.data.axes import TURNS, UsualUp
 from pointset.data.catalogue.folders import list_shapes
 from pointset.data.loading import load_shape_like
-from pointset.evaluation.upright import POINTS, best_turn, turn_scores
+from pointset.evaluation.upright import UPRIGHT_POINTS, best_turn, turn_scores
 from pointset.training.loading import load_run
 from pointset.zoo.pretrained import USUAL
 
@@ -24,7 +24,7 @@ def main(folder: Path, *, up: UsualUp = "z", model: str = USUAL, draws: int = 20
     network, description = load_run(model)
     data, rng, rows = description["data"], np.random.default_rng(0), []
     files = [shape.path for shape in list_shapes(folder)]
-    upright = [load_shape_like(data, path, points=POINTS, up=up).raw for path in files]
+    upright = [load_shape_like(data, path, points=UPRIGHT_POINTS, up=up).raw for path in files]
     for size in SIZES:
         guesses = []
         for _ in range(draws):

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 import pointset
-from pointset.baselines.features import BINS, ShapeFeatures, SurfaceFeatures
+from pointset.baselines.features import HISTOGRAM_BINS, ShapeFeatures, SurfaceFeatures
 from pointset.baselines.heads import (
     PENALTIES,
     PENALTY,
@@ -52,7 +52,7 @@ def test_surfaces_lines_and_volumes_differ_by_their_neighbourhoods():
     """The first 24 features are histograms of linearity, planarity and scattering of small neighbourhoods."""
     X = torch.rand(3, 512, 3, generator=torch.Generator().manual_seed(0))
     X[0, :, 1:], X[1, :, 2] = 0, 0
-    line, plane, volume = SurfaceFeatures()(X)[:, :24].square().view(3, 3, BINS)
+    line, plane, volume = SurfaceFeatures()(X)[:, :24].square().view(3, 3, HISTOGRAM_BINS)
     assert line[0, -1] == 1
     assert plane[2, 0] == 1
     assert volume[2, 2:].sum() > 0.9

@@ -52,7 +52,7 @@ def expected(run: Path, cloud: np.ndarray) -> dict[str, float]:
     ("model", "small", "streamed"), [("isab_run", 699, True), ("isab_run", 700, False), ("sab_run", 699, False)]
 )
 def test_the_answer_is_that_of_the_model_in_memory(model, small, streamed, request, scan, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(files, "SMALL", small)
+    monkeypatch.setattr(files, "SMALL_CLOUD", small)
     run = request.getfixturevalue(model)
     (found,) = predictions(capsys, scan, "--model", run)
     answer = expected(run, CLOUD)

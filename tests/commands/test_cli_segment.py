@@ -31,7 +31,7 @@ def test_train_and_evaluate_print_points_and_their_iou(rooms, tmp_path, capsys):
 @pytest.mark.parametrize("suffix", ["ply", "csv"])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_every_point_of_a_file_is_written_with_its_label(points_run, tmp_path, capsys, monkeypatch, suffix, streamed):
-    monkeypatch.setattr("pointset.evaluation.files.SMALL", 0 if streamed else 10**6)
+    monkeypatch.setattr("pointset.evaluation.files.SMALL_CLOUD", 0 if streamed else 10**6)
     points = np.random.default_rng(5).uniform(-1, 1, (300, 3)) + 1000
     write_ply(tmp_path / "room.ply", points, np.where(points[:, 2] > 1000, 6, 2))
     out = tmp_path / f"out.{suffix}"
@@ -52,7 +52,7 @@ def test_pieces_give_the_probabilities_of_the_whole(points_run, tmp_path, monkey
     points = np.random.default_rng(6).uniform(-1, 1, (500, 3))
     np.save(tmp_path / "room.npy", points)
     whole, *_ = files.label_points(model, description["data"], tmp_path / "room.npy")
-    monkeypatch.setattr("pointset.evaluation.files.SMALL", 0)
+    monkeypatch.setattr("pointset.evaluation.files.SMALL_CLOUD", 0)
     monkeypatch.setattr("pointset.streaming.stream.ROWS_OF_A_CORE", 70)
     blocks = list(files.label_points(model, description["data"], tmp_path / "room.npy"))
     assert len(blocks) > 3

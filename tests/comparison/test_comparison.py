@@ -10,7 +10,7 @@ import pytest
 from toy import results
 
 import pointset
-from pointset.comparison.comparing import estimate
+from pointset.comparison.comparing import estimate_time
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison
 from pointset.data.options import DataOptions
@@ -134,6 +134,6 @@ def test_a_baseline_runs_beside_networks(clouds_folder, tmp_path):
     assert found.rows[1].seconds > 0
     assert "network is distinguishably better than features-svm." in (out / "report.html").read_text()
     waiting = found.experiment.changed(seeds=(7,), models=(Entry("features-svm"),))
-    (left,) = estimate(waiting, out)
+    (left,) = estimate_time(waiting, out)
     assert (left["step_seconds"], left["runs"]) == (0.0, 1)
     assert left["seconds"] > 0

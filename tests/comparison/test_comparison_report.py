@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from toy import ODD
 
-from pointset.comparison.tables import FILES
+from pointset.comparison.tables import RESULT_FILES
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +74,7 @@ def page(html) -> Page:
 
 
 def test_every_file_is_there(reported):
-    assert all((reported.folder / name).stat().st_size > 100 for name in FILES)
+    assert all((reported.folder / name).stat().st_size > 100 for name in RESULT_FILES)
     charts = {path.name for path in (reported.folder / "figures").glob("*.svg")}
     assert charts == {f"{name}.svg" for name in CHARTS.values()}
     tiles = {path.name.rpartition("-")[0] for path in (reported.folder / "figures").glob("*.png")}

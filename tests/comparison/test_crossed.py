@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pointset.comparison.crossed import Design, Spread, compare_crossed, estimate, estimate_difference
+from pointset.comparison.crossed import Design, Spread, compare_crossed, crossed_interval, estimate_difference
 from pointset.comparison.statistics import mcnemar
 
 
@@ -72,7 +72,7 @@ def test_the_interval_of_a_mean_agrees_with_a_mixed_model():
     model = MixedLM.from_formula("y ~ 1", groups="all", re_formula="0", vc_formula=formulas, data=frame)
     fitted = model.fit(method="lbfgs")
     spread = Spread.of(scores)
-    assert estimate((spread,), spread.item_means).error == pytest.approx(fitted.bse["Intercept"], rel=0.02)
+    assert crossed_interval((spread,), spread.item_means).error == pytest.approx(fitted.bse["Intercept"], rel=0.02)
 
 
 def test_single_runs_are_compared_by_mcnemars_test_and_models_never(pair):
@@ -110,7 +110,7 @@ def test_the_resolution_is_the_difference_at_which_the_test_begins_to_reject():
     spreads = [Spread.of(own) for own in scores.values()]
     design = Design.of(*spreads, tests=1)
     apart = spreads[0].item_means - spreads[1].item_means
-    at = [estimate(spreads, apart - apart.mean() + design.resolution() * share).p_value for share in (0.9, 1.1)]
+    at = [crossed_interval(spreads, apart - apart.mean() + design.resolution() * share).p_value for share in (0.9, 1.1)]
     assert at[0] > 0.05 > at[1]
 
 

@@ -14,7 +14,7 @@ from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
 from pointset.comparison.metric import Metric
 from pointset.comparison.report import charts
-from pointset.comparison.report.sections import describe, pair_table, sections, verdicts
+from pointset.comparison.report.sections import pair_table, report_texts, sections, verdicts
 from pointset.comparison.runs import make_runs
 from pointset.comparison.tables import origins
 from pointset.data.dataset import load_split
@@ -113,7 +113,7 @@ def test_a_report_that_cannot_be_drawn_costs_no_table(reported, tmp_path, monkey
     def fails(*_, **__):
         raise ValueError("Width and height specified must be non-negative")
 
-    monkeypatch.setattr("pointset.tasks.classification_report.reliability", fails)
+    monkeypatch.setattr("pointset.tasks.classification_report.reliability_section", fails)
     with pytest.warns(UserWarning, match="report .*was not written: ValueError: Width and height"):
         assert report_finished(reported.experiment, folder).table()
     assert (folder / "table.md").read_text() == before
@@ -208,7 +208,7 @@ def test_a_report_names_every_commit_that_trained_a_run(reported):
     whole = file.read_text()
     try:
         digests.write_json(file, {**json.loads(whole), "commit": "c0ffee", "machine": None})
-        found, about = origins(reported), describe(reported)
+        found, about = origins(reported), report_texts(reported)
     finally:
         digests.write_text(file, whole)
     ours = json.loads(whole)
@@ -256,7 +256,7 @@ def test_curves_and_points_are_at_their_values(reported, results):
         expected = [(row.cost.multiply_adds / 1e6, accuracy), (row.seconds, accuracy)]
         assert [tuple(bar.lines[0].get_xydata()[0]) for bar in drawn] == [pytest.approx(dot) for dot in expected]
 
-    diagram = axes_of(classifiers.reliability(results))[1]
+    diagram = axes_of(classifiers.reliability_section(results))[1]
     run = load_predictions(results.first(ODD))
     kept = calibration.reliability(run.logits, run.labels, "mass")
     assert diagram.collections[0].get_offsets().data.tolist() == pytest.approx(

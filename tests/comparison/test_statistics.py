@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import bootstrap, ttest_1samp, ttest_rel
 
 from pointset.comparison.statistics import (
-    LEVEL,
+    SIGNIFICANCE_LEVEL,
     compare_pairs,
     holm,
     mcnemar,
@@ -75,8 +75,8 @@ def test_the_bootstrap_is_that_of_scipy():
 def test_a_large_difference_survives_the_correction_of_a_large_table():
     """Resampling alone is not enough: 10,000 resamples give p below 0.0002 at best, and 75 rows have 2,775 pairs."""
     differences = np.repeat([1.0, -1.0, 0.0], [300, 60, 2108])
-    assert paired_bootstrap(differences)[1] < LEVEL / 2775
-    assert paired_bootstrap(-differences)[1] < LEVEL / 2775
+    assert paired_bootstrap(differences)[1] < SIGNIFICANCE_LEVEL / 2775
+    assert paired_bootstrap(-differences)[1] < SIGNIFICANCE_LEVEL / 2775
     few = np.repeat([1.0, 0.0], [13, 2455])  # no resample is below zero, and the t-test less sure than that
     assert paired_bootstrap(few)[1] == 2 / 10_001
     assert ttest_1samp(few, 0.0).pvalue > 2 / 10_001

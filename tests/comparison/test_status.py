@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import pointset.comparison.comparing
-from pointset.comparison.comparing import estimate, status
+from pointset.comparison.comparing import estimate_time, status
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.runs import Result, Run, make_runs
 from pointset.data.dataset import load_dataset
@@ -99,7 +99,7 @@ def test_the_result_of_another_run_is_refused(experiment, tmp_path):
         status(experiment, tmp_path)
 
 
-@pytest.mark.parametrize("look", [status, estimate])
+@pytest.mark.parametrize("look", [status, estimate_time])
 def test_the_folder_of_another_comparison_is_refused(look, experiment, tmp_path):
     protocol = experiment.protocol() | {"threads": 7}
     digests.write_json(tmp_path / "protocol.json", protocol)
@@ -127,7 +127,7 @@ def test_an_estimate_counts_the_steps_that_are_left(experiment, tmp_path, steady
     has_result(runs["rff-max", 7, 4], 0.75)  # all but its robustness, which is not a training
     before = everything(tmp_path)
     paper = "isab4-pma form=paper"
-    assert [tuple(row.values()) for row in estimate(experiment, tmp_path)] == [
+    assert [tuple(row.values()) for row in estimate_time(experiment, tmp_path)] == [
         ("rff-max", 24, 1, 2.0, pytest.approx(2.0 * 8 * 3)),
         (paper, 24, 2, 3.0, pytest.approx(3.0 * 8 * (1 + 3))),
         ("rff-max", 7, 2, pytest.approx(0.2), pytest.approx(0.2 * 8 * 3)),
@@ -141,7 +141,7 @@ def test_a_step_is_measured_on_this_machine_and_leaves_it_as_it_was(experiment, 
     threads, state = torch.get_num_threads(), torch.get_rng_state()
     one = experiment.changed(points=(24,), models=(Entry("isab4-pma"),), threads=threads + 1)
     start = time.perf_counter()
-    (found,) = estimate(one, tmp_path / "out")
+    (found,) = estimate_time(one, tmp_path / "out")
     taken = time.perf_counter() - start
     assert 0 < found["step_seconds"] < taken
     assert found["seconds"] == pytest.approx(found["step_seconds"] * 2 * EPOCHS * math.ceil(120 / 16))
@@ -156,5 +156,5 @@ def test_an_estimate_finds_that_there_is_no_test_split(experiment, tmp_path):
         (tmp_path / "data" / split / "bed").mkdir(parents=True)
         np.save(tmp_path / "data" / split / "bed" / "1.npy", np.random.default_rng(0).normal(size=(30, 3)))
     with pytest.raises(PointsetError, match="data has no shape in split 'test': found train, val"):
-        estimate(experiment.changed(data=str(tmp_path / "data")), tmp_path / "out")
+        estimate_time(experiment.changed(data=str(tmp_path / "data")), tmp_path / "out")
     assert not (tmp_path / "out").exists()

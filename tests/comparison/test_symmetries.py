@@ -45,7 +45,7 @@ class FailsLater(Careful):
 
 @pytest.fixture(autouse=True)
 def own_parts(monkeypatch):
-    monkeypatch.setattr(registry, "PARTS", registry.PARTS.copy())
+    monkeypatch.setattr(registry, "REGISTERED", registry.REGISTERED.copy())
     for part in (First, Careless, Careful, Endless, FailsLater):
         pointset.register_pooling(part.__name__.lower())(part)
 

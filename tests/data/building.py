@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pointset.data.catalogue.folders import list_folder
-from pointset.data.pools.plan import Plan, Sampling
+from pointset.data.pools.plan import PoolPlan, Sampling
 from pointset.data.pools.store import Made, build_dataset
 from pointset.runs.workers import Workers
 
@@ -21,9 +21,9 @@ def build(folder: Path, workers: int | None = None, scheduler: str | None = None
     return Made(pools["train"].folder, shapes, sampled, failures)
 
 
-def plan_of(folder: Path, split: str = "train", **options: Any) -> Plan:
+def plan_of(folder: Path, split: str = "train", **options: Any) -> PoolPlan:
     sampling = Sampling(**{"points": 50, "normals": True} | options)
-    return Plan.of(f"{folder.name}-{split}", list_folder(folder, split), sampling)
+    return PoolPlan.of(f"{folder.name}-{split}", list_folder(folder, split), sampling)
 
 
 def contents(home: Path) -> dict[str, bytes]:

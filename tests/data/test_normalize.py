@@ -86,7 +86,7 @@ def test_a_line_far_thinner_than_its_distance_keeps_its_extent() -> None:
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
 def test_a_cloud_in_pieces_gives_the_same_numbers(how: str, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(normalize, "ROWS", 16)
+    monkeypatch.setattr(normalize, "ROWS_PER_BLOCK", 16)
     cloud = clouds(sets=1, points=50)[0].double() * scale
     rows = torch.cat([cloud, torch.arange(100.0).reshape(50, 2)], dim=1)
     pieces = normalize_chunks([rows[:13], rows[13:]], how, features=2)

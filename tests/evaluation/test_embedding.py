@@ -88,7 +88,7 @@ def test_files_in_processes_as_in_one(model, tmp_path, monkeypatch):
     shapes = [ShapeFile(path, path.name) for path in sorted(tmp_path.iterdir())]
     data = pointset.load_run(NAME)[1]["data"]
     alone = list(embed_files(model, data, shapes))
-    monkeypatch.setattr(embedding, "FEW", 1)
+    monkeypatch.setattr(embedding, "FEW_FILES", 1)
     together = list(embed_files(model, data, shapes))
     assert isinstance(alone[20], Failure)
     assert alone[20] == together[20]

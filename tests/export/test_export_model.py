@@ -16,7 +16,7 @@ import pointset.export.model
 from pointset.data.normalize import normalize_points
 from pointset.errors import PointsetError
 from pointset.export.files import EXAMPLE, FORMATS, format_of, record
-from pointset.export.model import CHECKED, describe, export_model
+from pointset.export.model import CHECKED, export_metadata, export_model
 from pointset.nn import registry
 
 pytestmark = pytest.mark.slow
@@ -79,7 +79,7 @@ def test_a_model_that_labels_points_gives_the_same_labels_from_a_file(name, suff
     path = tmp_path / f"model{suffix}"
     assert export_model(model, path, mask=mask).holds
     assert max(differences(path, model, mask).values()) < 3e-6
-    about = describe(model, mask, {"data": {"classes": ["chair"], "point_classes": list(CLASSES)}})
+    about = export_metadata(model, mask, {"data": {"classes": ["chair"], "point_classes": list(CLASSES)}})
     assert about["classes"] == list(CLASSES)
     assert "[batch, n, classes]" in about["logits"]
 
@@ -172,7 +172,7 @@ def described(path: Path) -> dict:
 def test_a_file_says_all_that_its_user_needs(suffix, plain, files):
     model, path = plain, files[suffix]
     said = described(path)
-    assert said == describe(model, True, RUN)
+    assert said == export_metadata(model, True, RUN)
     assert said["classes"] == list(CLASSES)
     assert said["normalize"].startswith("standardize: subtract the mean of all numbers")
     assert said["up"] == "z is the upward axis of the points"

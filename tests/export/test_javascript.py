@@ -12,7 +12,7 @@ from torch import nn
 import pointset
 from pointset.data.normalize import normalize_points
 from pointset.errors import PointsetError
-from pointset.export.javascript import describe_plainly, rounded
+from pointset.export.javascript import as_float16, describe_plainly
 from pointset.nn import registry
 from pointset.viz.html_page import WEB
 
@@ -54,7 +54,7 @@ def model_of(name: str, options: dict[str, Any]) -> nn.Module:
         if tensor.is_floating_point():
             noise = torch.rand(tensor.shape, generator=generator)
             tensor += noise - 0.99 if key.endswith("running_var") else 0.4 * noise - 0.2  # not far above epsilon
-            tensor.copy_(torch.from_numpy(rounded(tensor).astype("float32")))
+            tensor.copy_(torch.from_numpy(as_float16(tensor).astype("float32")))
     return model
 
 
@@ -183,7 +183,7 @@ def test_a_pose_that_the_page_does_not_know_is_refused() -> None:
 
 
 def test_weights_have_16_bits_unless_one_is_too_large() -> None:
-    assert rounded(torch.tensor([1.0001, -65504.0])).dtype == "<f2"
-    assert rounded(torch.tensor([1.0, 70000.0])).tolist() == [1.0, 70000.0]
+    assert as_float16(torch.tensor([1.0001, -65504.0])).dtype == "<f2"
+    assert as_float16(torch.tensor([1.0, 70000.0])).tolist() == [1.0, 70000.0]
     with pytest.raises(PointsetError, match="finite"):
-        rounded(torch.tensor([float("nan")]))
+        as_float16(torch.tensor([float("nan")]))

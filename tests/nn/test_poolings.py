@@ -200,12 +200,12 @@ def test_a_joined_model_pools_what_its_poolings_pool(encoder):
     ],
 )
 def test_a_join_can_do_what_all_of_its_poolings_can(name, head, packed, maps, statistic, monkeypatch):
-    monkeypatch.setattr(registry, "PARTS", registry.PARTS.copy())
+    monkeypatch.setattr(registry, "REGISTERED", registry.REGISTERED.copy())
     registry.register("pooling", "padded")(Two)
-    part = registry.find("pooling", name).part
+    part = registry.find_part("pooling", name).part
     assert (part.head, part.packed, part.maps, part.statistic) == (head, packed, maps, statistic)
 
 
 @pytest.mark.parametrize("name", ["max+", "+max", "max++mean", "max+men", "+", "max+rff"])
 def test_a_join_with_an_unknown_name_is_not_a_pooling(name):
-    assert registry.find("pooling", name) is None
+    assert registry.find_part("pooling", name) is None

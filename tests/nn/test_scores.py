@@ -83,7 +83,7 @@ def test_additive_logits_in_pieces_equal_those_computed_at_once(layers, monkeypa
     asked = [*inputs, *score.parameters()]
     whole = score(*inputs)
     expected = torch.autograd.grad(whole.square().sum(), asked)
-    monkeypatch.setattr(scores, "LARGEST", 2 * B * HEADS * M * WIDTH)  # two queries at a time
+    monkeypatch.setattr(scores, "MOST_HIDDEN", 2 * B * HEADS * M * WIDTH)  # two queries at a time
     pieces = score(*inputs)
     found = torch.autograd.grad(pieces.square().sum(), asked)
     torch.testing.assert_close(pieces, whole)

@@ -48,8 +48,8 @@ def test_scores_however_large_keep_rows_on_the_simplex(solver, dtype, masked):
 def test_sorting_takes_over_where_iterations_give_up(name, monkeypatch):
     z, u, mask = case(1, 20)
     expected = weights_of(name, u)(z, mask)
-    monkeypatch.setattr(unbounded, "STEPS", 1)
-    monkeypatch.setattr(bounded_softmax, "STEPS", 1)
+    monkeypatch.setattr(unbounded, "UNBOUNDED_STEPS", 1)
+    monkeypatch.setattr(bounded_softmax, "NEWTON_STEPS", 1)
     monkeypatch.setattr(bounded_sparsemax, "HALVINGS", {z.dtype: 1})
     torch.testing.assert_close(weights_of(name, u)(z, mask), expected)
 

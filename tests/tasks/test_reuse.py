@@ -7,7 +7,7 @@ import pytest
 import toy
 
 import pointset
-from pointset.comparison.comparing import estimate, run_one
+from pointset.comparison.comparing import estimate_time, run_one
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loop import Training
 from pointset.training.recipe import Recipe
@@ -55,7 +55,7 @@ def test_each_size_is_trained_if_the_recipe_depends_on_it(recipe, compare, tmp_p
 
 
 def test_a_copied_training_takes_no_time(classifiers, tmp_path):
-    first, second = estimate(classifiers("rff-max", points=(12, 24), recipe=RECIPE), tmp_path)
+    first, second = estimate_time(classifiers("rff-max", points=(12, 24), recipe=RECIPE), tmp_path)
     assert first["seconds"] > 0
     assert (second["runs"], second["seconds"]) == (1, 0.0)
 

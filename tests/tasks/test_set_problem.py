@@ -13,7 +13,7 @@ from pointset.comparison.comparing import status
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import make_runs
-from pointset.comparison.tables import FILES
+from pointset.comparison.tables import RESULT_FILES
 from pointset.tasks import create_task, list_tasks
 from pointset.tasks.max_regression import MaxRegression
 from pointset.tasks.set_problem import measure, task_recipe
@@ -48,7 +48,7 @@ def done(tmp_path_factory) -> Comparison:
 
 
 def test_a_report_has_pairs_costs_and_curves(done):
-    assert all((done.folder / name).stat().st_size for name in FILES)
+    assert all((done.folder / name).stat().st_size for name in RESULT_FILES)
     header, first = (done.folder / "results.csv").read_text().splitlines()[:2]
     assert header == "model,seed,MAE,parameters,seconds,steps,sets"
     assert first.split(",")[2] == str(done.runs[0].metrics["MAE"])

@@ -13,7 +13,7 @@ from damage import kill_at
 
 import pointset
 from pointset.cli import main
-from pointset.training.logs import FILES, PROJECT, HistoryLog
+from pointset.training.logs import PROJECT, TENSORBOARD_FILES, HistoryLog
 from pointset.training.loop import Training
 
 Written = Callable[[], dict[tuple[str, int], float]]
@@ -51,7 +51,7 @@ def in_tensorboard(run: Path) -> dict[tuple[str, int], float]:
     return once(
         [
             ((value.tag, event.step), value.tensor.float_val[0])
-            for file in run.glob(FILES)
+            for file in run.glob(TENSORBOARD_FILES)
             for event in EventFileLoader(str(file)).Load()
             for value in event.summary.value
         ]

@@ -13,7 +13,7 @@ from toy import train_run
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.training.checkpoints import RunFolder, describe
+from pointset.training.checkpoints import RunFolder, describe_run
 from pointset.training.loading import CARD, RUN, WEIGHTS, pack_run
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import mix
@@ -37,7 +37,7 @@ def product(run: Path) -> None:
     sets = pointset.from_arrays(X, [0, 1] * 6)
     model = mix([pointset.create_model(name, classes=2) for name in ("rff-max", "isab4-pma")])
     folder = RunFolder(run)
-    folder.claim(describe(model, sets, SHORT, 0))
+    folder.claim(describe_run(model, sets, SHORT, 0))
     folder.finish(model.state_dict())
 
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from pointset.errors import PointsetError
-from pointset.explain.faithfulness import SHARES, Curves
+from pointset.explain.faithfulness import REMOVED_SHARES, Curves
 from pointset.explain.maps import AttentionMap
 from pointset.viz import make_label_page, make_page
 from pointset.viz.html_page import script_of
@@ -135,7 +135,7 @@ def test_heads_and_queries_can_be_chosen(attention, cloud):
 
 
 def test_a_page_draws_the_curves_of_explanations(attention, cloud):
-    falling, level = 1 - np.array([SHARES]), np.ones((1, len(SHARES)))
+    falling, level = 1 - np.array([REMOVED_SHARES]), np.ones((1, len(REMOVED_SHARES)))
     checks = {"occlusion": Curves(falling, level), "random": Curves(level, level)}
     page = make_page(attention("reads"), cloud, checks=checks).html
     assert page.count("<polyline") == 4

@@ -8,4 +8,4 @@ from pointset.zoo.names import load_files
 def as_it_was(monkeypatch):
     """Removes what a test registers, but keeps the parts of the package."""
     load_files()
-    monkeypatch.setattr(registry, "PARTS", registry.PARTS.copy())
+    monkeypatch.setattr(registry, "REGISTERED", registry.REGISTERED.copy())

@@ -96,7 +96,7 @@ def test_a_run_is_loaded_where_it_is_registered_and_elsewhere_says_what_is_missi
     assert torch.equal(loaded(POINTS), model.eval()(POINTS))
     assert description["model"]["parts"] == source_digests(name, model.spec.options)
     assert list(description["model"]["parts"]) == [" ".join(part)]
-    del registry.PARTS[part]
+    del registry.REGISTERED[part]
     with pytest.raises(PointsetError, match=words):
         pointset.load_run(tmp_path / "run")
 
@@ -299,7 +299,7 @@ def test_a_registered_function_is_sent_to_workers():
     options = ModelOptions(weights="scaled", **SMALL)
     expected = pointset.create_model("isab3-pma", 4, weights="scaled", **SMALL).eval()(POINTS)
     name = pickle.dumps(carried("isab3-pma", options))
-    del registry.PARTS["weights", "scaled"]
+    del registry.REGISTERED["weights", "scaled"]
     USER_WEIGHTS.discard("scaled")
     arrived = pickle.loads(name)
     model = pointset.create_model(arrived, 4, weights="scaled", **SMALL)

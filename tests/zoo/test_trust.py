@@ -9,7 +9,7 @@ from torch import nn
 import pointset
 from pointset.errors import PointsetError
 from pointset.zoo.pretrained import TrustFigures
-from pointset.zoo.trust import FILE, Trust, load_trust
+from pointset.zoo.trust import TRUST_FILE, Trust, load_trust
 
 
 def make_trust(width: int = 3, median: float = 2.0, exponent: float = 0.5) -> Trust:
@@ -52,6 +52,6 @@ def test_what_is_saved_is_loaded(tmp_path):
     trust.save(tmp_path)
     again = load_trust(TrustFigures(median=2.0, exponent=0.5), tmp_path)
     assert torch.equal(again.factors(rows := torch.randn(4, 3)), trust.factors(rows))
-    (tmp_path / FILE).write_bytes(b"?")
-    with pytest.raises(PointsetError, match=FILE):
+    (tmp_path / TRUST_FILE).write_bytes(b"?")
+    with pytest.raises(PointsetError, match=TRUST_FILE):
         load_trust(TrustFigures(median=2.0, exponent=0.5), tmp_path)

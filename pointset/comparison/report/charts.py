@@ -30,7 +30,7 @@ MULTIPLY_ADDS = "M multiply-adds of a set"
 SECONDS = "training seconds"
 ROOM = 0.35
 """Baselines are drawn only if the data still covers at least this share of the axis."""
-START = 0.2
+START_SHARE = 0.2
 """Initial share of a training that may be cut off from a panel, because its values are far from all later ones."""
 
 
@@ -77,7 +77,7 @@ def learning_curves(
         for label, by_seed in curves.items():
             _curve(axes, scale * np.array(by_seed), place, style(results, label)["color"], _are_many(results))
         if fitted:
-            late = [curve[int(START * len(curve)) :] for by_seed in curves.values() for curve in by_seed]
+            late = [curve[int(START_SHARE * len(curve)) :] for by_seed in curves.values() for curve in by_seed]
             low, high = scale * np.min(np.concatenate(late)), scale * np.max(np.concatenate(late))
             if np.isfinite([low, high]).all() and high > low:
                 axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))

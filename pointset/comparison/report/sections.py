@@ -189,7 +189,7 @@ def write_report(comparison: Comparison) -> None:
     """Write report.html and figures/ into the folder of a comparison."""
     folder, figures = comparison.folder, comparison.folder / "figures"
     made = list(sections(comparison))
-    about = describe(comparison)
+    about = report_texts(comparison)
     contents = {name: content for section in made for name, content in section.files.items()}
     figures.mkdir(exist_ok=True)
     sweep(figures)
@@ -200,7 +200,7 @@ def write_report(comparison: Comparison) -> None:
     digests.write_text(folder / "report.html", as_html(comparison, made, about))
 
 
-def describe(comparison: Comparison) -> dict[str, Any]:
+def report_texts(comparison: Comparison) -> dict[str, Any]:
     """Verdicts, command, commit, machine, versions, configuration and citation, for the report's texts."""
     experiment, rows, metric, made = comparison.experiment, comparison.rows, comparison.metrics[0], origins(comparison)
     costs, unit = "Seconds of one training", " %" * metric.share

@@ -12,13 +12,13 @@ from msgspec import Meta
 from pointset.configuration import Count, Text, check
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
-Classes = Annotated[tuple[Text, ...], Meta(min_length=2)]
+ClassNames = Annotated[tuple[Text, ...], Meta(min_length=2)]
 MD5 = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 SHA256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Digest = Annotated[str, Meta(pattern="^([0-9a-f]{32}|[0-9a-f]{64})$")]
 
 MD5_DIGITS = 32
-PACKAGE = Path(__file__).resolve().parents[2]
+PROJECT_FOLDER = Path(__file__).resolve().parents[2]
 
 
 class Download(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,7 +51,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The terms."""
     citation: Text
     """The paper to cite."""
-    classes: Classes
+    classes: ClassNames
     """Names of the classes, in the order of the labels."""
     up: Literal["y", "z"]
     """The axis that points up."""
@@ -100,10 +100,10 @@ def file_digest(path: Path, kind: str) -> str:
 
 def cards_folder() -> Path:
     """The folder with the cards: inside an installed package, or at the top of a checkout."""
-    for folder in (PACKAGE / "cards", PACKAGE.parent / "datasets"):
+    for folder in (PROJECT_FOLDER / "cards", PROJECT_FOLDER.parent / "datasets"):
         if folder.is_dir():
             return folder
-    raise PointsetError(f"the dataset cards are missing beside {PACKAGE}: install pointset again")
+    raise PointsetError(f"the dataset cards are missing beside {PROJECT_FOLDER}: install pointset again")
 
 
 def list_cards() -> list[str]:

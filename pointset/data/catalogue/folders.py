@@ -17,35 +17,37 @@ from pointset.data.readers.formats import (
     CLOUD_SUFFIXES,
     MESH_SUFFIXES,
     NOTE_SUFFIXES,
-    Kind,
+    FileKind,
     content_by_name,
     is_mesh_file,
     suffix_of,
 )
 from pointset.data.readers.scans import open_scan
-from pointset.data.targets import FILE as TARGETS
+from pointset.data.targets import TARGETS_FILE
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 DEPTH = 2
 """Levels of subfolders that are scanned."""
-HIDDEN = (".", "__MACOSX")
+HIDDEN_FILES = (".", "__MACOSX")
 """First characters of the names of files and folders that are ignored."""
 TOO_DEEP = "more than two folders deep"
-BESIDE = "beside folders of shapes"
+BESIDE_SHAPES = "beside folders of shapes"
 UNREAD = "of formats that are not read"
-REMEDIES = {TOO_DEEP: "move them up", BESIDE: "move them into a folder", UNREAD: "unpack or convert them"}
+REMEDIES = {TOO_DEEP: "move them up", BESIDE_SHAPES: "move them into a folder", UNREAD: "unpack or convert them"}
 TEST_SHARE = 0.2
 """Share of test shapes in a folder without splits."""
 
 SPLIT_FOLDERS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation"})
 """Case-insensitive folder names that distinguish split/class/file from class/split/file."""
-ALIASES = {"training": "train", "testing": "test"}
+SPLIT_ALIASES = {"training": "train", "testing": "test"}
 """Alternative names of splits."""
 
-TYPES = f"meshes of type {', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
+SHAPE_TYPES = (
+    f"meshes of type {', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
+)
 CLASSLESS = "all"
 """Name of the class of shapes that are not in folders of classes."""
-LAYOUTS = f"expected class/split/file, split/class/file or class/file, with {TYPES}"
+LAYOUTS = f"expected class/split/file, split/class/file or class/file, with {SHAPE_TYPES}"
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Listing:
     shapes: list[ShapeFile]
     classes: list[str]
     """Classes of the whole folder, sorted; labels are indices into them."""
-    kind: Kind
+    kind: FileKind
     """Kind of all files of the folder."""
     present: dict[str, frozenset[int]] = field(default_factory=dict)
     """The labels that have shapes, by split."""
@@ -153,7 +155,7 @@ def list_splits(folder: Path, *, seed: int = 0, classless: bool = False) -> dict
     return {name: Listing(shapes, classes, kind, present, rule) for name, shapes in of_split.items()}
 
 
-def _kind_of_files(tree: FileTree) -> Kind:
+def _kind_of_files(tree: FileTree) -> FileKind:
     """The kind of all files; text files beside meshes are notes, and removed."""
     meshes, clouds = _by_kind(tree.files)
     if meshes and clouds:
@@ -181,7 +183,7 @@ def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
 def split_called(name: str) -> str:
     """The split of a folder's name: train for Train, TRAIN and Training; other names are returned unchanged."""
     folded = name.casefold()
-    return ALIASES.get(folded, folded) if folded in SPLIT_FOLDERS else name
+    return SPLIT_ALIASES.get(folded, folded) if folded in SPLIT_FOLDERS else name
 
 
 def list_shapes(folder: Path) -> list[ShapeFile]:
@@ -201,7 +203,7 @@ def list_shapes(folder: Path) -> list[ShapeFile]:
         used = _without_notes(files) if meshes else files
         shapes += [ShapeFile(path, name, true_class) for name, path in used.items()]
     if not shapes:
-        raise PointsetError(f"{folder} {_nothing_in(tree, folder)}; expected {TYPES}")
+        raise PointsetError(f"{folder} {_nothing_in(tree, folder)}; expected {SHAPE_TYPES}")
     tree.warn_of_skipped()
     return sorted(shapes, key=lambda shape: shape.name)
 
@@ -276,10 +278,10 @@ def _scan_folder(folder: Path, *, loose: bool = False) -> FileTree:
         if loose and not any("/" in name for name in tree.files):
             tree.files |= tree.beside
         else:
-            tree.skipped[BESIDE] = [path for path in tree.beside.values() if _may_hold_cloud(path)]
+            tree.skipped[BESIDE_SHAPES] = [path for path in tree.beside.values() if _may_hold_cloud(path)]
     except PermissionError as error:
         raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
-    tree.files.pop(TARGETS, None)
+    tree.files.pop(TARGETS_FILE, None)
     tree.files = dict(sorted(tree.files.items(), key=lambda item: item[0].split("/")))
     return tree
 
@@ -314,7 +316,7 @@ def _scan(tree: FileTree, folder: Path, inside: str) -> None:
 def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
     """The visible entries with their NFC names, sorted; a PointsetError for a name that cannot be saved in results."""
     with os.scandir(folder) as entries:
-        visible = [entry for entry in entries if not entry.name.startswith(HIDDEN)]
+        visible = [entry for entry in entries if not entry.name.startswith(HIDDEN_FILES)]
     named: dict[str, os.DirEntry[str]] = {}
     for entry in visible:
         name = entry.name if entry.name.isascii() else unicodedata.normalize("NFC", entry.name)

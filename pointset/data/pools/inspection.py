@@ -19,8 +19,8 @@ from pointset.data.catalogue.locate import locate_data, pools_home
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS
 from pointset.data.pool import Pool
-from pointset.data.pools.plan import FILE, Manifest, Sampling, build_command, hash_source, read_manifest
-from pointset.data.pools.shapes import make_shape
+from pointset.data.pools.plan import MANIFEST_FILE, Manifest, Sampling, build_command, hash_source, read_manifest
+from pointset.data.pools.shapes import make_pool_shape
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.progress import followed
@@ -29,7 +29,7 @@ Sample = tuple[str, NDArray[np.float32]]
 """The class of a shape, and some of its points [n, 3]."""
 PER_CLASS = 4
 """Most sample shapes per class."""
-POINTS = 512
+SAMPLE_POINTS = 512
 """Points of a sample shape."""
 
 
@@ -99,7 +99,7 @@ def _problems(folder: Path, manifest: Manifest, progress: bool) -> Iterator[str]
 def _made_from(folder: Path, root: Path) -> bool:
     """True if a pool, of any format, was made from a dataset's folder; judged by name if its manifest is damaged."""
     try:
-        content = digests.read_json(folder / FILE, "build the pool again")
+        content = digests.read_json(folder / MANIFEST_FILE, "build the pool again")
         return bool(content["folder"] == str(root))
     except (PointsetError, KeyError, TypeError):
         return bool(re.fullmatch(rf"{re.escape(root.name)}-(train|test)-[0-9a-f]{{16}}", folder.name))
@@ -144,8 +144,8 @@ def look_at(
 
 
 def _spread(count: int) -> NDArray[np.int64]:
-    """At most `POINTS` indices below a count, evenly spread."""
-    return np.linspace(0, count - 1, min(POINTS, count)).astype(np.int64)
+    """At most `SAMPLE_POINTS` indices below a count, evenly spread."""
+    return np.linspace(0, count - 1, min(SAMPLE_POINTS, count)).astype(np.int64)
 
 
 def _of_pool(pool: Pool) -> Iterator[Sample]:
@@ -156,12 +156,12 @@ def _of_pool(pool: Pool) -> Iterator[Sample]:
 
 def _of_files(listing: Listing) -> Iterator[Sample]:
     """Points of the first usable files of each class; a warning names the others that were tried."""
-    sampling = Sampling.none(False) if listing.kind == "clouds" else Sampling(POINTS)
+    sampling = Sampling.none(False) if listing.kind == "clouds" else Sampling(SAMPLE_POINTS)
     seen = Counter[str]()
     for shape in listing.shapes:
         if seen[shape.true_class] == PER_CLASS:
             continue
-        entry, arrays = make_shape(shape, sampling)
+        entry, arrays = make_pool_shape(shape, sampling)
         if entry.skipped:
             warnings.warn(f"{entry.name} cannot be used: {entry.skipped}", UserWarning, stacklevel=3)
         else:

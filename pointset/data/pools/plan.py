@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pointset
-from pointset.configuration import Checked, Points, Seed
+from pointset.configuration import Checked, PointCount, Seed
 from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.locate import pools_home
 from pointset.data.options import Sampler
@@ -33,10 +33,10 @@ from pointset.runs import digests
 from pointset.runs.files import require_file
 from pointset.runs.progress import followed
 
-FORMAT = 3
+POOL_FORMAT = 3
 """Version of the pools' files and of the samplers' results; pools of another version have other folders."""
-FILE = "manifest.json"
-TYPES = {"points": "<f4", "normals": "<f4", "features": "<f4", "labels": "<i4"}
+MANIFEST_FILE = "manifest.json"
+ARRAY_TYPES = {"points": "<f4", "normals": "<f4", "features": "<f4", "labels": "<i4"}
 """The types of the arrays of a pool."""
 
 
@@ -46,7 +46,7 @@ class Sampling(Checked):
 
     LATER: ClassVar = ("features", "labels")
 
-    points: Points | None
+    points: PointCount | None
     """Points per mesh, P; None for clouds, which keep all points."""
     sampler: Sampler | Literal["as released"] = "uniform"
     """The sampler; `AS_RELEASED` for clouds."""
@@ -66,12 +66,12 @@ class Sampling(Checked):
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """Names of the arrays of a shape: points and normals [n, 3], features [n, f] and labels [n]; see `TYPES`."""
+        """Names of the arrays of a shape: points and normals [n, 3], features [n, f], labels [n]; see `ARRAY_TYPES`."""
         return ("points", *(name for name in ("normals", "features", "labels") if getattr(self, name)))
 
 
 @dataclass(frozen=True)
-class Plan:
+class PoolPlan:
     """The shapes of a pool, by class and name, and their sampling."""
 
     name: str
@@ -100,7 +100,7 @@ class Plan:
             **self.sampling.as_dict(),
             "names": [[shape.name, shape.label, str(shape.path)] for shape in self.shapes],
         }
-        key = hashlib.sha256(json.dumps([FORMAT, identity], sort_keys=True).encode()).hexdigest()[:16]
+        key = hashlib.sha256(json.dumps([POOL_FORMAT, identity], sort_keys=True).encode()).hexdigest()[:16]
         return pools_home() / f"{self.name}-{key}"
 
 
@@ -153,7 +153,7 @@ def _files(path: Path) -> list[Path]:
     return [path, *(files_beside(path) if path.suffix.lower() in (".gltf", ".glb") else ())]
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class PoolEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One shape of a pool."""
 
     name: str
@@ -182,10 +182,10 @@ class Manifest:
     folder: str
     classes: tuple[str, ...]
     sampling: Sampling
-    entries: tuple[Entry, ...]
+    entries: tuple[PoolEntry, ...]
 
     @cached_property  # used once per shape, so computing it each time would take quadratic time
-    def kept(self) -> list[Entry]:
+    def kept(self) -> list[PoolEntry]:
         """The shapes that have points, in order."""
         return [entry for entry in self.entries if not entry.skipped]
 
@@ -227,7 +227,7 @@ class Manifest:
     def _damages(self, name: str, file: BinaryIO, progress: bool) -> Iterator[str]:
         header, shape = io.BytesIO(), self.shape(name)
         write_header(header, name, shape)
-        total = np.dtype(TYPES[name]).itemsize * math.prod(shape)
+        total = np.dtype(ARRAY_TYPES[name]).itemsize * math.prod(shape)
         row = total // max(int(self.offsets[-1]), 1)
         size, written = os.fstat(file.fileno()).st_size, header.tell() + total
         if size != written:
@@ -249,26 +249,26 @@ class Manifest:
 
     def as_json(self) -> bytes:
         """The manifest as a file."""
-        head = {"format": FORMAT, "version": pointset.__version__, "folder": self.folder, "classes": self.classes}
+        head = {"format": POOL_FORMAT, "version": pointset.__version__, "folder": self.folder, "classes": self.classes}
         content = {**head, **self.sampling.as_dict(), "shapes": self.entries}
         return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
 def write_header(file: BinaryIO, name: str, shape: tuple[int, ...]) -> None:
     """Write the start of the file of an array."""
-    np.lib.format.write_array_header_1_0(file, {"descr": TYPES[name], "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(file, {"descr": ARRAY_TYPES[name], "fortran_order": False, "shape": shape})
 
 
 def read_manifest(folder: Path) -> Manifest:
     """Read a pool's manifest; a PointsetError if it is missing, damaged or of another format."""
     try:
-        content = msgspec.json.decode(digests.read(folder / FILE, "build the pool again"))
-        if content["format"] != FORMAT:
-            raise PointsetError(f"it has format {content['format']}, and this version of pointset reads {FORMAT}")
-        entries = msgspec.convert(content["shapes"], tuple[Entry, ...])
+        content = msgspec.json.decode(digests.read(folder / MANIFEST_FILE, "build the pool again"))
+        if content["format"] != POOL_FORMAT:
+            raise PointsetError(f"it has format {content['format']}, and this version of pointset reads {POOL_FORMAT}")
+        entries = msgspec.convert(content["shapes"], tuple[PoolEntry, ...])
         return Manifest(content["folder"], tuple(content["classes"]), msgspec.convert(content, Sampling), entries)
     except digests.DamagedError as error:
         raise PointsetError(error.fault) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {one_line(error, QUOTED)}"
-        raise PointsetError(f"its {FILE} cannot be read: {reason}") from error
+        raise PointsetError(f"its {MANIFEST_FILE} cannot be read: {reason}") from error

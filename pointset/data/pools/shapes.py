@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.pool import digest_of
-from pointset.data.pools.plan import TYPES, Entry, Sampling, Source
+from pointset.data.pools.plan import ARRAY_TYPES, PoolEntry, Sampling, Source
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.scans import read_cloud
 from pointset.data.sampling import import_open3d, sample_arrays, seed_for
@@ -23,21 +23,21 @@ from pointset.runs.workers import Workers, run_in_workers
 
 GRACE_SECONDS = 0.5
 """Time for which this process makes shapes before it starts workers, unless a number of workers is given."""
-BATCH = {"fps": 1, "poisson": 1}
+SHAPES_PER_TASK = {"fps": 1, "poisson": 1}
 """Shapes per batch by sampler, default `MANY`: enough to outweigh messages, few enough to lose little when stopped."""
 MANY = 16
 ROUND = 256
 """Batches that are given out at once, so that few results wait in memory to be written."""
 
-Arrays = dict[str, NDArray[Any]]
+PoolArrays = dict[str, NDArray[Any]]
 """Points float32 [n, 3] and, if wanted, normals [n, 3] and features [n, f], by name."""
-Result = tuple[Entry, Arrays]
+MadeShape = tuple[PoolEntry, PoolArrays]
 """The entry of a shape in the manifest, and its points; none if the entry is skipped."""
 
 
-def make_shape(shape: ShapeFile, sampling: Sampling) -> Result:
+def make_pool_shape(shape: ShapeFile, sampling: Sampling) -> MadeShape:
     """Make the points of one file; after any failure, the entry is skipped and has the reason."""
-    source, arrays, reason = Source(-1, -1, None), Arrays(), ""
+    source, arrays, reason = Source(-1, -1, None), PoolArrays(), ""
     try:
         source = Source.of(shape.path)
         arrays = _arrays(shape, sampling)
@@ -45,7 +45,7 @@ def make_shape(shape: ShapeFile, sampling: Sampling) -> Result:
             raise PointsetError("changed while it was read: run again")
     except Exception as error:  # readers can raise many errors, which must not stop the other files
         arrays, reason = {}, _reason(error, shape.path)
-    entry = Entry(
+    entry = PoolEntry(
         shape.name,
         shape.label,
         str(shape.path),
@@ -58,7 +58,7 @@ def make_shape(shape: ShapeFile, sampling: Sampling) -> Result:
     return entry, arrays
 
 
-def _arrays(shape: ShapeFile, sampling: Sampling) -> Arrays:
+def _arrays(shape: ShapeFile, sampling: Sampling) -> PoolArrays:
     if sampling.points is None:
         arrays = read_cloud(
             shape.path, normals=sampling.normals, features=sampling.features, labels=sampling.labels or None
@@ -68,7 +68,7 @@ def _arrays(shape: ShapeFile, sampling: Sampling) -> Arrays:
         face_labels = label_faces(shape.path, mesh) if sampling.labels else None
         how: dict[str, Any] = {"seed": seed, "sampler": sampling.sampler, "normals": sampling.normals}
         arrays = sample_arrays(mesh, sampling.points, **how, face_labels=face_labels)
-    return {name: arrays[name].astype(TYPES[name], copy=False) for name in sampling.arrays}
+    return {name: arrays[name].astype(ARRAY_TYPES[name], copy=False) for name in sampling.arrays}
 
 
 def _reason(error: Exception, path: Path) -> str:
@@ -80,7 +80,7 @@ def _reason(error: Exception, path: Path) -> str:
     return words if str(path) in words else f"{path}: {words}"
 
 
-def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Workers) -> Generator[Result, None, None]:
+def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Workers) -> Generator[MadeShape, None, None]:
     """Make the points of many files, in any order.
 
     Raises:
@@ -89,7 +89,7 @@ def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Worker
     from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    left, batch = iter(shapes), BATCH.get(sampling.sampler, MANY)
+    left, batch = iter(shapes), SHAPES_PER_TASK.get(sampling.sampler, MANY)
     if not workers.scheduler:
         if sampling.sampler == "poisson" and shapes:
             import_open3d()  # raises here rather than for every mesh
@@ -97,9 +97,9 @@ def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Worker
         while workers.cores == 1 or time.monotonic() < end:
             if (shape := next(left, None)) is None:
                 return
-            yield make_shape(shape, sampling)
+            yield make_pool_shape(shape, sampling)
     try:
-        while tasks := [delayed(make_shape)(shape, sampling) for shape in itertools.islice(left, ROUND * batch)]:
+        while tasks := [delayed(make_pool_shape)(shape, sampling) for shape in itertools.islice(left, ROUND * batch)]:
             yield from run_in_workers(tasks, workers, workers.cores, batch=batch)
     except BrokenProcessPool as error:
         raise PointsetError(

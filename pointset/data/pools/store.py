@@ -26,8 +26,17 @@ from pointset.data.catalogue.locate import locate_data, locked, make_folder
 from pointset.data.catalogue.released import is_released
 from pointset.data.options import SPLITS
 from pointset.data.pool import Pool
-from pointset.data.pools.plan import FILE, Entry, Manifest, Plan, Sampling, build_command, read_manifest, write_header
-from pointset.data.pools.shapes import Arrays, make_shapes
+from pointset.data.pools.plan import (
+    MANIFEST_FILE,
+    Manifest,
+    PoolEntry,
+    PoolPlan,
+    Sampling,
+    build_command,
+    read_manifest,
+    write_header,
+)
+from pointset.data.pools.shapes import PoolArrays, make_shapes
 from pointset.data.unusable import OnError, UnreadableShapesError, refuse_or_leave_out
 from pointset.errors import PointsetError
 from pointset.runs import digests
@@ -65,7 +74,9 @@ class Made:
         )
 
 
-def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True) -> Pool:
+def load_pool(
+    plan: PoolPlan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True
+) -> Pool:
     """Open the pool of a plan, memory-mapped, after building it if it is missing: ragged for clouds.
 
     A pool without some of the shapes is opened with a warning; for clouds, only if `on_error` is "skip", because such a
@@ -85,10 +96,10 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
     kept, failures = manifest.kept, manifest.failures
     if failures:
         if clouds:
-            Made(plan.folder, len(kept), 0, failures).require(on_error, plan.folder / FILE)
+            Made(plan.folder, len(kept), 0, failures).require(on_error, plan.folder / MANIFEST_FILE)
         warnings.warn(
             f"{plan.name} lacks {len(failures)} of {len(manifest.entries)} shapes, whose files could not be "
-            f"used: {plan.folder / FILE} says why",
+            f"used: {plan.folder / MANIFEST_FILE} says why",
             UserWarning,
             stacklevel=5,  # the caller of load_dataset
         )
@@ -105,7 +116,7 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
     )
 
 
-def open_pool(plan: Plan, progress: bool = False) -> tuple[Manifest, dict[str, NDArray[Any]]]:
+def open_pool(plan: PoolPlan, progress: bool = False) -> tuple[Manifest, dict[str, NDArray[Any]]]:
     """Check a finished pool and its shapes' files, and memory-map its arrays; a PointsetError if one has changed."""
     try:
         manifest = read_manifest(plan.folder)
@@ -119,7 +130,7 @@ def open_pool(plan: Plan, progress: bool = False) -> tuple[Manifest, dict[str, N
 
 
 def build_pool(
-    plan: Plan,
+    plan: PoolPlan,
     workers: Workers | None = None,
     *,
     on_error: str = "raise",
@@ -144,7 +155,7 @@ def build_pool(
                 return _make_pool(plan, workers or Workers(), on_error, progress)
     manifest, _ = open_pool(plan, progress)
     made = Made(folder, len(manifest.kept), 0, manifest.failures)
-    made.require(on_error, folder / FILE)
+    made.require(on_error, folder / MANIFEST_FILE)
     return made
 
 
@@ -153,12 +164,12 @@ def unfinished_folder(folder: Path) -> Path:
     return folder.with_name(folder.name + ".partial")
 
 
-def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> Made:
+def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) -> Made:
     """Make the missing shapes, then write the pool; the caller holds the lock."""
     folder = unfinished_folder(plan.folder)
     folder.mkdir(exist_ok=True)
     files = {shape.name: folder / f"{row}.shape" for row, shape in enumerate(plan.shapes)}
-    entries = dict[str, Entry]()
+    entries = dict[str, PoolEntry]()
     for name, file in files.items():
         if (finished := read_shape(file)) and finished[0].is_current:
             entries[name] = finished[0]
@@ -180,18 +191,18 @@ def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> M
     return made
 
 
-def write_shape(file: Path, entry: Entry, arrays: Arrays) -> None:
+def write_shape(file: Path, entry: PoolEntry, arrays: PoolArrays) -> None:
     """Write a finished shape after a digest."""
     content = msgspec.msgpack.encode((entry, {name: array.tobytes() for name, array in arrays.items()}))
     file.write_bytes(hashlib.sha256(content).digest() + content)
 
 
-def read_shape(file: Path) -> tuple[Entry, dict[str, bytes]] | None:
+def read_shape(file: Path) -> tuple[PoolEntry, dict[str, bytes]] | None:
     """Read what `write_shape` wrote; None if there is no file, or a kill, a full disk or a power cut damaged it."""
     content = file.read_bytes() if file.exists() else b""
     if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:
         return None
-    return msgspec.msgpack.decode(content[DIGEST:], type=tuple[Entry, dict[str, bytes]])
+    return msgspec.msgpack.decode(content[DIGEST:], type=tuple[PoolEntry, dict[str, bytes]])
 
 
 def _write_pool(target: Path, manifest: Manifest, files: Iterable[Path]) -> None:
@@ -207,7 +218,7 @@ def _write_pool(target: Path, manifest: Manifest, files: Iterable[Path]) -> None
                     raise PointsetError(f"{file} is damaged: run the command again, which makes its shape again")
                 for name, array in arrays.items():
                     array.write(finished[1][name])
-        digests.fill(folder, {FILE: manifest.as_json()})
+        digests.fill(folder, {MANIFEST_FILE: manifest.as_json()})
 
 
 def build_dataset(
@@ -240,7 +251,7 @@ def build_dataset(
     pools: dict[str, Made] = {}
     errors: list[UnreadableShapesError] = []
     for split in [split for split in SPLITS if split in listings]:
-        plan = Plan.of(f"{folder.name}-{split}", listings[split], sampling)
+        plan = PoolPlan.of(f"{folder.name}-{split}", listings[split], sampling)
         try:
             pools[split] = build_pool(plan, workers, on_error=on_error, rebuild=rebuild, progress=progress)
         except UnreadableShapesError as error:  # raised below, after the other splits

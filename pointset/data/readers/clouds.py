@@ -8,10 +8,10 @@ import numpy as np
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 AXES = ("x", "y", "z")
-NORMALS = ("nx", "ny", "nz")
-COLORS = (("red", "green", "blue"), ("r", "g", "b"))
+NORMAL_COLUMNS = ("nx", "ny", "nz")
+COLOR_COLUMNS = (("red", "green", "blue"), ("r", "g", "b"))
 """Names of the columns of a point's color."""
-ALIASES = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz", "//x": "x"}
+FIELD_ALIASES = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz", "//x": "x"}
 Columns = Mapping[str, np.ndarray]
 """Arrays [n] by the names of the columns, in the order of the file."""
 FLOAT32 = np.finfo(np.float32)
@@ -146,7 +146,7 @@ def float32_fault(least: np.ndarray, most: np.ndarray) -> str:
 def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
     """The columns of a feature: "normals", "colors", "columns" (those without names), or the name of a column."""
     several = tuple(numbered(feature, len(names)))
-    known: dict[str, tuple[tuple[str, ...], ...]] = {"normals": (NORMALS,), "colors": COLORS}
+    known: dict[str, tuple[tuple[str, ...], ...]] = {"normals": (NORMAL_COLUMNS,), "colors": COLOR_COLUMNS}
     similar = tuple(name for name in names if name.lower() == feature.lower())[:1]
     groups = (*known.get(feature, ()), (feature,), several[: len({*several} & {*names})], similar)
     columns = next((group for group in groups if group and {*group} <= {*names}), None)
@@ -169,14 +169,14 @@ def plain_names(width: int, features: Sequence[str]) -> list[str]:
     if width < len(AXES):
         raise PointsetError(f"expected at least 3 numbers for each point, found {width}")
     normals = (width == 6 and "columns" not in features) or (width > 6 and "normals" in features)
-    named = [*AXES, *(NORMALS if normals else ())]
+    named = [*AXES, *(NORMAL_COLUMNS if normals else ())]
     return named + numbered("columns", width - len(named))
 
 
 def named_columns(names: Sequence[str], columns: Iterable[np.ndarray]) -> Columns:
     """The columns by the names of a header, with x, y and z, in one spelling: nx for normal_x and x for X."""
-    known = {*AXES, *NORMALS, *COLORS[0], *COLORS[1]}
-    lower = [ALIASES.get(name.strip().lower(), name.strip().lower()) for name in names]
+    known = {*AXES, *NORMAL_COLUMNS, *COLOR_COLUMNS[0], *COLOR_COLUMNS[1]}
+    lower = [FIELD_ALIASES.get(name.strip().lower(), name.strip().lower()) for name in names]
     usual = [short if short in known else name.strip() for short, name in zip(lower, names, strict=True)]
     if twice := next((name for name in usual if usual.count(name) > 1), None):
         raise PointsetError(f"has two columns called {quoted(twice)}: the name is ambiguous")
@@ -187,4 +187,4 @@ def named_columns(names: Sequence[str], columns: Iterable[np.ndarray]) -> Column
 
 def looks_transposed(count: int, width: int) -> bool:
     """True if an array [count, width] seems to be transposed, with rows x, y, z and possibly normals."""
-    return count in (len(AXES), len(AXES + NORMALS)) and width > 2 * count
+    return count in (len(AXES), len(AXES + NORMAL_COLUMNS)) and width > 2 * count

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointset.data.readers.clouds import AXES, COLORS, Columns, named_columns, numbered
+from pointset.data.readers.clouds import AXES, COLOR_COLUMNS, Columns, named_columns, numbered
 from pointset.data.readers.formats import has_faces, read_header
 from pointset.data.readers.lines import Lines, flat_numbers, plain_text
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
@@ -266,7 +266,7 @@ def _unpacked(content: bytes, fields: list[tuple[list[str], np.dtype]], count: i
 def _with_colors(columns: Columns) -> Columns:
     """The columns in the usual spelling, with the channels of packed colors."""
     known: dict[str, np.ndarray] = {}
-    has_colors = any({*group} & {*columns} for group in COLORS)
+    has_colors = any({*group} & {*columns} for group in COLOR_COLUMNS)
     for name, column in columns.items():
         if name in PACKED and column.dtype.itemsize == 4 and not has_colors:
             channels = np.ascontiguousarray(column).view(np.uint8).reshape(-1, 4)

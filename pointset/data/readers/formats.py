@@ -9,7 +9,7 @@ from typing import Literal
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs.files import require_file
 
-Kind = Literal["meshes", "clouds"]
+FileKind = Literal["meshes", "clouds"]
 
 MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf", ".3mf", ".dae"})
 """Those without a reader here are read by trimesh; a further one of its formats needs no more than its suffix here."""

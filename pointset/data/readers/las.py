@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pointset.data.readers.clouds import AXES, COLORS, Columns, numbered
+from pointset.data.readers.clouds import AXES, COLOR_COLUMNS, Columns, numbered
 from pointset.errors import PointsetError
 
 FULL_INTENSITY = 65535
@@ -34,12 +34,12 @@ def las_table(path: Path, features: Sequence[str] = ()) -> tuple[tuple[str, ...]
             raise PointsetError(f"has {size:,} bytes, and its header says {announced:,}: it is cut off or damaged")
         first = _named(reader.read_points(min(count, 1)))  # of a LAZ file, its table of chunks at the end
 
-    short = "colors" in features and {*COLORS[0]} <= {*first} and _has_short_colors(path, count)
+    short = "colors" in features and {*COLOR_COLUMNS[0]} <= {*first} and _has_short_colors(path, count)
 
     def rows(chosen: slice) -> Columns:
         start, stop, _ = chosen.indices(count)
         columns = _read(path, start, stop)
-        return columns | {name: columns[name].astype(np.uint8) for name in COLORS[0] if short}
+        return columns | {name: columns[name].astype(np.uint8) for name in COLOR_COLUMNS[0] if short}
 
     return tuple(first), count, rows
 
@@ -48,7 +48,7 @@ def _has_short_colors(path: Path, count: int) -> bool:
     """True if all colors have 8 bits, as many programs write them."""
     for start in range(0, count, AT_ONCE):
         piece = _read(path, start, min(start + AT_ONCE, count))
-        if any(piece[name].max() > 255 for name in COLORS[0]):
+        if any(piece[name].max() > 255 for name in COLOR_COLUMNS[0]):
             return False
     return True
 

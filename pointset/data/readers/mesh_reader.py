@@ -24,7 +24,7 @@ from pointset.data.readers.off import parse_off
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import read_file, require_file
 
-NEEDED = {".3mf": "lxml", ".dae": "pycollada"}
+REQUIRED_PACKAGES = {".3mf": "lxml", ".dae": "pycollada"}
 GLTF_SUFFIXES = (".glb", ".gltf")
 logging.getLogger("trimesh").addHandler(logging.NullHandler())  # else Python prints what trimesh logs
 _HARMLESS = ("KHR_materials_", "KHR_texture_", "EXT_texture_", "KHR_mesh_quantization", "KHR_lights_punctual")
@@ -116,7 +116,7 @@ def _parse_with_trimesh(content: bytes, name: str) -> Mesh:
             )
             mesh = scene.to_mesh()
     except ImportError as error:  # trimesh raises it for formats that need another library
-        library = NEEDED.get(suffix, error.name)
+        library = REQUIRED_PACKAGES.get(suffix, error.name)
         raise PointsetError(f"{suffix} files need {library}: pip install {library}") from error
     read = sum(len(part.faces) for part in scene.geometry.values() if isinstance(part, trimesh.Trimesh))
     if announced is not None and read != announced:

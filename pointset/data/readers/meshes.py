@@ -12,9 +12,9 @@ import numpy as np
 
 from pointset.errors import QUOTED, PointsetError, one_line
 
-TOLERANCE = 1e-6
+CORNER_TOLERANCE = 1e-6
 """Tolerated displacement of a corner, relative to the polygon's size: the rounding of files with six digits."""
-ROUNDING = 1e-3
+AREA_ROUNDING = 1e-3
 """Tolerated difference of areas, relative to the squared size: the rounding of thin polygons far from the origin."""
 
 
@@ -124,7 +124,7 @@ def _find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
         normals = np.cross(sides[:, 0], sides[:, 1])
         turns = (normals * _unit(np.add.reduceat(normals, starts))[own]).sum(axis=1)
         turns = np.where(np.isnan(turns), -np.linalg.norm(normals, axis=1), turns)
-        folded = turns < -TOLERANCE * np.linalg.norm(sides, axis=2).sum(axis=1)
+        folded = turns < -CORNER_TOLERANCE * np.linalg.norm(sides, axis=2).sum(axis=1)
     return np.flatnonzero(np.logical_or.reduceat(folded, starts))
 
 
@@ -138,7 +138,7 @@ def _cut_concave(points: np.ndarray) -> np.ndarray | None:
     cut = mapbox_earcut.triangulate_float64(flat, np.array([len(flat)], np.uint32)).astype(np.int64).reshape(-1, 3)
     areas = _doubled_areas(flat[cut])
     cut[areas < 0] = cut[areas < 0, ::-1]
-    if not len(cut) or len(cut) > len(points) - 2 or abs(np.abs(areas).sum() - area) > TOLERANCE * area:
+    if not len(cut) or len(cut) > len(points) - 2 or abs(np.abs(areas).sum() - area) > CORNER_TOLERANCE * area:
         return None
     if len(np.unique(cut)) < len(points) and not _is_flat(points):
         return None  # a corner above the plane is used by the fan
@@ -148,7 +148,7 @@ def _cut_concave(points: np.ndarray) -> np.ndarray | None:
 
 def _is_flat(points: np.ndarray) -> bool:
     length, _, height = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-    return bool(height <= TOLERANCE * length)
+    return bool(height <= CORNER_TOLERANCE * length)
 
 
 def _other_fan(points: np.ndarray) -> np.ndarray | None:
@@ -159,7 +159,7 @@ def _other_fan(points: np.ndarray) -> np.ndarray | None:
         a, b, c = points[fan].transpose(1, 0, 2)
         normals = np.cross(b - a, c - a)
         surplus = np.linalg.norm(normals, axis=1).sum() - np.linalg.norm(normals.sum(axis=0))
-        if surplus <= ROUNDING * np.abs(points - points[0]).max() ** 2:
+        if surplus <= AREA_ROUNDING * np.abs(points - points[0]).max() ** 2:
             return fan
     return None
 

@@ -14,8 +14,8 @@ import numpy as np
 from pointset.configuration import Count, check
 from pointset.data.readers.clouds import (
     AXES,
-    COLORS,
-    NORMALS,
+    COLOR_COLUMNS,
+    NORMAL_COLUMNS,
     Cloud,
     CloudError,
     Columns,
@@ -30,7 +30,7 @@ from pointset.data.readers.las import las_table
 from pointset.data.readers.tables import npy_columns, npz_columns, text_columns
 from pointset.errors import quoted
 
-PIECE = 65_536
+PIECE_POINTS = 65_536
 """Default number of points that are read at a time."""
 READERS: dict[str, Callable[[Path, Sequence[str]], Columns]] = {
     ".npy": npy_columns,
@@ -60,7 +60,7 @@ class Scan:
     """Number of points in the file, with those that have no position."""
     rows: Callable[[slice], Columns]
     """Reads all columns of some points."""
-    piece: int = PIECE
+    piece: int = PIECE_POINTS
     """Points that are read at a time."""
     features: tuple[str, ...] = ()
     """Features that follow the coordinates of each point."""
@@ -75,7 +75,7 @@ class Scan:
         Raises:
             CloudError: a feature is not finite, or a normal has length 0.
         """
-        place = self.columns.index(NORMALS[0]) if "normals" in self.features else None
+        place = self.columns.index(NORMAL_COLUMNS[0]) if "normals" in self.features else None
         for piece in self.pieces(self.columns):
             if place is not None:
                 with naming(self.path, CloudError):
@@ -111,7 +111,7 @@ class Scan:
         """Columns of some points, with integer colors as fractions; float32 if it holds all numbers, else float64."""
         rows = self.rows(chosen)
         types = [rows[name].dtype for name in columns]
-        colors = {name for group in (*COLORS, ("colors",)) if {*group} <= {*columns} for name in group}
+        colors = {name for group in (*COLOR_COLUMNS, ("colors",)) if {*group} <= {*columns} for name in group}
         single = all(kind.kind == "f" and kind.itemsize <= 4 for kind in types)
         with np.errstate(invalid="ignore"):  # a signalling NaN
             table = np.stack([rows[name] for name in columns], axis=1)
@@ -127,7 +127,7 @@ class Scan:
         return table
 
 
-def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] = ()) -> Scan:
+def open_scan(path: str | Path, *, piece: int = PIECE_POINTS, features: Sequence[str] = ()) -> Scan:
     """Open a file of points that is read in pieces; binary files are only checked now, not read.
 
     Points without a position (nan) are left out when the file is read, with a warning.
@@ -219,7 +219,7 @@ def read_cloud(
     with naming(scan.path, CloudError):
         last = () if labels is None else feature_columns(labels, scan.names)
         table = np.concatenate([*scan.pieces((*scan.columns, *last))])
-        start, end = len(AXES) + len(NORMALS) * normals, len(scan.columns)
+        start, end = len(AXES) + len(NORMAL_COLUMNS) * normals, len(scan.columns)
         cloud = require_cloud(table[:, :start], table[:, start:end] if features else None)
         return cloud if labels is None else replace(cloud, labels=_whole_numbers(table[:, end:], labels))
 

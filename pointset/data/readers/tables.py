@@ -14,8 +14,8 @@ import numpy as np
 
 from pointset.data.readers.clouds import (
     AXES,
-    COLORS,
-    NORMALS,
+    COLOR_COLUMNS,
+    NORMAL_COLUMNS,
     Columns,
     looks_transposed,
     named_columns,
@@ -32,12 +32,12 @@ FACE_KEYS = ("faces", "triangles")
 """Names of arrays that show that an .npz file holds a mesh."""
 SMALL, MOST_RATIO = 1 << 26, 100
 """Bytes that any .npz file may unpack to, and unpacked bytes per packed byte of larger ones: zip bombs have more."""
-NAMES = {
-    (".xyzn", 6): [*AXES, *NORMALS],
-    (".xyzrgb", 6): [*AXES, *COLORS[0]],
+NAMES_BY_SUFFIX = {
+    (".xyzn", 6): [*AXES, *NORMAL_COLUMNS],
+    (".xyzrgb", 6): [*AXES, *COLOR_COLUMNS[0]],
     (".pts", 4): [*AXES, "intensity"],
-    (".pts", 6): [*AXES, *COLORS[0]],
-    (".pts", 7): [*AXES, "intensity", *COLORS[0]],
+    (".pts", 6): [*AXES, *COLOR_COLUMNS[0]],
+    (".pts", 7): [*AXES, "intensity", *COLOR_COLUMNS[0]],
 }
 """The columns of text files whose suffix and number of columns say what they are."""
 _COMMENT = re.compile(r"[ \t]*(#|//)")
@@ -97,9 +97,9 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
         raise PointsetError(f"{found}: it is damaged")
     if len(remark) == width:
         names = names or remark
-    names = names or NAMES.get((path.suffix.lower(), width)) or plain_names(width, features)
+    names = names or NAMES_BY_SUFFIX.get((path.suffix.lower(), width)) or plain_names(width, features)
     columns = dict(named_columns(names, table.T))
-    for group in COLORS:
+    for group in COLOR_COLUMNS:
         if {*group} <= {*columns} and not any((columns[name] % 1).any() for name in group):
             columns |= {name: columns[name].astype(np.int64) for name in group}  # 0 to 255, not fractions
     return columns
@@ -118,9 +118,9 @@ def _beside(name: str, array: np.ndarray, count: int) -> dict[str, np.ndarray]:
     columns = array[:, None] if array.ndim == 1 else array
     if columns.ndim != 2 or len(columns) != count or columns.dtype.kind not in "fiub":
         raise PointsetError(f"expected as many {name} as points, {count:,}, found {array.dtype} {list(array.shape)}")
-    if name == "normals" and columns.shape[1] != len(NORMALS):
+    if name == "normals" and columns.shape[1] != len(NORMAL_COLUMNS):
         raise PointsetError(f"expected normals [n, 3], found {list(array.shape)}")
-    names = NORMALS if name == "normals" else numbered(name, columns.shape[1])
+    names = NORMAL_COLUMNS if name == "normals" else numbered(name, columns.shape[1])
     return dict(zip(names, columns.T, strict=True))
 
 

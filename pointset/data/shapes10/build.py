@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KINDS: dict[str, Callable[[Generator], list[Trimesh]]] = {
     function.__name__: function for function in (bench, bookshelf, chair, desk, dresser, lamp, mug, stool, table, vase)
 }
-FORMAT = 2
+GENERATOR_VERSION = 2
 """Version of the generator; increased whenever a seed gives other meshes."""
 MARKER = "shapes10.json"
 """File with the format, written last; it marks a complete folder made by this generator."""
@@ -62,7 +62,7 @@ def label_faces(path: Path, mesh: Mesh) -> NDArray[np.int64]:
 def is_current(folder: Path) -> bool:
     """True if a folder is complete and was made by this version of the generator."""
     try:
-        return bool(json.loads((folder / MARKER).read_text(encoding="utf-8"))["format"] == FORMAT)
+        return bool(json.loads((folder / MARKER).read_text(encoding="utf-8"))["format"] == GENERATOR_VERSION)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -88,7 +88,7 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
                     label = number + 1 + (train if split == "test" else 0)
                     mesh = make_shape(kind, split, number, seed)
                     write_off(temporary / kind / split / f"{kind}_{label:04d}.off", mesh)
-        write_json(temporary / MARKER, {"format": FORMAT, "seed": seed, "shapes_per_kind": counts})
+        write_json(temporary / MARKER, {"format": GENERATOR_VERSION, "seed": seed, "shapes_per_kind": counts})
 
 
 def finished(parts: list[Trimesh], rng: Generator) -> tuple[Mesh, NDArray[np.int64]]:

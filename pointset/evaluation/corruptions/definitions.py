@@ -122,7 +122,7 @@ def drop_local(points: Points, dropped: int, generator: Generator) -> Tensor:
     text says 1 to 8).
     """
     n = points.shape[1]
-    total = rounded(dropped, 1024, n)
+    total = same_share(dropped, 1024, n)
     patches = 1 + whole((len(points), 1), _MOST_PATCHES, points, generator)
     fallen = (uniform((len(points), total), 0.0, 1.0, points.double(), generator) * patches).long()
     sizes = torch.nn.functional.one_hot(fallen, _MOST_PATCHES).sum(1)  # [B, 7]
@@ -238,14 +238,14 @@ def keep(points: Tensor, where: Tensor, count: int) -> Tensor:
     return points[where].view(len(points), count, 3)
 
 
-def rounded(count: int, of: int, n: int) -> int:
+def same_share(count: int, of: int, n: int) -> int:
     """The same proportion of n points as `count` of `of`, rounded half up."""
     return (2 * count * n + of) // (2 * of)
 
 
 def portions(patches: int, each: int, *, of: int, n: int) -> list[int]:
     """Sizes of patches of n points, where `of` points have patches of `each`: rounded so that their sum is right."""
-    return [after - before for before, after in pairwise(rounded(i * each, of, n) for i in range(patches + 1))]
+    return [after - before for before, after in pairwise(same_share(i * each, of, n) for i in range(patches + 1))]
 
 
 def signs(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:

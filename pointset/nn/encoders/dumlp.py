@@ -6,7 +6,7 @@ from torch.nn.functional import linear
 
 from pointset.configuration import NormName
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import zero_padding
+from pointset.nn.masks import zero_padded_rows
 from pointset.nn.norms import has_shift, is_fixed, make_norm
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
 from pointset.nn.registry import register
@@ -45,7 +45,7 @@ class InteractionLayer(nn.Module):
         if is_fixed(self.norm):  # N(X W + s U) = X W' + s U' + b: saves a pass over the rows
             (W, b), (U, _) = self.norm.folded_into(self.rows), self.norm.folded_into(self.summary)
             shared = _at_rows(linear(S.flatten(1), U), X, mask)
-            Y = zero_padding(linear(X, W, b).add_(shared), mask)
+            Y = zero_padded_rows(linear(X, W, b).add_(shared), mask)
         else:
             shared = _at_rows(self.summary(S.flatten(1)), X, mask)
             Y = self.norm(self.rows(X).add_(shared), mask)

@@ -24,7 +24,7 @@ RUN = 64
 training step at width 128: isab16-pma 53 to 76, in form "paper" about 100; rff-max below 10."""
 
 
-class Run(NamedTuple):
+class EqualSets(NamedTuple):
     """Neighbouring sets of one size."""
 
     sets: int
@@ -63,9 +63,9 @@ class Packed:
         return sum(self.lengths)
 
     @functools.cached_property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[EqualSets]:
         """The sets grouped into runs of one size; without sets, one run of 0 sets."""
-        return [Run(len(list(run)), size) for size, run in itertools.groupby(self.lengths)] or [Run(0, 0)]
+        return [EqualSets(len(list(run)), size) for size, run in itertools.groupby(self.lengths)] or [EqualSets(0, 0)]
 
     @property
     def is_better_padded(self) -> bool:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from pointset.configuration import NormName
 from pointset.nn.checks import check_rows
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import zero_padding
+from pointset.nn.masks import zero_padded_rows
 from pointset.nn.norms import has_shift, make_norm, normed_linear
 from pointset.nn.registry import register
 from pointset.nn.simplex.gradients import single_or_double
@@ -72,7 +72,7 @@ class DualMLP(nn.Module):
     def forward(self, X: Float[Tensor, "*rows width"], mask: Layout | None = None) -> Float[Tensor, "B k e"]:
         """Return what each of the k maps reads, [B, k, e]; `mask` is True at real rows."""
         check_rows(X, mask, self.logits.weight)
-        X = zero_padding(X, mask)  # 0 times NaN would be NaN
+        X = zero_padded_rows(X, mask)  # 0 times NaN would be NaN
         logits, V = self.logits(X, mask), self.values(X, mask)
         if isinstance(mask, Packed):
             runs = zip(mask.batches(logits), mask.batches(V), strict=True)

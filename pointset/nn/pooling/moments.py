@@ -9,18 +9,18 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.nn.masks import masked_mean, zero_padding
+from pointset.nn.masks import masked_mean, zero_padded_rows
 from pointset.nn.pooling.whole import WholePool
 from pointset.nn.registry import register
 from pointset.nn.simplex.unbounded import softmax
 
-LEAST = 1e-6
+LEAST_NUMBER = 1e-6
 """A generalised mean replaces smaller numbers by this."""
 EXPONENTS = (1e-2, 1e3)
 """Bounds of its exponent p: close to the geometric mean, and close to the maximum."""
 NOTHING = -1e9
 """Replaces the logarithm of x^p at padded rows: its exponential is 0, and unlike -inf it has a finite gradient."""
-MOST = 256
+WIDEST_COVARIANCE = 256
 """The largest reduced width r of a covariance; its result has 32,896 numbers."""
 
 
@@ -74,7 +74,7 @@ class GeneralisedMeanPool(WholePool):
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
         """The generalised mean of each feature."""
-        logarithms = Z.clamp(min=LEAST).log() * self.exponent.to(Z.dtype)  # of x^p
+        logarithms = Z.clamp(min=LEAST_NUMBER).log() * self.exponent.to(Z.dtype)  # of x^p
         if mask is None:
             count = torch.ones_like(logarithms[:1, :, :1]).sum(dim=1, keepdim=True)
         else:
@@ -84,9 +84,11 @@ class GeneralisedMeanPool(WholePool):
 
 
 def reads(r: int) -> set[str]:
-    """The parameters of the pooling; raises a PointsetError if r is above `MOST`."""
-    if r > MOST:
-        raise PointsetError(f"cov{r} gives {r * (r + 1) // 2:,} numbers for each set: give at most cov{MOST}")
+    """The parameters of the pooling; raises a PointsetError if r is above `WIDEST_COVARIANCE`."""
+    if r > WIDEST_COVARIANCE:
+        raise PointsetError(
+            f"cov{r} gives {r * (r + 1) // 2:,} numbers for each set: give at most cov{WIDEST_COVARIANCE}"
+        )
     return {"dim"}
 
 
@@ -118,7 +120,7 @@ class CovariancePool(WholePool):
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
         """The upper triangle of C^(1/2); zeros, with finite gradients, for C = 0."""
         X = F.linear(Z, self.reduce.weight.to(Z.dtype), self.reduce.bias.to(Z.dtype)).relu()
-        X = zero_padding(X - masked_mean(X, mask), mask)
+        X = zero_padded_rows(X - masked_mean(X, mask), mask)
         sizes = torch.ones_like(X[:1, :, 0]) if mask is None else mask.to(X.dtype)
         C = X.transpose(1, 2) @ X / sizes.sum(dim=1).clamp(min=1)[:, None, None]
         eye = torch.eye(C.shape[1], dtype=C.dtype, device=C.device)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from pointset.nn.checks import check_layout
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import masked_sum, non_empty, zero_padding
+from pointset.nn.masks import masked_sum, non_empty, zero_padded_rows
 from pointset.nn.registry import register
 
 
@@ -26,7 +26,7 @@ class WholePool(nn.Module):
             if isinstance(mask, Packed):
                 pooled = self.pooled_packed(rows, mask)
             else:
-                pooled = self.pooled(zero_padding(rows, mask), mask)
+                pooled = self.pooled(zero_padded_rows(rows, mask), mask)
         if mask is not None:
             pooled = pooled.masked_fill(~non_empty(mask, Z.device), 0.0)
         return pooled if mixed else pooled.to(Z.dtype)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from pointset.nn.simplex.gradients import gradient_of_shares, leave_no_choice, on_simplex
 
-STEPS = 30
+NEWTON_STEPS = 30
 """Maximum number of Newton steps; if a row needs more, sorting takes over."""
 
 VANISHING = 1e-30
@@ -57,7 +57,7 @@ def _by_newton(z: Tensor, u: Tensor) -> Tensor:
     exponentials = (z - z.amax(dim=0, keepdim=True)).exp_()
     factor, free = 1 / exponentials.sum(dim=0, keepdim=True), torch.empty_like(z)
     enough, count = 8 * torch.finfo(z.dtype).eps, None
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         p = exponentials * factor
         torch.lt(p, u, out=free)
         before, count = count, free.sum(dim=0, keepdim=True)

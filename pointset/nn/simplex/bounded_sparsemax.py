@@ -9,7 +9,7 @@ from pointset.nn.simplex.gradients import gradient_of_shares, leave_no_choice, o
 HALVINGS = {torch.float32: 36, torch.float64: 66}
 """Number of bisection steps by data type: then the interval is as small as the rounding error of its ends."""
 
-ROUNDING = 8
+ROUNDING_UNITS = 8
 """A row whose weights miss 1 by more than ROUNDING * sqrt(n) * eps is solved again by sorting."""
 
 FAR = 2.0
@@ -47,7 +47,7 @@ def _solve(z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
     """`_weights` with thresholds found by bisection, and by sorting for the rows that then do not sum to 1."""
     no_choice = leave_no_choice(u, dim=0)
     p, held = _weights(z, u, _bisected_threshold(z, u).masked_fill_(no_choice, -torch.inf))
-    enough = ROUNDING * len(z) ** 0.5 * torch.finfo(z.dtype).eps
+    enough = ROUNDING_UNITS * len(z) ** 0.5 * torch.finfo(z.dtype).eps
     solved = ((p.sum(dim=0, keepdim=True) - 1).abs() <= enough) | no_choice
     if not solved.all():  # also where the sum is NaN
         rows = solved[0].logical_not().nonzero()[:, 0]

@@ -25,7 +25,7 @@ SHORT = 64
 """Rows of at most this length are transposed in memory first: a sum over 16 neighbouring numbers costs 10 times as
 much as a sum over 16 rows of a matrix."""
 
-PIECE = 2**17
+PIECE_NUMBERS = 2**17
 """Numbers in a piece, per thread: a piece and two copies of it fit a second-level cache of 2 MiB."""
 
 SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
@@ -61,7 +61,7 @@ def by_rows(kernel: Callable[..., tuple[Tensor, ...]], *rows: Tensor) -> tuple[T
 
 def _pieces(rows: Tensor) -> Iterator[slice]:
     count, n = rows.shape
-    step = max(1, PIECE * torch.get_num_threads() // n if rows.device.type == "cpu" else count)
+    step = max(1, PIECE_NUMBERS * torch.get_num_threads() // n if rows.device.type == "cpu" else count)
     for start in range(0, max(1, count), step):
         yield slice(start, start + step)
 

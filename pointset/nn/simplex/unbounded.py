@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pointset.nn.simplex.gradients import on_simplex
 
-STEPS = 30
+UNBOUNDED_STEPS = 30
 """Maximum number of Newton steps; if a row needs more, which only artificial scores do, sorting takes over."""
 
 
@@ -67,7 +67,7 @@ def _sparsemax_by_newton(z: Tensor) -> tuple[Tensor]:
     # stay there, and the last was exact if it found the support of the one before. Five cost a fraction of a sort.
     shifted = z - z.amax(dim=0, keepdim=True)
     tau, size = shifted.mean(dim=0, keepdim=True).sub_(1 / len(z)).clamp_(min=-1), None
-    for _ in range(STEPS):
+    for _ in range(UNBOUNDED_STEPS):
         above = (shifted - tau).relu_()
         total = above.sum(dim=0, keepdim=True)
         before, size = size, above.sign_().sum(dim=0, keepdim=True)
@@ -99,7 +99,7 @@ def _entmax_by_newton(z: Tensor) -> tuple[Tensor]:
     shifted = (z - z.amax(dim=0, keepdim=True)) / 2
     tau = shifted.mean(dim=0, keepdim=True).sub_(len(z) ** -0.5).clamp_(min=-1)
     enough = 8 * torch.finfo(z.dtype).eps
-    for _ in range(STEPS):
+    for _ in range(UNBOUNDED_STEPS):
         above = (shifted - tau).relu_()
         total = above.sum(dim=0, keepdim=True)
         squares = above.square_().sum(dim=0, keepdim=True)

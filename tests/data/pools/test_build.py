@@ -19,7 +19,7 @@ from damage import flipped, kill_at
 
 from pointset.data.dataset import load_dataset
 from pointset.data.pools import shapes, store
-from pointset.data.pools.shapes import Result
+from pointset.data.pools.shapes import MadeShape
 from pointset.data.pools.store import build_pool, read_shape, unfinished_folder
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
@@ -36,7 +36,7 @@ def test_neither_order_nor_workers_change_a_byte(home: Path, meshes: Path, monke
     whole, make_shapes = contents(home), store.make_shapes
     assert len(whole) == 6
 
-    def shuffled(jobs: list[Any], *rest: Any) -> Iterator[Result]:
+    def shuffled(jobs: list[Any], *rest: Any) -> Iterator[MadeShape]:
         yield from make_shapes(random.Random(7).sample(jobs, len(jobs)), *rest)
 
     monkeypatch.setattr(store, "make_shapes", shuffled)
@@ -207,7 +207,7 @@ def test_a_killed_worker_is_named_and_the_next_run_continues(
         os.kill(os.getpid(), signal.SIGKILL)
 
     with monkeypatch.context() as patch:
-        patch.setattr(shapes, "make_shape", die)
+        patch.setattr(shapes, "make_pool_shape", die)
         with pytest.raises(PointsetError, match=r"worker process was stopped.*fewer workers"):
             build(meshes, workers=2)
     assert build(meshes, workers=2).sampled == COUNT

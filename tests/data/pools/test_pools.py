@@ -19,7 +19,7 @@ from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import Pool
 from pointset.data.pools.inspection import verify_dataset, verify_pool
-from pointset.data.pools.plan import FORMAT, Plan, Sampling, Source
+from pointset.data.pools.plan import POOL_FORMAT, PoolPlan, Sampling, Source
 from pointset.data.pools.store import build_pool, load_pool
 from pointset.errors import PointsetError
 from pointset.runs import digests
@@ -120,8 +120,8 @@ def test_another_format_is_refused_and_another_version_is_not(home: Path, few: P
     path = pools(home)[0] / "manifest.json"
     digests.write_text(path, path.read_text().replace('"version": "', '"version": "99.'))
     pool_of(few)
-    digests.write_text(path, path.read_text().replace(f'"format": {FORMAT}', '"format": 99'))
-    with pytest.raises(PointsetError, match=rf"format 99.*reads {FORMAT}.*--rebuild"):
+    digests.write_text(path, path.read_text().replace(f'"format": {POOL_FORMAT}', '"format": 99'))
+    with pytest.raises(PointsetError, match=rf"format 99.*reads {POOL_FORMAT}.*--rebuild"):
         pool_of(few)
 
 
@@ -148,7 +148,7 @@ def test_a_pool_of_the_first_release_is_opened(home: Path, few: Path) -> None:
 )
 def test_pools_of_the_first_release_are_found_by_their_name(sampling: Sampling, key: str) -> None:
     shape = ShapeFile(Path("/data/parts/bolt/train/1.off"), "bolt/train/1.off", "bolt", 0, "train")
-    assert Plan("parts-train", (shape,), ("bolt",), sampling).folder.name == f"parts-train-{key}"
+    assert PoolPlan("parts-train", (shape,), ("bolt",), sampling).folder.name == f"parts-train-{key}"
 
 
 CLOUD = "ply\nformat ascii 1.0\nelement vertex {size}\n{columns}property int label\nend_header\n{rows}"

@@ -11,7 +11,7 @@ import pytest
 from pointset.data import open_scan, read_cloud
 from pointset.data.readers.clouds import FLOAT32, LEAST_STEPS, CloudError, float32_fault
 from pointset.data.readers.elements import unpack_lzf
-from pointset.data.readers.scans import PIECE
+from pointset.data.readers.scans import PIECE_POINTS
 from pointset.data.sampling import import_open3d
 from pointset.errors import PointsetError
 
@@ -274,7 +274,7 @@ def test_a_huge_file_is_read_in_pieces(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.lib.format.open_memmap(path, "w+", shape=(99_999_999_999, 3))
     assert open_scan(path).count == 99_999_999_999
-    assert len(next(open_scan(path)())) == PIECE
+    assert len(next(open_scan(path)())) == PIECE_POINTS
 
 
 MOST, LEAST = float(FLOAT32.max), float(FLOAT32.tiny)
