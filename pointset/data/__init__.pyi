@@ -17,6 +17,7 @@ from .normalize import normalize_chunks as normalize_chunks
 from .normalize import normalize_points as normalize_points
 from .point_sets import PointSets as PointSets
 from .pool import Pool as Pool
+from .ragged import pad_sets as pad_sets
 from .readers.clouds import Cloud as Cloud
 from .readers.clouds import CloudError as CloudError
 from .readers.mesh_reader import read_mesh as read_mesh

@@ -34,5 +34,17 @@ def pad_rows(rows: Tensor, sizes: Tensor, value: float = 0) -> tuple[Tensor, Ten
 
 
 def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
-    """Stack sets [n_i, d], at least one, padded with zeros; see `pad_rows`."""
+    """Stack sets [n_i, d], at least one, padded with zeros: what a loop of one's own does with clouds of several sizes.
+
+    Returns:
+        Sets [B, n, d], n the largest n_i, and a mask bool [B, n], True at real points; None if all sets have one size.
+
+    Example:
+        >>> from torch.utils.data import DataLoader
+        >>> def collate(items):
+        ...     return pointset.data.pad_sets([points for points, _ in items])
+        >>> points, mask = next(iter(DataLoader(train, batch_size=4, collate_fn=collate)))
+        >>> points.shape
+        torch.Size([4, 32, 3])
+    """
     return pad_rows(torch.cat(list(sets)), torch.tensor([len(points) for points in sets], device=sets[0].device))
