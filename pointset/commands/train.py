@@ -104,6 +104,8 @@ def train(
         own = [*given_fields(model_options, given), *given_fields(recipe, given), *["log"] * (log is not None)]
         if own:  # the choice sets these itself
             raise PointsetError(f"{own[0]} needs the name of a model: {by_name}")
+        if budget <= timedelta(0):
+            raise PointsetError("--budget must be more than 0s: give a time such as 90s, 2m or 1h")
         return _train_best(data, flags, given, budget.total_seconds(), seed, run or Path("runs") / "best")
     if "budget" in given:
         raise PointsetError("--budget is for the choice of a model: leave it out, or the name of the model and --start")

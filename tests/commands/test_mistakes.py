@@ -39,6 +39,7 @@ MISTAKES = [
     (f"{TRAIN} --pose up", "--pose must be one of 'aligned', 'upright', 'any', got 'up'"),
     (f"{TRAIN} --train-points 9", "--train-points requires 2"),
     (f"{TRAIN} --budget 5m", "--budget is for the choice of a model"),
+    ("train --data {clouds} --budget 0s", "--budget must be more than 0s"),
     ("train --budget soon", "--budget must be a time such as 90s, 2m or 1h, got 'soon'"),
     (f"{TRAIN} --freeze encoder", "--freeze needs --start"),
     (f"{TRAIN} --start rff-max.modelnet40-1024 --dim 8", "dim is that of rff-max.modelnet40"),
