@@ -120,7 +120,7 @@ def as_json(value: Any) -> str:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write files into, which gets its name at the end, after they are flushed to the disk.
+    """A folder to write into, which gets its name at the end, after the files at its top are flushed to the disk.
 
     If the block fails or is killed, there is no folder of this name.
     """
