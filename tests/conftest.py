@@ -38,7 +38,7 @@ def unchecked() -> Iterator[None]:
 
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-MAY_SKIP = re.compile(r"no GPU|/proc|no real data|is here|'pyarrow'")
+MAY_SKIP = re.compile(r"no GPU|/proc|no real data|is here|'pyarrow'|'wandb'")
 """Reasons for which a test may be skipped even in CI: what a machine has, and libraries that no extra installs."""
 
 

@@ -90,12 +90,9 @@ def test_an_installed_package_has_the_experiments_of_its_tasks(wheel: Path) -> N
 DISTRIBUTIONS = {
     "IPython": "ipython",
     "PIL": "pillow",
-    "huggingface_hub": "huggingface-hub",
     "lazy_loader": "lazy-loader",
     "mapbox_earcut": "mapbox-earcut",
-    "mlflow": "mlflow-skinny",
     "sklearn": "scikit-learn",
-    "tomli_w": "tomli-w",
     "torch_geometric": "torch-geometric",
 }
 

@@ -1,4 +1,4 @@
-"""`pointset export`, `pack` and `push`: a trained model as a file that works without this package, or with it."""
+"""`pointset export` and `pack`: a trained model as a file that works without this package, or with it."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -60,22 +60,3 @@ def pack(run: Path, /, *, output: Out) -> Result:
         f"saved in {output}: {card['model']}, {what}, {size / 1e6:.1f} MB",
         f"SHA-256 {digest}",
     )
-
-
-def push(run: Path, repository: str, /, *, private: bool = False) -> Result:
-    """Put a run on the Hugging Face hub, as the file of `pointset pack`, where --model hub:user/name finds it.
-
-    Needs `pip install "pointset-learn[hub]"`, and `hf auth login` or a token in HF_TOKEN.
-
-    Example: `pointset push runs/parts user/parts`
-
-    Args:
-        run: Folder of a finished run.
-        repository: Name on the hub, user/name; an existing repository gets a new version.
-        private: Make a new repository private.
-    """
-    from pointset.training.loading import HUB_PREFIX, push_run
-
-    address = push_run(run, repository, private=private)
-    line = f"saved in {address}; next: pointset classify FILES --model {HUB_PREFIX}{repository}"
-    return Result({"address": address, "model": HUB_PREFIX + repository}, line)

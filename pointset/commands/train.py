@@ -1,4 +1,4 @@
-"""`pointset train` and `pointset tune`: train a model, or the best within a budget; search for the options of one."""
+"""`pointset train`: train a model, or the best within a budget."""
 
 import dataclasses
 from datetime import timedelta
@@ -14,9 +14,7 @@ from pointset.commands.options import (
     Given,
     ModelFlags,
     Options,
-    Out,
     RecipeFlags,
-    RunningFlags,
     given_fields,
     quick_options,
 )
@@ -24,8 +22,6 @@ from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
-from pointset.runs.workers import Workers
-from pointset.tasks.shipped import shipped_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -38,8 +34,6 @@ if TYPE_CHECKING:
     Training = tuple[str, nn.Module, PointSets, Recipe]
 
 Freeze = Literal["none", "encoder"]
-TRIALS_SHOWN = 10
-"""Trials in the table of a search."""
 HELD_OUT = 0.2
 """Share of the training shapes from which intervals of predicted numbers are made, without --validation."""
 
@@ -53,7 +47,6 @@ def train(
     budget: Annotated[timedelta, COMMON, Meta(description="a time such as 90s, 2m or 1h")] = timedelta(minutes=2),
     run: Annotated[Path | None, Parameter(name=["--run", "--out", "-o"], show=True)] = None,
     seed: int = 0,
-    log: Literal["tensorboard", "mlflow", "wandb"] | None = None,
     data_options: Annotated[DataOptions, DataFlags] = DataOptions(),
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),
     recipe: Annotated[Recipe, RecipeFlags] = Recipe(),
@@ -84,11 +77,8 @@ def train(
         budget: Without MODEL: core-time for the choice and the training, such as 90s, 2m or 1h.
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
-        log: Also write the history for a tracker, which is an extra of the package: "tensorboard" into the run's folder
-            (view it with `tensorboard --logdir runs`), "mlflow" to MLFLOW_TRACKING_URI or mlflow.db, or "wandb".
     """
     from pointset.training.devices import is_main
-    from pointset.training.logs import HistoryLog
 
     if data is None and model is None:
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
@@ -101,7 +91,7 @@ def train(
     flags = Options(data_options, model_options, recipe)
     data = data or "shapes10"
     if model is None and start is None:
-        own = [*given_fields(model_options, given), *given_fields(recipe, given), *["log"] * (log is not None)]
+        own = [*given_fields(model_options, given), *given_fields(recipe, given)]
         if own:  # the choice sets these itself
             raise PointsetError(f"{own[0]} needs the name of a model: {by_name}")
         if budget <= timedelta(0):
@@ -110,16 +100,13 @@ def train(
     if "budget" in given:
         raise PointsetError("--budget is for the choice of a model: leave it out, or the name of the model and --start")
     run = run or Path("runs") / Path(start or str(model)).name
-    events = None if log is None else HistoryLog(run, log)
     if start is not None:
         name, network, sets, chosen = _started(model, start, freeze, data, flags, given, seed)
     else:
         name, network, sets, chosen = _new(str(model), data, flags, given, seed)
-    fitted = pointset.fit(network, sets, chosen, seed=seed, run=run, on_epoch=events)
+    fitted = pointset.fit(network, sets, chosen, seed=seed, run=run)
     if not is_main():
         return None
-    if events is not None:
-        events.close(fitted.history)
     return _fitted(name, fitted, chosen, run)
 
 
@@ -217,55 +204,3 @@ def _fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path) -> Result:
         text.append(f"trained on sets of {sizes}")
     text.append(f"saved in {run}; next: pointset evaluate --model {run}")
     return Result({"run": str(run), "seconds": fitted.seconds, **last}, *text)
-
-
-def tune(
-    file: Path | None = None,
-    /,
-    *,
-    data: str | None = None,
-    trials: int = 30,
-    seed: int = 0,
-    validation: float | None = None,
-    out: Out | None = None,
-    workers: Annotated[Workers, RunningFlags] = Workers(),
-) -> Result:
-    """Search for the options of networks with Optuna, judged on a validation split of the training shapes.
-
-    The test shapes are not read. The best options become an experiment, best.toml, for `pointset compare`, which trains
-    on all training shapes, with several seeds, and tests. The validation accuracy of the best of many trials is too
-    high to be reported.
-
-    If interrupted, run the same command again to continue; with more --trials it goes on. Needs the extra tune.
-
-    Example: `pointset tune --data path/to/parts --trials 40`, then `pointset compare runs/tune/best.toml`
-
-    Args:
-        file: An experiment file (TOML) with a table [search] of fields of [recipe] and [model]; each is a list of
-            values, or a range such as {low = 1e-4, high = 1e-2, log = true}. Several models are a choice, too.
-        data: Name of a card, or a folder; needed without FILE, which then is scripts/experiments/tune.toml.
-        trials: Number of trainings, those of earlier calls included. After some of them, the others end early if they
-            are below the median.
-        seed: Seed of the search and of all trainings.
-        validation: Share of the training shapes to judge on; default: that of the file's recipe, or 0.2.
-        out: Folder for the trials and best.toml; default: runs/tune or runs/FILE.
-    """
-    from pointset.tasks.tuning import Search, run_search
-
-    if file is None and data is None:
-        raise PointsetError("tune needs --data with your shapes, or an experiment file with a table [search]")
-    changes = {} if data is None else {"data": data}
-    search = Search.of(file or shipped_experiment("tune"), seed, validation, **changes)
-    tuned = run_search(search, out or Path("runs") / (file.stem if file else "tune"), trials, workers)
-    return Result(
-        {"experiment": str(tuned.file), "trials": tuned.trials},
-        [{key: _short(value) for key, value in row.items()} for row in tuned.trials[:TRIALS_SHOWN]],
-        f"the best of {len(tuned.trials)} trials, judged on {search.validation:.0%} of the training shapes; next:",
-        f"  pointset compare {tuned.file}",
-    )
-
-
-def _short(value: object) -> object:
-    if isinstance(value, list):
-        return " ".join(map(str, value))
-    return f"{value:.3g}" if isinstance(value, float) else value

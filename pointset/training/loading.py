@@ -1,4 +1,4 @@
-"""Finished runs: load their models, from folders, files, the hub or the package; pack them into files, and push them.
+"""Finished runs: load their models, from folders, files or the package; pack them into files.
 
 A packed run is a ZIP archive without compression, so that nothing in it can unpack to more than its size, of three
 files; none of them is executed, or written to the disk, when the model is loaded:
@@ -10,15 +10,12 @@ files; none of them is executed, or written to the disk, when the model is loade
 
 import json
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from safetensors.torch import load as load_tensors
 
-from pointset.errors import QUOTED, PointsetError, in_markdown, one_line, quoted, require_extra
+from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.runs.atomic import as_json, check_writable, write_for_user
 from pointset.runs.digests import checked_json, sha256
 from pointset.runs.files import require_file
@@ -35,13 +32,6 @@ CARD, RUN, WEIGHTS = "card.json", "run.json", "model.safetensors"
 OF_SETS = ("points", "normalize", "up", "features")
 """Entries of a run's data that the card repeats."""
 GET_AGAIN = "get the file again from its sender"
-HUB_PREFIX = "hub:"
-PACKED_FILE = f"model{SUFFIX}"
-README = """---
-library_name: pointset
----
-A {model} of `pip install "pointset-learn[hub]"`: `pointset classify FILES --model hub:{repository}`. {kind}: {names}.
-"""
 
 
 def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
@@ -128,59 +118,8 @@ def _files(path: Path) -> dict[str, bytes]:
         return {entry.filename: archive.read(entry) for entry in entries}
 
 
-def push_run(run: str | Path, repository: str, *, private: bool = False) -> str:
-    """Pack a finished run and put it on the hub, with a README; a repository that exists gets a new version.
-
-    `repository` is "user/name" on the hub; `hf auth login` or the environment variable HF_TOKEN says who you are. With
-    `private`, a new repository is private. Returns its address.
-    """
-    with TemporaryDirectory() as folder, _named(repository):
-        from huggingface_hub import HfApi
-
-        card, hub = pack_run(run, Path(folder) / PACKED_FILE), HfApi()
-        kind = "targets" if card.get("targets") else "classes"
-        facts = {"kind": kind.capitalize(), "names": in_markdown(", ".join(map(str, card.get(kind, ()))))}
-        readme = README.format(model=card["model"], repository=repository, **facts)
-        (Path(folder) / "README.md").write_text(readme, encoding="utf-8")
-        address = hub.create_repo(repository, private=private, exist_ok=True)
-        hub.upload_folder(repo_id=repository, folder_path=folder, commit_message="pointset push")
-        return str(address)
-
-
-def pull_run(name: str) -> Path:
-    """Download "hub:user/name" or "hub:user/name@revision", or find it in the cache of huggingface_hub."""
-    repository, _, revision = name.removeprefix(HUB_PREFIX).partition("@")
-    with _named(repository):
-        from huggingface_hub import hf_hub_download
-
-        return Path(hf_hub_download(repository, PACKED_FILE, revision=revision or None))
-
-
-@contextmanager
-def _named(repository: str) -> Iterator[None]:
-    """Convert errors of the hub to one line."""
-    require_extra("hub", "the hub", "huggingface_hub")
-    from huggingface_hub import logging
-    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
-
-    logging.set_verbosity_error()  # each attempt of a request is a warning
-    try:
-        yield
-    except PointsetError:
-        raise
-    except LocalEntryNotFoundError as error:
-        raise PointsetError(f"hub:{repository} cannot be reached and is not in the cache: go online") from error
-    except EntryNotFoundError as error:
-        raise PointsetError(f"hub:{repository} has no {PACKED_FILE}: it was not made by `pointset push`") from error
-    except Exception as error:  # of requests, of names, and of files
-        reason = one_line(error, QUOTED) or type(error).__name__
-        raise PointsetError(f"hub:{quoted(repository)}: {reason}") from error
-
-
 def find_run(path: str | Path) -> Path:
-    """The folder or file of a run, from its path, the name of a trained model in the package, or hub:user/name."""
-    if str(path).startswith(HUB_PREFIX):
-        return pull_run(str(path))
+    """The folder or file of a run, from its path or the name of a trained model in the package."""
     if Path(path).exists() or len(Path(path).parts) > 1 or Path(path).suffix == SUFFIX:
         return Path(path)
     if str(path) in list_pretrained():
@@ -196,8 +135,8 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
     """Build the trained model of a finished run, or one that comes with the package.
 
     Args:
-        path: the folder of the run, a file of `pack_run`, "hub:user/name" for a run of `pointset push`, or a name of
-            `list_pretrained`, such as "isab16-pma.modelnet40-1024".
+        path: the folder of the run, a file of `pack_run`, or a name of `list_pretrained`, such as
+            "isab16-pma.modelnet40-1024".
 
     Returns:
         The model in evaluation mode, a `Classifier` or a `Regressor`, and the content of run.json. `model.predict(X)`

@@ -150,11 +150,10 @@ def page_of(
 
     The page reads its content as JSON from its element `data`, and the module `start` starts it, if it has a script.
     `panels` are curves of explanations; `legend` has names, colours and notes of classes. The content security policy
-    allows only this script and this style, by their digests, and no network requests, except that the script of a plain
-    page may ask the server of the page.
+    allows only this script and this style, by their digests, and no network requests.
     """
     style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of(start) if start else ""
-    requests = "img-src data:; connect-src 'self'; form-action 'self'" if kind == "plain" else "form-action 'none'"
+    requests = "img-src data:; form-action 'none'" if kind == "plain" else "form-action 'none'"
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; base-uri 'none'; {requests}"
     )

@@ -33,7 +33,6 @@ find BAD.off solids --model classes
 find cube.npy BAD.npz
 find cube.npy BAD.csv
 compare BAD.toml
-tune BAD.toml
 task BAD.toml
 train rff-max --data BAD.data --run new
 train rff-max --data solids --target volume --targets BAD.csv --run new

@@ -131,7 +131,6 @@ MISTAKES = [
     ("export --model {plain} -o model.h5", ".pt2 or .onnx, got model.h5"),
     ("export --model {plain} -o no/such/folder/model.onnx", "the folder no/such/folder does not exist"),
     ("export --model {plain}", "--out"),
-    ("serve --seconds 0", "seconds"),
     ("zoo isab16-pma", "no trained model is called 'isab16-pma'"),
     ("data show modelnet50", "modelnet40"),
     ("data show no/such", "'no/such' is neither a folder nor the name of a dataset"),

@@ -34,7 +34,6 @@ from pointset.explain.files import load_maps, save_maps, to_pandas
 from pointset.runs import digests
 from pointset.runs.workers import Workers
 from pointset.tasks.experiments import read_experiment
-from pointset.tasks.tuning import Search, run_search
 from pointset.training import automatic
 from pointset.training.checkpoints import Checkpoint, RunFolder
 from pointset.training.loading import pack_run
@@ -53,8 +52,6 @@ seeds = [0]
 dim = 8
 [recipe]
 epochs = 1
-[search]
-dim = [8, 4]
 """
 
 
@@ -176,7 +173,7 @@ def test_checkpoints(run: Path, clouds_folder: Path) -> None:
 @pytest.fixture(scope="module")
 def compared(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Experiment, Path]:
     folder = tmp_path_factory.mktemp("compared")
-    (folder / "it.toml").write_text(EXPERIMENT.format(data=clouds_folder).partition("[search]")[0])
+    (folder / "it.toml").write_text(EXPERIMENT.format(data=clouds_folder))
     plain = read_experiment(folder / "it.toml")
     experiment = replace(plain, task=replace(plain.task, robustness_seeds=(0,)))  # type: ignore[type-var]
     run_experiment(experiment, folder, Workers(1), progress=False, report=False)
@@ -234,22 +231,10 @@ def test_shipped_models(clouds_folder: Path, tmp_path: Path, monkeypatch: pytest
 def test_experiments_and_cards_of_datasets(clouds_folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "it.toml"
     file.write_text(EXPERIMENT.format(data=clouds_folder))
-    check(file, lambda: Search.of(file))
+    check(file, lambda: read_experiment(file))
     card = tmp_path / "modelnet40.toml"
     card.write_bytes((cards_folder() / card.name).read_bytes())
     check(card, lambda: read_card(card))
-
-
-def test_searches(clouds_folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "it.toml").write_text(EXPERIMENT.format(data=clouds_folder))
-    search = Search.of(tmp_path / "it.toml")
-
-    def read() -> None:
-        run_search(search, tmp_path / "out", 1, Workers(1), progress=False)
-
-    read()
-    check(tmp_path / "out" / "search.json", read)
-    check(tmp_path / "out" / "trials.log", read)
 
 
 def test_the_rest(clouds_folder: Path, tmp_path: Path) -> None:

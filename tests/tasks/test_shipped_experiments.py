@@ -11,9 +11,8 @@ from pointset.comparison.experiment import Experiment
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.tasks import create_task, list_tasks, shipped_experiment
-from pointset.tasks.experiments import experiment_from, read_experiment
+from pointset.tasks.experiments import read_experiment
 from pointset.tasks.regression import ShapeRegression
-from pointset.tasks.tuning import Search
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -24,7 +23,7 @@ FILES = sorted(FOLDER.rglob("*.toml"))
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_model_of_every_file_can_be_built(file, tmp_path):
-    experiment = experiment_from(Search.of(file).content) if file.stem == "tune" else read_experiment(file)
+    experiment = read_experiment(file)
     assert experiment.title
     task = experiment.task if None in experiment.task.sizes else replace(experiment.task, data="shapes10")
     if isinstance(task, ShapeRegression):

@@ -121,7 +121,6 @@ def test_what_cannot_be_chosen_from_is_refused(tmp_path):
     [
         (("--budget", "soon"), "budget"),
         (("--dim", "32"), "dim needs the name of a model"),
-        (("--log", "wandb"), "log needs the name of a model"),
     ],
 )
 def test_wrong_options_are_named(options, words, tmp_path, capsys):
