@@ -9,7 +9,7 @@
     print(pointset.evaluate(model, test).accuracy)
 
 The names in `__init__.pyi`, among them subpackages such as `pointset.viz`, are loaded when they are first used, so
-importing the package is fast. The subpackages `data`, `viz`, `streaming` and `tasks` do the same.
+importing the package is fast. The subpackages `data`, `viz` and `tasks` do the same.
 """
 
 import lazy_loader

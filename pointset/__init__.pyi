@@ -2,7 +2,6 @@ from . import data as data
 from . import evaluation as evaluation
 from . import explain as explain
 from . import nn as nn
-from . import streaming as streaming
 from . import tasks as tasks
 from . import viz as viz
 from .comparison.comparing import run_experiment as run_experiment

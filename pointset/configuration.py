@@ -33,7 +33,7 @@ Width = Annotated[int, Meta(ge=1, le=8192, description="a whole number from 1 to
 Depth = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 """Number of layers of one kind."""
 PointCount = Annotated[int, Meta(ge=1, le=10**7, description="a whole number from 1 to 10,000,000")]
-"""Number of points of a set or a pool; larger clouds are streamed."""
+"""Number of points of a set or a pool; of a larger cloud a random part is used."""
 SizeRange = Annotated[
     tuple[PointCount, PointCount],
     Meta(description="two numbers of points, the fewest and the most, each from 1 to 10,000,000"),

@@ -18,7 +18,6 @@ from pointset.evaluation import Evaluation
 from pointset.explain.importance import critical_points
 from pointset.explain.specialisation import specialisation
 from pointset.inputs import InputError
-from pointset.streaming import stream_logits
 from pointset.tasks import task_recipe
 
 MODEL = pointset.create_model("rff-max", classes=3, dim=8)
@@ -47,7 +46,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "critical points": (lambda: critical_points(MODEL, BATCH), "[n, 3]|float32 [2, 5, 3]"),
     "specialisation": (lambda: specialisation(MODEL, BATCH), "sets|PointSets"),
     "export, a name": (lambda: pointset.export_model("rff-max", "x.pt2"), "model|torch module"),
-    "stream logits": (lambda: stream_logits("x", CLOUD), "model|torch module"),
     "inputs": (lambda: pointset.create_model("rff-max", inputs=0), "inputs|at least 1|got 0"),
     "a pooling": (lambda: pointset.register_pooling("mine")(5), "'mine'|got 5"),
     "a split": (lambda: pointset.load_dataset("shapes10", 5), "split|got 5"),
@@ -107,7 +105,6 @@ def test_a_refused_input_is_both_kinds_of_error() -> None:
 def test_a_masked_array_is_not_taken_for_numbers() -> None:
     model = pointset.create_model("rff-max", classes=2, dim=8)
     clouds = np.ma.masked_less(np.arange(24.0).reshape(2, 4, 3), 5)
-    for give in (model, lambda given: stream_logits(model.eval(), given[0])):
-        with pytest.raises(PointsetError, match="has masked entries, which have no value: leave those points out"):
-            give(clouds)
+    with pytest.raises(PointsetError, match="has masked entries, which have no value: leave those points out"):
+        model(clouds)
     assert model(np.ma.masked_less(np.ones((2, 4, 3)), 0)).shape == (2, 2)

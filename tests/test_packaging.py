@@ -116,9 +116,7 @@ def test_no_python_file_lies_under_datasets() -> None:
     assert not list((CHECKOUT / "datasets").rglob("*.py"))
 
 
-@pytest.mark.parametrize(
-    "package", ["pointset", "pointset.data", "pointset.viz", "pointset.streaming", "pointset.tasks"]
-)
+@pytest.mark.parametrize("package", ["pointset", "pointset.data", "pointset.viz", "pointset.tasks"])
 def test_the_names_of_a_package_are_those_it_lists(package: str) -> None:
     module = importlib.import_module(package)
     for name in module.__all__:

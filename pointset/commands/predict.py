@@ -1,4 +1,4 @@
-"""`pointset classify`, `predict` and `segment`: classes, numbers or labels of points, of very large scans too."""
+"""`pointset classify`, `predict` and `segment`: classes, numbers or labels of points."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,8 +35,7 @@ def classify(
     """Classify files of shapes, or all files in a folder, with a trained model.
 
     Each mesh is sampled with as many points as the model was trained on. All points of a point cloud are used, but for
-    isolated ones: small clouds are processed in batches, a large scan is read from the disk in pieces, whatever its
-    size, with all its points.
+    isolated ones; of a cloud of more than 16,384 points a random part, as many as the model was trained on.
 
     Example: `pointset classify path/to/scans --model runs/parts -o predictions.csv`
 
@@ -128,7 +127,7 @@ def segment(
     """Label every point of a cloud, or points that are sampled on a mesh, with a model trained with --labels.
 
     The suffix of the output sets the format. .ply and .csv have each point in the units of the file with its label, its
-    probability and, in a .ply, the colour of its class; a large scan is read and written in pieces. .html is a page
+    probability and, in a .ply, the colour of its class. .html is a page
     on which the points turn, coloured by label, truth and error (with --labels), entropy and probability.
 
     Example: `pointset segment room.ply --model runs/rooms -o labelled.ply`
@@ -223,7 +222,7 @@ def _classes(guesses: "Sequence[Guess]") -> list[str | Table]:
     text: list[str | Table] = []
     if len(guesses) <= FEW:
         for guess in guesses:
-            how = ", read in pieces" * guess.streamed + f"; {DO_NOT_TRUST}" * guess.do_not_trust
+            how = f"; {DO_NOT_TRUST}" * guess.do_not_trust
             text.append(f"{guess.name}: {counted(guess.points, 'point')}{how}")
             text.append([{"class": name, "%": f"{100 * share:.1f}"} for name, share in guess.likeliest])
         return text

@@ -11,7 +11,7 @@ from pointset.errors import PointsetError
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import FOLDER, PretrainedCard, list_pretrained, pretrained_card, pretrained_run
 
-ABILITIES = (("maps", True, "have attention maps"), ("streams", False, "do not stream"))
+ABILITIES = (("maps", True, "have attention maps"),)
 LISTING = FOLDER.parent / "listing.json"
 """What `describe_models` gives: making every model takes seconds, and reading this file needs no torch.
 `python scripts/zoo_listing.py` writes it anew after a part was added; a test says when."""
@@ -29,7 +29,7 @@ def zoo(
     """List the models with their sizes and abilities, or the trained models of the package.
 
     Every encoder works with every pooling, `+` joins two poolings (isab16-max+pma), and you can choose the numbers
-    (isab32, pma4). Models that stream can read clouds larger than memory, in pieces.
+    (isab32, pma4).
 
     Example: `pointset zoo --pretrained`
 

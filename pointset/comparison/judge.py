@@ -37,7 +37,7 @@ COLUMN_ALIASES = {
 """Names under which columns are found, in this order."""
 PROBABILITY_PREFIX = re.compile("^(probability_|prob_|p_)")
 """A column of probabilities is named like its class, with or without one of these in front."""
-OWN = re.compile(r"class_\d+|probability_\d+|entropy|points|streamed|unlike.*")
+OWN = re.compile(r"class_\d+|probability_\d+|entropy|points|unlike.*")
 """Columns of `pointset classify -o` that are not probabilities of a class."""
 SUM_ERROR = 1e-3
 """Probabilities of an item sum to 1 within this, since files often have few digits."""

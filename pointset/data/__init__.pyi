@@ -13,7 +13,6 @@ from .mixing import Background as Background
 from .mixing import Crop as Crop
 from .mixing import Uneven as Uneven
 from .mixing import augmentation_from_names as augmentation_from_names
-from .normalize import normalize_chunks as normalize_chunks
 from .normalize import normalize_points as normalize_points
 from .point_sets import PointSets as PointSets
 from .pool import Pool as Pool

@@ -1,4 +1,4 @@
-"""Normalisations of point clouds: of batches `points [B, n, 3]`, and of one cloud that arrives in pieces.
+"""Normalisations of point clouds, of batches `points [B, n, 3]`.
 
 A mask [B, n] is True at real points; padded rows are ignored, and come out as zeros. A cloud whose squares would
 overflow or underflow in float32 is normalised in float64, so that a shape gives the same result at any scale, up to
@@ -6,23 +6,19 @@ rounding.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pointset.data.chunks import Chunks, blocks, fresh_pieces
 from pointset.data.ragged import zero_padding
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds
 
-ROWS_PER_BLOCK = 65_536
-"""Points that `normalize_chunks` normalises at a time."""
 STANDARDIZED = 1e-4
 """Tolerance of `is_standardized` per coordinate, for the rounding of float32."""
-Points = Callable[[], Iterator[Float[Tensor, "n d"]]]
 
 
 def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Tensor:
@@ -48,68 +44,6 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
     change = normalization(how)
     check_clouds(points, mask)
     return change(points, mask)
-
-
-def normalize_chunks(chunks: Chunks, how: str, *, features: int = 0) -> Points:
-    """Normalise a cloud piece by piece, with the result of `normalize_points` for the whole cloud.
-
-    This call reads the cloud once in float64 (except for "none"), and once more for its radius or its axes.
-
-    Args:
-        chunks: pieces [n_i, 3 + features], as for `model.stream`; such as `pointset.data.open_scan(path)`.
-        how: one of `NORMALIZATIONS`.
-        features: numbers after the coordinates of each point, which are not changed.
-
-    Returns:
-        A function that returns a fresh iterator over float64 pieces [n_i, 3 + features]; each is valid until the next
-        one is requested.
-
-    Raises:
-        PointsetError: `how` is unknown, or the chunks are not points [n_i, 3], or can be read only once.
-
-    Example:
-        >>> pieces = pointset.data.normalize_chunks(lambda: iter([X[0][:20], X[0][20:]]), "unit-sphere")
-        >>> whole = torch.cat([piece.clone() for piece in pieces()])
-        >>> round(float(whole.norm(dim=1).max()), 6)
-        1.0
-    """
-    normalization(how)
-    pieces = fresh_pieces(chunks)
-
-    def points() -> Iterator[Tensor]:
-        return blocks(pieces, width=3 + features, rows=ROWS_PER_BLOCK, dtype=torch.float64)
-
-    if how == "none":
-        return points
-    first, count = torch.zeros(3), 0
-    total, products = torch.zeros(3, dtype=torch.float64), torch.zeros(3, 3, dtype=torch.float64)
-    for block in points():  # relative to the first point, because large coordinates would blur the sums
-        if not count:
-            first = block[0, :3].clone()
-        moved = block[:, :3] - first
-        count, total, products = count + len(moved), total + moved.sum(dim=0), products + moved.T @ moved
-    centre = total / max(count, 1)
-    covariance = products - count * torch.outer(centre, centre)
-    shift = (first + centre).mean() - first if how == "standardize" else centre
-    variance = (covariance.trace() / max(count, 1) + (shift - centre).square().sum()) / 3
-    axes = torch.eye(3, dtype=torch.float64)
-    spread = torch.where(variance > 0, variance, 1.0).sqrt()
-
-    def normalised(block: Tensor) -> Tensor:
-        moved = (block[:, :3] - first).sub_(shift).div_(spread)
-        moved = moved @ axes if how in ABOUT else moved
-        return torch.cat([moved, block[:, 3:]], dim=1) if features else moved
-
-    if how == "unit-sphere":
-        radius = max((float(normalised(block)[:, :3].norm(dim=1).max()) for block in points()), default=1.0)
-        spread = spread * (radius or 1.0)
-    if how in ABOUT:
-        axes = _axes(covariance[None], ABOUT[how])[0]
-        cubes = torch.zeros(3, dtype=torch.float64)
-        for block in points():
-            cubes += normalised(block)[:, :3].pow(3).sum(dim=0)
-        axes = _signed(axes[None], cubes[None], ABOUT[how])[0]
-    return lambda: map(normalised, points())
 
 
 def normalization(how: str) -> Callable[[Tensor, Tensor | None], Tensor]:

@@ -36,8 +36,6 @@ class Guess:
     """Number of points that the model got."""
     true_class: str = ""
     """The true class, empty if unknown; it may be a class that the model does not know."""
-    streamed: bool = False
-    """True if the points were read from the disk in pieces."""
     novelty: float | None = None
     """How unlike the training shapes it is: 1 is typical of held-out shapes. None if the model does not know."""
 
@@ -50,8 +48,7 @@ class Guess:
         """The prediction as plain data, for JSON."""
         classes = [{"class": name, "probability": short(probability)} for name, probability in self.likeliest]
         content: dict[str, Any] = {"name": self.name, "true_class": self.true_class, "classes": classes}
-        content |= {"entropy": short(self.entropy), "points": self.points, "streamed": self.streamed}
-        content |= {"do_not_trust": self.do_not_trust}
+        content |= {"entropy": short(self.entropy), "points": self.points, "do_not_trust": self.do_not_trust}
         return content if self.novelty is None else content | {"novelty": short(self.novelty)}
 
     def as_row(self) -> dict[str, Any]:
@@ -67,8 +64,6 @@ def guess(
     prediction: Prediction,
     classes: Sequence[str],
     points: Sequence[int] | ndarray,
-    *,
-    streamed: bool = False,
 ) -> list[Guess]:
     """The most likely classes of shapes; `points` are the numbers of points that the model got."""
     from scipy.special import entr
@@ -84,7 +79,6 @@ def guess(
             entropy=float(entropies[row]),
             points=int(points[row]),
             true_class=shape.true_class,
-            streamed=streamed,
             novelty=None if prediction.novelty is None else float(prediction.novelty[row]),
         )
         for row, shape in enumerate(shapes)

@@ -12,7 +12,7 @@ A part is a class or a function. It is called with those of the following values
 - for a pooling: `width`, the width of its input rows. A pooling without this parameter gets rows of width `dim`;
 - for a whole model: `inputs` and `classes`.
 
-The zoo, the command line, streaming, export and the tests all use this registry.
+The zoo, the command line, export and the tests all use this registry.
 """
 
 import dataclasses

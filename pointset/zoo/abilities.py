@@ -1,4 +1,4 @@
-"""What models can do: attention maps, streaming, export."""
+"""What models can do: attention maps, export."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,6 @@ from torch import nn
 from pointset.errors import PointsetError
 from pointset.nn.registry import part_of
 from pointset.nn.weights import Weights
-from pointset.streaming.parts import check_streams
 from pointset.zoo.models import create_model
 from pointset.zoo.names import list_models
 from pointset.zoo.options import ModelOptions
@@ -25,9 +24,9 @@ def describe_models(options: ModelOptions | None = None) -> list[dict[str, Any]]
 
 
 def abilities(model: nn.Module) -> dict[str, bool]:
-    """Whether a model has attention maps, streams, and can be exported."""
+    """Whether a model has attention maps, and can be exported."""
     maps = any(part.maps for module in model.modules() if (part := part_of(module)))
-    return {"maps": maps, "streams": _passes(check_streams, model), "exports": _passes(check_export, model)}
+    return {"maps": maps, "exports": _passes(check_export, model)}
 
 
 def _passes(check: Callable[[nn.Module], None], model: nn.Module) -> bool:

@@ -16,7 +16,6 @@ from pointset.nn.checks import LOWER
 from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
 from pointset.nn.masks import zero_padded_rows
 from pointset.nn.registry import part_of
-from pointset.streaming.stream import stream_logits, stream_rows
 from pointset.zoo.predicting import SETS_AT_ONCE, as_given, cloud_batches, embed_rows, predict, predict_points
 from pointset.zoo.trust import Trust
 
@@ -85,23 +84,6 @@ class Classifier(SetModel):
         self.classes: list[str] | None = None
         self.temperature = 1.0
         self.trust: Trust | None = None
-
-    def stream(self, chunks: Any) -> Any:
-        """Return the logits [1, classes] of one cloud of any size that arrives in pieces, in constant memory.
-
-        They equal `model(cloud[None])` in evaluation mode up to float32 rounding, whatever the pieces are. Each layer
-        that needs statistics of the whole set takes one pass over the pieces, and the pooling one more.
-
-        Args:
-            chunks: a function that gives a fresh iterator over pieces [n_i, inputs] each time it is called, such as
-                `pointset.data.open_scan(path)`; or a list of pieces, or the cloud [n, inputs]. Tensors or arrays of
-                any number type, on any device; pieces may be empty.
-
-        Raises:
-            PointsetError: a part of the model, which is named, needs the whole set at once, or the chunks can be read
-                only once or are not points.
-        """
-        return stream_logits(self, chunks)
 
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return the class index of each cloud; its name is `model.classes[index]`.
@@ -237,13 +219,6 @@ class Segmenter(PooledClassifier):
         rows = self.encode(points, ordered)
         logits = self.head(rows, self.pool(rows, ordered), ordered).split(ordered.lengths)
         return torch.cat([logits[place] for place in places])
-
-    def stream(self, chunks: Any) -> Iterator[Float[Tensor, "n classes"]]:
-        """Yield the logits [n_i, classes] of a cloud that arrives in pieces, in the order of its points.
-
-        The last pass over the cloud follows those that the pooled vector needs; see `Classifier.stream`.
-        """
-        return stream_rows(self, chunks)
 
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return the class index of each real point: an array or a tensor [n] for each cloud, in a list.

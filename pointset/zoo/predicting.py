@@ -22,7 +22,6 @@ from pointset.data.ragged import pad_sets
 from pointset.errors import described
 from pointset.inputs import InputError, as_points, as_sets
 from pointset.nn.layers import in_evaluation_mode
-from pointset.streaming.stream import stream_logits
 
 SETS_AT_ONCE = 64
 """Sets in a batch."""
@@ -76,13 +75,6 @@ def predict(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE, las
     trust = getattr(model, "trust", None)
     with _last_inputs(model, last_rows or trust is not None) as rows:
         logits = _each(model, sets, batch_size, partial(forward, model))
-    return _prediction(model, logits, rows)
-
-
-def predict_in_pieces(model: nn.Module, chunks: Any) -> Prediction:
-    """Predict the class of one prepared cloud that is read in pieces; see `pointset.streaming.stream_logits`."""
-    with _last_inputs(model, getattr(model, "trust", None) is not None) as rows:
-        logits = stream_logits(model, chunks).float()
     return _prediction(model, logits, rows)
 
 

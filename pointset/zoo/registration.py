@@ -43,8 +43,8 @@ def register_pooling(
     """Register a user-defined pooling: its name then works with every encoder, like those of the package.
 
     A pooling made of the maximum, minimum, mean, sum or standard deviation of the rows is best written as a subclass of
-    `pointset.nn.StatisticPool`: it is shorter, and it streams. The command line imports the files that the environment
-    variable POINTSET_PARTS names.
+    `pointset.nn.StatisticPool`: it is shorter. The command line imports the files that the environment variable
+    POINTSET_PARTS names.
 
     Args:
         name: lower case, without hyphens or +: "mine" gives the models rff-mine, isab16-mine, isab16-mine+max, ... It

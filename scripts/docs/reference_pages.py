@@ -143,13 +143,6 @@ PAGES = {
     "pictures": Page(
         "Pictures", "Of clouds and of attention: stills, pages, 3D files.", (), ("pointset.viz",), ("pointset.viz",)
     ),
-    "streaming": Page(
-        "Sets of any size",
-        "The answers of a model for a cloud that is never in memory as a whole.",
-        (),
-        ("pointset.streaming",),
-        ("pointset.streaming",),
-    ),
     "comparison": Page(
         "Comparisons",
         "An experiment becomes runs, and these become statistics, tables and a report.",

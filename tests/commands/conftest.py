@@ -11,7 +11,7 @@ from pointset import cli
 
 @pytest.fixture(scope="session")
 def isab_run(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A classifier with attention maps, which streams."""
+    """A classifier with attention maps."""
     train_run(run := tmp_path_factory.mktemp("isab") / "isab", clouds_folder, "isab4-pma", 24, dim=16, heads=2)
     return run
 

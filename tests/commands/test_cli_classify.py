@@ -10,7 +10,6 @@ import pytest
 import torch
 from command_line import asked, fail, succeed
 from scipy.spatial.transform import Rotation
-from toy import train_run
 
 import pointset
 from pointset.cli import main
@@ -20,13 +19,6 @@ from pointset.training.recipe import Recipe
 
 TETRAHEDRON = "OFF 4 4 6\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 2 1\n3 0 1 3\n3 1 2 3\n3 0 3 2\n"
 CLOUD = np.random.default_rng(0).normal(size=(700, 3)) * 5 + 3
-
-
-@pytest.fixture(scope="module")
-def sab_run(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that does not stream."""
-    train_run(run := tmp_path_factory.mktemp("sab") / "sab", clouds_folder, "sab-max", 24, heads=2)
-    return run
 
 
 @pytest.fixture
@@ -48,18 +40,27 @@ def expected(run: Path, cloud: np.ndarray) -> dict[str, float]:
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
 
-@pytest.mark.parametrize(
-    ("model", "small", "streamed"), [("isab_run", 699, True), ("isab_run", 700, False), ("sab_run", 699, False)]
-)
-def test_the_answer_is_that_of_the_model_in_memory(model, small, streamed, request, scan, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(files, "SMALL_CLOUD", small)
-    run = request.getfixturevalue(model)
-    (found,) = predictions(capsys, scan, "--model", run)
-    answer = expected(run, CLOUD)
+def test_the_answer_is_that_of_the_model_in_memory(isab_run, scan, capsys) -> None:
+    (found,) = predictions(capsys, scan, "--model", isab_run)
+    answer = expected(isab_run, CLOUD)
     assert [one["class"] for one in found["classes"]] == list(answer)
     np.testing.assert_allclose([one["probability"] for one in found["classes"]], list(answer.values()), atol=1e-5)
     assert found["entropy"] == pytest.approx(-sum(p * np.log(p) for p in answer.values()), abs=1e-4)
-    assert (found["name"], found["points"], found["streamed"]) == (str(scan), 700, streamed)
+    assert (found["name"], found["points"]) == (str(scan), 700)
+
+
+@pytest.mark.filterwarnings("default")
+def test_of_a_large_cloud_a_random_part_is_used_and_one_line_says_so(isab_run, scan, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(files, "MOST_POINTS", 699)
+    answers = []
+    for _ in range(2):
+        main(["classify", str(scan), "--model", str(isab_run), "--json"])
+        printed, said = capsys.readouterr()
+        answers += json.loads(printed)["predictions"]
+        assert said.count("\n") == 1
+        assert "scan.npy: a random 24 of its 700 points are used" in said
+    assert answers[0] == answers[1]
+    assert answers[0]["points"] == 24
 
 
 def test_a_model_for_any_pose_is_needed_for_any_pose(isab_run, scan, clouds_folder, tmp_path, capsys) -> None:
@@ -80,13 +81,6 @@ def test_the_default_output_is_a_table(isab_run, scan, capsys) -> None:
     best, probability = next(iter(expected(isab_run, CLOUD).items()))
     assert printed.splitlines()[3].split() == [best, f"{100 * probability:.1f}"]
     assert "1 shape in 0." in printed
-
-
-def test_a_large_scan_that_cannot_stream_is_refused(isab_run, sab_run, scan, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(files, "MOST_WHOLE", 699)
-    error = fail(capsys, "classify", scan, "--model", sab_run)
-    assert "scan.npy has 700 points, more than 699, and encoder.0 is of type SAB" in error
-    succeed(capsys, "classify", scan, "--model", isab_run)
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ import pytest
 from command_line import asked, succeed
 from toy import write_labelled, write_ply
 
-import pointset
 from pointset.data.readers.scans import open_scan, read_cloud
-from pointset.evaluation import files
 
 FAST = ("--points", 24, "--dim", 16, "--epochs", 6, "--batch-size", 2, "--learning-rate", 0.01)
 
@@ -29,9 +27,7 @@ def test_train_and_evaluate_print_points_and_their_iou(rooms, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("suffix", ["ply", "csv"])
-@pytest.mark.parametrize("streamed", [False, True])
-def test_every_point_of_a_file_is_written_with_its_label(points_run, tmp_path, capsys, monkeypatch, suffix, streamed):
-    monkeypatch.setattr("pointset.evaluation.files.SMALL_CLOUD", 0 if streamed else 10**6)
+def test_every_point_of_a_file_is_written_with_its_label(points_run, tmp_path, capsys, suffix):
     points = np.random.default_rng(5).uniform(-1, 1, (300, 3)) + 1000
     write_ply(tmp_path / "room.ply", points, np.where(points[:, 2] > 1000, 6, 2))
     out = tmp_path / f"out.{suffix}"
@@ -45,20 +41,6 @@ def test_every_point_of_a_file_is_written_with_its_label(points_run, tmp_path, c
     assert answer["accuracy"] == pytest.approx((table[:, 3] == np.where(points[:, 2] > 1000, 6, 2)).mean())
     assert sum(answer["points"].values()) == 300
     assert read_cloud(out, labels="label").labels.tolist() == table[:, 3].tolist()
-
-
-def test_pieces_give_the_probabilities_of_the_whole(points_run, tmp_path, monkeypatch):
-    model, description = pointset.load_run(points_run)
-    points = np.random.default_rng(6).uniform(-1, 1, (500, 3))
-    np.save(tmp_path / "room.npy", points)
-    whole, *_ = files.label_points(model, description["data"], tmp_path / "room.npy")
-    monkeypatch.setattr("pointset.evaluation.files.SMALL_CLOUD", 0)
-    monkeypatch.setattr("pointset.streaming.stream.ROWS_OF_A_CORE", 70)
-    blocks = list(files.label_points(model, description["data"], tmp_path / "room.npy"))
-    assert len(blocks) > 3
-    np.testing.assert_allclose(np.concatenate([block.points for block in blocks]), points)
-    joined = np.concatenate([block.probabilities for block in blocks])
-    np.testing.assert_allclose(joined, whole.probabilities, atol=1e-5)
 
 
 def test_a_packed_run_and_its_export_label_points_too(points_run, rooms, tmp_path, capsys):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import pointset
-from pointset.data import augmentation_from_names, normalize_chunks, open_scan, read_cloud
+from pointset.data import augmentation_from_names, open_scan, read_cloud
 from pointset.data.loading import load_shape_like
 from pointset.data.mixing import CutMix
 from pointset.data.options import DataOptions
@@ -98,12 +98,6 @@ def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path: Path, home:
     for use in (pointset.fit, pointset.evaluate):
         with pytest.raises(PointsetError, match=r"takes 7 numbers .* have 3: create the model with inputs=3"):
             use(model, plain)
-    path = folder / "class0" / "test" / "6.ply"
-    shape = load_shape_like(train.describe(), path, points=9)
-    scan = open_scan(path, features=train.options.features)
-    with torch.inference_mode():
-        streamed = model.stream(normalize_chunks(scan, "unit-sphere", features=4))
-        torch.testing.assert_close(streamed[0], model(shape.points[None])[0], atol=1e-5, rtol=1e-5)
 
 
 def test_normals_of_meshes_stand_behind_the_coordinates(few: Path, home: Path) -> None:

@@ -5,8 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pointset.data import normalize
-from pointset.data.normalize import NORMALIZATIONS, is_standardized, normalize_chunks, normalize_points
+from pointset.data.normalize import NORMALIZATIONS, is_standardized, normalize_points
 from pointset.errors import PointsetError
 
 HOWS = sorted(NORMALIZATIONS)
@@ -81,19 +80,6 @@ def test_a_line_far_thinner_than_its_distance_keeps_its_extent() -> None:
     torch.testing.assert_close(
         normalize_points(points, "unit-sphere"), torch.tensor([[[-1.0, 0, 0], [0, 0, 0], [1, 0, 0]]])
     )
-
-
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
-def test_a_cloud_in_pieces_gives_the_same_numbers(how: str, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(normalize, "ROWS_PER_BLOCK", 16)
-    cloud = clouds(sets=1, points=50)[0].double() * scale
-    rows = torch.cat([cloud, torch.arange(100.0).reshape(50, 2)], dim=1)
-    pieces = normalize_chunks([rows[:13], rows[13:]], how, features=2)
-    for _ in range(2):
-        whole = torch.cat([piece.clone() for piece in pieces()])
-        torch.testing.assert_close(whole[:, :3], normalize_points(cloud[None], how)[0])
-        assert torch.equal(whole[:, 3:], rows[:, 3:])
 
 
 @pytest.mark.parametrize("how", MOVING)

@@ -12,7 +12,6 @@ import pointset
 from pointset.configuration import USER_WEIGHTS
 from pointset.errors import PointsetError
 from pointset.nn import StatisticPool, registry
-from pointset.streaming import StreamingError
 from pointset.training.recipe import Recipe
 from pointset.zoo.abilities import describe_models
 from pointset.zoo.options import ModelOptions
@@ -65,15 +64,12 @@ def test_the_example_of_the_documentation_is_a_pooling_like_any_other(scratch, t
     together = model.eval().packed(POINTS.flatten(0, 1), batch)
     torch.testing.assert_close(together[3:], model(POINTS[1:]))
     torch.testing.assert_close(together[2:3], model(POINTS[:1, :0]))
-    with pytest.raises(StreamingError, match=r"low<k>.*whole cloud"):
-        model.stream(POINTS[0])
     with pytest.raises(PointsetError, match="'low<k>' cannot be exported"):
         pointset.export_model(model, tmp_path / "model.pt2")
     joined = pointset.create_model("isab16-max+low3", classes=4, dim=8, heads=2).eval()
     torch.testing.assert_close(joined.packed(POINTS.flatten(0, 1), batch)[3:], joined(POINTS[1:]))
-    for refused in (lambda: joined.stream(POINTS[0]), lambda: pointset.export_model(joined, tmp_path / "model.pt2")):
-        with pytest.raises(PointsetError, match="'low<k>'"):
-            refused()
+    with pytest.raises(PointsetError, match="'low<k>'"):
+        pointset.export_model(joined, tmp_path / "model.pt2")
     with pytest.raises(PointsetError, match="no attention maps"):
         pointset.attention_maps(pointset.create_model("rff-low3", dim=8), POINTS)
 
@@ -124,7 +120,7 @@ def test_parts_that_cannot_be_sent_to_workers_are_refused_at_once():
         carried("rff-locked")
 
 
-def test_a_function_of_statistics_streams_and_packs():
+def test_a_function_of_statistics_is_a_pooling():
     @pointset.register_pooling("range", packed=True, export=True)
     class Range(StatisticPool):
         statistics = ("max", "min")
@@ -134,8 +130,6 @@ def test_a_function_of_statistics_streams_and_packs():
 
     model = pointset.create_model("isab16-range", classes=4, dim=8).double().eval()
     assert pointset.check_symmetry(model).worst < 1e-10
-    cloud = POINTS[0].double()
-    torch.testing.assert_close(model.stream(cloud.split(4)), model(cloud[None]).detach())
 
 
 def test_options_are_those_that_the_constructor_takes():
@@ -321,14 +315,11 @@ def test_the_command_line_takes_a_name_of_a_file(clouds_folder, tmp_path, monkey
     succeed(capsys, *flags)
     options = ModelOptions(dim=8, heads=2, weights=("mine",))
     rows = {row["model"]: row for row in describe_models(options=options)}
-    assert [rows["isab16-pma"][ability] for ability in ("maps", "streams", "exports")] == [True, False, False]
-    assert rows["rff-max"]["streams"]
+    assert [rows["isab16-pma"][ability] for ability in ("maps", "exports")] == [True, False]
 
 
-def test_streaming_and_export_refuse_by_name(tmp_path):
+def test_export_refuses_by_name(tmp_path):
     model = pointset.create_model("isab3-max", 4, weights=torch.sigmoid, **SMALL).eval()
-    with pytest.raises(StreamingError, match="sigmoid weights"):
-        model.stream(POINTS[0])
     with pytest.raises(PointsetError, match=r"function sigmoid.*register_weights"):
         pointset.export_model(model, tmp_path / "model.onnx")
     pointset.register_weights("squared")(squared)

@@ -5,7 +5,6 @@ import torch
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.streaming import StreamingError
 
 B, N, D, CLASSES, DIM = 3, 11, 4, 5, 16
 NAMES = [name for name in pointset.list_models() if "-" in name]
@@ -51,20 +50,6 @@ def test_large_packed_sets_are_worked_on_without_padding_them():
     points = torch.randn(sum(sizes), D, generator=torch.Generator().manual_seed(0))
     alone = torch.cat([model(cloud)[0] for cloud in points.split(sizes)])
     torch.testing.assert_close(model.packed(points, batch), alone, atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["rff-max", "rffp-max", "isab16-pma", "dumlp16-dumlp32", "isab16-max+pma"])
-def test_a_cloud_in_pieces_has_the_labels_of_the_whole(name):
-    model, cloud = segmenter(name, head_norm="batch"), torch.randn(9000, D, generator=torch.Generator().manual_seed(2))
-    blocks = list(model.stream([cloud[:5], cloud[5:6000], cloud[6000:]]))
-    assert len(blocks) > 1
-    torch.testing.assert_close(torch.cat(blocks), model(cloud)[0], atol=1e-4, rtol=1e-3)
-    assert not list(model.stream([cloud[:0]]))
-
-
-def test_a_model_that_needs_the_whole_set_says_so_before_it_reads():
-    with pytest.raises(StreamingError, match=r"encoder\.0"):
-        next(iter(segmenter("sab-max").stream(lambda: 1 / 0)))
 
 
 def test_predictions_are_those_of_the_real_points_of_each_cloud():

@@ -1,7 +1,4 @@
-"""Read points from a file, in pieces or as a whole.
-
-Example: `model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))`.
-"""
+"""Read points from a file, in pieces or as a whole."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +40,7 @@ READERS: dict[str, Callable[[Path, Sequence[str]], Columns]] = {
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """A file of points that can be read several times, as `chunks` for `model.stream`; every call starts a new pass.
+    """A file of points that can be read several times; every call starts a new pass.
 
     Example:
         >>> np.save("scan.npy", rng.normal(size=(1000, 3)))
@@ -161,8 +158,8 @@ def open_scan(path: str | Path, *, piece: int = PIECE_POINTS, features: Sequence
 
     Example:
         >>> np.save("scan.npy", rng.normal(size=(1000, 3)))
-        >>> model.eval().stream(pointset.data.open_scan("scan.npy")).shape
-        torch.Size([1, 2])
+        >>> pointset.data.open_scan("scan.npy").count
+        1000
     """
     check("piece", piece, Count)
     path, features = Path(path), tuple(features)

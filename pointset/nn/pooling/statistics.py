@@ -1,4 +1,4 @@
-"""Poolings that are functions of statistics of the set, and can therefore be streamed, and poolings joined by `+`.
+"""Poolings that are functions of statistics of the set, and poolings joined by `+`.
 
 Sources: Deep Sets (Zaheer et al., arXiv 1703.06114, theorem 2); PointNet (Qi et al., arXiv 1612.00593). DGCNN joins
 maximum and mean (Wang et al., arXiv 1801.07829, section 5.1); Kothapalli et al. (arXiv 2306.05553) measure the gain of
@@ -108,7 +108,7 @@ class SumPool(StatisticPool):
 class JoinedPool(nn.Module):
     """The flattened outputs of several poolings of the same rows, concatenated: [B, 1, sum of widths].
 
-    It accepts packed sets, and can be streamed, if all of its poolings can; its attention maps are those of all;
+    It accepts packed sets if all of its poolings do; its attention maps are those of all;
     whether it can be exported is checked for each pooling. Equivariant layers before it subtract the statistic of the
     first pooling. The head after it has one layer if that is so for all of them.
 
