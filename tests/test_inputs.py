@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import pointset
-from pointset.data import load_card, open_scan
+from pointset.data import load_card
 from pointset.data.augment import Compose, Drop, Jitter, RotateUp, Scale
 from pointset.data.mixing import Background, Crop, CutMix, augmentation_from_names, recipe_augmentations
 from pointset.data.options import DataOptions
@@ -62,7 +62,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "offsets of others": (lambda: pool(points=np.ones((9, 3)), offsets=np.arange(3)), "offsets|[4]|int64 [3]"),
     "a temperature": (lambda: EVALUATION.at_temperature("x"), "temperature|'x'"),
     "a card": (lambda: load_card(5), "name|got 5"),
-    "a scan's piece": (lambda: open_scan("x.npy", piece=0), "piece|got 0"),
     "an augmentation": (lambda: Jitter()(BATCH.numpy(), GENERATOR), "points|[B, n, 3]|float32 [2, 5, 3]"),
     "one cloud to augment": (lambda: RotateUp()(CLOUD, GENERATOR), "float32 [5, 3]|points[None]"),
     "a wrong mask": (lambda: Compose((Scale(),))(BATCH, GENERATOR, CLOUD), "mask|bool [2, 5]|float32 [5, 3]"),

@@ -19,11 +19,9 @@ from .pool import Pool as Pool
 from .ragged import pad_sets as pad_sets
 from .readers.clouds import Cloud as Cloud
 from .readers.clouds import CloudError as CloudError
-from .readers.mesh_reader import read_mesh as read_mesh
 from .readers.meshes import Mesh as Mesh
 from .readers.meshes import MeshError as MeshError
-from .readers.scans import Scan as Scan
-from .readers.scans import open_scan as open_scan
-from .readers.scans import read_cloud as read_cloud
+from .readers.reading import read_cloud as read_cloud
+from .readers.reading import read_mesh as read_mesh
 from .sampling import downsample as downsample
 from .sampling import sample_points as sample_points

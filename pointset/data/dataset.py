@@ -40,7 +40,7 @@ def load_dataset(
 
     Args:
         name_or_folder: a dataset's name, as str (see `list_cards`), whose data is expected in `home()/datasets`; or a
-            folder with meshes or clouds (see `read_mesh`, `open_scan`) as class/split/file, split/class/file
+            folder with meshes or clouds (see `read_mesh`, `read_cloud`) as class/split/file, split/class/file
             or class/file, or in a released layout (ModelNet40's HDF5 files, ScanObjectNN, ModelNet40-C); or a
             torch-geometric dataset of `Data` with `pos`. "shapes10" is generated on first use.
         split: "train" or "test" (any split that a class/split/file folder has).

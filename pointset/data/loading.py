@@ -22,9 +22,8 @@ from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.readers.clouds import Cloud
 from pointset.data.readers.formats import is_mesh_file, suffix_of
-from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.meshes import Mesh
-from pointset.data.readers.scans import read_cloud
+from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.sampling import downsample, sample_points
 from pointset.data.unusable import OnError, UnreadableShapesError
 from pointset.errors import REPEATED, PointsetError, one_line, quoted

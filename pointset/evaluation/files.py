@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
@@ -14,9 +13,8 @@ from torch import Tensor
 
 from pointset.data.catalogue.folders import ShapeFile, list_shapes
 from pointset.data.loading import file_up, load_shape_like
-from pointset.data.readers.clouds import AXES, feature_columns
 from pointset.data.readers.formats import is_mesh_file, require_shape_file
-from pointset.data.readers.scans import open_scan
+from pointset.data.readers.reading import read_cloud, read_columns
 from pointset.data.sampling import downsample
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.shape_predictions import Guess, ShapeEstimate, estimates_of, guess
@@ -116,7 +114,7 @@ def open_shape(data: Mapping[str, Any], path: Path, up: str, keep_outliers: bool
     require_shape_file(path)
     points = None
     if not is_mesh_file(path):
-        count = open_scan(path, features=data.get("features", ())).count
+        count = len(read_columns(path, data.get("features", ()))["x"])
         points = count if count <= MOST_POINTS else None
         if points is None:
             warnings.warn(f"{path}: a random {data['points']:,} of its {count:,} points are used", stacklevel=2)
@@ -174,15 +172,12 @@ def label_points(
         (logits,) = predict_points(model, padded_batches([shape.points]))
         yield LabelledPoints(shape.raw, _probabilities(model, logits, path), up=wanted)
         return
-    scan = open_scan(path)
-    shape = load_shape_like(data, path, points=scan.count, up=up, keep_outliers=True)
+    cloud = read_cloud(path, labels=column)
+    shape = load_shape_like(data, path, points=len(cloud.points), up=up, keep_outliers=True)
     order = downsample(shape.raw, len(shape.raw), seed=0)  # the points were put in this order
     (logits,) = predict_points(model, padded_batches([shape.points]))
     logits = logits[torch.as_tensor(order.argsort())]
-    columns = (*AXES, *(() if column is None else feature_columns(column, scan.names)))
-    table = np.concatenate([*scan.pieces(columns)])
-    truth = None if column is None else table[:, 3].astype(np.int64)
-    yield LabelledPoints(table[:, :3], _probabilities(model, logits, path), truth, now)
+    yield LabelledPoints(cloud.points + cloud.corner, _probabilities(model, logits, path), cloud.labels, now)
 
 
 def _probabilities(model: Segmenter, logits: Tensor, path: Path) -> ndarray:

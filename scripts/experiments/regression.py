@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold
 
 import pointset
 from pointset.data.catalogue.folders import list_folder
-from pointset.data.readers.mesh_reader import read_mesh
+from pointset.data.readers.reading import read_mesh
 from pointset.data.sampling import sample_points
 
 TARGETS = ("area", "volume", "inertia 1", "inertia 2", "inertia 3")

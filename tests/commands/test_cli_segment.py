@@ -8,7 +8,7 @@ import pytest
 from command_line import asked, succeed
 from toy import write_labelled, write_ply
 
-from pointset.data.readers.scans import open_scan, read_cloud
+from pointset.data.readers.reading import read_cloud
 
 FAST = ("--points", 24, "--dim", 16, "--epochs", 6, "--batch-size", 2, "--learning-rate", 0.01)
 
@@ -32,9 +32,9 @@ def test_every_point_of_a_file_is_written_with_its_label(points_run, tmp_path, c
     write_ply(tmp_path / "room.ply", points, np.where(points[:, 2] > 1000, 6, 2))
     out = tmp_path / f"out.{suffix}"
     answer = asked(capsys, "segment", tmp_path / "room.ply", "--model", points_run, "-o", out, "--labels", "label")
-    scan = open_scan(out)
-    table = np.concatenate([*scan.pieces(("x", "y", "z", "label", "probability"))])
-    np.testing.assert_allclose(table[:, :3], points)
+    cloud = read_cloud(out, features=["label", "probability"])
+    table = np.hstack([cloud.points + cloud.corner, cloud.features])
+    np.testing.assert_allclose(table[:, :3], points, rtol=1e-6)
     assert {*table[:, 3]} <= {2, 6}
     assert (table[:, 4] >= 0.5 - 1e-4).all()
     assert answer["accuracy"] > 0.8

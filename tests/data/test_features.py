@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import pointset
-from pointset.data import augmentation_from_names, open_scan, read_cloud
+from pointset.data import augmentation_from_names, read_cloud
 from pointset.data.loading import load_shape_like
 from pointset.data.mixing import CutMix
 from pointset.data.options import DataOptions
@@ -61,14 +61,12 @@ def write(path: Path) -> Path:
 )
 def test_features_are_read_from_files(name: str, features: list[str], tmp_path: Path) -> None:
     path, expected = write(tmp_path / name), np.hstack([POINTS, *(BESIDE[feature] for feature in features)])
-    rows = np.concatenate(list(open_scan(path, piece=4, features=features)()))
-    np.testing.assert_allclose(rows, expected, atol=1e-6)
     further = [feature for feature in features if feature != "normals"]
     cloud = read_cloud(path, normals="normals" in features, features=further)
     arrays = [array for array in (cloud.points, cloud.normals, cloud.features) if array is not None]
     np.testing.assert_allclose(np.hstack(arrays), expected, atol=1e-6)
     with pytest.raises(PointsetError, match=rf"{name}.*'density'"):
-        open_scan(path, features=["density"])
+        read_cloud(path, features=["density"])
 
 
 def cloud_folder(folder: Path) -> Path:

@@ -13,7 +13,7 @@ from pointset.data.catalogue import locate
 from pointset.data.catalogue.cards import load_card
 from pointset.data.dataset import load_dataset
 from pointset.data.loading import load_shape_like
-from pointset.data.readers.mesh_reader import read_mesh
+from pointset.data.readers.reading import read_mesh
 from pointset.data.sampling import downsample, sample_points
 from pointset.data.shapes10 import build_shapes10
 from pointset.errors import PointsetError

@@ -12,7 +12,7 @@ from pointset.data.batches import batches, fixed_batches
 from pointset.data.loading import load_like, with_point_classes
 from pointset.data.mixing import recipe_augmentations
 from pointset.data.options import DataOptions
-from pointset.data.readers.mesh_reader import read_mesh
+from pointset.data.readers.reading import read_mesh
 from pointset.data.sampling import sample_arrays, sample_points
 from pointset.data.shapes10 import KINDS, PARTS, build_shapes10, label_faces
 from pointset.data.shapes10.build import make_labelled

@@ -22,7 +22,7 @@ from pointset.data.readers.formats import (
     is_mesh_file,
     suffix_of,
 )
-from pointset.data.readers.scans import open_scan
+from pointset.data.readers.reading import read_columns
 from pointset.data.targets import TARGETS_FILE
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
@@ -333,7 +333,7 @@ def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
 def _may_hold_cloud(path: Path) -> bool:
     """True if a text file or an array can be read as a cloud: others are lists of names and arrays of labels."""
     try:
-        open_scan(path)
+        read_columns(path)
     except CloudError:
         return False
     return True

@@ -27,7 +27,7 @@ from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.locate import pools_home
 from pointset.data.options import Sampler
 from pointset.data.pool import AS_RELEASED, digest_of, one_width
-from pointset.data.readers.mesh_reader import files_beside
+from pointset.data.readers.scenes import files_beside
 from pointset.errors import QUOTED, PointsetError, one_line
 from pointset.runs import digests
 from pointset.runs.files import require_file

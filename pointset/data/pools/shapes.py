@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.pool import digest_of
 from pointset.data.pools.plan import ARRAY_TYPES, PoolEntry, Sampling, Source
-from pointset.data.readers.mesh_reader import read_mesh
-from pointset.data.readers.scans import read_cloud
+from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.sampling import import_open3d, sample_arrays, seed_for
 from pointset.data.shapes10.build import label_faces
 from pointset.errors import PointsetError

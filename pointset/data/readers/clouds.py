@@ -109,13 +109,13 @@ def extent_fault(pieces: Iterable[np.ndarray]) -> str:
     return f"has no extent: all its {count:,} points are at {place.tolist()}" if count > 1 else ""
 
 
-def require_finite(columns: np.ndarray, first: int = 0) -> None:
-    """Raise a CloudError for the first row with a number that is not finite; rows are counted from `first`."""
+def require_finite(columns: np.ndarray) -> None:
+    """Raise a CloudError for the first row with a number that is not finite."""
     finite = np.isfinite(columns).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
         found = columns[row].tolist()
-        raise CloudError(f"point {first + row} has a number that is not finite, {found}: leave it out")
+        raise CloudError(f"point {row} has a number that is not finite, {found}: leave it out")
 
 
 def unit_normals(vectors: np.ndarray) -> np.ndarray:

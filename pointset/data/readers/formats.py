@@ -22,7 +22,7 @@ SHAPE_SUFFIXES = MESH_SUFFIXES | CLOUD_SUFFIXES
 UNREAD_SUFFIXES = frozenset({".3ds", ".e57", ".fbx", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
 """Suffixes of unsupported shape formats."""
 MOST_HEADER = 1 << 20
-"""Most bytes of the header of a PLY or PCD file."""
+"""Most bytes of the header of a PLY file."""
 PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
@@ -48,11 +48,12 @@ def suffix_of(name: str) -> str:
 def has_faces(path: Path) -> bool:
     """True if a PLY file's header announces faces or triangle strips; False if it cannot be read."""
     try:
-        lines, _ = read_header(path, "end_header")
+        require_file(path, None)
+        with path.open("rb") as file:
+            head = file.read(MOST_HEADER).partition(b"end_header")[0]
     except (PointsetError, OSError):
         return False
-    announced = [words[1:] for words in lines if words[0] == "element"]
-    return any(words[:1] in (["face"], ["tristrips"]) and words[1:2] != ["0"] for words in announced)
+    return re.search(rb"(?m)^[ \t]*element[ \t]+(face|tristrips)[ \t]+0*[1-9]", head.replace(b"\r", b"\n")) is not None
 
 
 def is_mesh_file(path: Path) -> bool:
@@ -76,18 +77,10 @@ def require_shape_file(path: Path, suffixes: Set[str] = SHAPE_SUFFIXES) -> None:
             raise PointsetError(f"expected a file that ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
 
 
-def read_header(path: Path, last: str) -> tuple[list[list[str]], int]:
-    """The words of each line up to the one that begins with `last`, and the offset of what follows."""
-    require_file(path, None)
-    with path.open("rb") as file:
-        content = file.read(MOST_HEADER)
-    first = re.search(rb"\r?\n|\r", content)
-    line_end = rb"\r" if first and first[0] == b"\r" else rb"\r?\n"  # a \r may stand in a comment, or begin numbers
-    end = re.search(rb"(?:\A|[\r\n])[ \t]*" + last.encode() + rb"(?:[ \t][^\r\n]*)?" + line_end, content)
-    if end is None:
-        raise PointsetError(f"expected a header that ends with {last}: it is another kind of file, or cut off")
-    lines = re.split(line_end, content[: end.end()])
-    return [words for line in lines if (words := line.decode("latin-1").split())], end.end()
+def require_count(found: int, declared: int, what: str) -> None:
+    """Require as many entries as a file declares."""
+    if found != declared:
+        raise PointsetError(f"declares {declared:,} {what}, and {found:,} can be read: it is cut off or damaged")
 
 
 @contextmanager

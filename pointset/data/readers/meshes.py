@@ -1,7 +1,7 @@
 """A triangle mesh as two arrays, and polygons cut into triangles.
 
 A polygon becomes a fan or, where that would leave the polygon, ears clipped by mapbox-earcut (D. Eberly, "Triangulation
-by Ear Clipping", 2002).
+by Ear Clipping", 2002). A flat polygon that crosses itself has no inside, and is left out.
 """
 
 import warnings
@@ -10,12 +10,10 @@ from dataclasses import dataclass
 import mapbox_earcut
 import numpy as np
 
-from pointset.errors import QUOTED, PointsetError, one_line
+from pointset.errors import PointsetError
 
 CORNER_TOLERANCE = 1e-6
 """Tolerated displacement of a corner, relative to the polygon's size: the rounding of files with six digits."""
-AREA_ROUNDING = 1e-3
-"""Tolerated difference of areas, relative to the squared size: the rounding of thin polygons far from the origin."""
 
 
 class MeshError(PointsetError, ValueError):
@@ -67,22 +65,34 @@ class Mesh:
         object.__setattr__(self, "faces", faces)
 
 
-def mesh_of_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray, name: str) -> Mesh:
-    """The mesh of the polygons of an OBJ or PLY file.
+def mesh_of_polygons(
+    vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray, name: str, *, halves_first: bool = True
+) -> Mesh:
+    """The mesh of the polygons of a file: their corners, one polygon after the other, and their sizes.
 
-    Polygons of one or two corners are left out, with a warning. The others are cut as by `cut_fans`, but
-    (a, b, c, d) becomes (a, b, c) and (c, d, a), and if all have four corners, all first halves come before all second
-    halves. This order must not change: the points drawn from a seed depend on it, and pools have it.
+    Polygons of fewer than three corners, and flat ones that cross themselves, are left out, with a warning. With
+    `halves_first` (OBJ and PLY), (a, b, c, d) becomes (a, b, c) and (c, d, a), and if all have four corners, all first
+    halves come before all second halves. This order must not change: the points drawn from a seed depend on it.
     """
-    has_area = sizes >= 3
-    if not has_area.all():
-        left_out = f"{(~has_area).sum():,} of {len(sizes):,} faces have less than 3 corners and were left out"
-        warnings.warn(f"{name}: {left_out}", stacklevel=2)
-        corners, sizes = corners[np.repeat(has_area, sizes)], sizes[has_area]
-    triangles = cut_fans(vertices, corners, sizes)
-    ends = np.cumsum(sizes - 2)[sizes == 4]
-    triangles[ends - 1] = np.roll(triangles[ends - 1], -1, axis=1)
-    return Mesh(vertices, np.concatenate([triangles[::2], triangles[1::2]]) if (sizes == 4).all() else triangles)
+    if wrong := corners[(corners < 0) | (corners >= len(vertices))].tolist():
+        raise MeshError(f"has a face of vertex {wrong[0]}, but vertices run from 0 to {len(vertices) - 1}")
+    large: np.ndarray = sizes >= 3
+    corners, wide = corners[np.repeat(large, sizes)], sizes[large]
+    triangles, counts = cut_fans(vertices, corners, wide), wide - 2
+    ends = np.cumsum(counts)
+    if halves_first and (wide == 4).any():
+        last = ends[wide == 4] - 1
+        triangles[last] = np.roll(triangles[last], -1, axis=1)
+    crossing = triangles[ends - 1, 0] < 0
+    if left_out := len(sizes) - len(wide) + int(crossing.sum()):
+        triangles = triangles[~np.repeat(crossing, counts)]
+        what = "have less than 3 corners, or cross themselves, and were left out"
+        warnings.warn(f"{name}: {left_out:,} of {len(sizes):,} faces {what}", stacklevel=2)
+    if not len(triangles):
+        raise MeshError("expected a mesh, found no triangles (a point cloud alone has none)")
+    if halves_first and len(wide) and (wide == 4).all():
+        triangles = np.concatenate([triangles[::2], triangles[1::2]])
+    return Mesh(vertices, triangles)
 
 
 def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -90,7 +100,7 @@ def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np
 
     Polygons are rows of vertices [V, 3]: their corners, one polygon after the other, and their sizes, at least 3.
     Concave polygons for which a fan is wrong are cut by ear clipping. If that fails for a polygon that is not flat, the
-    fan is kept, which uses every corner; a flat one that crosses itself is a MeshError.
+    fan is kept, which uses every corner; of a flat one that crosses itself, all triangles are -1.
     """
     if (sizes == 3).all():
         return corners.reshape(-1, 3)
@@ -104,13 +114,10 @@ def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np
     for index in _find_folded(vertices[triangles], counts).tolist():
         own = corners[firsts[index] : firsts[index] + sizes[index]]
         cut = _cut_concave(vertices[own])
-        if cut is None and _is_flat(vertices[own]):
-            cut = _other_fan(vertices[own])
-            if cut is None:
-                which = one_line(", ".join(map(str, own.tolist())), QUOTED)
-                raise MeshError(f"the face of the vertices {which} (from 0) crosses itself: split it into triangles")
         if cut is not None:
             triangles[starts[index] : starts[index] + counts[index]] = own[cut]
+        elif _is_flat(vertices[own]):
+            triangles[starts[index] : starts[index] + counts[index]] = -1
     return triangles
 
 
@@ -138,7 +145,7 @@ def _cut_concave(points: np.ndarray) -> np.ndarray | None:
     cut = mapbox_earcut.triangulate_float64(flat, np.array([len(flat)], np.uint32)).astype(np.int64).reshape(-1, 3)
     areas = _doubled_areas(flat[cut])
     cut[areas < 0] = cut[areas < 0, ::-1]
-    if not len(cut) or len(cut) > len(points) - 2 or abs(np.abs(areas).sum() - area) > CORNER_TOLERANCE * area:
+    if not len(cut) or len(cut) > len(points) - 2 or abs(np.abs(areas).sum() - area) > CORNER_TOLERANCE:
         return None
     if len(np.unique(cut)) < len(points) and not _is_flat(points):
         return None  # a corner above the plane is used by the fan
@@ -149,19 +156,6 @@ def _cut_concave(points: np.ndarray) -> np.ndarray | None:
 def _is_flat(points: np.ndarray) -> bool:
     length, _, height = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
     return bool(height <= CORNER_TOLERANCE * length)
-
-
-def _other_fan(points: np.ndarray) -> np.ndarray | None:
-    """The first fan [n - 2, 3] from a corner of a flat polygon [n, 3] that has its area, up to rounding, if any."""
-    steps = np.arange(1, len(points) - 1)
-    for first in range(len(points)):
-        fan = (np.stack([0 * steps, steps, steps + 1], axis=1) + first) % len(points)
-        a, b, c = points[fan].transpose(1, 0, 2)
-        normals = np.cross(b - a, c - a)
-        surplus = np.linalg.norm(normals, axis=1).sum() - np.linalg.norm(normals.sum(axis=0))
-        if surplus <= AREA_ROUNDING * np.abs(points - points[0]).max() ** 2:
-            return fan
-    return None
 
 
 def _flattened(points: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@ r"""Read OBJ, the format of Wavefront ("Object Files", appendix B1 of the Advanc
 OBJ is text, with a keyword and its words on each line. Supported:
 
 - `v x y z`, and ignored after it a weight (4 numbers), a colour (6) or both (7). All lines have the same number of
-  numbers, or a mixture of 3 and 6;
+  numbers, or a mixture of 3 and 4, or of 3 and 6;
 - `f` with three corners or more, each `a`, `a/b`, `a//c` or `a/b/c`. The first number is the vertex: positive numbers
   count all vertices of the file from 1; -1 is the last vertex above the face;
 - polygons, which are triangulated (`pointset.data.readers.meshes`);
@@ -20,7 +20,7 @@ from copy import copy
 import numpy as np
 
 from pointset.data.readers.lines import BLANKS, Lines, number_table, plain_text
-from pointset.data.readers.meshes import Mesh, MeshError, mesh_of_polygons
+from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 
 _NAMES = b"g o usemtl mtllib usemap maplib shadow_obj trace_obj".split()
 _CURVES = b"cstype deg bmat step parm curv curv2 sp end con ctech res".split()
@@ -51,9 +51,7 @@ def parse_obj(content: bytes, name: str) -> Mesh:
     vertices = _read_vertices(lines[is_vertex])
     corners, sizes = _read_faces(lines[is_face], len(vertices), np.cumsum(is_vertex)[is_face])
     has_area = sizes >= 3
-    if not has_area.any():
-        raise MeshError(f"{name}: expected a mesh, found no triangles (a point cloud alone has none)")
-    if not has_area[-1] and is_face[-1] and not text.endswith(b"\n"):
+    if len(has_area) and not has_area[-1] and is_face[-1] and not text.endswith(b"\n"):
         raise lines.error(-1, "expected a line end after a face of one or two corners: the file may be cut off")
     return mesh_of_polygons(vertices, corners, sizes, name)
 
@@ -65,7 +63,7 @@ def _read_vertices(lines: Lines) -> np.ndarray:
         widths = lines.widths - 1
         expected = "expected the 3 coordinates of a vertex, or 4, 6 or 7 numbers with its weight and colour"
         lines.require(np.isin(widths, _WIDTHS), expected)
-        is_mixed = np.isin(widths, (3, 6)).all()  # only some vertices may have colours
+        is_mixed = any(np.isin(widths, (3, more)).all() for more in (4, 6))  # some may have a weight or a colour
         lines.require((widths == widths[:1]) | is_mixed, "expected as many numbers as in the vertices above")
         after_keyword = copy(lines)
         after_keyword.starts = lines.starts + 1

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from pointset.data.readers.lines import BLANKS, Lines, error_at, number_table, plain_text
-from pointset.data.readers.meshes import Mesh, cut_fans
+from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 
 _WORD = re.compile(rb"\s*((?:ST|C|N|4)*)OFF\s*")
 _COUNTS = re.compile(rb"(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+\d{1,18})?[ \t]*(?:\n|\Z)")
@@ -47,7 +47,7 @@ def parse_off(content: bytes, name: str) -> Mesh:
         raise error_at(text, offset, name, f"expected {vertex_count} vertices and {face_count} faces, a line each")
     vertices = _read_vertices(lines[:vertex_count], prefixes)
     corners, sizes = _read_faces(lines[vertex_count:], vertex_count)
-    return Mesh(vertices, cut_fans(vertices, corners, sizes))
+    return mesh_of_polygons(vertices, corners, sizes, name, halves_first=False)
 
 
 def write_off(path: Path, mesh: Mesh) -> None:
@@ -91,8 +91,8 @@ def _read_faces(lines: Lines, vertex_count: int) -> tuple[np.ndarray, np.ndarray
         firsts = np.cumsum(widths) - widths
         with np.errstate(invalid="ignore"):
             sizes = numbers[firsts].astype(np.int64)
-        right = (sizes >= 3) & np.isin(widths - 1 - sizes, _COLOUR_SIZES)
-        expected = "expected at least 3 vertices in a face, as many indices, and a colour of 0, 1, 3 or 4 numbers"
+        right = (sizes >= 1) & np.isin(widths - 1 - sizes, _COLOUR_SIZES)
+        expected = "expected a number of vertices of a face, as many indices, and a colour of 0, 1, 3 or 4 numbers"
         lines.require(right, expected)
         steps = np.arange(len(numbers)) - np.repeat(firsts, widths)
         is_index = steps <= np.repeat(sizes, widths)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pointset.data import open_scan, read_cloud
+from pointset.data import read_cloud
 from pointset.data.readers.clouds import CloudError
 
 laspy = pytest.importorskip("laspy")
@@ -35,22 +35,19 @@ def las(path: Path, point_format: int = 3, count: int = COUNT) -> Path:
 
 @pytest.mark.parametrize("point_format", [3, 7])
 @pytest.mark.parametrize("name", ["a.las", "a.LAZ"])
-def test_fields_by_name_whole_and_in_pieces(tmp_path: Path, name: str, point_format: int) -> None:
+def test_fields_by_name(tmp_path: Path, name: str, point_format: int) -> None:
     path = las(tmp_path / name, point_format)
     features = ["colors", "intensity", "return_number", "height", "spread"]
     wanted = [FIELDS[color] / 65535 for color in ("red", "green", "blue")]
     wanted += [FIELDS["intensity"] / 65535, FIELDS["return_number"], POINTS[:, 2], *POINTS[:, :2].T]
     rows = np.column_stack([POINTS, *wanted])
-    pieces = list(open_scan(path, piece=50_000, features=features)())
-    assert [len(piece) for piece in pieces] == [50_000, 50_000, 20_000]
-    np.testing.assert_allclose(np.concatenate(pieces), rows, rtol=1e-6)
     cloud = read_cloud(path, features=features, labels="Classification")
     np.testing.assert_array_equal(cloud.labels, FIELDS["classification"])
     np.testing.assert_allclose(cloud.features, rows[:, 3:], rtol=1e-6)
     np.testing.assert_allclose(cloud.points + np.array(cloud.corner), POINTS, atol=1e-5, rtol=0)
     assert cloud[np.array([7, 2])].labels.tolist() == FIELDS["classification"][[7, 2]].tolist()
     with pytest.raises(CloudError, match=r"a\.(las|LAZ): lacks the feature 'rough'.*x, y, z, intensity, return_number"):
-        open_scan(path, features=["rough"])
+        read_cloud(path, features=["rough"])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9999])
@@ -59,7 +56,7 @@ def test_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path: Path,
     content = las(tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(content[: int(len(content) * share)])
     with pytest.raises(CloudError, match=rf"{name}: .*(cut off|damaged)"):
-        open_scan(tmp_path / name)
+        read_cloud(tmp_path / name)
 
 
 @pytest.mark.parametrize("place", [100, 243, "chunks"])
@@ -73,7 +70,7 @@ def test_counts_that_no_file_can_have_are_refused_at_once(tmp_path: Path, place:
     content[place : place + 4] = b"\xff" * 4
     path.write_bytes(content)
     with pytest.raises(CloudError, match=r"a\.laz.*more records than fit"):
-        open_scan(path)
+        read_cloud(path)
 
 
 def test_colors_of_eight_bits(tmp_path: Path) -> None:

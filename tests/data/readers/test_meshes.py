@@ -3,6 +3,7 @@
 import base64
 import importlib
 import json
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,9 @@ import pytest
 import trimesh
 
 from pointset.data.readers.formats import MESH_SUFFIXES
-from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.data.readers.off import write_off
+from pointset.data.readers.reading import read_mesh
 
 BOX = trimesh.creation.box(extents=(1, 2, 3))
 SHIFT = np.array([10.0, 20.0, 30.0])
@@ -75,7 +76,10 @@ STL_TEXT = BOX.export(file_type="stl_ascii")
 STL_SPELLINGS = {
     "padded": BOX.export(file_type="stl") + bytes(100),
     "named": STL_TEXT.replace("solid", "solid a vertex facet normal").replace("\n", "\r\n").encode(),
-    "on one line": " ".join(STL_TEXT.split()).encode(),
+    "with comments": f"; by hand\n{STL_TEXT}".encode(),
+    "in words of two": STL_TEXT.replace("endloop", "end loop").replace("endfacet", "end facet").encode(),
+    "a long name": STL_TEXT.replace("solid", "solid " + "c" * 9000, 1).encode(),
+    "a binary file that speaks of facets": b"solid facet normal".ljust(80) + BOX.export(file_type="stl")[80:],
     "carriage returns": STL_TEXT.replace("\n", "\r").upper().encode(),
     "of two solids": STL_TEXT.replace("endfacet", "endfacet\nendsolid a\nsolid b", 1).encode(),
 }
@@ -112,7 +116,6 @@ def test_ply_headers_as_other_programs_write_them(order: str, tmp_path: Path) ->
     for changed in (
         plain.replace(b"end_header\n", b"end_header\r\n"),
         plain.replace(line, b"comment first\n" + line + b"comment a\rb\n"),
-        plain.replace(line, b"").replace(b"element face", line + b"element face"),
     ):
         (tmp_path / "a.ply").write_bytes(changed)
         np.testing.assert_array_equal(read_mesh(tmp_path / "a.ply").vertices, expected.vertices)
@@ -152,7 +155,6 @@ def changed_gltf(**changes: object) -> bytes:
         ({"nodes": {"extensions": {"EXT_mesh_gpu_instancing": {}}}}, "instances"),
         ({"meshes": {"weights": [0.5]}}, "morphed"),
         ({"meshes": {"primitives": [{"attributes": {"POSITION": 0}, "mode": 6}]}}, "fans of triangles"),
-        ({"nodes": {"children": [0]}}, "in a circle"),
         ({"whole": {"meshes": []}}, "box.gltf"),
         ({"whole": {"accessors": []}}, "damaged"),
     ],
@@ -186,3 +188,63 @@ def test_the_real_files_are_read_as_by_trimesh(real_data: Path, pattern: str) ->
             other = trimesh.load_mesh(path, process=False, maintain_order=True)
             np.testing.assert_array_equal(mesh.vertices, other.vertices, err_msg=str(path))
             np.testing.assert_array_equal(mesh.faces, other.faces, err_msg=str(path))
+
+
+def test_integers_of_a_gltf_are_scaled_before_parts_are_placed(tmp_path: Path) -> None:
+    """As gltfpack writes KHR_mesh_quantization: a unit square of int16, placed twice, five apart."""
+    positions = np.array([[0, 0, 0, 0], [32767, 0, 0, 0], [0, 32767, 0, 0], [32767, 32767, 0, 0]], "<i2")
+    buffer = positions.tobytes() + np.array([0, 1, 2, 2, 1, 3], "<u2").tobytes()
+    accessors = [
+        {"bufferView": 0, "componentType": 5122, "normalized": True, "count": 4, "type": "VEC3"},
+        {"bufferView": 1, "componentType": 5123, "count": 6, "type": "SCALAR"},
+    ]
+    views = [{"buffer": 0, "byteLength": 32, "byteStride": 8}, {"buffer": 0, "byteOffset": 32, "byteLength": 12}]
+    document = {
+        "asset": {"version": "2.0"},
+        "extensionsRequired": ["KHR_mesh_quantization"],
+        "scene": 0,
+        "scenes": [{"nodes": [0, 1]}],
+        "nodes": [{"mesh": 0}, {"mesh": 0, "translation": [5, 0, 0]}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}, "indices": 1}]}],
+        "accessors": accessors,
+        "bufferViews": views,
+    }
+    uri = "data:application/octet-stream;base64," + base64.b64encode(buffer).decode()
+    (tmp_path / "a.gltf").write_text(json.dumps(document | {"buffers": [{"byteLength": len(buffer), "uri": uri}]}))
+    text = json.dumps(document | {"buffers": [{"byteLength": len(buffer)}]}).encode()
+    text += b" " * (-len(text) % 4)
+    chunks = struct.pack("<2I", len(text), 0x4E4F534A) + text + struct.pack("<2I", len(buffer), 0x4E4942) + buffer
+    (tmp_path / "a.glb").write_bytes(struct.pack("<4s2I", b"glTF", 2, 12 + len(chunks)) + chunks)
+    for suffix in ("gltf", "glb"):
+        mesh = read_mesh(tmp_path / f"a.{suffix}")
+        assert mesh.vertices.max(0).tolist() == pytest.approx([6, 1, 0])
+        sides = mesh.vertices[mesh.faces[:, 1:]] - mesh.vertices[mesh.faces[:, :1]]
+        assert np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1).sum() / 2 == pytest.approx(2)
+
+
+PLY_HEAD = b"ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
+
+
+def test_strips_of_triangles_in_a_ply_file(tmp_path: Path) -> None:
+    strips = b"element tristrips 1\nproperty list int int vertex_indices\nend_header\n"
+    (tmp_path / "a.ply").write_bytes(PLY_HEAD + strips + b"0 0 0\n1 0 0\n0 1 0\n1 1 0\n8 0 1 2 3 -1 3 1 0\n")
+    assert read_mesh(tmp_path / "a.ply").faces.tolist() == [[0, 1, 2], [2, 1, 3], [3, 1, 0]]
+
+
+@pytest.mark.parametrize("change", ["count of 0", "tail"])
+def test_a_binary_stl_with_another_end_is_read_with_a_warning(change: str, tmp_path: Path) -> None:
+    content = BOX.export(file_type="stl")
+    content = content + b"made by hand" if change == "tail" else content[:80] + bytes(4) + content[84:]
+    (tmp_path / "a.stl").write_bytes(content)
+    with pytest.warns(UserWarning, match=r"a\.stl: (counts no triangle|has 12 bytes after)"):
+        mesh = read_mesh(tmp_path / "a.stl")
+    assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_facet_of_two_or_four_vertices_is_named_with_its_line(count: int, tmp_path: Path) -> None:
+    lines = STL_TEXT.splitlines()
+    lines[3:6] = lines[3:6][:2] if count == 2 else [*lines[3:6], lines[5]]
+    (tmp_path / "a.stl").write_text("\n".join(lines))
+    with pytest.raises(MeshError, match=rf"a\.stl, line {count + 4}: expected three vertices in a facet"):
+        read_mesh(tmp_path / "a.stl")

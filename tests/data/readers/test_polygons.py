@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pointset.data.readers.mesh_reader import read_mesh
-from pointset.data.readers.meshes import MeshError, cut_fans, mesh_of_polygons
+from pointset.data.readers.meshes import cut_fans, mesh_of_polygons
+from pointset.data.readers.reading import read_mesh
 
 ARROW = [[2, -1], [0.5, 0], [2, 1], [0, 0]]
 U = [[0, 0], [3, 0], [3, 3], [2, 3], [2, 1], [1, 1], [1, 3], [0, 3]]
@@ -99,21 +99,24 @@ def test_a_polygon_without_area_stays_a_fan(outline: list) -> None:
 
 
 @pytest.mark.parametrize("outline", [[[0, 0], [1, 1], [1, 0], [0, 1]], [[0, 0], [2, 0], [0, 1], [2, 3]]])
-def test_a_flat_polygon_that_crosses_itself_is_refused_and_one_that_folds_uses_every_corner(
-    outline: list, tmp_path: Path
+@pytest.mark.parametrize("suffix", ["off", "obj", "ply"])
+def test_a_face_that_crosses_itself_or_has_two_corners_is_left_out_of_every_format(
+    outline: list, suffix: str, tmp_path: Path
 ) -> None:
-    for height, suffix in ((0, "off"), (0.1, "off"), (0, "obj"), (0, "ply")):
-        rows = [f"{x} {y} {height * index}" for index, (x, y) in enumerate(outline)]
-        head = "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
-        texts = {
-            "off": ["OFF 4 1 0", *rows, "4 0 1 2 3"],
-            "obj": [*(f"v {row}" for row in rows), "f 1 2 3 4", ""],
-            "ply": [f"{head}element face 1\nproperty list uchar int vertex_index\nend_header", *rows, "4 0 1 2 3"],
-        }
-        path = tmp_path / f"a.{suffix}"
-        path.write_text("\n".join(texts[suffix]))
-        if height:
-            assert {*read_mesh(path).faces.ravel().tolist()} == {0, 1, 2, 3}
-        else:
-            with pytest.raises(MeshError, match=rf"{path.name}: .*vertices 0, 1, 2, 3 .*crosses itself"):
-                read_mesh(path)
+    rows = [f"{x} {y} 0" for x, y in outline]
+    head = "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
+    head += "element face 3\nproperty list uchar int vertex_index\nend_header"
+    texts = {
+        "off": ["OFF 4 3 0", *rows, "4 0 1 2 3", "2 0 1", "3 0 1 2"],
+        "obj": [*(f"v {row}" for row in rows), "f 1 2 3 4", "f 1 2", "f 1 2 3", ""],
+        "ply": [head, *rows, "4 0 1 2 3", "2 0 1", "3 0 1 2"],
+    }
+    (tmp_path / f"a.{suffix}").write_text("\n".join(texts[suffix]))
+    with pytest.warns(UserWarning, match=rf"a\.{suffix}: 2 of 3 faces"):
+        mesh = read_mesh(tmp_path / f"a.{suffix}")
+    assert mesh.faces.tolist() == [[0, 1, 2]]
+
+
+def test_a_polygon_that_is_not_flat_uses_every_corner() -> None:
+    faces = cut_fans(np.array([[0, 0, 0], [1, 1, 0.1], [1, 0, 0.2], [0, 1, 0.3]]), np.arange(4), np.array([4]))
+    assert {*faces.ravel().tolist()} == {0, 1, 2, 3}

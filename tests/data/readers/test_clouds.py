@@ -1,4 +1,4 @@
-"""Files of points: every format gives its points, whole and in pieces, and errors name the file, line and value."""
+"""Files of points: every format gives its points, and errors name the file, line and value."""
 
 import contextlib
 from collections.abc import Callable
@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pointset.data import open_scan, read_cloud
+from pointset.data import read_cloud
 from pointset.data.readers.clouds import FLOAT32, LEAST_STEPS, CloudError, float32_fault
-from pointset.data.readers.elements import unpack_lzf
-from pointset.data.readers.scans import PIECE_POINTS
 from pointset.data.sampling import import_open3d
-from pointset.errors import PointsetError
 
 RNG = np.random.default_rng(0)
 COUNT = 217
@@ -126,18 +123,11 @@ def write(path: Path, content: Any) -> Path:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_format_gives_its_points_whole_and_in_pieces(tmp_path: Path, name: str) -> None:
+def test_every_format_gives_its_points(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, FILES[name])
-    scan = open_scan(path, piece=50)
-    for _ in range(2):
-        pieces = list(scan())
-        assert [piece.shape for piece in pieces] == [(50, 3)] * 4 + [(COUNT - 200, 3)]
-        np.testing.assert_allclose(np.concatenate(pieces), POINTS, rtol=ROUNDED.get(name, 0))
-        assert {piece.dtype for piece in pieces} == {np.dtype(np.float32 if name in SINGLE else np.float64)}
-        assert all(piece.dtype.isnative for piece in pieces)
     cloud = read_cloud(path)
-    assert (cloud.points.dtype, cloud.normals, scan.count) == (np.float32, None, COUNT)
-    np.testing.assert_array_equal(cloud.points, np.concatenate(pieces).astype(np.float32))
+    assert (cloud.points.dtype, cloud.normals) == (np.float32, None)
+    np.testing.assert_allclose(cloud.points, POINTS.astype(np.float32), rtol=ROUNDED.get(name, 0))
     if name.startswith(WITH_NORMALS):
         normals = read_cloud(path, normals=True).normals
         np.testing.assert_allclose(normals, NORMALS, atol=1e-5 if "text" in name else 1e-7)
@@ -155,9 +145,8 @@ def test_whole_numbers_are_numbers_and_normals_become_unit_length(tmp_path: Path
         read_cloud(write(path, np.array([[0, 0, 0, 0, 0, 1], [1, 1, 1, 0, 0, 0]])), normals=True)
     colors = np.array([[0.5, 1, 2, 255, 0, 3], [3, 4, 5, 0, 0, 0], [6, 7, 9, 40, 41, 42]])
     write(path, colors)
-    for read in (lambda: read_cloud(path, normals=True), lambda: list(open_scan(path, features=["normals"])())):
-        with pytest.raises(CloudError, match="has whole numbers from 0 to 255 for normals, which look like colors"):
-            read()
+    with pytest.raises(CloudError, match="has whole numbers from 0 to 255 for normals, which look like colors"):
+        read_cloud(path, normals=True)
     np.testing.assert_array_equal(read_cloud(path, features=["columns"]).features, colors[:, 3:])
 
 
@@ -221,8 +210,6 @@ def test_points_without_a_position_are_left_out_with_one_line(tmp_path: Path, na
     with pytest.warns(UserWarning, match=f"2 of {COUNT} points have no position and were left out"):
         cloud = read_cloud(path)
     np.testing.assert_array_equal(cloud.points, points[np.isfinite(points).all(axis=1)])
-    with pytest.warns(UserWarning, match="2 of"):
-        assert [len(piece) for piece in open_scan(path, piece=50)()] == [49, 49, 50, 50, 17]
 
 
 WITH_COUNTS = [name for name in FILES if not name.lower().endswith((".xyz", ".txt", ".npz")) and "packed" not in name]
@@ -234,10 +221,7 @@ def test_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path: Path,
     content = path.read_bytes()
     path.write_bytes(content[: content.rindex(b"\n", 0, -1)] if b"text" in name.encode() else content[:-1])
     with pytest.raises(CloudError, match=f"{name}.*(cut off|damaged)"):
-        open_scan(path)
-    path.write_bytes(content + (b"\n7\n" if b"text" in name.encode() else b"7\n"))
-    with pytest.raises(CloudError, match=f"{name}.*damaged"):
-        open_scan(path)
+        read_cloud(path)
 
 
 def test_damage_in_a_compressed_file_is_refused_or_shows_in_its_points(tmp_path: Path) -> None:
@@ -256,25 +240,11 @@ def test_damage_in_a_compressed_file_is_refused_or_shows_in_its_points(tmp_path:
         read_cloud(path)
 
 
-def test_a_truncated_file_and_an_invalid_number_are_errors_while_reading_in_pieces(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.npy", POINTS)
-    pieces = open_scan(path, piece=50)()
-    next(pieces)
-    path.write_bytes(path.read_bytes()[:2000])
-    with pytest.raises(CloudError, match=r"a.npy: became shorter"):
-        list(pieces)
+def test_an_invalid_number_is_named_with_its_point(tmp_path: Path) -> None:
     broken = BOTH.copy()
     broken[123, 4] = np.inf
     with pytest.raises(CloudError, match=r"a.npy: point 123 has a number that is not finite, \[.*inf.*leave it out"):
-        list(open_scan(write(path, broken), features=["normals"])())
-
-
-def test_a_huge_file_is_read_in_pieces(tmp_path: Path) -> None:
-    """A sparse file needs no disk space."""
-    path = tmp_path / "a.npy"
-    np.lib.format.open_memmap(path, "w+", shape=(99_999_999_999, 3))
-    assert open_scan(path).count == 99_999_999_999
-    assert len(next(open_scan(path)())) == PIECE_POINTS
+        read_cloud(write(tmp_path / "a.npy", broken), normals=True)
 
 
 MOST, LEAST = float(FLOAT32.max), float(FLOAT32.tiny)
@@ -295,13 +265,3 @@ def test_which_shapes_float32_can_represent(least: float, most: float, words: st
     fault = float32_fault(np.array([0, least, 0]), np.array([0, most, 0]))
     assert words in fault
     assert bool(words) == bool(fault)
-
-
-def test_lzf_by_hand() -> None:
-    assert unpack_lzf(b"\x02abc\x20\x02", 6) == b"abcabc"  # 3 bytes from 3 back
-    assert unpack_lzf(b"\x00a\xe0\x00\x00", 10) == b"a" * 10  # 9 bytes from 1 back: a copy that runs into itself
-    assert unpack_lzf(b"\x01ab\xe0\x05\x01", 16) == (b"ab" * 9)[:16]
-    bomb = b"\x00a" + b"\xe0\xff\x00" * 100_000
-    for packed, size in ((b"\x02ab", 2), (b"\x00a\x20\x01", 4), (b"\x00a\xe0", 4), (b"\x02abc", 4), (bomb, 1 << 40)):
-        with pytest.raises(PointsetError, match="compressed ones: they are damaged"):
-            unpack_lzf(packed, size)

@@ -1,0 +1,183 @@
+"""Read a triangle mesh or a point cloud from a file of any format: a format is a line in a table here."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pointset.data.readers.clouds import (
+    AXES,
+    COLOR_COLUMNS,
+    NORMAL_COLUMNS,
+    Cloud,
+    CloudError,
+    Columns,
+    feature_columns,
+    require_cloud,
+    require_finite,
+)
+from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, naming, require_shape_file
+from pointset.data.readers.las import las_columns
+from pointset.data.readers.meshes import Mesh, MeshError
+from pointset.data.readers.obj import parse_obj
+from pointset.data.readers.off import parse_off
+from pointset.data.readers.pcd import pcd_columns
+from pointset.data.readers.ply import parse_ply, ply_columns
+from pointset.data.readers.scenes import parse_scene
+from pointset.data.readers.stl import parse_stl
+from pointset.data.readers.tables import npy_columns, npz_columns, text_columns
+from pointset.errors import quoted
+from pointset.runs.files import read_file
+
+MESHES: dict[str, Callable[[bytes, str], Mesh]] = {
+    ".off": parse_off,
+    ".obj": parse_obj,
+    ".stl": parse_stl,
+    ".glb": parse_scene,
+    ".gltf": parse_scene,
+    ".3mf": parse_scene,
+    ".dae": parse_scene,
+}
+"""Readers of meshes by suffix, from the content and the name of a file; PLY is mapped into memory."""
+CLOUDS: dict[str, Callable[[Path, Sequence[str]], Columns]] = {
+    ".npy": npy_columns,
+    ".npz": npz_columns,
+    ".ply": ply_columns,
+    ".pcd": pcd_columns,
+    ".las": las_columns,
+    ".laz": las_columns,
+}
+"""Readers of point clouds by suffix, from a path and the names of the wanted features; all others are text."""
+
+
+def read_mesh(path: str | Path) -> Mesh:
+    r"""Read a triangle mesh from an OFF, OBJ, PLY, STL, GLB, glTF, 3MF or DAE file.
+
+    Polygons are triangulated, vertices are not merged, and a file with several parts gives one mesh.
+
+    Args:
+        path: the file, whose suffix determines the format.
+
+    Returns:
+        Vertices [V, 3] in the file's own units and axes, and triangles [F, 3].
+
+    Raises:
+        MeshError: the file is missing, unreadable, of an unknown suffix, without triangles, or has a coordinate that is
+            not finite or an index out of range.
+
+    Example:
+        >>> Path("square.off").write_text("OFF\n4 1 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3\n")
+        44
+        >>> pointset.data.read_mesh("square.off").faces
+        array([[0, 1, 2],
+               [0, 2, 3]])
+    """
+    path = Path(path)
+    with naming(path, MeshError):
+        require_shape_file(path, MESH_SUFFIXES)
+        suffix = path.suffix.lower()
+        return parse_ply(path) if suffix == ".ply" else MESHES[suffix](read_file(path), str(path))
+
+
+def read_cloud(
+    path: str | Path, *, normals: bool = False, features: Sequence[str] = (), labels: str | None = None
+) -> Cloud:
+    r"""Read a point cloud.
+
+    `.npy` holds an array [n, 3], [n, 6] (with normals) or with further columns, which are read only if they are wanted
+    as features; or records with fields x, y and z. `.npz` holds one such array, or one called "points" and optionally
+    one called "normals", both [n, 3]. `.ply` must have no faces. `.xyz`, `.txt`, `.csv`, `.pts`, `.xyzn`, `.xyzrgb`,
+    `.asc` and `.tsv` have a point per line, with numbers separated by blanks, commas or semicolons; a comma is not a
+    decimal point. The number of points or the names of the columns may come first, and comments after `#` or `//`.
+
+    `.las` and `.laz` (laspy; `pip install 'pointset-learn[las]'`) have the fields that laspy names, such as
+    return_number and classification, and an intensity from 0 to 1; colors have 16 bits, or 8 if all are below 256.
+
+    Args:
+        path: the file.
+        normals: read the normals too, scaled to unit length.
+        features: other features of each point, in this order: "colors", scaled to the range from 0 to 1 if they are
+            integers (the full color of types of 16 bits is 65535, of others 255) or packed in a PCD file's field rgb;
+            "columns", the further columns of files without names; or the name of a field, or of an array [n] or [n, f]
+            of an `.npz` file.
+        labels: name of a column with a whole number for each point, such as "label" or the "classification" of LAS.
+
+    Returns:
+        Points [n, 3] in the file's units and axes, with the wanted normals, features and labels. A cloud far from the
+        origin (UTM) is moved by its `corner` in float64, before it is rounded to float32.
+
+    Warns:
+        UserWarning: points have no position (nan), and are left out.
+
+    Raises:
+        CloudError: the file is missing, of another kind, empty, cut off or damaged, has no x, y and z, lacks a feature,
+            has a word that is not a number, a feature that is not finite, or a label that is not a whole number;
+            float32 cannot represent the cloud, or all its points are at one place.
+
+    Example:
+        >>> Path("three.xyz").write_text("0 0 0\n1 0 0\n0 1 0\n")
+        18
+        >>> pointset.data.read_cloud("three.xyz").points
+        array([[0., 0., 0.],
+               [1., 0., 0.],
+               [0., 1., 0.]], dtype=float32)
+    """
+    path, wanted = Path(path), [*["normals"] * normals, *features]
+    columns = read_columns(path, wanted)
+    with naming(path, CloudError):
+        names = [*AXES, *(name for feature in wanted for name in feature_columns(feature, tuple(columns)))]
+        last = () if labels is None else feature_columns(labels, tuple(columns))
+        table = _table(columns, (*names, *last))
+        placed = np.isfinite(table[:, :3]).all(axis=1)
+        if not placed.any():
+            raise CloudError(f"none of its {len(table):,} points has a position that is finite")
+        if not placed.all():
+            left_out = f"{(~placed).sum():,} of {len(table):,} points have no position and were left out"
+            warnings.warn(f"{path}: {left_out}", stacklevel=2)
+            table[~placed] = 0
+        require_finite(table)
+        table = table if placed.all() else table[placed]
+        start, end = len(AXES) + len(NORMAL_COLUMNS) * normals, len(names)
+        cloud = require_cloud(table[:, :start], table[:, start:end] if features else None)
+        return cloud if labels is None else replace(cloud, labels=_whole_numbers(table[:, end:], labels))
+
+
+def read_columns(path: Path, features: Sequence[str] = ()) -> Columns:
+    """All columns of a file of points by name, of at least one point; arguments and errors as of `read_cloud`."""
+    with naming(path, CloudError):
+        require_shape_file(path, CLOUD_SUFFIXES)
+        columns = CLOUDS.get(path.suffix.lower(), text_columns)(path, features)
+        if not len(columns["x"]):
+            raise CloudError("expected a point cloud, found no point")
+        return columns
+
+
+def _table(columns: Columns, names: Sequence[str]) -> np.ndarray:
+    """Some columns [n, names], with integer colors as fractions; float32 if it holds all numbers, else float64."""
+    types = [columns[name].dtype for name in names]
+    colors = {name for group in (*COLOR_COLUMNS, ("colors",)) if {*group} <= {*names} for name in group}
+    single = all(kind.kind == "f" and kind.itemsize <= 4 for kind in types)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        table = np.stack([columns[name] for name in names], axis=1)
+        table = table.astype(np.float32 if single else np.float64)
+    for index, (name, kind) in enumerate(zip(names, types, strict=True)):
+        if kind.kind in "iu" and (name in colors or name.startswith("colors ")):
+            most = 65535 if kind.itemsize == 2 else 255
+            table[:, index] /= most
+            if table[:, index].min() < 0 or table[:, index].max() > 1:
+                raise CloudError(f"has colors in whole numbers below 0 or above {most}: save them as fractions to 1")
+    return table
+
+
+def _whole_numbers(table: np.ndarray, name: str) -> np.ndarray:
+    """A column of whole numbers [n, 1] as int64 [n]."""
+    if table.shape[1] != 1:
+        raise CloudError(f"has {table.shape[1]} columns {quoted(name)}, and labels are one whole number for each point")
+    with np.errstate(invalid="ignore"):
+        numbers = table[:, 0].astype(np.int64)
+    if (numbers != table[:, 0]).any():
+        row = int((numbers != table[:, 0]).argmax())
+        raise CloudError(f"point {row} has the label {table[row, 0]:g} in {quoted(name)}: labels are whole numbers")
+    return numbers

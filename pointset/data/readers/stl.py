@@ -1,0 +1,56 @@
+"""Read STL, binary and text. trimesh (5.2) reads cut-off text as fewer triangles without a word."""
+
+import re
+import warnings
+
+import numpy as np
+
+from pointset.data.readers.formats import require_count
+from pointset.data.readers.meshes import Mesh
+from pointset.errors import PointsetError
+
+_RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+_HEADER = 84
+"""Bytes before the first record: a comment, and the number of triangles in the last four."""
+_CORNER = re.compile(rb"(?im)^[ \t]*vertex[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)[ \t\r]*$")
+_END = re.compile(rb"(?im)^[ \t]*end[ \t]?loop\b")
+
+
+def parse_stl(content: bytes, name: str) -> Mesh:
+    """The mesh in an STL file. Text is what begins with solid and has a line of a vertex, and no size of a binary file.
+
+    A binary file whose header counts no triangle has as many as fit; what follows its triangles is warned of.
+    """
+    count = int.from_bytes(content[_HEADER - 4 : _HEADER], "little")
+    is_sized = len(content) == _HEADER + count * _RECORD.itemsize
+    if not is_sized and _CORNER.search(content.replace(b"\r", b"\n") if b"\n" not in content else content):
+        corners = _corners_of_text(content.replace(b"\r\n", b"\n").replace(b"\r", b"\n"), name)
+    else:
+        fit = max(0, len(content) - _HEADER) // _RECORD.itemsize
+        if len(content) < _HEADER or (b"\0" not in content[:_HEADER] and not is_sized and fit < count):
+            raise PointsetError("is no STL file: it has neither a line of a vertex nor a size of binary triangles")
+        if not count and fit:
+            warnings.warn(f"{name}: counts no triangle in its header, and has {fit:,}", stacklevel=2)
+            count = fit
+        require_count(min(fit, count), count, "triangles")
+        end = _HEADER + count * _RECORD.itemsize
+        if content[end:].strip(b"\0 \r\n"):
+            warnings.warn(
+                f"{name}: has {len(content) - end:,} bytes after its triangles, which are not read", stacklevel=2
+            )
+        corners = np.frombuffer(content, _RECORD, count, _HEADER)["corners"]
+    return Mesh(corners.reshape(-1, 3), np.arange(corners.size // 3).reshape(-1, 3))
+
+
+def _corners_of_text(text: bytes, name: str) -> np.ndarray:
+    """Coordinates [3 facets, 3] of lines of vertices, three before each end of a loop."""
+    corners, ends = [*_CORNER.finditer(text)], [match.start() for match in _END.finditer(text)]
+    before = np.searchsorted([match.start() for match in corners], ends)
+    wrong = np.flatnonzero(np.diff(before, prepend=0) != 3)
+    if len(wrong) or not ends or before[-1] != len(corners):
+        place = ends[wrong[0]] if len(wrong) else len(text)
+        line = text.count(b"\n", 0, place) + 1
+        raise PointsetError(f"line {line}: expected three vertices in a facet, and the end of its loop")
+    if b"endsolid" not in text[ends[-1] :].lower().replace(b"end solid", b"endsolid"):
+        warnings.warn(f"{name}: does not end with endsolid: the last facets may be missing", stacklevel=2)
+    return np.array([corner.groups() for corner in corners]).astype(np.float64)
