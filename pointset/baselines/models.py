@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.baselines.heads import HEADS, Head, KernelRidge
 from pointset.data.normalize import center_standardize, log_size
-from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.masks import Mask
 from pointset.nn.registry import register
 
 EMBEDDERS = ("isab16-max.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024", "rff-max.modelnet40-1024")
@@ -43,14 +43,14 @@ class Baseline(nn.Module):
         self.register_buffer("views", torch.eye(3)[None])
         self.anchor = nn.Parameter(torch.zeros(()), requires_grad=False)  # says where the model is
 
-    def forward(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B classes"]:
+    def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
         return self.logits(self.blocks(points, mask))
 
-    def rows(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B width"]:
+    def rows(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B width"]:
         """The rows of the head, from coordinates alone, of the first view; an empty set counts as one point."""
         return torch.cat(self.blocks(points, mask), dim=2)[:, 0]
 
-    def blocks(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> list[Float[Tensor, "B k width"]]:
+    def blocks(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> list[Float[Tensor, "B k width"]]:
         """The rows of each extractor, of each view."""
         turns = [self.turn @ view for view in self.views]
         sets = [cloud[..., :3].float() for cloud in batches_of_one_size(points, mask)]
@@ -99,10 +99,8 @@ class Size(nn.Module):
         return log_size(X)[:, None].to(X.dtype)
 
 
-def batches_of_one_size(points: Tensor, mask: Layout | None) -> Iterator[Tensor]:
+def batches_of_one_size(points: Tensor, mask: Mask | None) -> Iterator[Tensor]:
     """Batches [b, n, d] without padding, in the order of the sets; an empty set has one point at the origin."""
-    if isinstance(mask, Packed):
-        points, mask = mask.padded(points)
     if mask is None:
         yield from points.split(SETS_AT_ONCE)
         return
@@ -131,9 +129,7 @@ class Mixture(nn.Module):
         self.register_buffer("weights", torch.ones(len(members)))
         self.register_buffer("prior", torch.zeros(classes))
 
-    def forward(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B classes"]:
-        if isinstance(mask, Packed):
-            points, mask = mask.padded(points)
+    def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
         return self.combine([member(points, mask) for member in self.members])
 
     def combine(self, logits: list[Float[Tensor, "B classes"]]) -> Float[Tensor, "B classes"]:

@@ -13,6 +13,9 @@ from pointset.data.point_sets import PointSets
 from pointset.data.targets import UNLABELLED
 from pointset.runs.workers import torch_threads
 
+SORTED_TOGETHER = 16
+"""Batches of sets that are sorted by size together."""
+
 
 class Batch(NamedTuple):
     """A batch of sets and their labels or targets."""
@@ -43,11 +46,11 @@ def batches(
     """One epoch of training: every shape once, in random order, each a fresh random subset of its pool.
 
     Order, subsets and augmentation all come from one generator made from (seed, epoch), so an epoch can be repeated
-    bit for bit. The last batch may be smaller. `size` gives the points per set of batch i, from 0; `mix` is applied
-    after `augment`.
+    bit for bit. One batch may be smaller. Sets of several sizes are batched with others of nearly their size. `size`
+    gives the points per set of batch i, from 0; `mix` is applied after `augment`.
     """
     generator = epoch_generator(seed, epoch)
-    for index, rows in enumerate(torch.randperm(len(dataset), generator=generator).split(batch_size)):
+    for index, rows in enumerate(batches_of_rows(torch.from_numpy(dataset.sizes), batch_size, generator)):
         with torch_threads(1):  # for a batch of points, synchronising threads takes longer than the work
             where = dataset.draw_indices(rows, generator, size and size(index))
             points, mask = dataset.points_at(where)
@@ -64,6 +67,20 @@ def batches(
             yield Batch(points, mask, labels)
         else:
             yield Batch(points, mask, labels, labels[mixed.partners], mixed.shares)
+
+
+def batches_of_rows(sizes: Tensor, batch_size: int, generator: torch.Generator) -> list[Tensor]:
+    """The rows of each batch of an epoch, in random order.
+
+    If the sets have several sizes [N], neighbours in the random order, `SORTED_TOGETHER` batches of them at a time, are
+    sorted by size before they are cut into batches, which saves most of the padding; then the batches are shuffled.
+    """
+    order = torch.randperm(len(sizes), generator=generator)
+    if len(sizes) == 0 or bool((sizes == sizes[0]).all()):
+        return list(order.split(batch_size))
+    windows = [window[sizes[window].argsort(stable=True)] for window in order.split(SORTED_TOGETHER * batch_size)]
+    cut = [rows for window in windows for rows in window.split(batch_size)]
+    return [cut[index] for index in torch.randperm(len(cut), generator=generator).tolist()]
 
 
 def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:

@@ -1,12 +1,8 @@
-"""Set networks as plain torch modules, independent of datasets: rows in, rows out; masks are True at real rows.
-
-Sets of several sizes can also be packed: concatenated, with a `Packed` instead of the mask.
-"""
+"""Set networks as plain torch modules, independent of datasets: rows in, rows out; masks are True at real rows."""
 
 from pointset.nn.attention import Multihead, attend
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
 from pointset.nn.encoders.deepsets import EquivariantLayer
-from pointset.nn.fast.packing import Packed
 from pointset.nn.layers import PointHead
 from pointset.nn.norms import LayerNorm, SetNorm
 from pointset.nn.pooling.statistics import MaxPool, MeanPool, StatisticPool, SumPool
@@ -22,7 +18,6 @@ __all__ = [
     "MaxPool",
     "MeanPool",
     "Multihead",
-    "Packed",
     "PointHead",
     "SetNorm",
     "StatisticPool",

@@ -7,7 +7,7 @@ Scores are in `scores`, weights in `weights`. `faster_way` chooses functions wit
 `fast`, or torch's own kernel.
 
 Letters: X [B, n, .] gives the queries, Y [B, m, .] the keys and values, h heads, width d, c = d / h per head; mask
-[B, m] is True at the real rows of Y. X and Y can also be packed rows [N, .] of sets of several sizes, with a `Packed`.
+[B, m] is True at the real rows of Y.
 Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer" (arXiv 1810.00825, eq. 3 to 5).
 """
 
@@ -22,7 +22,6 @@ from pointset.configuration import RELEASED, AttentionOptions
 from pointset.inputs import InputError
 from pointset.nn.checks import check_pair
 from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles, absorbing_saves_products
-from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.fast.tiles import may_tile
 from pointset.nn.masks import non_empty, zero_padded_rows
 from pointset.nn.scores import SCORES, DotScore, Score, split_heads
@@ -114,24 +113,18 @@ class Multihead(nn.Module):
         self.score = SCORES[options.score](dim, options)
         self.weights = Weights(options)
         self.record: Callable[[Tensor], object] | None = None
-        """Called with the weights [B, h, n, m] of every forward pass, for packed sets once per run; None: not called.
-        """
+        """Called with the weights [B, h, n, m] of every forward pass; None: not called."""
 
     def forward(
         self,
-        X: Float[Tensor, "*queries dim_query"],
-        Y: Float[Tensor, "*rows dim_key"],
-        mask: Layout | None = None,
-        query_mask: Bool[Tensor, "*queries"] | Packed | None = None,
-    ) -> Float[Tensor, "*_ d"]:
-        """Return what each row of X reads from Y, [B, n, d]; X may have batch size 1, shared by all sets of Y.
-
-        With a `Packed` as `mask`, Y is packed [N, dim_key]; with a `Packed` as `query_mask`, X is packed
-        [N, dim_query], and so is the result [N, d]. A plain mask of X has no effect here.
-        """
-        check_pair(X, Y, mask, query_mask, self.query.weight, self.key.weight)
+        X: Float[Tensor, "_ n dim_query"],
+        Y: Float[Tensor, "B m dim_key"],
+        mask: Bool[Tensor, "B m"] | None = None,
+    ) -> Float[Tensor, "B n d"]:
+        """Return what each row of X reads from Y, [B, n, d]; X may have batch size 1, shared by all sets of Y."""
+        check_pair(X, Y, mask, None, self.query.weight, self.key.weight)
         Q, K, V = self.project(X, Y)
-        return self.output(self.attend(Q, K, V, mask, query_mask))
+        return self.output(self.attend(Q, K, V, mask))
 
     def project(self, X: Tensor, Y: Tensor) -> tuple[Tensor, Projection, Projection]:
         """Q = X W^Q, K = Y W^K, V = Y W^V; the products with Y are left to `attend`."""
@@ -139,31 +132,22 @@ class Multihead(nn.Module):
 
     def attend(
         self,
-        Q: Float[Tensor, "*queries d"],
+        Q: Float[Tensor, "_ n d"],
         K: Projection,
         V: Projection,
-        mask: Layout | None = None,
-        query_mask: Bool[Tensor, "*queries"] | Packed | None = None,
-    ) -> Float[Tensor, "*_ d"]:
+        mask: Bool[Tensor, "B m"] | None = None,
+    ) -> Float[Tensor, "B n d"]:
         """concat_j(A_j V_j) [B, n, d], before W^O; 0 where Y is empty. The arguments are those of `forward`."""
-        if isinstance(query_mask, Packed):
-            runs = zip(query_mask.batches(Q), query_mask.batches(K.rows), strict=True)
-            return torch.cat([self._attend_run(q, y).flatten(0, 1) for q, y in runs])
-        way: Way = self.faster_way(Q, K.rows, mask) or explicit
-        if isinstance(mask, Packed) and way is not absorbed_in_tiles:
-            runs = zip(mask.batches(Q), mask.batches(K.rows), strict=True)
-            return torch.cat([self._attend_run(q, y) for q, y in runs])
+        way: Way = self.faster_way(Q, K.rows) or explicit
         Y = zero_padded_rows(K.rows, mask)  # 0 times NaN would be NaN
         attended = way(Q, K._replace(rows=Y), V._replace(rows=Y), mask, self.score, self._recorded_weights)
-        return attended if mask is None else attended * non_empty(mask, Y.device)
+        return attended if mask is None else attended * non_empty(mask)
 
-    def faster_way(self, Q: Tensor, Y: Tensor, mask: Layout | None) -> Way | None:
+    def faster_way(self, Q: Tensor, Y: Tensor) -> Way | None:
         """The function that computes the result of `explicit` in less time, or None."""
         plain = self.is_plain and self.record is None
         may_absorb = isinstance(self.score, DotScore) and self.weights.sum_to_one
         B, n, m = _known(Y.shape[0], 1), _known(Q.shape[1], ANY_SIZE), _known(Y.shape[-2], ANY_SIZE)
-        if isinstance(mask, Packed):
-            B, m = len(mask), len(Y) // max(1, len(mask))
         if may_absorb and absorbing_saves_products(n, m, self.heads, *self.key.weight.shape):
             if plain and _known(Q.shape[0], 0) == 1 and may_tile(self, Q, Y):
                 return absorbed_in_tiles
@@ -175,12 +159,6 @@ class Multihead(nn.Module):
     def is_plain(self) -> bool:
         """True for softmax of a linear score, whose logits are products of queries and keys, without dropout."""
         return isinstance(self.score, DotScore) and self.weights.are_softmax
-
-    def _attend_run(self, Q: Tensor, Y: Tensor) -> Tensor:
-        """`attend` for a plain batch of sets of one size, which may be 0."""
-        if not (Q.shape[1] and Y.shape[1]):
-            return Q.new_zeros(len(Y), *Q.shape[1:])
-        return self.attend(Q, Projection(Y, self.key), Projection(Y, self.value))
 
     def _recorded_weights(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
         A = self.weights(logits, mask)

@@ -6,8 +6,7 @@
     PMA_k(Z)   = MAB(S, rFF(Z))                                         eq. 11
 
 Letters: X [B, n, d] and Y [B, m, d] are sets of rows, I [m, d] inducing points, S [k, d] seeds. Masks are True at real
-rows. Sets of several sizes can also be packed: rows [N, d] with a `Packed` instead of the mask; results with one row
-per input row are then packed too.
+rows.
 
 Form "reference" is what the authors released (github juho-lee/set_transformer, modules.py) and ran: the residual is the
 projected query, there is no W^O, the feed-forward is O + ReLU(O W + b), and PMA has no rFF of its own.
@@ -23,10 +22,9 @@ from pointset.configuration import RELEASED, AttentionOptions, InitialName, Norm
 from pointset.inputs import InputError
 from pointset.nn.attention import FEW_KEYS, Multihead, join_heads
 from pointset.nn.checks import check_pair, check_rows
-from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.fast.tiles import may_tile
 from pointset.nn.fast.writing import Keys, Maps, write_rows
-from pointset.nn.masks import STATISTICS, StatisticName
+from pointset.nn.masks import STATISTICS, Mask, StatisticName
 from pointset.nn.norms import make_norm
 from pointset.nn.scores import DotScore, split_heads
 
@@ -100,55 +98,54 @@ class MAB(nn.Module):
 
     def forward(
         self,
-        X: Float[Tensor, "*queries dim_query"],
-        Y: Float[Tensor, "*rows dim_key"],
-        mask: Layout | None = None,
-        query_mask: Bool[Tensor, "*queries"] | Packed | None = None,
-    ) -> Float[Tensor, "*_ d"]:
+        X: Float[Tensor, "_ n dim_query"],
+        Y: Float[Tensor, "B m dim_key"],
+        mask: Bool[Tensor, "B m"] | None = None,
+        query_mask: Bool[Tensor, "_ n"] | None = None,
+    ) -> Float[Tensor, "B n d"]:
         """Return O [B, n, d]. X may have batch size 1, shared by all sets of Y.
 
         `mask` [B, m] hides padded rows of Y from X; `query_mask` [B, n] keeps padded rows of X out of set statistics.
         """
         if self.checks:
             check_pair(X, Y, mask, query_mask, self.multihead.query.weight, self.multihead.key.weight)
-        if mask is None and self._may_write_in_tiles(X, Y, query_mask):
-            return self._write_in_tiles(X, Y, query_mask)
+        if mask is None and self._may_write_in_tiles(X, Y):
+            return self._write_in_tiles(X, Y)
         Q, K, V = self.multihead.project(self.norm_query(X, query_mask), self.norm_key(Y, mask))
-        attended = self.multihead.attend(Q, K, V, mask, query_mask)  # concat_j(softmax(Q_j K_j^T / sqrt(d)) V_j)
+        attended = self.multihead.attend(Q, K, V, mask)  # concat_j(softmax(Q_j K_j^T / sqrt(d)) V_j)
         return self.complete(X, Q, attended, query_mask)
 
     def complete(
-        self, X: Tensor, Q: Tensor, attended: Float[Tensor, "*rows d"], query_mask: Layout | None = None
-    ) -> Float[Tensor, "*rows d"]:
+        self, X: Tensor, Q: Tensor, attended: Float[Tensor, "B n d"], query_mask: Mask | None = None
+    ) -> Float[Tensor, "B n d"]:
         """O [B, n, d], from X or Q as the residual, and concat_j(A_j V_j)."""
         residual = X if self.form == "paper" else Q
         H = self.norm_attended(residual + self.multihead.output(attended), query_mask)
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
 
-    def _may_write_in_tiles(self, X: Tensor, Y: Tensor, query_mask: Layout | None) -> bool:
+    def _may_write_in_tiles(self, X: Tensor, Y: Tensor) -> bool:
         """True if many rows X read few keys of their own set, by plain softmax and without norms."""
         attention = self.multihead
         if self.form == "paper" or self.norm != "none" or not attention.is_plain or attention.record is not None:
             return False
         if not may_tile(self, X, Y) or Y.shape[1] > FEW_KEYS:
             return False
-        return isinstance(query_mask, Packed) or (len(X) == len(Y) and Y.shape[1] <= X.shape[1])
+        return len(X) == len(Y) and Y.shape[1] <= X.shape[1]
 
-    def _write_in_tiles(self, X: Tensor, Y: Tensor, query_mask: Layout | None) -> Tensor:
+    def _write_in_tiles(self, X: Tensor, Y: Tensor) -> Tensor:
         attention, feed = self.multihead, self.feed_forward[0]
         assert isinstance(attention.score, DotScore)
         assert isinstance(feed, nn.Linear)
         K = attention.score.keys(split_heads(attention.key(Y), attention.heads))
         maps = Maps(attention.query.weight, attention.query.bias, feed.weight, feed.bias)
-        lengths = query_mask.lengths if isinstance(query_mask, Packed) else [X.shape[1]] * X.shape[0]
         keys = Keys(join_heads(K), attention.value(Y))
-        return write_rows(X.flatten(0, -2), keys, maps, attention.heads, lengths).unflatten(0, X.shape[:-1])
+        return write_rows(X, keys, maps, attention.heads)
 
 
 class SAB(nn.Module):
     """Set attention block, SAB(X) = MAB(X, X): every element reads every other. Cost O(n^2).
 
-    X [B, n, dim_in] with a mask [B, n], or packed rows, gives [B, n, dim].
+    X [B, n, dim_in] with a mask [B, n] gives [B, n, dim].
 
     Args:
         dim_in: width of the rows of X.
@@ -170,7 +167,7 @@ class SAB(nn.Module):
         self.mab = MAB(dim_in, dim_in, dim, options)
         self.mab.checks = False
 
-    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows [B, n, d], in the order of X."""
         check_rows(X, mask, self.mab.multihead.query.weight)
         return self.mab(X, X, mask, mask)
@@ -182,7 +179,7 @@ class ISAB(nn.Module):
     The inducing points *read* the set (map [B, h, m, n]); then the elements read from the inducing points, which
     *write* to them (map [B, h, n, m]).
 
-    X [B, n, dim_in] with a mask [B, n], or packed rows, gives [B, n, dim].
+    X [B, n, dim_in] with a mask [B, n] gives [B, n, dim].
 
     Args:
         dim_in: width of the rows of X.
@@ -214,7 +211,7 @@ class ISAB(nn.Module):
         self.writes = MAB(dim_in, dim, dim, options)
         self.reads.checks = self.writes.checks = False
 
-    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows [B, n, d], in the order of X."""
         check_rows(X, mask, self.reads.multihead.key.weight)
         H = self.reads(self.inducing_points, X, mask)
@@ -229,7 +226,7 @@ class PMA(nn.Module):
     weights and `coverage`, the seeds, or the heads, share an upper bound on the total weight of each row
     (`pointset.nn.weights`).
 
-    Z [B, n, dim] with a mask [B, n], or packed rows, gives [B, k, dim].
+    Z [B, n, dim] with a mask [B, n] gives [B, k, dim].
 
     Args:
         dim: width d of the rows, a multiple of the heads.
@@ -263,7 +260,7 @@ class PMA(nn.Module):
         self.mab = MAB(dim, dim, dim, options)
         self.mab.checks = False
 
-    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
+    def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""
         check_rows(Z, mask, self.mab.multihead.key.weight, "Z")
         S = self.seeds if self.pooled_seeds is None else self.pooled_seeds(Z, mask)
@@ -305,7 +302,7 @@ class PooledSeeds(nn.Module):
         """The statistic of each seed."""
         self.maps = nn.Linear(dim, seeds * dim)
 
-    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
+    def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B k d"]:
         """Return the seeds of each set; the mask is True at real rows."""
         return self.of_statistics({name: STATISTICS[name](Z, mask) for name in dict.fromkeys(self.statistics)})
 

@@ -1,7 +1,7 @@
 """PointNet and DGCNN, for comparison with the zoo, built from torch-geometric's layers.
 
-Both work on packed rows (the real rows of all sets, concatenated; see `Packed`), so padding affects neither the results
-nor the batch statistics. Without padding, each mask would have a graph of its own: an exported program keeps it.
+Both work on the real rows of all sets, concatenated, so padding affects neither the results nor the batch statistics.
+Without padding, each mask would have a graph of its own: an exported program keeps it.
 """
 
 import itertools
@@ -12,15 +12,14 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import full_mask, masked_max, masked_mean, zero_padded_rows
+from pointset.nn.masks import Mask, full_mask, masked_max, masked_mean, zero_padded_rows
 from pointset.nn.registry import register
 
 # A batch norm would turn a single row into zeros, so it is left unchanged.
 NORM = {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}}
 
 
-@register("model", "pointnet", packed=True, export=True)
+@register("model", "pointnet", export=True)
 class PointNet(nn.Module):
     """PointNet without its transform networks (Qi et al., arXiv 1612.00593, section 4.2; "vanilla" in its table 6).
 
@@ -35,15 +34,15 @@ class PointNet(nn.Module):
         self.pool = MaxAggregation()
         self.head = MLP([1024, 512, 256, classes], dropout=[0.0, dropout, 0.0], **NORM)
 
-    def forward(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B classes"]:
+    def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]."""
         if torch.compiler.is_exporting():
             return self.head(masked_max(rowwise(self.rows, points), mask).flatten(1))
-        rows, sets = packed_rows(points, mask)
-        return self.head(self.pool(self.rows(rows), sets.index(rows.device), dim_size=len(sets)))
+        keep = full_mask(points, mask)
+        return self.head(self.pool(self.rows(points[keep]), set_of_rows(keep), dim_size=len(points)))
 
 
-@register("model", "dgcnn", packed=True, export=True)
+@register("model", "dgcnn", export=True)
 class DGCNN(nn.Module):
     """Dynamic graph CNN: four edge convolutions over dynamic neighbours (Wang et al., arXiv 1801.07829, section 5.1).
 
@@ -66,17 +65,17 @@ class DGCNN(nn.Module):
         self.pools = nn.ModuleList([MaxAggregation(), MeanAggregation()])
         self.head = MLP([2048, 512, 256, classes], dropout=[dropout, dropout, 0.0], **act, **NORM)
 
-    def forward(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B classes"]:
+    def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]."""
         if torch.compiler.is_exporting():
             return self._of_padded(points, mask)
-        rows, sets = packed_rows(points, mask)
-        stages = []
+        keep = full_mask(points, mask)
+        rows, index, stages = points[keep], set_of_rows(keep), []
         for convolution in self.convolutions:
-            rows = convolution(rows, self._edges(rows, sets))
+            rows = convolution(rows, self._edges(rows, keep))
             stages.append(rows)
-        rows, index = self.rows(torch.cat(stages, dim=1)), sets.index(rows.device)
-        return self.head(torch.cat([pool(rows, index, dim_size=len(sets)) for pool in self.pools], dim=1))
+        rows = self.rows(torch.cat(stages, dim=1))
+        return self.head(torch.cat([pool(rows, index, dim_size=len(points)) for pool in self.pools], dim=1))
 
     def _of_padded(self, points: Tensor, mask: Any) -> Tensor:
         """The logits with k neighbours [B, n, k] in place of a list of edges."""
@@ -97,23 +96,21 @@ class DGCNN(nn.Module):
         rows = rowwise(self.rows, torch.cat(stages[1:], dim=2))
         return self.head(torch.cat([masked_max(rows, keep), masked_mean(rows, keep)], dim=2).flatten(1))
 
-    def _edges(self, rows: Tensor, sets: Packed) -> Int[Tensor, "2 edges"]:
-        """Edges neighbour -> row, within each set, between the packed rows."""
-        position = torch.arange(len(rows), device=rows.device)[:, None]
-        edges = [position.new_zeros(2, 0)]
-        for X, own in zip(sets.batches(rows.detach()), sets.batches(position), strict=True):
-            near = torch.cdist(X, X).topk(min(self.neighbours, X.shape[1]), largest=False).indices  # [sets, size, k]
-            source = own[:, :1] + near
-            edges.append(torch.stack([source.flatten(), own.expand_as(source).flatten()]))
-        return torch.cat(edges, dim=1)
+    def _edges(self, rows: Float[Tensor, "N d"], keep: Mask) -> Int[Tensor, "2 edges"]:
+        """Edges neighbour -> row, within each set, between the real rows."""
+        X = rows.new_zeros(*keep.shape, rows.shape[1])
+        X[keep] = rows.detach()
+        distance = torch.cdist(X, X).masked_fill(~keep[:, None], torch.inf)
+        near = distance.topk(min(self.neighbours, X.shape[1]), largest=False)
+        place = (keep.flatten().cumsum(0) - 1).view(keep.shape)  # of each real row among all of them
+        sets = torch.arange(len(keep), device=keep.device)[:, None, None]
+        edges = torch.stack([place[sets, near.indices], place[:, :, None].expand_as(near.indices)])
+        return edges[:, near.values.isfinite() & keep[:, :, None]]
 
 
-def packed_rows(points: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tensor, "N d"], Packed]:
-    """The real rows of all sets, concatenated, and their `Packed` layout."""
-    if isinstance(mask, Packed):
-        return points, mask
-    keep = full_mask(points, mask)
-    return points[keep], Packed(tuple(keep.sum(dim=1).tolist()))
+def set_of_rows(keep: Mask) -> Int[Tensor, " N"]:
+    """The index of the set of each real row."""
+    return keep.nonzero()[:, 0]
 
 
 def rowwise(network: Any, rows: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d"]:

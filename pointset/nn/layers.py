@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from pointset.configuration import HeadNormName
 from pointset.nn.dropout import Dropout
-from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import zero_padded_rows
+from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.norms import has_shift, is_norm, make_norm
 
 
@@ -26,7 +25,7 @@ class Masked(nn.Module):
         super().__init__()
         self.rowwise = nn.Sequential(*rowwise)
 
-    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows, in the order of X."""
         return self.rowwise(X)
 
@@ -68,7 +67,7 @@ class ConnectedLayers(nn.Module):
         self.join = nn.ModuleList(join)
         self.widths = tuple(widths)
 
-    def forward(self, X: Float[Tensor, "*rows inputs"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "B n inputs"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
         rows, outputs = X, []
         for number, layer in enumerate(self.layers):
@@ -125,17 +124,16 @@ class PointHead(nn.Module):
         self.last = nn.Sequential(activation(), Dropout(dropout), nn.Linear(dim, classes))
 
     def forward(
-        self, Z: Float[Tensor, "*rows d"], pooled: Float[Tensor, "B k d_pooled"], mask: Layout | None = None
-    ) -> Float[Tensor, "*rows classes"]:
-        """Return logits, in the order of the rows Z [B, n, d] or [N, d]; zeros for padded rows.
+        self, Z: Float[Tensor, "B n d"], pooled: Float[Tensor, "B k d_pooled"], mask: Mask | None = None
+    ) -> Float[Tensor, "B n classes"]:
+        """Return logits, in the order of the rows Z [B, n, d]; zeros for padded rows.
 
         Args:
             Z: the rows.
             pooled: the pooled vectors of each set.
-            mask: bool [B, n], True at real rows; or a `Packed`.
+            mask: bool [B, n], True at real rows.
         """
-        of_set = self.of_set(pooled)
-        of_set = of_set[mask.index(Z.device)] if isinstance(mask, Packed) else of_set[:, None]
+        of_set = self.of_set(pooled)[:, None]
         return zero_padded_rows(self.last(self.norm(self.of_rows(Z) + of_set, mask)), mask)
 
 

@@ -8,7 +8,7 @@ They differ in which of the numbers [B, n, d] of a batch of sets share a mean an
     instance   all rows of a set, one feature             [1, n, 1]
     batch      all rows of the batch, one feature         [B, n, 1]
 
-All are called as `norm(X, mask)`, with rows X [B, n, d] and a mask [B, n], or with X [N, d] and a `Packed`.
+All are called as `norm(X, mask)`, with rows X [B, n, d] and a mask [B, n].
 """
 
 import math
@@ -21,14 +21,13 @@ from torch import Tensor, nn
 
 from pointset.configuration import NormName
 from pointset.inputs import InputError
-from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import full_mask, zero_padded_rows
+from pointset.nn.masks import Mask, full_mask, zero_padded_rows
 
 
 class NoNorm(nn.Module):
     """Returns the rows unchanged."""
 
-    def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return X."""
         return X
 
@@ -36,7 +35,7 @@ class NoNorm(nn.Module):
 class LayerNorm(nn.LayerNorm):
     """Normalises each row over its features (arXiv 1607.06450). Rows are independent, so the mask has no effect.
 
-    X [B, n, dim] with a mask [B, n], or packed rows, gives the same shape.
+    X [B, n, dim] with a mask [B, n] gives the same shape.
 
     Args:
         dim: width of the rows.
@@ -48,7 +47,7 @@ class LayerNorm(nn.LayerNorm):
         torch.Size([2, 100, 16])
     """
 
-    def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the normalised X."""
         return super().forward(X)
 
@@ -63,7 +62,7 @@ class SetNorm(nn.Module):
     own mean and variance. Source: Zhang et al., "Set Norm and Equivariant Skip Connections" (arXiv 2206.11925),
     section 4.
 
-    X [B, n, dim] with a mask [B, n], or packed rows, gives the same shape.
+    X [B, n, dim] with a mask [B, n] gives the same shape.
 
     Args:
         dim: width of the rows.
@@ -88,10 +87,8 @@ class SetNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(dim))
         self.bias = nn.Parameter(torch.zeros(dim))
 
-    def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the normalised X; `mask` is True at real rows."""
-        if isinstance(mask, Packed):
-            return mask.each_row(self.forward, X)
         parts = X.unflatten(2, (self.groups, -1))  # [B, n, groups, d / groups]
         keep = full_mask(X, mask)[:, :, None, None]
         count = (keep.sum(dim=1, keepdim=True) * parts.shape[3]).clamp(min=1).to(X.dtype)
@@ -125,9 +122,9 @@ class BatchNorm(nn.BatchNorm1d):
     mask X may also be one vector per set, [B, d].
     """
 
-    def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "*rows d"], mask: Mask | None = None) -> Float[Tensor, "*rows d"]:
         """Return the normalised X; `mask` is True at real rows, padded rows come out as zeros."""
-        if not isinstance(mask, Tensor):
+        if mask is None:
             return self.of_rows(X.flatten(0, -2)).view_as(X)
         if not self.training:
             return zero_padded_rows(self.of_rows(X.flatten(0, -2)).unflatten(0, X.shape[:-1]), mask)
@@ -158,13 +155,13 @@ NORMS: dict[NormName, Callable[[int], nn.Module]] = {
 
 
 def normed_linear(
-    linear: nn.Linear, norm: nn.Module, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None
-) -> Float[Tensor, "*rows d"]:
+    linear: nn.Linear, norm: nn.Module, X: Float[Tensor, "B n d_in"], mask: Mask | None = None
+) -> Float[Tensor, "B n d"]:
     """norm(linear(X), mask); a batch norm in evaluation mode is folded into the linear layer."""
     if not is_fixed(norm):
         return norm(linear(X), mask)
     rows = nn.functional.linear(X, *norm.folded_into(linear))
-    return zero_padded_rows(rows, mask) if isinstance(mask, Tensor) else rows
+    return zero_padded_rows(rows, mask)
 
 
 def is_fixed(norm: nn.Module) -> TypeGuard[BatchNorm]:

@@ -53,8 +53,6 @@ class Part:
     reads: Callable[..., Collection[str]] | None = None
     """Returns the names of the parameters that the part uses, given the argument of its name; None means all. Raises a
     PointsetError if the argument is not allowed."""
-    packed: bool = False
-    """Whether it accepts packed sets, with a `Packed` instead of the mask; otherwise sets are padded for it."""
     export: bool = False
     """Whether it can be exported: its tensor operations do not depend on sizes."""
     maps: bool = False
@@ -201,7 +199,6 @@ def _join(name: str) -> Choice | None:
         REGISTERED["pooling", JOIN],
         name=name,
         listed=name,
-        packed=all(part.packed for part in members),
         maps=any(part.maps for part in members),
         statistic=members[0].statistic,
         head="linear" if all(part.head == "linear" for part in members) else "hidden",

@@ -279,7 +279,7 @@ class ElementScorer(PooledClassifier):
 
     def forward(
         self, X: Float[Tensor, "B n inputs"], mask: Bool[Tensor, "B n"] | None = None
-    ) -> Float[Tensor, "B n 1"]:
+    ) -> Float[Tensor, "*rows 1"]:
         """Return logits [B, n, 1]; those of padding are minus infinity."""
         Z = self.encode(X, mask)
         pooled = self.pool(Z, mask).flatten(1)[:, None].expand(-1, Z.shape[1], -1)
@@ -331,7 +331,7 @@ class Anomaly(ImageProblem):
         labels = torch.where(is_stranger, other[:, None], common[:, None])
         return SetBatch(images.pixels[images.draw(labels, generator)], None, {"stranger": strangers, "labels": labels})
 
-    def loss(self, output: Float[Tensor, "B n 1"], batch: SetBatch) -> Float[Tensor, ""]:
+    def loss(self, output: Float[Tensor, "*rows 1"], batch: SetBatch) -> Float[Tensor, ""]:
         """Cross entropy over the elements of each set."""
         return F.cross_entropy(output[:, :, 0], batch.target["stranger"])
 

@@ -55,8 +55,6 @@ def fit(
 ) -> Fitted:
     """Train a classifier or a regressor. Under a launcher, all its processes call this and get the same result.
 
-    On a CPU, sets of several sizes go through `model.packed` where the model has it: the padding costs no time.
-
     Args:
         model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; trained in place. `train.inputs` is d.
             A zoo model then knows the classes and the normalisation: `model.predict(X)` takes clouds in any unit.

@@ -115,7 +115,7 @@ class SetObjective(Objective):
         return len(batch.labels)
 
     def output(self, model: nn.Module, batch: Batch, device: torch.device) -> Float[Tensor, "R outputs"]:
-        """One row for each set, or for each real point; sets of several sizes are packed where that is faster."""
+        """One row for each set, or for each real point."""
         compute = forward_points if self.train.point_classes else forward
         mask = None if batch.mask is None else batch.mask.to(device)
         return compute(model, batch.points.to(device), mask).float()

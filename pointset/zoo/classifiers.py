@@ -4,18 +4,14 @@ import html
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.baselines.models import Baseline
-from pointset.errors import described
-from pointset.inputs import InputError, as_points, as_sets
+from pointset.inputs import InputError, as_sets
 from pointset.nn.checks import LOWER
-from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
-from pointset.nn.masks import zero_padded_rows
-from pointset.nn.registry import part_of
+from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.zoo.predicting import SETS_AT_ONCE, as_given, cloud_batches, embed_rows, predict, predict_points
 from pointset.zoo.trust import Trust
 
@@ -125,12 +121,7 @@ class PooledClassifier(Classifier):
         self.pool = pool
         self.head = head
 
-    @property
-    def packs(self) -> bool:
-        """True if the encoder and the pooling take packed sets."""
-        return all(part.packed for part in filter(None, map(part_of, (*self.encoder, self.pool))))
-
-    def encode(self, points: Float[Tensor, "*rows inputs"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def encode(self, points: Float[Tensor, "B n inputs"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the encoded rows [B, n, d], in the order of the points."""
         for module in self.encoder:
             points = module(points, mask)
@@ -147,8 +138,7 @@ class SetClassifier(PooledClassifier):
 
     Attributes:
         encoder: equivariant modules, called in turn as `module(X, mask)`; rows in, rows out.
-        pool: called as `pool(Z, mask)`; [B, n, d] to [B, k, d]. Like the encoder it also takes rows [N, d] of sets
-            laid end to end, with a `Packed` in place of the mask, unless it is registered without `packed`.
+        pool: called as `pool(Z, mask)`; [B, n, d] to [B, k, d].
         head: from the k pooled rows to logits [B, classes].
     """
 
@@ -164,27 +154,6 @@ class SetClassifier(PooledClassifier):
         """
         points, mask = checked_points(self, points, mask)
         return self.head(self.pool(self.encode(points, mask), mask))
-
-    def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "B classes"]:
-        """Return logits [B, classes] of sets of several sizes without padding them.
-
-        Logits and gradients equal those of `forward` with padding and a mask, to rounding. Time and memory grow with
-        the N points. Sets are padded after all where that is faster, or where a part does not take packed sets.
-        Dropout of rows draws for real rows only, so that a training step drops other rows than with padding.
-
-        Args:
-            points: [N, inputs], the sets one after the other.
-            batch: [N], the number of the set of each point, from 0 and never falling, as in torch-geometric:
-                `model.packed(data.pos, data.batch, data.num_graphs)`. The set of a number that is missing is empty.
-            sets: B, needed if the last sets are empty; one more than the last number when None.
-
-        Raises:
-            InputError: the points are not [N, inputs], or `batch` does not number them like that.
-        """
-        points, packed, places = sort_sets(*checked_packed(self, points, batch, sets))
-        points, layout = (points, packed) if self.packs and not packed.is_better_padded else packed.padded(points)
-        pooled = self.pool(self.encode(points, layout), layout)
-        return self.head(pooled[places])
 
 
 class Segmenter(PooledClassifier):
@@ -208,18 +177,6 @@ class Segmenter(PooledClassifier):
         logits = self.head(rows, self.pool(rows, mask), mask)
         return logits[:, :0] if shape[-2:-1] == (0,) else logits  # `checked_points` gives an empty set one row
 
-    def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "N classes"]:
-        """Return logits [N, classes] of the points of sets of several sizes; see `SetClassifier.packed`."""
-        points, layout = checked_packed(self, points, batch, sets)
-        if layout.is_better_padded or not self.packs:
-            padded, mask = layout.padded(points)
-            logits = self(padded, mask)
-            return logits.flatten(0, 1) if mask is None else logits[mask]
-        points, ordered, places = sort_sets(points, layout)
-        rows = self.encode(points, ordered)
-        logits = self.head(rows, self.pool(rows, ordered), ordered).split(ordered.lengths)
-        return torch.cat([logits[place] for place in places])
-
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return the class index of each real point: an array or a tensor [n] for each cloud, in a list.
 
@@ -236,7 +193,7 @@ class Segmenter(PooledClassifier):
         return predict_points(self, self._batches(points, mask, batch_size))
 
 
-class PackedClassifier(Classifier):
+class WholeClassifier(Classifier):
     """A context model with the methods of `SetClassifier`."""
 
     def __init__(self, model: nn.Module, inputs: int = 3) -> None:
@@ -246,10 +203,6 @@ class PackedClassifier(Classifier):
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]; see `SetClassifier.forward`."""
         return self.model(*checked_points(self, points, mask))
-
-    def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "B classes"]:
-        """Return logits [B, classes] of sets of several sizes without padding them; see `SetClassifier.packed`."""
-        return self.model(*checked_packed(self, points, batch, sets))
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
         """Return one row for each set, of a model that has them; see `SetClassifier.embed_sets`."""
@@ -275,12 +228,3 @@ def checked_points(model: SetModel, points: Any, mask: Any) -> tuple[Tensor, Ten
         points = points.new_zeros(points.shape[0], 1, model.inputs)
         mask = torch.zeros(points.shape[:2], dtype=torch.bool, device=points.device)
     return zero_padded_rows(points, mask), mask
-
-
-def checked_packed(model: SetModel, points: Any, batch: Any, sets: int | None) -> tuple[Tensor, Packed]:
-    """Points of sets laid end to end and how they lie, or an error that shows the shapes."""
-    rows = as_points(points, model.inputs, next(model.parameters(), None), "[N, {}]")
-    if rows.dim() != 2:
-        raise InputError(f"points must be [N, {model.inputs}], got {described(points)}")
-    whole = isinstance(batch, np.ndarray) and batch.dtype.kind in "iu"
-    return rows, lengths_of(torch.from_numpy(batch.astype(np.int64)) if whole else batch, rows, sets)

@@ -19,7 +19,7 @@ from pointset.nn.layers import ConnectedLayers, Masked, PointHead, in_evaluation
 from pointset.nn.norms import NORMS, has_shift, make_norm
 from pointset.nn.pooling.statistics import JoinedPool
 from pointset.nn.registry import Choice
-from pointset.zoo.classifiers import Classifier, PackedClassifier, Segmenter, SetClassifier, SetModel
+from pointset.zoo.classifiers import Classifier, Segmenter, SetClassifier, SetModel, WholeClassifier
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
@@ -231,7 +231,7 @@ def build_model(spec: Spec) -> nn.Module:
             raise PointsetError(f"{spec.name} has no rows to label: give an encoder and a pooling, such as isab16-pma")
         if len(choices) == 1:
             (whole,) = choices[0].make(_values(spec, classes=spec.classes, pretrained=create_pretrained))
-            model: nn.Module = PackedClassifier(whole, spec.inputs)
+            model: nn.Module = WholeClassifier(whole, spec.inputs)
         else:
             encoder, pooling = choices
             model = _with_head(encoder, pooling, spec)
@@ -272,7 +272,7 @@ def create_for(
 def mix(members: list[nn.Module]) -> nn.Module:
     """The product of classifiers of the zoo with the same classes and inputs; see `Mixture`."""
     spec = _spec_together(members)
-    mixture = PackedClassifier(Mixture(members, spec.classes), spec.inputs)
+    mixture = WholeClassifier(Mixture(members, spec.classes), spec.inputs)
     mixture.spec = spec  # type: ignore[assignment]
     return mixture
 

@@ -98,11 +98,8 @@ def predict_points(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ON
 
 def forward_points(model: nn.Module, points: Tensor, mask: Tensor | None) -> Float[Tensor, "rows classes"]:
     """The logits of all real points of a batch [B, n, d], set after set; see `forward`."""
-    if mask is None:
-        return forward(model, points, None).flatten(0, 1)
-    if points.device.type == "cpu" and _packs(model):
-        return forward(model, points, mask)
-    return model(points, mask)[mask]
+    logits = model(points, mask)
+    return logits.flatten(0, 1) if mask is None else logits[mask]
 
 
 def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) -> Float[Tensor, "N d"]:
@@ -116,14 +113,9 @@ def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) 
 def forward(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
     """What `model(points, mask)` gives, where points and model are on one device.
 
-    On a CPU a padded batch goes through `model.packed`, where the model has it: equal to rounding, except for the
-    random numbers of dropout of rows. Without gradients other batches go in pieces.
+    Without gradients a batch goes in pieces, sets of several sizes sorted by size, so that there is little padding.
     """
-    if points.device.type == "cpu" and mask is not None and _packs(model):
-        return model.packed(points[mask], mask.nonzero()[:, 0], len(points))  # type: ignore[operator]
-    if points.device.type == "cpu" and mask is None and not torch.is_grad_enabled():
-        return _in_pieces(model, points, None)
-    return model(points, mask)
+    return model(points, mask) if torch.is_grad_enabled() else _in_pieces(model, points, mask)
 
 
 def cloud_batches(
@@ -230,16 +222,22 @@ def _check(points: Tensor, mask: Tensor | None, first: int) -> None:
 
 
 def _in_pieces(compute: Callable[[Tensor, Tensor | None], Tensor], points: Tensor, mask: Tensor | None) -> Tensor:
-    """The results for sets [B, n, d], a few at a time."""
-    together = max(1, ROWS_AT_ONCE // max(1, points.shape[1]))
-    masks = [None] * len(points) if mask is None else mask.split(together)
-    return torch.cat([compute(*piece) for piece in zip(points.split(together), masks, strict=False)])
-
-
-def _packs(model: nn.Module) -> bool:
-    """True if one class wrote `packed` and `forward`: a subclass may have changed `forward` alone."""
-    author = next(kind for kind in type(model).__mro__ if "forward" in vars(kind))
-    return "packed" in vars(author) and not (model._forward_hooks or model._forward_pre_hooks)
+    """The results for sets [B, n, d], a few at a time; of several sizes, those of one size after the other."""
+    most = ROWS_AT_ONCE if points.device.type == "cpu" else MOST_ROWS
+    if mask is None:
+        return torch.cat([compute(piece, None) for piece in points.split(max(1, most // max(1, points.shape[1])))])
+    lengths = (mask * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(dim=1)  # up to the last real point
+    order = lengths.argsort(stable=True)
+    results, sizes, start = [], lengths[order].tolist(), 0
+    while start < len(sizes):
+        stop = start + 1
+        while stop < len(sizes) and (stop + 1 - start) * sizes[stop] <= most:
+            stop += 1
+        rows, largest = order[start:stop], max(1, sizes[stop - 1])
+        real = mask[rows, :largest]
+        results.append(compute(points[rows, :largest], None if bool(real.all()) else real))
+        start = stop
+    return torch.cat(results)[order.argsort()]
 
 
 @contextmanager

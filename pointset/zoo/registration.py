@@ -35,7 +35,6 @@ def register_pooling(
     listed: str = "",
     statistic: Statistic = "max",
     head: HeadName = "hidden",
-    packed: bool = False,
     export: bool = False,
     maps: bool = False,
     replace: bool = False,
@@ -55,8 +54,6 @@ def register_pooling(
         listed: the name in `list_models`; needed if the argument is.
         statistic: what the layers of rffp subtract from each row before this pooling.
         head: "hidden" puts two layers behind the pooling, "linear" one, as behind PMA.
-        packed: `forward` also takes rows [N, d] with a `pointset.nn.Packed` in place of the mask; if not, sets are
-            padded.
         export: its steps are tensor operations that do not depend on sizes.
         maps: it has attention made of this package's blocks.
         replace: take the place of another user-defined pooling of this name.
@@ -85,7 +82,7 @@ def register_pooling(
         >>> pointset.check_symmetry(model).worst < 1e-4
         True
     """
-    known = {"listed": listed, "statistic": statistic, "head": head, "packed": packed, "export": export, "maps": maps}
+    known = {"listed": listed, "statistic": statistic, "head": head, "export": export, "maps": maps}
     return lambda make: _register(make, "pooling", name, replace, known)
 
 
@@ -94,7 +91,6 @@ def register_encoder(
     *,
     listed: str = "",
     activation: type[nn.Module] = nn.ReLU,
-    packed: bool = False,
     export: bool = False,
     maps: bool = False,
     replace: bool = False,
@@ -107,7 +103,7 @@ def register_encoder(
         name: as for a pooling; the constructor may also take `inputs`, the numbers per point, but not `width`,
             and gives rows of width `dim`.
         activation: between the layers of the head.
-        listed, packed, export, maps, replace: see `register_pooling`.
+        listed, export, maps, replace: see `register_pooling`.
 
     Returns:
         A decorator, which gives the class back.
@@ -127,7 +123,7 @@ def register_encoder(
         >>> pointset.create_model("mine-max", classes=2, dim=16)(torch.rand(4, 9, 3)).shape
         torch.Size([4, 2])
     """
-    known = {"listed": listed, "activation": activation, "packed": packed, "export": export, "maps": maps}
+    known = {"listed": listed, "activation": activation, "export": export, "maps": maps}
     return lambda make: _register(make, "encoder", name, replace, known)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pointset.data.batches import batches, fixed_batches
+from pointset.data.batches import batches, batches_of_rows, fixed_batches
 from pointset.data.dataset import load_dataset
 from pointset.data.loading import load_like
 from pointset.data.point_sets import PointSets
@@ -147,3 +147,24 @@ def test_sets_larger_than_every_cloud_and_builds_of_clouds_are_refused(folder: P
         load_dataset(folder, points=21)
     assert load_dataset(folder, points=20).points.shape[1] == 20
     assert load_dataset(folder, "test", points=20).points.shape[1] == 9, "clouds to test on may all be smaller"
+
+
+def test_batches_are_of_neighbours_in_size_and_have_every_set_once():
+    sizes = torch.randint(1, 5000, (1000,), generator=torch.Generator().manual_seed(0))
+
+    def rows(seed: int) -> list[torch.Tensor]:
+        return batches_of_rows(sizes, 32, torch.Generator().manual_seed(seed))
+
+    def padded(batches: list[torch.Tensor]) -> int:
+        return sum(len(batch) * int(sizes[batch].max()) for batch in batches)
+
+    assert torch.cat(rows(1)).sort().values.equal(torch.arange(1000))
+    assert padded(rows(1)) < 1.1 * sizes.sum()
+    assert padded(list(torch.randperm(1000).split(32))) > 1.8 * sizes.sum()
+    assert all(map(torch.equal, rows(1), rows(1)))
+    assert not torch.equal(rows(1)[0], rows(2)[0])
+
+
+def test_sets_of_one_size_keep_their_random_order():
+    batches = batches_of_rows(torch.full((70,), 5), 32, torch.Generator().manual_seed(3))
+    assert torch.cat(batches).equal(torch.randperm(70, generator=torch.Generator().manual_seed(3)))

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 import pointset
 from pointset.evaluation.costs import multiply_adds
 from pointset.nn.encoders.dumlp import InteractionLayer
-from pointset.nn.fast.packing import Packed
 from pointset.nn.pooling.dumlp import DualMLPPool
 
 LENGTHS = (5, 9, 0, 1, 9)
@@ -94,7 +93,6 @@ def test_the_pooling_is_its_formula(width, hidden, train, norm):
     assert found.shape == (5, 6, 4)
     assert (found[2] == 0).all()
     torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(pool(torch.cat(rows), Packed(LENGTHS)), expected)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -108,7 +106,6 @@ def test_the_encoder_is_its_formula(train, norm):
         expected = interacted(expected, layer)
     X, mask = padded(rows)
     torch.testing.assert_close(model.encode(X, mask)[mask], torch.cat(expected))
-    torch.testing.assert_close(model.encode(torch.cat(rows), Packed(LENGTHS)), torch.cat(expected))
     with torch.no_grad():  # works in place
         torch.testing.assert_close(model.encode(X, mask)[mask], torch.cat(expected))
 
@@ -144,7 +141,6 @@ def test_a_model_converted_to_another_type_returns_logits_of_that_type(name, dty
     expected = pointset.create_model(name, classes=4, dim=16).eval()(points)
     model = pointset.create_model(name, classes=4, dim=16).eval().to(dtype)
     mask = torch.ones(2, 9, dtype=torch.bool)
-    packed = model.packed(points.to(dtype).flatten(0, 1), torch.arange(2).repeat_interleave(9))
-    for found in (model(points.to(dtype)), model(points.to(dtype), mask), packed):
+    for found in (model(points.to(dtype)), model(points.to(dtype), mask)):
         assert found.dtype == dtype
         torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0.02)

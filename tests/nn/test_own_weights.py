@@ -1,4 +1,4 @@
-"""User-defined functions as the activation of attention: against the formula, with masks and packed sets."""
+"""User-defined functions as the activation of attention: against the formula, and with masks."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ import pointset
 from pointset.configuration import AttentionOptions
 from pointset.errors import PointsetError
 from pointset.explain.importance import rollout
-from pointset.nn import ISAB, PMA, SAB, Multihead, Packed, Weights
+from pointset.nn import ISAB, PMA, SAB, Multihead, Weights
 
 B, HEADS, DIM = 3, 2, 8
 
@@ -76,7 +76,7 @@ def test_attention_is_its_formula(name, form, queries, shared, keys):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("block", ["SAB", "ISAB", "PMA"])
-def test_padding_is_not_seen_and_packed_sets_are_alike(name, block):
+def test_padding_is_not_seen(name, block):
     """Gradients too; the middle set is empty."""
     options = AttentionOptions(heads=HEADS, weights=FUNCTIONS[name])
     make = {"SAB": lambda: SAB(DIM, DIM, options), "ISAB": lambda: ISAB(DIM, DIM, 3, options)}
@@ -93,12 +93,8 @@ def test_padding_is_not_seen_and_packed_sets_are_alike(name, block):
     for garbage in (0.0, torch.nan, 1e30):
         padded = module(X.masked_fill(~mask[..., None], garbage), mask)[of_real].flatten(0, -2)
         torch.testing.assert_close(padded, alone)
-    packed = module(X[mask], Packed(lengths))
-    packed = packed if block != "PMA" else packed[of_real].flatten(0, -2)
-    torch.testing.assert_close(packed, alone)
-    for one, other, third in zip(*map(gradients, (padded, packed, alone)), strict=True):
-        torch.testing.assert_close(one, third)
-        torch.testing.assert_close(other, third)
+    for one, other in zip(*map(gradients, (padded, alone)), strict=True):
+        torch.testing.assert_close(one, other)
 
 
 def test_every_block_has_its_own_copy_of_a_module():

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import pointset
-from pointset.nn import MaxPool, MeanPool, Packed, SumPool, registry
+from pointset.nn import MaxPool, MeanPool, SumPool, registry
 from pointset.nn.pooling.moments import AttentiveStatisticsPool, CovariancePool, GeneralisedMeanPool
 from pointset.nn.pooling.sorted import FeaturewiseSortPool, FixedWassersteinPool, TopPool, WassersteinPool
 from pointset.nn.pooling.statistics import JoinedPool
@@ -155,7 +155,6 @@ def test_max_and_mean_are_concatenated():
     pool, expected = JoinedPool([MaxPool(), MeanPool()]), torch.tensor([[3, -2, 2, -3], [9, 8, 7 / 3, 4 / 3]])[:, None]
     torch.testing.assert_close(pool(PADDED, MASK), expected)
     torch.testing.assert_close(pool(PADDED[1:]), expected[1:])
-    torch.testing.assert_close(pool(torch.cat([PADDED[0, :2], PADDED[1]]), Packed((2, 3))), expected)
     assert (pool(PADDED, torch.zeros_like(MASK)) == 0).all()
 
 
@@ -190,20 +189,17 @@ def test_a_joined_model_pools_what_its_poolings_pool(encoder):
 
 
 @pytest.mark.parametrize(
-    ("name", "head", "packed", "maps", "statistic"),
+    ("name", "head", "maps", "statistic"),
     [
-        ("max+pma", "hidden", True, True, "max"),
-        ("pma+pma3", "linear", True, True, "max"),
-        ("mean+max", "hidden", True, False, "mean"),
-        ("max+mean+sum", "hidden", True, False, "max"),
-        ("padded+pma", "hidden", False, True, "max"),
+        ("max+pma", "hidden", True, "max"),
+        ("pma+pma3", "linear", True, "max"),
+        ("mean+max", "hidden", False, "mean"),
+        ("max+mean+sum", "hidden", False, "max"),
     ],
 )
-def test_a_join_can_do_what_all_of_its_poolings_can(name, head, packed, maps, statistic, monkeypatch):
-    monkeypatch.setattr(registry, "REGISTERED", registry.REGISTERED.copy())
-    registry.register("pooling", "padded")(Two)
+def test_a_join_can_do_what_all_of_its_poolings_can(name, head, maps, statistic):
     part = registry.find_part("pooling", name).part
-    assert (part.head, part.packed, part.maps, part.statistic) == (head, packed, maps, statistic)
+    assert (part.head, part.maps, part.statistic) == (head, maps, statistic)
 
 
 @pytest.mark.parametrize("name", ["max+", "+max", "max++mean", "max+men", "+", "max+rff"])

@@ -10,7 +10,6 @@ from pointset import nn
 from pointset.configuration import AttentionOptions
 from pointset.errors import PointsetError
 from pointset.inputs import InputError
-from pointset.nn.fast.packing import Packed
 from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.scores import DotScore
 
@@ -60,11 +59,8 @@ def test_a_message_names_the_wrong_input(name):
             r"same number of sets.* \[4, 5, 8\] and float32 \[2, 5, 8\]",
         ),
         (lambda: nn.SetNorm(8, groups=3), "dim must be a multiple of groups, got dim=8 and groups=3"),
-        (lambda: Packed((3, -2)), "lengths must be at least 0, got -2"),
         (StatisticPool, "statistics of StatisticPool must be a list of max, .*, got "),
         (type("Middle", (StatisticPool,), {"statistics": ("median",)}), "statistics of Middle .*, got .*median"),
-        (lambda: nn.MaxPool()(X[0], Packed((2, 4))), "Z has 5 rows, and the lengths of its packed sets add up to 6"),
-        (lambda: nn.SAB(8, 8)(X, Packed((5, 5))), r"X must be \[N, 8\], got float32 \[2, 5, 8\]"),
         (lambda: nn.MeanPool()(X, MASK[:, :4]), r"mask must be bool \[2, 5\].*, got bool \[2, 4\]"),
         (lambda: nn.MeanPool()(X, MASK.float()), r"mask must be bool \[2, 5\].*, got float32 \[2, 5\]"),
     ],
@@ -72,12 +68,6 @@ def test_a_message_names_the_wrong_input(name):
 def test_arguments_that_contradict_each_other_are_an_error(make, words):
     with pytest.raises(PointsetError, match=words):
         make()
-
-
-@pytest.mark.parametrize("lengths", [None, "x", -1, 1.5, [1, "a"], [-1], [0.5], torch.zeros(3)])
-def test_lengths_are_whole_numbers(lengths):
-    with pytest.raises((TypeError, ValueError)):
-        Packed(lengths)
 
 
 def test_queries_of_batch_size_one_are_shared_by_all_keys():

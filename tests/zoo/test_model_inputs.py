@@ -58,4 +58,3 @@ def test_a_model_in_double_precision_takes_single_points_and_an_empty_batch_has_
     model = pointset.create_model("rff-max", classes=3).double().eval()
     assert model(POINTS).dtype == torch.float64
     assert model(POINTS[:0]).shape == (0, 3)
-    assert model.packed(POINTS[0].numpy(), np.zeros(7, int)).shape == (1, 3)

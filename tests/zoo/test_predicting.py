@@ -6,7 +6,6 @@ import torch
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.nn.fast import packing
 from pointset.training.recipe import Recipe
 from pointset.zoo import predicting
 
@@ -49,9 +48,9 @@ def test_one_cloud_a_batch_and_a_list_give_the_same(name, batch):
     assert model.training
 
 
-@pytest.mark.parametrize("run", [0, packing.RUN], ids=["packed", "as usual"])
-def test_clouds_of_several_sizes(run, model, monkeypatch):
-    monkeypatch.setattr(packing, "RUN", run)
+@pytest.mark.parametrize("rows", [1, 10, predicting.ROWS_AT_ONCE])
+def test_clouds_of_several_sizes(rows, model, monkeypatch):
+    monkeypatch.setattr(predicting, "ROWS_AT_ONCE", rows)
     rng = np.random.default_rng(1)
     clouds = [rng.standard_normal((size, 3)) for size in (3, 1, 9, 2)]
     found = model.predict_proba(clouds, batch_size=3)

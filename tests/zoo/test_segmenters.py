@@ -1,4 +1,4 @@
-"""Networks that label every point: equivariant, exact with padding, packed and in pieces; empty sets; bad names."""
+"""Networks that label every point: equivariant, exact with padding; empty sets; bad names."""
 
 import pytest
 import torch
@@ -8,7 +8,6 @@ from pointset.errors import PointsetError
 
 B, N, D, CLASSES, DIM = 3, 11, 4, 5, 16
 NAMES = [name for name in pointset.list_models() if "-" in name]
-FEW = ["rff-max", "rffp-max", "isab16-pma", "dumlp16-dumlp32", "sab-pma", "none-mean", "isab16-max+pma"]
 
 
 def segmenter(name: str, **options) -> torch.nn.Module:
@@ -33,23 +32,6 @@ def test_labels_move_with_their_points_and_padding_changes_nothing(name):
     torch.testing.assert_close(padded[1, :4], model(points[1:2, :4])[0], atol=1e-4, rtol=1e-4)
     assert not padded[~mask].any()
     assert model(points[:2, :0]).shape == (2, 0, CLASSES)
-
-
-@pytest.mark.parametrize("name", FEW)
-@pytest.mark.parametrize("norm", ["none", "batch"])
-def test_packed_sets_have_the_labels_of_padded_ones(name, norm):
-    model, (points, mask) = segmenter(name, head_norm=norm), sets()
-    mask = mask[[1, 2, 0]]  # not in the order of their sizes
-    packed = model.packed(points[mask], mask.nonzero()[:, 0], B)
-    torch.testing.assert_close(packed, model(points, mask)[mask], atol=1e-5, rtol=1e-4)
-
-
-def test_large_packed_sets_are_worked_on_without_padding_them():
-    model, sizes = segmenter("isab16-pma"), (900, 3, 400, 3, 700)
-    batch = torch.arange(5).repeat_interleave(torch.tensor(sizes))
-    points = torch.randn(sum(sizes), D, generator=torch.Generator().manual_seed(0))
-    alone = torch.cat([model(cloud)[0] for cloud in points.split(sizes)])
-    torch.testing.assert_close(model.packed(points, batch), alone, atol=1e-5, rtol=1e-4)
 
 
 def test_predictions_are_those_of_the_real_points_of_each_cloud():

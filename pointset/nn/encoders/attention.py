@@ -11,13 +11,13 @@ from pointset.nn.layers import Masked
 from pointset.nn.registry import register
 
 
-@register("encoder", "sab", packed=True, export=True, maps=True)
+@register("encoder", "sab", export=True, maps=True)
 def self_attention(inputs: int, dim: int, layers: int | None, attention: AttentionOptions) -> list[nn.Module]:
     """SABs; two by default, as published."""
     return attention_layers(partial(SAB, dim=dim, options=attention), inputs, dim, layers, attention)
 
 
-@register("encoder", "isab<m>", listed="isab16", packed=True, export=True, maps=True)
+@register("encoder", "isab<m>", listed="isab16", export=True, maps=True)
 def induced_attention(
     m: int, inputs: int, dim: int, layers: int | None, initial: InitialName, attention: AttentionOptions
 ) -> list[nn.Module]:

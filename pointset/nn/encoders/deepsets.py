@@ -7,14 +7,13 @@ from torch import Tensor, nn
 
 from pointset.configuration import NormName
 from pointset.nn.checks import check_rows
-from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.layers import Masked
-from pointset.nn.masks import STATISTICS
+from pointset.nn.masks import STATISTICS, Mask
 from pointset.nn.norms import make_norm
 from pointset.nn.registry import Statistic, register
 
 
-@register("encoder", "rff", packed=True, export=True)
+@register("encoder", "rff", export=True)
 def rowwise_layers(inputs: int, dim: int, layers: int | None, norm: NormName | None) -> list[nn.Module]:
     """Linear layers with ReLU between them and the chosen norm before each ReLU; four by default, as published.
 
@@ -26,7 +25,7 @@ def rowwise_layers(inputs: int, dim: int, layers: int | None, norm: NormName | N
     return modules
 
 
-@register("encoder", "none", packed=True, export=True, layered=False)
+@register("encoder", "none", export=True, layered=False)
 def no_layers(inputs: int, dim: int, any_width: bool) -> nn.Module:
     """The points unchanged if the pooling accepts rows of any width, else one linear layer to width `dim`."""
     return Masked() if any_width else Masked(nn.Linear(inputs, dim))
@@ -38,7 +37,7 @@ class EquivariantLayer(nn.Module):
     The rows interact through one vector, a statistic of the set. Without the norm N, this is the layer of the authors'
     point-cloud experiments.
 
-    X [B, n, dim_in] with a mask [B, n], or packed rows, gives [B, n, dim].
+    X [B, n, dim_in] with a mask [B, n] gives [B, n, dim].
 
     Args:
         dim_in: width of the rows of X.
@@ -61,18 +60,13 @@ class EquivariantLayer(nn.Module):
         self.gamma = nn.Linear(dim_in, dim)
         self.norm = make_norm(norm, dim)
 
-    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
         check_rows(X, mask, self.gamma.weight)
-        return self.norm(self.gamma(self._centred(X, mask)), mask).tanh()
-
-    def _centred(self, X: Tensor, mask: Layout | None) -> Tensor:
-        if isinstance(mask, Packed):
-            return mask.each_row(lambda x: self._centred(x, None), X)
-        return X - STATISTICS[self.statistic](X, mask)
+        return self.norm(self.gamma(X - STATISTICS[self.statistic](X, mask)), mask).tanh()
 
 
-@register("encoder", "rffp", activation=nn.Tanh, packed=True, export=True)
+@register("encoder", "rffp", activation=nn.Tanh, export=True)
 def equivariant_layers(
     inputs: int, dim: int, layers: int | None, norm: NormName | None, statistic: Statistic
 ) -> list[nn.Module]:

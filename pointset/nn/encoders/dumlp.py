@@ -5,8 +5,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from pointset.configuration import NormName
-from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import zero_padded_rows
+from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.norms import has_shift, is_fixed, make_norm
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
 from pointset.nn.registry import register
@@ -34,28 +33,23 @@ class InteractionLayer(nn.Module):
         self.summary = nn.Linear(m * e, dim, bias=False)
         self.norm = make_norm(norm, dim)
 
-    def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
         return self.write(X, self.reads(X, mask), mask)
 
     def write(
-        self, X: Float[Tensor, "*rows d"], S: Float[Tensor, "B m e"], mask: Layout | None = None
-    ) -> Float[Tensor, "*rows d"]:
+        self, X: Float[Tensor, "B n d"], S: Float[Tensor, "B m e"], mask: Mask | None = None
+    ) -> Float[Tensor, "B n d"]:
         """Y, from the rows and the summaries of their sets."""
         if is_fixed(self.norm):  # N(X W + s U) = X W' + s U' + b: saves a pass over the rows
             (W, b), (U, _) = self.norm.folded_into(self.rows), self.norm.folded_into(self.summary)
-            shared = _at_rows(linear(S.flatten(1), U), X, mask)
+            shared = linear(S.flatten(1), U)[:, None]
             Y = zero_padded_rows(linear(X, W, b).add_(shared), mask)
         else:
-            shared = _at_rows(self.summary(S.flatten(1)), X, mask)
+            shared = self.summary(S.flatten(1))[:, None]
             Y = self.norm(self.rows(X).add_(shared), mask)
         # In place only without gradients: the norm returns a view, and its gradient would be copied.
         return X + Y.relu() if Y.requires_grad else Y.relu_().add_(X)
-
-
-def _at_rows(vectors: Tensor, X: Tensor, mask: Layout | None) -> Tensor:
-    """One vector per set [B, d], in a shape that can be added to the rows of X."""
-    return vectors[mask.index(X.device)] if isinstance(mask, Packed) else vectors.unsqueeze(1)
 
 
 class Stem(NormedLayers):
@@ -64,12 +58,12 @@ class Stem(NormedLayers):
     def __init__(self, inputs: int, dim: int, norm: NormName) -> None:
         super().__init__([inputs, dim], norm)
 
-    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
         return super().forward(X, mask).relu()
 
 
-@register("encoder", "dumlp<m>", listed="dumlp16", packed=True, export=True, maps=True)
+@register("encoder", "dumlp<m>", listed="dumlp16", export=True, maps=True)
 def interaction_layers(m: int, inputs: int, dim: int, layers: int | None, norm: NormName | None) -> list[nn.Module]:
     """A stem inputs -> dim, then interaction layers with m maps; two layers and batch norm by default."""
     name = norm or "batch"

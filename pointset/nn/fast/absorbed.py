@@ -6,16 +6,15 @@ because matrix products are associative. The key bias adds a constant to each ro
 weights. The value bias is added at the end, because the rows of A_j sum to 1.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.fast.tiles import Scratch, Tile, by_set, in_tiles, whole_sets
+from pointset.nn.fast.tiles import Scratch, in_tiles, whole_sets
 from pointset.nn.fast.torch_private import softmax_backward
 from pointset.nn.scores import DotScore, split_heads
 
@@ -23,10 +22,10 @@ from pointset.nn.scores import DotScore, split_heads
 class Projection(NamedTuple):
     """Rows Y and a linear layer. Keys or values are their product, which absorbed attention does not need."""
 
-    rows: Float[Tensor, "*rows d_in"]
+    rows: Float[Tensor, "B n d_in"]
     layer: nn.Linear
 
-    def product(self) -> Float[Tensor, "*rows d"]:
+    def product(self) -> Float[Tensor, "B n d"]:
         """Y W + b."""
         return self.layer(self.rows)
 
@@ -47,15 +46,11 @@ def absorbed(
 
 
 def absorbed_in_tiles(
-    Q: Float[Tensor, "1 n d"], K: Projection, V: Projection, mask: Layout | None, score: DotScore, weights: object
+    Q: Float[Tensor, "1 n d"], K: Projection, V: Projection, mask: Tensor | None, score: DotScore, weights: object
 ) -> Float[Tensor, "B n d"]:
-    """`absorbed` tile by tile, for softmax weights and queries shared by all sets; the sets may be packed."""
+    """`absorbed` tile by tile, for softmax weights and queries shared by all sets."""
     (queries,) = absorbed_queries(Q, K.layer, score).flatten(1, 2)
-    if isinstance(mask, Packed):
-        read = read_sets(K.rows, queries, mask.lengths)
-    else:
-        sets, length = K.rows.shape[:2]
-        read = read_sets(K.rows.flatten(0, 1), queries, [length] * sets, None if mask is None else mask.flatten())
+    read = read_sets(K.rows, queries, mask)
     return absorbed_values(read.unflatten(1, (score.heads, -1)), V.layer)
 
 
@@ -79,65 +74,53 @@ def absorbing_saves_products(n: int, m: int, heads: int, dim: int, dim_key: int)
 
 
 def read_sets(
-    X: Float[Tensor, "N d"],
-    F: Float[Tensor, "q d"],
-    lengths: Sequence[int],
-    keep: Bool[Tensor, " N"] | None = None,
+    X: Float[Tensor, "B n d"], F: Float[Tensor, "q d"], keep: Bool[Tensor, "B n"] | None = None
 ) -> Float[Tensor, "B q d"]:
-    """S = softmax(F X^T) X of each of B concatenated sets, for scaled queries F; 0 for an empty set.
+    """S = softmax(F X^T) X of each set, for scaled queries F; 0 for an empty set.
 
     `keep` is True at real rows, None if all are real; padded rows must be finite.
     """
-    sets: dict[str, Any] = {"lengths": lengths, "keep": keep}
-    backward = partial(_read_backward, lengths=lengths)
-    return in_tiles(partial(_read, **sets), backward, partial(read_plainly, **sets), X, F)
+    return in_tiles(partial(_read, keep=keep), _read_backward, partial(read_plainly, keep=keep), X, F)
 
 
 def read_plainly(
-    X: Float[Tensor, "N d"], F: Float[Tensor, "q d"], lengths: Sequence[int], keep: Bool[Tensor, " N"] | None = None
+    X: Float[Tensor, "B n d"], F: Float[Tensor, "q d"], keep: Bool[Tensor, "B n"] | None = None
 ) -> Float[Tensor, "B q d"]:
-    """The definition of `read_sets` in plain torch operations, set by set; used for second derivatives."""
-    keep = X.new_ones(len(X), dtype=torch.bool) if keep is None else keep
-    sets, lowest = zip(X.split(lengths), keep.split(lengths), strict=True), torch.finfo(X.dtype).min
-    return torch.stack([(torch.softmax((F @ x.mT).masked_fill(~real, lowest), 1) * real) @ x for x, real in sets])
+    """The definition of `read_sets` in plain torch operations; used for second derivatives."""
+    logits = F @ X.mT
+    if keep is None:
+        return torch.softmax(logits, dim=2) @ X
+    real = keep[:, None]
+    return (torch.softmax(logits.masked_fill(~real, torch.finfo(X.dtype).min), dim=2) * real) @ X
 
 
-def _read(X: Tensor, F: Tensor, *, keeps: bool, lengths: Sequence[int], keep: Tensor | None) -> tuple[Tensor, ...]:
-    """The forward pass; keeps the weights [N * q]."""
-    q, width = F.shape
-    S, kept = X.new_zeros(len(lengths), q, width), X.new_empty(len(X) * q if keeps else 0)
+def _read(X: Tensor, F: Tensor, *, keeps: bool, keep: Tensor | None) -> tuple[Tensor, ...]:
+    """The forward pass; keeps the weights [B, q, n]."""
+    (B, n, width), q = X.shape, len(F)
+    S, kept = X.new_empty(B, q, width), X.new_empty(B if keeps else 0, q, n)
     scratch = Scratch(X)
-    for tile in whole_sets(lengths, max(F.shape)):
-        x = by_set(X, tile)
-        logits = torch.bmm(F.expand(len(x), -1, -1), x.mT, out=scratch(len(x), q, x.shape[1]))
+    for sets in whole_sets(B, n * max(F.shape)):
+        x = X[sets]
+        logits = torch.bmm(F.expand(len(x), -1, -1), x.mT, out=scratch(len(x), q, n))
         if keep is not None:
-            real = by_set(keep, tile)[:, None]
+            real = keep[sets][:, None]
             logits.masked_fill_(~real, torch.finfo(X.dtype).min)
-        weights = _weights(kept, tile, q) if keeps else logits
-        torch.softmax(logits, dim=2, out=weights)
+        weights = torch.softmax(logits, dim=2, out=kept[sets] if keeps else logits)
         if keep is not None:
             weights.mul_(real)
-        torch.bmm(weights, x, out=S[tile.sets])
+        torch.bmm(weights, x, out=S[sets])
     return S, kept
 
 
-def _weights(kept: Tensor, tile: Tile, q: int) -> Tensor:
-    """The weights of a tile, a view [sets, q, n] of `kept`."""
-    return kept[tile.rows.start * q : tile.rows.stop * q].view(tile.sets.stop - tile.sets.start, q, -1)
-
-
-def _read_backward(
-    gS: Tensor, for_rows: bool, X: Tensor, F: Tensor, kept: Tensor, lengths: Sequence[int]
-) -> tuple[Tensor | None, Tensor]:
+def _read_backward(gS: Tensor, for_rows: bool, X: Tensor, F: Tensor, kept: Tensor) -> tuple[Tensor | None, Tensor]:
     gF = torch.zeros_like(F)
     gX = torch.empty_like(X) if for_rows else None
     scratch = Scratch(X)
-    for tile in whole_sets(lengths, max(F.shape)):
-        x, weights, g = by_set(X, tile), _weights(kept, tile, len(F)), gS[tile.sets]
-        g_weights = torch.bmm(g, x.mT, out=scratch(*weights.shape))
-        g_logits = softmax_backward(g_weights, weights)
+    for sets in whole_sets(len(X), X.shape[1] * max(F.shape)):
+        x, weights, g = X[sets], kept[sets], gS[sets]
+        g_logits = softmax_backward(torch.bmm(g, x.mT, out=scratch(*weights.shape)), weights)
         gF += torch.bmm(g_logits, x).sum(dim=0)
         if gX is not None:
-            gx = torch.bmm(weights.mT, g, out=by_set(gX, tile))
+            gx = torch.bmm(weights.mT, g, out=gX[sets])
             gx.baddbmm_(g_logits.mT, F.expand(len(x), -1, -1))
     return gX, gF

@@ -1,11 +1,7 @@
-"""Tiles: pieces of the rows of many sets that fit the processor's cache, so that successive operations find them there.
+"""Tiles: pieces of the rows of many sets that fit the processor's cache, where the next operations find them."""
 
-The sets are concatenated: X [N, d], with N the sum of their lengths. B sets of n rows each have the lengths [n] * B.
-"""
-
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -36,36 +32,27 @@ def may_tile(module: nn.Module, *rows: Tensor) -> bool:
 
 
 class Tile(NamedTuple):
-    """Neighbouring sets of one length, or a part of one set."""
+    """Some of the sets, or a part of one set; `rows` are its rows in X [B n, d]."""
 
     sets: slice
     rows: slice
 
 
-def whole_sets(lengths: Sequence[int], width: int) -> Iterator[Tile]:
-    """Tiles of whole sets; a set larger than a tile is one tile. Empty sets are skipped."""
-    most, first, row = tile_size() // width, 0, 0
-    for length, run in itertools.groupby(lengths):
-        count = len(list(run))
-        together = max(1, most // max(1, length))
-        for start in range(0, count if length else 0, together):
-            stop = min(count, start + together)
-            yield Tile(slice(first + start, first + stop), slice(row + start * length, row + stop * length))
-        first, row = first + count, row + count * length
+def whole_sets(sets: int, numbers: int) -> Iterator[slice]:
+    """Tiles of whole sets, with so many numbers in each set; a set larger than a tile is one tile."""
+    together = max(1, tile_size() // max(1, numbers))
+    for start in range(0, sets, together):
+        yield slice(start, min(sets, start + together))
 
 
-def parts_of_sets(lengths: Sequence[int], width: int) -> Iterator[Tile]:
+def parts_of_sets(sets: int, length: int, width: int) -> Iterator[Tile]:
     """Tiles for row-wise operations: sets larger than a tile are split."""
     most = max(1, tile_size() // width)
-    for sets, rows in whole_sets(lengths, width):
-        step = most if sets.stop - sets.start == 1 else rows.stop - rows.start
-        for start in range(rows.start, rows.stop, step):
-            yield Tile(sets, slice(start, min(start + step, rows.stop)))
-
-
-def by_set(X: Tensor, tile: Tile) -> Tensor:
-    """A view of the rows of a tile of X [N, ...], with an axis for the sets: [sets, rows per set, ...]."""
-    return X[tile.rows].unflatten(0, (tile.sets.stop - tile.sets.start, -1))
+    for chosen in whole_sets(sets, length * width):
+        first, last = chosen.start * length, chosen.stop * length
+        step = most if chosen.stop - chosen.start == 1 else max(1, last - first)
+        for start in range(first, last, step):
+            yield Tile(chosen, slice(start, min(start + step, last)))
 
 
 class Scratch:

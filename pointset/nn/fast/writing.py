@@ -6,15 +6,14 @@ The backward pass keeps only H, O and the weights [h, n, m]: Q is H minus the va
 O > H.
 """
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pointset.nn.fast.tiles import Scratch, Tile, by_set, in_tiles, parts_of_sets
+from pointset.nn.fast.tiles import Scratch, Tile, in_tiles, parts_of_sets
 from pointset.nn.fast.torch_private import relu_backward, softmax_backward
 
 
@@ -36,47 +35,39 @@ class Maps(NamedTuple):
     feed_bias: Float[Tensor, " d"]
 
 
-def write_rows(
-    X: Float[Tensor, "N d_in"], keys: Keys, maps: Maps, heads: int, lengths: Sequence[int]
-) -> Float[Tensor, "N d"]:
-    """O [N, d] for the rows of B concatenated sets; each row reads the m keys of its own set."""
-    sets: dict[str, Any] = {"heads": heads, "lengths": lengths}
+def write_rows(X: Float[Tensor, "B n d_in"], keys: Keys, maps: Maps, heads: int) -> Float[Tensor, "B n d"]:
+    """O [B, n, d]; each row reads the m keys of its own set."""
 
     def plain(X: Tensor, K: Tensor, V: Tensor, *maps: Tensor) -> Tensor:
-        return write_plainly(X, Keys(K, V), Maps(*maps), **sets)
+        return write_plainly(X, Keys(K, V), Maps(*maps), heads)
 
-    return in_tiles(partial(_write, **sets), partial(_backward, **sets), plain, X, *keys, *maps)
-
-
-def write_plainly(
-    X: Float[Tensor, "N d_in"], keys: Keys, maps: Maps, heads: int, lengths: Sequence[int]
-) -> Float[Tensor, "N d"]:
-    """The definition of `write_rows` in plain torch operations, set by set; used for second derivatives."""
-    H = []
-    for x, K, V in zip(X.split(lengths), *keys, strict=True):
-        Q = x @ maps.query.mT + maps.query_bias
-        parts = _heads(heads, Q, K, V)
-        H.append(Q + torch.cat([torch.softmax(q @ k.mT, dim=-1) @ v for q, k, v in parts], dim=-1))
-    rows = torch.cat(H)
-    return rows + torch.relu(rows @ maps.feed.mT + maps.feed_bias)
+    return in_tiles(partial(_write, heads=heads), partial(_backward, heads=heads), plain, X, *keys, *maps)
 
 
-def _write(X: Tensor, *given: Tensor, keeps: bool, heads: int, lengths: Sequence[int]) -> tuple[Tensor, ...]:
-    """The forward pass; keeps H [N, d], the result, and the weights [N * h * m]."""
+def write_plainly(X: Float[Tensor, "B n d_in"], keys: Keys, maps: Maps, heads: int) -> Float[Tensor, "B n d"]:
+    """The definition of `write_rows` in plain torch operations; used for second derivatives."""
+    Q = X @ maps.query.mT + maps.query_bias
+    H = Q + torch.cat([torch.softmax(q @ k.mT, dim=-1) @ v for q, k, v in _heads(heads, Q, *keys)], dim=-1)
+    return H + torch.relu(H @ maps.feed.mT + maps.feed_bias)
+
+
+def _write(X: Tensor, *given: Tensor, keeps: bool, heads: int) -> tuple[Tensor, ...]:
+    """The forward pass; keeps H and O [B n, d], and the weights [B n * h * m]."""
     keys, maps = Keys(*given[:2]), Maps(*given[2:])
-    O = X.new_empty(len(X), len(maps.feed))  # noqa: E741  the papers' letter
-    m = keys.K.shape[1]
-    hidden, weights = (torch.empty_like(O), X.new_empty(len(X) * heads * m)) if keeps else (O[:0], O[:0])
-    attended, fed, scratch = Scratch(X), Scratch(X), Scratch(X)
-    for tile in parts_of_sets(lengths, O.shape[1]):
-        o = O[tile.rows]
+    (B, n), m = X.shape[:2], keys.K.shape[1]
+    rows = X.flatten(0, 1)
+    O = rows.new_empty(B * n, len(maps.feed))  # noqa: E741  the papers' letter
+    hidden, weights = (torch.empty_like(O), O.new_empty(B * n * heads * m)) if keeps else (O[:0], O[:0])
+    attended, fed, scratch = Scratch(O), Scratch(O), Scratch(O)
+    for tile in parts_of_sets(B, n, O.shape[1]):
+        o, sets = O[tile.rows], tile.sets.stop - tile.sets.start
         if keeps:
             H, A = hidden[tile.rows], _weights(weights, tile, heads, m)
         else:
-            H, A = attended(*o.shape), scratch(heads, *by_set(O, tile).shape[:2], m)
-        _attend(X, keys, maps, tile, H, A)
+            H, A = attended(*o.shape), scratch(heads, sets, len(o) // sets, m)
+        _attend(rows, keys, maps, tile, H, A)
         torch.add(H, torch.addmm(maps.feed_bias, H, maps.feed.mT, out=fed(*o.shape)).relu_(), out=o)
-    return O, hidden, O, weights
+    return O.unflatten(0, (B, n)), hidden, O, weights
 
 
 def _attend(X: Tensor, keys: Keys, maps: Maps, tile: Tile, H: Tensor, weights: Tensor) -> None:
@@ -113,15 +104,14 @@ def _weights(kept: Tensor, tile: Tile, heads: int, keys: int) -> Tensor:
     return kept[tile.rows.start * size : tile.rows.stop * size].view(heads, tile.sets.stop - tile.sets.start, -1, keys)
 
 
-def _backward(
-    gO: Tensor, for_rows: bool, X: Tensor, *given: Tensor, heads: int, lengths: Sequence[int]
-) -> tuple[Tensor | None, ...]:
+def _backward(gO: Tensor, for_rows: bool, X: Tensor, *given: Tensor, heads: int) -> tuple[Tensor | None, ...]:
     keys, maps, (hidden, O, weights) = Keys(*given[:2]), Maps(*given[2:6]), given[6:]  # noqa: E741
-    gO, gX = gO.contiguous(), torch.empty_like(X) if for_rows else None
+    (B, n), rows, gO = X.shape[:2], X.flatten(0, 1), gO.flatten(0, 1).contiguous()
+    gX = torch.empty_like(rows) if for_rows else None
     gK, gV = (torch.zeros_like(part) for part in keys)
     gWq, gbq, gW, gb = (torch.zeros_like(part) for part in maps)
     fed, attended, scratch = Scratch(gO), Scratch(gO), Scratch(gO)
-    for tile in parts_of_sets(lengths, hidden.shape[1]):
+    for tile in parts_of_sets(B, n, hidden.shape[1]):
         g, H = gO[tile.rows], hidden[tile.rows]
         gT = torch.sub(O[tile.rows], H, out=fed(*H.shape))
         relu_backward(g, gT)
@@ -131,11 +121,11 @@ def _backward(
         A = _weights(weights, tile, heads, keys.K.shape[1])
         of_sets = [part[tile.sets] for part in (*keys, gK, gV)]
         _attend_backward(A, scratch(*A.shape), gH, H, *of_sets)
-        gWq.addmm_(gH.mT, X[tile.rows])
+        gWq.addmm_(gH.mT, rows[tile.rows])
         gbq += gH.sum(dim=0)
         if gX is not None:
             torch.mm(gH, maps.query, out=gX[tile.rows])
-    return gX, gK, gV, gWq, gbq, gW, gb
+    return None if gX is None else gX.view_as(X), gK, gV, gWq, gbq, gW, gb
 
 
 def _attend_backward(

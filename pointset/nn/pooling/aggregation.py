@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError, quoted
 from pointset.nn.blocks import rff
-from pointset.nn.fast.packing import Packed
 from pointset.nn.pooling.whole import WholePool
 from pointset.nn.registry import register
 
@@ -45,7 +44,7 @@ def reads(name: str) -> set[str]:
     return {"dim", "heads"} if canonical(name) in WITH_HEADS else {"dim"}
 
 
-@register("pooling", "aggr.<name>", listed="aggr.softmax", reads=reads, packed=True, export=True)
+@register("pooling", "aggr.<name>", listed="aggr.softmax", reads=reads, export=True)
 class AggregationPool(WholePool):
     """An aggregation of torch-geometric as a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
 
@@ -95,13 +94,6 @@ class AggregationPool(WholePool):
         first = torch.arange(mask.shape[1], device=Z.device) == 0
         keep = mask | (first & ~mask.any(dim=1, keepdim=True))
         return self._aggregated(Z[keep], sets.repeat_interleave(keep.sum(dim=1)), Z.shape[0])
-
-    def pooled_packed(self, Z: Float[Tensor, "N d"], sets: Packed) -> Float[Tensor, "B 1 e"]:
-        """`pooled` of packed sets, all at once."""
-        if 0 in sets.lengths:
-            Z = torch.cat([z if len(z) else z.new_zeros(1, z.shape[1]) for z in Z.split(sets.lengths)])
-            sets = Packed(tuple(max(1, length) for length in sets.lengths))
-        return self._aggregated(Z, sets.index(Z.device), len(sets))
 
     def _aggregated(self, rows: Tensor, index: Tensor, sets: int | torch.SymInt) -> Tensor:
         return self.aggregation(rows, index, dim_size=sets).unsqueeze(1)

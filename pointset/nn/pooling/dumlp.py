@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from pointset.configuration import NormName
 from pointset.nn.checks import check_rows
-from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import zero_padded_rows
+from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.norms import has_shift, make_norm, normed_linear
 from pointset.nn.registry import register
 from pointset.nn.simplex.gradients import single_or_double
@@ -31,7 +30,7 @@ class NormedLayers(nn.Module):
         self.linear = nn.ModuleList(nn.Linear(*pair, bias=not has_shift(norm)) for pair in pairs)
         self.norm = nn.ModuleList(make_norm(norm, width) for _, width in pairs)
 
-    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+    def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
         for number, (linear, norm) in enumerate(zip(self.linear, self.norm, strict=True)):
             assert isinstance(linear, nn.Linear)
@@ -66,17 +65,13 @@ class DualMLP(nn.Module):
         self.logits = NormedLayers([width, *hidden, k], norm)
         self.values = NormedLayers([width, *hidden, e], norm)
         self.record: Callable[[Tensor], object] | None = None
-        """Called with the weights [B, 1, k, n] of every forward pass, for packed sets once per run; None: not called.
-        """
+        """Called with the weights [B, 1, k, n] of every forward pass; None: not called."""
 
-    def forward(self, X: Float[Tensor, "*rows width"], mask: Layout | None = None) -> Float[Tensor, "B k e"]:
+    def forward(self, X: Float[Tensor, "B n width"], mask: Mask | None = None) -> Float[Tensor, "B k e"]:
         """Return what each of the k maps reads, [B, k, e]; `mask` is True at real rows."""
         check_rows(X, mask, self.logits.weight)
         X = zero_padded_rows(X, mask)  # 0 times NaN would be NaN
         logits, V = self.logits(X, mask), self.values(X, mask)
-        if isinstance(mask, Packed):
-            runs = zip(mask.batches(logits), mask.batches(V), strict=True)
-            return torch.cat([self._read(*run, None) for run in runs])
         return self._read(logits, V, mask)
 
     def _read(
@@ -92,7 +87,7 @@ class DualMLP(nn.Module):
         return read if mixed else read.to(V.dtype)
 
 
-@register("pooling", "dumlp<k>", listed="dumlp32", packed=True, export=True, maps=True)
+@register("pooling", "dumlp<k>", listed="dumlp32", export=True, maps=True)
 class DualMLPPool(DualMLP):
     """softmax_n(f(Z))^T g(Z): k rows of width d / 4.
 

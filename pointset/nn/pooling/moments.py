@@ -24,7 +24,7 @@ WIDEST_COVARIANCE = 256
 """The largest reduced width r of a covariance; its result has 32,896 numbers."""
 
 
-@register("pooling", "asp", packed=True, export=True, maps=True)
+@register("pooling", "asp", export=True, maps=True)
 class AttentiveStatisticsPool(WholePool):
     """Mean and standard deviation of each feature under attention weights, the d means first: [B, 1, 2 d].
 
@@ -39,8 +39,7 @@ class AttentiveStatisticsPool(WholePool):
         self.hidden = nn.Linear(dim, max(1, dim // 2))
         self.score = nn.Linear(self.hidden.out_features, 1, bias=False)
         self.record: Callable[[Tensor], object] | None = None
-        """Called with the weights [B, 1, 1, n] of every forward pass, for packed sets once per run; None: not called.
-        """
+        """Called with the weights [B, 1, 1, n] of every forward pass; None: not called."""
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 _"]:
         """The weighted statistics of each set."""
@@ -53,7 +52,7 @@ class AttentiveStatisticsPool(WholePool):
         return torch.cat([mean, (A @ (Z - mean).square() + 1e-6).sqrt()], dim=2)
 
 
-@register("pooling", "gem", packed=True, export=True)
+@register("pooling", "gem", export=True)
 class GeneralisedMeanPool(WholePool):
     """y_f = ((1/n) sum_i x_fi^p)^(1/p), with p trained, initially 3: the mean for p = 1, the maximum as p grows.
 
@@ -92,7 +91,7 @@ def reads(r: int) -> set[str]:
     return {"dim"}
 
 
-@register("pooling", "cov<r>", listed="cov32", reads=reads, packed=True, export=True)
+@register("pooling", "cov<r>", listed="cov32", reads=reads, export=True)
 class CovariancePool(WholePool):
     """The upper triangle of C^(1/2), r (r + 1) / 2 numbers, with C the covariance [r, r] of the rows ReLU(W x + b).
 

@@ -7,11 +7,11 @@ from pointset.configuration import AttentionOptions, DecoderName, InitialName, S
 from pointset.errors import PointsetError
 from pointset.nn.blocks import PMA, SAB, rff
 from pointset.nn.dropout import Dropout
-from pointset.nn.fast.packing import Layout
+from pointset.nn.masks import Mask
 from pointset.nn.registry import register
 
 
-@register("pooling", "pma[<k>]", head="linear", packed=True, export=True, maps=True)
+@register("pooling", "pma[<k>]", head="linear", export=True, maps=True)
 class AttentionPool(nn.Module):
     """Dropout on the rows, then PMA_k, then SAB if k > 1; with head "rff": dropout, then rFF(SAB(PMA_k(Z))) for any k.
 
@@ -41,7 +41,7 @@ class AttentionPool(nn.Module):
         self.sab = SAB(dim, dim, attention) if k > 1 or head == "rff" else None
         self.feed_forward = rff(dim, dim) if head == "rff" else None
 
-    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
+    def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""
         return self.finish(self.pma(self.dropout(Z), mask))
 

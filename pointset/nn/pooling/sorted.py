@@ -56,7 +56,7 @@ class SortedPool(WholePool):
         return (X * weights).sum(dim=2).unsqueeze(1)
 
 
-@register("pooling", "top<k>", listed="top8", packed=True, export=True)
+@register("pooling", "top<k>", listed="top8", export=True)
 class TopPool(WholePool):
     """Mean of the k largest values of each feature, or of all values in smaller sets; k = 1 is the maximum.
 
@@ -80,7 +80,7 @@ class TopPool(WholePool):
         return (sums / is_real.sum(dim=2, keepdim=True)).transpose(1, 2)
 
 
-@register("pooling", "fspool", packed=True, export=True)
+@register("pooling", "fspool", export=True)
 class FeaturewiseSortPool(SortedPool):
     """y_f = sum_i w_f(i / (n - 1)) x_f(i), with the values of each feature in descending order, i from 0.
 
@@ -106,7 +106,7 @@ class FeaturewiseSortPool(SortedPool):
         return (1 - (points - r * (self.values.shape[1] - 1)).abs()).clamp(min=0)
 
 
-@register("pooling", "fpswe<m>", listed="fpswe64", packed=True, export=True)
+@register("pooling", "fpswe<m>", listed="fpswe64", export=True)
 class FixedWassersteinPool(SortedPool):
     """`WassersteinPool` with fixed slices, the features themselves, and a fixed reference of m points in [-1, 1].
 
@@ -139,7 +139,7 @@ class FixedWassersteinPool(SortedPool):
         return (self.scales * self.reference).sum(dim=1).to(Z.dtype) + super().pooled(Z, mask)
 
 
-@register("pooling", "pswe<m>", listed="pswe64", packed=True, export=True)
+@register("pooling", "pswe<m>", listed="pswe64", export=True)
 class WassersteinPool(FixedWassersteinPool):
     """y_f = sum_j w_fj (r_fj - q_f(rank of r_fj)): the weighted displacement between a set and m reference points.
 

@@ -14,9 +14,8 @@ from msgspec import Meta
 from torch import Tensor, nn
 
 from pointset.configuration import check
-from pointset.nn.checks import check_layout
-from pointset.nn.fast.packing import Layout
-from pointset.nn.masks import STATISTICS, StatisticName
+from pointset.nn.checks import check_mask
+from pointset.nn.masks import STATISTICS, Mask, StatisticName
 from pointset.nn.registry import JOIN, register
 
 SomeStatistics = Annotated[
@@ -49,9 +48,9 @@ class StatisticPool(nn.Module):
         super().__init__()
         check(f"statistics of {type(self).__name__}", self.statistics, SomeStatistics)
 
-    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B _ _"]:
+    def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B _ _"]:
         """Return the pooled rows of each set; the mask is True at real rows."""
-        check_layout(Z, mask)
+        check_mask(Z, mask)
         return self.of_statistics({name: STATISTICS[name](Z, mask) for name in self.statistics})
 
     def of_statistics(self, pooled: Mapping[StatisticName, Float[Tensor, "B 1 d"]]) -> Float[Tensor, "B _ _"]:
@@ -59,11 +58,11 @@ class StatisticPool(nn.Module):
         return torch.cat([pooled[name] for name in self.statistics], dim=2)
 
 
-@register("pooling", "max", packed=True, export=True)
+@register("pooling", "max", export=True)
 class MaxPool(StatisticPool):
     """Largest value of each feature.
 
-    Z [B, n, d] with a mask [B, n], or packed rows, gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] gives [B, 1, d]; zeros for an empty set.
 
     Example:
         >>> pooling = pointset.nn.MaxPool()
@@ -74,11 +73,11 @@ class MaxPool(StatisticPool):
     statistics = ("max",)
 
 
-@register("pooling", "mean", packed=True, export=True, statistic="mean")
+@register("pooling", "mean", export=True, statistic="mean")
 class MeanPool(StatisticPool):
     """Mean of each feature.
 
-    Z [B, n, d] with a mask [B, n], or packed rows, gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] gives [B, 1, d]; zeros for an empty set.
 
     Example:
         >>> pooling = pointset.nn.MeanPool()
@@ -89,11 +88,11 @@ class MeanPool(StatisticPool):
     statistics = ("mean",)
 
 
-@register("pooling", "sum", packed=True, export=True)
+@register("pooling", "sum", export=True)
 class SumPool(StatisticPool):
     """Sum of each feature; unlike the mean, it depends on the number of elements.
 
-    Z [B, n, d] with a mask [B, n], or packed rows, gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] gives [B, 1, d]; zeros for an empty set.
 
     Example:
         >>> pooling = pointset.nn.SumPool()
@@ -108,9 +107,8 @@ class SumPool(StatisticPool):
 class JoinedPool(nn.Module):
     """The flattened outputs of several poolings of the same rows, concatenated: [B, 1, sum of widths].
 
-    It accepts packed sets if all of its poolings do; its attention maps are those of all;
-    whether it can be exported is checked for each pooling. Equivariant layers before it subtract the statistic of the
-    first pooling. The head after it has one layer if that is so for all of them.
+    Its attention maps are those of all; whether it can be exported is checked for each pooling. Equivariant layers
+    before it subtract the statistic of the first pooling. The head after it has one layer if that is so for all.
 
     Args:
         pools: modules called as `pool(Z, mask)`, from [B, n, d] to [B, k, e] or [B, e].
@@ -120,7 +118,7 @@ class JoinedPool(nn.Module):
         super().__init__()
         self.pools = nn.ModuleList(pools)
 
-    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 _"]:
+    def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 _"]:
         """Return one row per set; the mask is True at real rows."""
         return self.side_by_side([pool(Z, mask) for pool in self.pools])
 
