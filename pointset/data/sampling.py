@@ -15,7 +15,7 @@ import numpy as np
 
 from pointset.configuration import Count, check
 from pointset.data.options import SAMPLERS
-from pointset.data.readers.clouds import float32_fault
+from pointset.data.readers.clouds import far_corner, float32_fault
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
@@ -46,7 +46,8 @@ def sample_points(
         normals: also return the unit normal of each point's face, by the right-hand rule.
 
     Returns:
-        Points, float32 [n, 3], in the mesh's units and axes; with `normals`, also the normals, float32 [n, 3].
+        Points, float32 [n, 3], in the mesh's units and axes, from its corner if it is far from the origin; with
+        `normals`, also the normals, float32 [n, 3].
 
     Raises:
         MeshError: the mesh has no area, or float32 cannot hold its points.
@@ -75,7 +76,11 @@ def sample_arrays(
         raise PointsetError(f"sampler must be one of {', '.join(SAMPLERS)}, got {quoted(sampler)}")
     # [3 corners, 3 axes, F]: the long last axis makes arithmetic fast.
     corners = mesh.vertices.T.copy().take(mesh.faces.T, axis=1).swapaxes(0, 1)
-    if fault := float32_fault(corners.min(axis=2).min(axis=0), corners.max(axis=2).max(axis=0)):
+    least, most = corners.min(axis=2).min(axis=0), corners.max(axis=2).max(axis=0)
+    corner = far_corner(least, most)
+    if corner.any():
+        corners = corners - corner[:, None]
+    if fault := float32_fault(least - corner, most - corner):
         raise MeshError(f"the mesh {fault}")
     (x, y, z), (u, v, w) = corners[1] - corners[0], corners[2] - corners[0]
     crosses = np.stack([y * w - z * v, z * u - x * w, x * v - y * u])  # normals, with twice the face's area as length

@@ -1,6 +1,7 @@
 """Samplers by property: on the surface, by area, repeatable, and at any scale that float32 can hold."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from pointset.data.options import SAMPLERS
 from pointset.data.readers.meshes import Mesh, MeshError
+from pointset.data.readers.reading import read_mesh
 from pointset.data.sampling import downsample, farthest_points, import_open3d, sample_points, seed_for
 from pointset.errors import PointsetError
 
@@ -129,7 +131,6 @@ BAD_MESHES: dict[str, tuple[np.ndarray, list[list[int]], str]] = {
     "too small": (TRIANGLE * 1e-39, [[0, 1, 2]], "1e-39 long, too small for float32"),
     "far too small": (TRIANGLE * 1e-200, [[0, 1, 2]], "1e-200 long, too small for float32"),
     "far too large": ((TRIANGLE - 0.5) * 1.5e308, [[0, 1, 2]], r"7.5e\+307, too large for float32"),
-    "too far away": (TRIANGLE + 1e11, [[0, 1, 2]], r"1 long and 1e\+11 away from the origin"),
 }
 
 
@@ -137,6 +138,19 @@ BAD_MESHES: dict[str, tuple[np.ndarray, list[list[int]], str]] = {
 def test_meshes_that_cannot_be_sampled_are_told_why(vertices: np.ndarray, faces: list[list[int]], words: str) -> None:
     with pytest.raises(MeshError, match=words):
         sample_points(Mesh(vertices, np.array(faces)), 5, seed=0)
+
+
+def test_a_mesh_at_map_coordinates_is_moved_before_it_is_rounded(tmp_path: Path) -> None:
+    utm = np.array([694_381.2, 5_155_482.5, 378.5])
+    near, far = Mesh(TRIANGLE * 10, np.array([[0, 1, 2]])), Mesh(TRIANGLE * 10 + utm, np.array([[0, 1, 2]]))
+    expected = sample_points(near, 500, seed=0)
+    np.testing.assert_allclose(sample_points(far, 500, seed=0), expected, atol=1e-5)
+    lines = ["OFF", "3 1 0", *(" ".join(map(repr, row)) for row in far.vertices.tolist()), "3 0 1 2"]
+    (tmp_path / "a.off").write_text("\n".join(lines))
+    mesh = read_mesh(tmp_path / "a.off")
+    assert mesh.corner == pytest.approx(tuple(utm))
+    np.testing.assert_allclose(mesh.vertices + mesh.corner, far.vertices, atol=1e-6)
+    np.testing.assert_allclose(sample_points(mesh, 500, seed=0), expected, atol=1e-5)
 
 
 def test_a_shapes_seed_depends_on_its_name_and_never_changes() -> None:

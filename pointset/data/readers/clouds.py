@@ -1,5 +1,7 @@
 """Point clouds as arrays, checks of their contents, and the columns of their files by name."""
 
+import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,14 +13,18 @@ AXES = ("x", "y", "z")
 NORMAL_COLUMNS = ("nx", "ny", "nz")
 COLOR_COLUMNS = (("red", "green", "blue"), ("r", "g", "b"))
 """Names of the columns of a point's color."""
-FIELD_ALIASES = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz", "//x": "x"}
+FIELD_ALIASES = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz"}
+_UNIT = re.compile(r"[\[(][^\])]*[\])]$")
+_AXIS = re.compile(r"((?:points?|pos|position|coordinates?)(?:_m)?(?:_xyz)?[:_. ])?([xyz]|(?<=[:_. ])[012])")
+"""x, y and z, also with the prefixes of ParaView and VeloView."""
+_NUMBERED_AXES = str.maketrans("012", "xyz")
 Columns = Mapping[str, np.ndarray]
 """Arrays [n] by the names of the columns, in the order of the file."""
 FLOAT32 = np.finfo(np.float32)
 LEAST_STEPS = 2**8
 """Minimum number of float32 steps along a shape, below which rounding would destroy its form."""
 FINE_STEPS = 2**16
-"""Number of float32 steps along a cloud, below which its corner is subtracted before it is rounded."""
+"""Number of float32 steps along a shape, below which its corner is subtracted before it is rounded."""
 
 
 class CloudError(PointsetError, ValueError):
@@ -78,8 +84,9 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
     least, most = places.min(axis=0), places.max(axis=0)
     with np.errstate(over="ignore"):
         is_rounded = (places != places.astype(np.float32)).any()
-    if is_rounded and 0 < (most - least).max() < FINE_STEPS * float(FLOAT32.eps) * max(-least.min(), most.max()):
-        places, corner, least, most = places - least, least, least - least, most - least
+    if is_rounded:
+        corner = far_corner(least, most)
+        places, least, most = places - corner, least - corner, most - corner
     if fault := extent_fault([places]) or float32_fault(least, most):
         raise CloudError(f"the cloud {fault}")
     points = np.ascontiguousarray(places, np.float32)
@@ -96,6 +103,12 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
         features = np.ascontiguousarray(features, np.float32)
     x, y, z = corner.tolist()
     return Cloud(points, normals, features, corner=(x, y, z))
+
+
+def far_corner(least: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """The corner [3] to subtract in float64 from a shape with this bounding box; 0 unless it is far from the origin."""
+    is_far = 0 < (most - least).max() < FINE_STEPS * float(FLOAT32.eps) * max(-least.min(), most.max())
+    return least if is_far else np.zeros_like(least)
 
 
 def extent_fault(pieces: Iterable[np.ndarray]) -> str:
@@ -161,23 +174,38 @@ def numbered(feature: str, count: int) -> list[str]:
     return [f"{feature} {index}" for index in range(count)]
 
 
-def plain_names(width: int, features: Sequence[str]) -> list[str]:
-    """Names for the columns of a file without names: x, y, z, then normals, then further columns.
+def unnamed_columns(table: np.ndarray, features: Sequence[str]) -> Columns:
+    """The columns [n, d] of a file without names: x, y, z, then normals, then further columns.
 
-    Six columns are points with normals; of more columns, those after z are normals only if they are wanted.
+    Six columns are points with normals; of more columns, those after z are normals only if they are wanted. A warning
+    says so of five columns and more, if no feature is wanted and they are not unit normals.
     """
+    width = table.shape[1]
     if width < len(AXES):
         raise PointsetError(f"expected at least 3 numbers for each point, found {width}")
+    if width > len(AXES) + 1 and not features:
+        lengths = np.linalg.norm(np.asarray(table[:256, 3:6], np.float64), axis=1)
+        if width != 6 or not (abs(lengths - 1) < 0.01).all():
+            # The message does not name the file: Python then shows it once for any number of files.
+            what = f"the first 3 of {width} columns without names are taken for x, y and z"
+            warnings.warn(f"{what}: give a first line of names if they are others", stacklevel=2)
     normals = (width == 6 and "columns" not in features) or (width > 6 and "normals" in features)
-    named = [*AXES, *(NORMAL_COLUMNS if normals else ())]
-    return named + numbered("columns", width - len(named))
+    names = [*AXES, *(NORMAL_COLUMNS if normals else ())]
+    return dict(zip([*names, *numbered("columns", width - len(names))], table.T, strict=True))
+
+
+def usual_name(name: str) -> str:
+    """The usual spelling of a known column, such as x for X, "x [m]", pos_x and Points:0; other names are stripped."""
+    plain = _UNIT.sub("", name.strip().removeprefix("//")).strip().lower()
+    if match := _AXIS.fullmatch(plain):
+        return match[2].translate(_NUMBERED_AXES)
+    short = FIELD_ALIASES.get(plain, plain)
+    return short if short in {*NORMAL_COLUMNS, *COLOR_COLUMNS[0], *COLOR_COLUMNS[1]} else name.strip()
 
 
 def named_columns(names: Sequence[str], columns: Iterable[np.ndarray]) -> Columns:
-    """The columns by the names of a header, with x, y and z, in one spelling: nx for normal_x and x for X."""
-    known = {*AXES, *NORMAL_COLUMNS, *COLOR_COLUMNS[0], *COLOR_COLUMNS[1]}
-    lower = [FIELD_ALIASES.get(name.strip().lower(), name.strip().lower()) for name in names]
-    usual = [short if short in known else name.strip() for short, name in zip(lower, names, strict=True)]
+    """The columns by the names of a header, with x, y and z, in one spelling; see `usual_name`."""
+    usual = [usual_name(name) for name in names]
     if twice := next((name for name in usual if usual.count(name) > 1), None):
         raise PointsetError(f"has two columns called {quoted(twice)}: the name is ambiguous")
     if not {*AXES} <= {*usual}:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.errors import REPEATED, PointsetError, one_line, require_extra
 from pointset.runs.files import require_file
 
 FileKind = Literal["meshes", "clouds"]
@@ -23,6 +23,14 @@ UNREAD_SUFFIXES = frozenset({".3ds", ".e57", ".fbx", ".step", ".stp", ".usd", ".
 """Suffixes of unsupported shape formats."""
 MOST_HEADER = 1 << 20
 """Most bytes of the header of a PLY file."""
+LIBRARIES = {
+    ".las": ("las", "laspy", "lazrs"),
+    ".laz": ("las", "laspy", "lazrs"),
+    ".pcd": ("pcd", "pypcd4"),
+    ".3mf": ("meshes", "lxml", "networkx"),
+    ".dae": ("meshes", "collada"),
+}
+"""The extra of this package that a format needs, and its modules."""
 PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
@@ -75,6 +83,14 @@ def require_shape_file(path: Path, suffixes: Set[str] = SHAPE_SUFFIXES) -> None:
         if path.suffix.lower() not in suffixes:
             known = ", ".join(sorted(suffixes))
             raise PointsetError(f"expected a file that ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
+        require_library(path.suffix.lower())
+
+
+def require_library(suffix: str) -> None:
+    """Require the library that reads a format."""
+    if suffix in LIBRARIES:
+        extra, *modules = LIBRARIES[suffix]
+        require_extra(extra, f"a {suffix} file", *modules)
 
 
 def require_count(found: int, declared: int, what: str) -> None:

@@ -1,7 +1,6 @@
 """Read LAS and LAZ, the formats of laser scanning, by laspy."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ from pointset.errors import PointsetError
 from pointset.runs.files import require_file
 
 FULL_INTENSITY = 65535
-LIBRARIES = ("laspy", "lazrs")
 VLRS, POINTS, FORMAT, EVLRS = slice(100, 104), slice(96, 100), 104, slice(243, 247)
 """Places in the header: the numbers of records, the offset of the points, and their format."""
 COMPRESSED, UNKNOWN = 0x80, 2**64 - 1
@@ -23,9 +21,7 @@ RAW = {"X", "Y", "Z"}
 
 def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """The fields that laspy names, with x, y and z, and those with several numbers numbered."""
-    if missing := [name for name in LIBRARIES if find_spec(name) is None]:
-        raise PointsetError(f"LAS files need {' and '.join(missing)}: run `pip install 'pointset-learn[las]'`")
-    import laspy
+    import laspy  # an extra
 
     require_file(path)
     content = np.memmap(path, np.uint8, "r")

@@ -30,8 +30,9 @@ class Mesh:
     """A triangle mesh.
 
     Attributes:
-        vertices: float64 [V, 3], finite, in the file's own units and axes.
+        vertices: float64 [V, 3], finite, in the file's own units and axes, with the origin at `corner`.
         faces: int64 [F, 3], rows of `vertices`, at least one. A face may be degenerate: it then has no area.
+        corner: what `read_mesh` subtracted from the vertices of a mesh far from the origin (map coordinates).
 
     Raises:
         MeshError: an array has another shape or type, a coordinate is not finite, or an index is out of range.
@@ -44,6 +45,7 @@ class Mesh:
 
     vertices: np.ndarray
     faces: np.ndarray
+    corner: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
         vertices, faces = np.asarray(self.vertices), np.asarray(self.faces)

@@ -21,10 +21,8 @@ PADDING = "#$%&~~"
 
 def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """The columns of a PCD file, with the channels of packed colors."""
-    try:
-        from pypcd4 import PointCloud
-    except ModuleNotFoundError as error:
-        raise PointsetError("PCD files need pypcd4: run `pip install 'pointset-learn[pcd]'`") from error
+    from pypcd4 import PointCloud  # an extra
+
     content = read_file(path)
     if b"DATA ascii" in content[:MOST_HEADER]:
         content = content.replace(b"nan(ind)", b"nan")  # as programs for Windows write it

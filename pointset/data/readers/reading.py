@@ -14,6 +14,7 @@ from pointset.data.readers.clouds import (
     Cloud,
     CloudError,
     Columns,
+    far_corner,
     feature_columns,
     require_cloud,
     require_finite,
@@ -61,11 +62,12 @@ def read_mesh(path: str | Path) -> Mesh:
         path: the file, whose suffix determines the format.
 
     Returns:
-        Vertices [V, 3] in the file's own units and axes, and triangles [F, 3].
+        Vertices [V, 3] in the file's own units and axes, and triangles [F, 3]. A mesh far from the origin (map
+        coordinates) is moved by its `corner`.
 
     Raises:
-        MeshError: the file is missing, unreadable, of an unknown suffix, without triangles, or has a coordinate that is
-            not finite or an index out of range.
+        MeshError: the file is missing, unreadable, of an unknown suffix, without triangles that have an area, or has a
+            coordinate that is not finite or an index out of range.
 
     Example:
         >>> Path("square.off").write_text("OFF\n4 1 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3\n")
@@ -78,7 +80,18 @@ def read_mesh(path: str | Path) -> Mesh:
     with naming(path, MeshError):
         require_shape_file(path, MESH_SUFFIXES)
         suffix = path.suffix.lower()
-        return parse_ply(path) if suffix == ".ply" else MESHES[suffix](read_file(path), str(path))
+        mesh = parse_ply(path) if suffix == ".ply" else MESHES[suffix](read_file(path), str(path))
+        corners = mesh.vertices[mesh.faces]
+        sides = corners[:, 1:] - corners[:, :1]
+        with np.errstate(all="ignore"):
+            has_area = np.cross(sides[:, 0], sides[:, 1]).any()
+        if not has_area:
+            raise MeshError(f"has no area: each of its {len(mesh.faces):,} faces is degenerate")
+        corner = far_corner(corners.min(axis=(0, 1)), corners.max(axis=(0, 1)))
+        if not corner.any():
+            return mesh
+        x, y, z = corner.tolist()
+        return Mesh(mesh.vertices - corner, mesh.faces, (x, y, z))
 
 
 def read_cloud(

@@ -15,7 +15,6 @@ from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import read_file, require_file
 
-REQUIRED_PACKAGES = {".3mf": "lxml", ".dae": "pycollada"}
 GLTF_SUFFIXES = (".glb", ".gltf")
 logging.getLogger("trimesh").addHandler(logging.NullHandler())  # else Python prints what trimesh logs
 _HARMLESS = ("KHR_materials_", "KHR_texture_", "EXT_texture_", "KHR_mesh_quantization", "KHR_lights_punctual")
@@ -38,19 +37,15 @@ def parse_scene(content: bytes, name: str) -> Mesh:
             content = _with_document(content, document, suffix)
         for file in files_beside(path):
             require_file(file)
-    try:
-        with np.errstate(all="ignore"):
-            scene: Any = trimesh.load_scene(
-                io.BytesIO(content),
-                file_type=suffix[1:],
-                resolver=trimesh.resolvers.FilePathResolver(str(path)),
-                process=False,
-                skip_materials=True,
-            )
-            mesh = scene.to_mesh()
-    except ImportError as error:  # trimesh raises it for formats that need another library
-        library = REQUIRED_PACKAGES.get(suffix, error.name)
-        raise PointsetError(f"{suffix} files need {library}: pip install {library}") from error
+    with np.errstate(all="ignore"):
+        scene: Any = trimesh.load_scene(
+            io.BytesIO(content),
+            file_type=suffix[1:],
+            resolver=trimesh.resolvers.FilePathResolver(str(path)),
+            process=False,
+            skip_materials=True,
+        )
+        mesh = scene.to_mesh()
     if declared is not None:
         parts = (part for part in scene.geometry.values() if isinstance(part, trimesh.Trimesh))
         require_count(sum(len(part.faces) for part in parts), declared, "triangles")

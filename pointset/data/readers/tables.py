@@ -7,7 +7,8 @@ blanks, commas or semicolons; a comma is never a decimal point.
 import io
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,10 @@ from pointset.data.readers.clouds import (
     looks_transposed,
     named_columns,
     numbered,
-    plain_names,
+    unnamed_columns,
+    usual_name,
 )
+from pointset.data.readers.formats import require_count
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import read_file
 
@@ -40,18 +43,23 @@ NAMES_BY_SUFFIX = {
     (".pts", 7): [*AXES, "intensity", *COLOR_COLUMNS[0]],
 }
 """The columns of text files whose suffix and number of columns say what they are."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
+_FRACTION = re.compile(r"(?m)(^|,)-0,|,0\d")
+"""What whole numbers do not have: -0, and a zero before other digits."""
+_SEPARATOR = re.compile(r'"?sep=.?"?')
+"""Excel's line that names the separator."""
 _COMMENT = re.compile(r"[ \t]*(#|//)")
 _REMARK = re.compile(r"(#|//).*")
 
 
 def npy_columns(path: Path, features: Sequence[str]) -> Columns:
     """The columns of an array [n, d], or of an array [n] of records with named fields, in an .npy file."""
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    with _pickles_refused():
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.memmap):
         raise PointsetError("expected one array, found an archive")
     size, announced = path.stat().st_size, array.offset + array.nbytes
-    if announced != size:
-        raise PointsetError(f"has {size:,} bytes, and its header says {announced:,}: it is damaged")
+    require_count(size, announced, "bytes")
     if array.dtype.names and array.ndim == 1:
         return named_columns(array.dtype.names, (array[name] for name in array.dtype.names))
     return _columns(array, features)
@@ -63,11 +71,12 @@ def npz_columns(path: Path, features: Sequence[str]) -> Columns:
         unpacked = sum(info.file_size for info in archive.infolist())
     if unpacked > max(SMALL, MOST_RATIO * path.stat().st_size):
         raise PointsetError(f"unpacks to {unpacked:,} bytes, which is too much for a point cloud")
-    with np.load(path, allow_pickle=False) as arrays:
+    with _pickles_refused(), np.load(path, allow_pickle=False) as arrays:
         key = next((key for key in POINT_KEYS if key in arrays), arrays.files[0] if len(arrays.files) == 1 else None)
         if key is None:
-            names = quoted(", ".join(arrays.files))
-            raise PointsetError(f"expected an array called {' or '.join(POINT_KEYS)}, found {names}")
+            found = quoted(", ".join(f"{name} {list(arrays[name].shape)}" for name in arrays.files))
+            expected = f"one cloud, an array [n, 3] called {' or '.join(POINT_KEYS)}"
+            raise PointsetError(f"expected {expected}, found {found}: save each cloud as a file of its own")
         if key == "vertices" and {*FACE_KEYS} & {*arrays.files}:
             raise PointsetError("is a mesh, and .npz files are read as clouds: save it as .off, .obj or .ply")
         columns = dict(_columns(arrays[key], features))
@@ -78,39 +87,70 @@ def npz_columns(path: Path, features: Sequence[str]) -> Columns:
     return columns
 
 
+@contextmanager
+def _pickles_refused() -> Iterator[None]:
+    """Say of arrays of Python objects what they are; numpy has several errors for them."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, PointsetError) or not re.search("Object array|Python objects", str(error)):
+            raise
+        raise PointsetError(
+            "holds Python objects, which only pickle reads, and pickle runs any code in a file: save each cloud as an "
+            "array of numbers [n, 3] in a file of its own"
+        ) from error
+
+
 def text_columns(path: Path, features: Sequence[str]) -> Columns:
     """The columns of a file of text, whose lines must all be points."""
     content = read_file(path)
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise PointsetError("expected plain text, found UTF-16: save it as UTF-8")
-    text = content.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
-    lines = text.splitlines()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    lines = re.split(r"\r\n|\n|\r", text)  # no others
     names, remark, count, first = _header(lines)
     if first == len(lines):
         raise PointsetError("expected a point cloud, found no point")
-    table = _numbers(lines[first:])
-    if count not in (None, len(table)):
-        raise PointsetError(f"has {len(table):,} points, and its first line says {count:,}: it is cut off or damaged")
+    mark = _separator(_REMARK.sub("", lines[first]))
+    table = _numbers(lines[first:], mark, first)
+    require_count(len(table), len(table) if count is None else count, "points")
     width = table.shape[1]
     if names and len(names) != width:
         found = f"has {len(names)} names of columns, {quoted(', '.join(names))}, and {width} numbers in a line"
         raise PointsetError(f"{found}: it is damaged")
     if len(remark) == width:
         names = names or remark
-    names = names or NAMES_BY_SUFFIX.get((path.suffix.lower(), width)) or plain_names(width, features)
-    columns = dict(named_columns(names, table.T))
+    names = names or NAMES_BY_SUFFIX.get((path.suffix.lower(), width), [])
+    if not names and mark == "," and _may_have_decimal_commas(table, text):
+        raise PointsetError(
+            f"has {width} whole numbers in a line, or {width // 2} with decimal commas: write decimal points, or name "
+            "the columns in a first line"
+        )
+    columns = dict(named_columns(names, table.T) if names else unnamed_columns(table, features))
     for group in COLOR_COLUMNS:
         if {*group} <= {*columns} and not any((columns[name] % 1).any() for name in group):
             columns |= {name: columns[name].astype(np.int64) for name in group}  # 0 to 255, not fractions
     return columns
 
 
+def _may_have_decimal_commas(table: np.ndarray, text: str) -> bool:
+    """True if each two numbers of a line could be the two parts of one: no point, and parts of fractions among them."""
+    if table.shape[1] % 2 or table.shape[1] < 6 or "." in text or (table[:, 1::2] < 0).any():
+        return False
+    return bool(_FRACTION.search(text)) or bool((table[:, 1::2].max(axis=0) > 255).all())
+
+
 def _columns(array: np.ndarray, features: Sequence[str]) -> Columns:
     if array.ndim != 2 or array.shape[1] < 3 or array.dtype.kind not in "fiu":
-        raise PointsetError(f"expected numbers [n, 3] or more columns, found {array.dtype} {list(array.shape)}")
+        found = f"{array.dtype} {list(array.shape)}"
+        several = ": save each cloud as a file of its own, or give all to from_arrays" if array.ndim == 3 else ""
+        raise PointsetError(f"expected numbers [n, 3] or more columns, found {found}{several}")
     if looks_transposed(*array.shape):
         raise PointsetError(f"expected numbers [n, 3], found {list(array.shape)}: it looks transposed, save array.T")
-    return named_columns(plain_names(array.shape[1], features), array.T)
+    return unnamed_columns(array, features)
 
 
 def _beside(name: str, array: np.ndarray, count: int) -> dict[str, np.ndarray]:
@@ -130,11 +170,11 @@ def _header(lines: Sequence[str]) -> tuple[list[str], list[str], int | None, int
     for place, line in enumerate(lines):
         is_comment = bool(_COMMENT.match(line))
         words = _words(_COMMENT.sub("", line))
-        if {"x", "y", "z"} <= {word.lower() for word in words}:
+        if {*AXES} <= {usual_name(word) for word in words}:
             names, remark = (names, words) if is_comment else (words, remark)
         elif not is_comment and count is None and len(words) == 1 and words[0].isdigit():
             count = int(words[0])
-        elif not is_comment and any(words):
+        elif not is_comment and any(words) and not (place == 0 and _SEPARATOR.fullmatch(line)):
             return names, remark, count, place
     return names, remark, count, len(lines)
 
@@ -149,9 +189,8 @@ def _separator(line: str) -> str | None:
     return next((mark for mark in ";," if mark in line), None)
 
 
-def _numbers(lines: Sequence[str]) -> np.ndarray:
-    """The numbers float64 [lines, columns]."""
-    mark = _separator(_REMARK.sub("", lines[0]))
+def _numbers(lines: Sequence[str], mark: str | None, first: int) -> np.ndarray:
+    """The numbers float64 [lines, columns]; the lines begin at the index `first` of the file."""
     text = "\n".join(lines)
     if "#" in text or "//" in text:
         text = _REMARK.sub("", text)
@@ -160,7 +199,11 @@ def _numbers(lines: Sequence[str]) -> np.ndarray:
     try:
         return np.loadtxt(io.StringIO(text), np.float64, comments=None, delimiter=mark, ndmin=2)
     except ValueError as error:
-        reason = str(error).partition(";")[0]
-        raise PointsetError(
-            f"expected lines of as many numbers, with decimal points and one separator: {reason}"
-        ) from error
+        width = 0
+        for number, line in enumerate(text.split("\n"), start=first + 1):
+            words = line.split(mark) if line.strip() else []
+            width = width or len(words)
+            if len(words) not in (0, width) or not all(_NUMBER.fullmatch(word.strip()) for word in words):
+                expected = f"expected {width} numbers, with decimal points and one separator"
+                raise PointsetError(f"line {number}: {expected}, found {quoted(line.strip())}") from error
+        raise

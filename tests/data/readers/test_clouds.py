@@ -167,6 +167,14 @@ GENEROUS: dict[str, tuple[Any, int]] = {
     "semicolons.asc": (b"1;2;3\n4;5;6;\n"[:-2] + b"\n", 2),
     "leica.pts": (b"2\n1 2 3 -500 10 20 30\n4 5 6 -400 40 50 60\n", 2),
     "normals.xyzn": (b"1 2 3 0 0 2\n4 5 6 0 1 0\n", 2),
+    "excel.csv": (b"sep=;\nx;y;z\n1;2;3\n4;5;6\n", 2),
+    "comment.txt": ("# in Ångström \x85\nx y z\n1 2 3\n4 5 6\n".encode(), 2),
+    "latin.txt": ("# in Ångström\nx y z\n1 2 3\n4 5 6\n".encode("latin-1"), 2),
+    "paraview.csv": (b'"i","Points:0","Points:1","Points:2"\n7,1,2,3\n8,4,5,6\n', 2),
+    "veloview.csv": (b'"Points_m_XYZ:0","Points_m_XYZ:1","Points_m_XYZ:2","i"\n1,2,3,7\n4,5,6,7\n', 2),
+    "units.csv": (b"x [m],y [m],z (m)\n1,2,3\n4,5,6\n", 2),
+    "ros.csv": (b"pos_z,pos_y,pos_x\n3,2,1\n6,5,4\n", 2),
+    "voxels.csv": (b"1,2,3\n4,5,6\n", 2),
     "colors.xyzrgb": (b"1 2 3 0.5 0 1\n4 5 6 0 1 0\n", 2),
 }
 """Files as other programs write them; all but the first have the points (1, 2, 3) and (4, 5, 6)."""
@@ -179,6 +187,21 @@ def test_files_of_other_programs_are_read(tmp_path: Path, name: str) -> None:
     cloud = read_cloud(write(tmp_path / name, content))
     expected = POINTS if count == COUNT else np.arange(1, 7).reshape(2, 3)
     np.testing.assert_allclose(cloud.points, expected, rtol=1e-6)
+
+
+def test_columns_are_found_by_names_in_utf8(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "x,y,z,Größe,Å\n1,2,3,7,8\n4,5,6,7,8\n".encode())
+    np.testing.assert_array_equal(read_cloud(path, features=["Größe", "Å"]).features, [[7, 8], [7, 8]])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npy"])
+def test_six_columns_without_names_are_taken_with_a_warning_unless_they_are_normals(
+    tmp_path: Path, suffix: str
+) -> None:
+    content = {"csv": lines_of(",", BOTH[:, [3, 4, 5, 0, 1, 2]]), "npy": BOTH[:, [3, 4, 5, 0, 1, 2]]}
+    with pytest.warns(UserWarning, match="the first 3 of 6 columns without names are taken for x, y and z"):
+        cloud = read_cloud(write(tmp_path / f"a.{suffix}", content[suffix]))
+    np.testing.assert_allclose(cloud.points, NORMALS, rtol=1e-6)
 
 
 def test_colors_and_normals_of_other_programs(tmp_path: Path) -> None:

@@ -1,24 +1,23 @@
 """Meshes as values, and every mesh format: the arrays read, and one sentence for every failure."""
 
 import base64
-import importlib
 import json
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import trimesh
 
-from pointset.data.readers.formats import MESH_SUFFIXES
+from pointset.data.readers.formats import CLOUD_SUFFIXES, LIBRARIES, MESH_SUFFIXES
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.data.readers.off import write_off
-from pointset.data.readers.reading import read_mesh
+from pointset.data.readers.reading import read_cloud, read_mesh
+from pointset.errors import PointsetError
 
 BOX = trimesh.creation.box(extents=(1, 2, 3))
 SHIFT = np.array([10.0, 20.0, 30.0])
-NEEDED = {".3mf": ("lxml", "networkx"), ".dae": ("collada",)}
-"""Modules with which trimesh reads a format."""
 
 
 def corners(vertices: np.ndarray, faces: np.ndarray) -> list[tuple[float, ...]]:
@@ -29,7 +28,7 @@ def corners(vertices: np.ndarray, faces: np.ndarray) -> list[tuple[float, ...]]:
 @pytest.mark.parametrize("suffix", sorted(MESH_SUFFIXES - {".gltf"}))
 @pytest.mark.parametrize("spell", [str.lower, str.upper])
 def test_every_format_gives_the_same_triangles(tmp_path: Path, suffix: str, spell: type) -> None:
-    for library in NEEDED.get(suffix, ()):
+    for library in LIBRARIES.get(suffix, ())[1:]:
         pytest.importorskip(library)
     path = tmp_path / f"box{spell(suffix)}"
     if suffix == ".off":
@@ -168,12 +167,13 @@ def test_gltf_that_would_be_read_as_another_mesh_is_refused(changes: dict, words
         read_mesh(path)
 
 
-@pytest.mark.parametrize(("suffix", "library"), [(".3mf", "lxml"), (".dae", "pycollada")])
-def test_formats_that_need_a_library_name_it(suffix, library, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(trimesh, "load_scene", lambda *_, **__: importlib.import_module("no_such_library"))
-    (tmp_path / f"a{suffix}").write_bytes(b"<?xml version='1.0'?>")
-    with pytest.raises(MeshError, match=f"pip install {library}"):
-        read_mesh(tmp_path / f"a{suffix}")
+@pytest.mark.parametrize("suffix", LIBRARIES)
+def test_formats_that_need_a_library_name_it(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    extra, module, *_ = LIBRARIES[suffix]
+    monkeypatch.setitem(sys.modules, module, None)
+    (tmp_path / f"a{suffix}").touch()
+    with pytest.raises(PointsetError, match=rf"a{suffix}.*{module}.*pointset-learn\[{extra}\]"):
+        (read_cloud if suffix in CLOUD_SUFFIXES else read_mesh)(tmp_path / f"a{suffix}")
 
 
 @pytest.mark.slow
