@@ -17,8 +17,6 @@ from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
 from .evaluation.corruptions import corrupt as corrupt
 from .evaluation.embedding import embed as embed
-from .evaluation.numbers import NumberEvaluation as NumberEvaluation
-from .evaluation.numbers import evaluate_numbers as evaluate_numbers
 from .evaluation.symmetry import check_symmetry as check_symmetry
 from .explain.maps import AttentionMap as AttentionMap
 from .explain.maps import attention_maps as attention_maps
@@ -31,14 +29,12 @@ from .tasks.experiments import compare as compare
 from .tasks.experiments import read_experiment as read_experiment
 from .training.embedding import PointSetEmbedding as PointSetEmbedding
 from .training.estimator import PointSetClassifier as PointSetClassifier
-from .training.estimator import PointSetRegressor as PointSetRegressor
 from .training.loading import load_run as load_run
 from .training.loading import pack_run as pack_run
 from .training.loop import Fitted as Fitted
 from .training.loop import fit as fit
 from .training.recipe import Recipe as Recipe
 from .zoo.models import create_model as create_model
-from .zoo.models import create_segmenter as create_segmenter
 from .zoo.names import list_models as list_models
 from .zoo.options import ModelOptions as ModelOptions
 from .zoo.pretrained import list_pretrained as list_pretrained

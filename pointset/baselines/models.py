@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
-from pointset.baselines.heads import HEADS, Head, KernelRidge
-from pointset.data.normalize import center_standardize, log_size
+from pointset.baselines.heads import HEADS, Head
+from pointset.data.normalize import center_standardize
 from pointset.nn.masks import Mask
 from pointset.nn.registry import register
 
@@ -23,7 +23,7 @@ SETS_AT_ONCE = 16
 
 
 class Baseline(nn.Module):
-    """logits = head(rows(X)), the rows of one or several extractors side by side; or numbers, of a regressor.
+    """logits = head(rows(X)), the rows of one or several extractors side by side.
 
     Attributes:
         extractors: modules from clouds [B, n, 3] with Z up to rows [B, width].
@@ -35,7 +35,7 @@ class Baseline(nn.Module):
     turn: Tensor
     views: Tensor
 
-    def __init__(self, extractors: list[nn.Module], head: Head | KernelRidge) -> None:
+    def __init__(self, extractors: list[nn.Module], head: Head) -> None:
         super().__init__()
         self.extractors = nn.ModuleList(extractors).requires_grad_(False)
         self.head = head
@@ -63,14 +63,12 @@ class Baseline(nn.Module):
         """Logits for these rows: the mean over the views of log probabilities, if there are several."""
         rows = torch.cat(blocks, dim=2)
         logits = self.head(rows.flatten(0, 1))
-        if isinstance(self.head, KernelRidge):
-            return logits.view(*rows.shape[:2], -1).mean(dim=1)
         return logits if rows.shape[1] == 1 else logits.log_softmax(dim=1).view(*rows.shape[:2], -1).mean(dim=1)
 
     def fit_rows(self, blocks: list[Float[Tensor, "N k width"]], labels: Tensor) -> None:
-        """Fit the head to rows, by extractor, and classes [N] or numbers [N, targets]; every view counts as a shape."""
+        """Fit the head to rows, by extractor, and classes [N]; every view counts as a shape."""
         rows = torch.cat(blocks, dim=2).flatten(0, 1)
-        self.head.fit(rows, labels.repeat_interleave(len(self.views), dim=0), [block.shape[2] for block in blocks])
+        self.head.fit(rows, labels.repeat_interleave(len(self.views)), [block.shape[2] for block in blocks])
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         self.views = self.views.new_empty(state_dict.setdefault(f"{prefix}views", torch.eye(3)[None]).shape)
@@ -90,13 +88,6 @@ class Embedder(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         return self.network.embed_sets(center_standardize(X))  # type: ignore[operator]
-
-
-class Size(nn.Module):
-    """The log of the size [B, 1] of clouds in their own units."""
-
-    def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B 1"]:
-        return log_size(X)[:, None].to(X.dtype)
 
 
 def batches_of_one_size(points: Tensor, mask: Mask | None) -> Iterator[Tensor]:
@@ -183,10 +174,7 @@ def _extractors(rows: str, pretrained: Callable[[str], nn.Module]) -> Iterator[n
 
 def _make(name: str, classes: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
     rows, head = name.split("-")
-    extractors = list(_extractors(rows, pretrained))
-    if head == "ridge":
-        return Baseline([*extractors, Size()], KernelRidge(classes))
-    return Baseline(extractors, HEADS[head](classes))
+    return Baseline(list(_extractors(rows, pretrained)), HEADS[head](classes))
 
 
 BASELINES = (
@@ -199,7 +187,5 @@ BASELINES = (
     "features+embedding-svm",
     "features+surface+embedding-svm",
 )
-NUMBER_BASELINES = ("features-ridge", "surface-ridge", "features+surface-ridge", "features+surface+embedding-ridge")
-"""Those that predict numbers: kernel ridge regression."""
-for _name in (*BASELINES, *NUMBER_BASELINES):
+for _name in BASELINES:
     register("baseline", _name)(partial(_make, _name))

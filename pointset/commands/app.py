@@ -30,8 +30,6 @@ COMMANDS = (
     comparing.task,
     attend.attend,
     predict.classify,
-    predict.predict,
-    predict.segment,
     similar.embed,
     similar.find,
     export.export,

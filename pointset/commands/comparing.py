@@ -52,7 +52,7 @@ def compare(
 
     Without FILE, it compares DeepSets with Set Transformers on the embedded shapes10, in minutes; with --data, support
     vector machines on classical features and on embeddings, networks, and one that starts from trained weights, with a
-    recipe for folders of one's own. With --target, it compares regressors of numbers by their mean absolute error.
+    recipe for folders of one's own.
     If interrupted, run the same command again to continue.
 
     Example: `pointset compare --data path/to/parts --models rff-max isab16-pma --points 256 --out runs/parts`
@@ -67,10 +67,6 @@ def compare(
         out: Folder for the runs, report.html, results.csv, results.json and table.md; default: runs/compare
             or runs/FILE.
     """
-    if data_options.labels is not None:
-        raise PointsetError(
-            "--labels are for points, and compare judges whole shapes: use pointset train MODEL --labels"
-        )
     flags = Options(data_options, model_options, recipe)
     changes = {"data": data, "seeds": seeds, "threads": running.threads}
     if file is None:
@@ -121,12 +117,12 @@ def task(
 def _with_flags(
     data: str | None, models: tuple[str, ...] | None, flags: Options, given: frozenset[str]
 ) -> "Experiment":
-    """The experiment of quick.toml, on other data of own.toml or numbers.toml, changed by the flags."""
+    """The experiment of quick.toml, on other data of own.toml, changed by the flags."""
     from pointset.comparison.experiment import Entry
     from pointset.tasks.shapes import ShapeTask
 
     name = "quick" if data in (None, QUICK["data"]) else "own"
-    experiment = pointset.read_experiment(shipped_experiment("numbers" if flags.sets.target else name))
+    experiment = pointset.read_experiment(shipped_experiment(name))
     task = experiment.task
     assert isinstance(task, ShapeTask)
     usual = Options(task.sets_of(task.points[0]), experiment.model, experiment.recipe)

@@ -1,16 +1,13 @@
-"""`pointset evaluate`: test a trained model of classes, of numbers, or of labels per point."""
+"""`pointset evaluate`: test a trained model."""
 
 import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-import pointset
-from pointset.commands.models import LEARNED_KINDS, Model, Trained, load_model, settled_up, usual
+from pointset.commands.models import Model, Trained, load_model, settled_up, usual
 from pointset.commands.options import Predictions
 from pointset.commands.terminal import Result
-from pointset.configuration import Decay, PointCount
+from pointset.configuration import PointCount
 from pointset.data.axes import GuessedUp
 from pointset.errors import PointsetError
 
@@ -33,15 +30,11 @@ def evaluate(
     split: Literal["train", "test"] = "test",
     output: Predictions | None = None,
     calibrate: bool = False,
-    level: Decay = 0.9,
     points: PointCount | None = None,
     on_error: Literal["raise", "skip"] | None = None,
     up: GuessedUp = "auto",
 ) -> Result:
     """Test a trained model, on sets that are prepared as in its run.
-
-    Predicted numbers get R2, mean absolute error, root mean squared error, and the share of true values that are inside
-    their intervals.
 
     Example: `pointset evaluate --model runs/parts --calibrate -o predictions.csv`
 
@@ -51,7 +44,6 @@ def evaluate(
         output: File for the predictions (*.csv or *.json): name, true class, the five most likely
             classes with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
         calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
-        level: Of numbers: the share of true values that intervals should contain.
         points: Points per set; default: as in the run (not its --train-points or --points-share).
         on_error: "skip" continues without shapes that cannot be used; default: as in training.
         up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
@@ -61,24 +53,14 @@ def evaluate(
     from pointset.data.loading import load_like
     from pointset.evaluation.files import in_folders
 
-    trained = load_model(model, *LEARNED_KINDS)
+    trained = load_model(model)
     trained.on_device()
     if up == "guess" and not (data and Path(data).is_dir()):
         raise PointsetError("--up guess looks at the files of a folder: give it with --data")
     turn = settled_up(up, trained, in_folders([Path(data or "")]) if up == "guess" else ())
     sets = load_like(trained.data, split, data, on_error, points, turn)
-    if sets.targets is not None:
-        if calibrate:
-            raise PointsetError("calibrate is for classes: leave it out; --level sets the intervals of numbers")
-        result = _numbers(trained, sets, level, output)
-    elif sets.point_classes:
-        if output is not None or calibrate:
-            flag = "--out" if output is not None else "--calibrate"
-            raise PointsetError(f"{flag} is for models of whole shapes, and {trained.name} labels points: leave it out")
-        result = _points(trained, sets)
-    else:
-        result = _classes(trained, sets, calibrate, output)
-        result.text = (*usual(model), *result.text)
+    result = _classes(trained, sets, calibrate, output)
+    result.text = (*usual(model), *result.text)
     if left_out := sets.describe().get("left_out"):
         result.data["left_out"] = left_out
     if output is not None:
@@ -117,44 +99,3 @@ def _classes(trained: Trained, sets: "PointSets", calibrate: bool, output: Path 
     ]
     classes = [{"class": name, "accuracy %": f"{100 * value:.1f}"} for name, value in result["per_class"].items()]
     return Result(result, line, calibration, classes)
-
-
-def _numbers(trained: Trained, sets: "PointSets", level: float, output: Path | None) -> Result:
-    from pointset.evaluation.shape_predictions import estimates_of, write_guesses
-
-    evaluation = pointset.evaluate_numbers(trained.network, sets, level=level)
-    if output is not None:
-        estimates = estimates_of(evaluation.names, evaluation.numbers, sets.sizes, evaluation.truth)
-        write_guesses(output, estimates, {"model": trained.name, "level": level})
-    result = {"model": trained.name} | evaluation.summary()
-    titles = {"r2": "R2", "mae": "mean error", "rmse": "RMSE", "width": "width"}
-    rows = []
-    for name, metrics in result["targets"].items():
-        row = {"target": name} | {title: f"{metrics[key]:.4g}" for key, title in titles.items()}
-        rows.append(row | {f"in {level:.0%} interval": f"{metrics['coverage']:.1%}"})
-    return Result(result, f"{result['shapes']} {sets.split} shapes, in the units of the targets:", rows)
-
-
-def _points(trained: Trained, sets: "PointSets") -> Result:
-    """A line, and a row for each class with its IoU and commonest mistake."""
-    evaluation = pointset.evaluation.evaluate_points(trained.network, sets)
-    result = {"model": trained.name, **evaluation.summary()}
-    confusion, iou, recall = evaluation.confusion, evaluation.iou, evaluation.per_class
-    rows = []
-    for index, name in enumerate(evaluation.classes):
-        others = np.where(np.arange(len(confusion)) == index, 0, confusion[index])
-        most = int(others.argmax())
-        rows.append(
-            {
-                "class": name,
-                "IoU %": f"{100 * iou[name]:.1f}" if name in iou else "",
-                "recall %": f"{100 * recall[name]:.1f}" if name in recall else "",
-                "points": f"{confusion[index].sum():,}",
-                "most often taken for": f"{evaluation.classes[most]} ({others[most]:,})" if others[most] else "",
-            }
-        )
-    line = (
-        f"{result['points']:,} labelled points of {result['shapes']:,} {sets.split} shapes: "
-        f"accuracy {evaluation.accuracy:.2%}, mean IoU {evaluation.mean_iou:.2%}, loss {evaluation.loss:.3f}"
-    )
-    return Result(result | {"confusion": confusion.tolist()}, line, rows)

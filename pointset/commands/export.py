@@ -25,7 +25,7 @@ def export(*, model: Model = None, output: Out, mask: bool = False) -> Result:
     from pointset.export.files import format_of
 
     format_of(output)  # a wrong name fails before anything is loaded
-    trained = load_model(model, "classes", "points")
+    trained = load_model(model)
     require_network(trained, "exported")
     agreement = pointset.export_model(trained.network, output, mask=mask, description=trained.description)
     facts = {"model": trained.name, "output": str(output), "bytes": output.stat().st_size}
@@ -54,7 +54,7 @@ def pack(run: Path, /, *, output: Out) -> Result:
     """
     card = pointset.pack_run(run, output)
     size, digest = output.stat().st_size, sha256(output.read_bytes()).hexdigest()
-    what = f"{len(card.get('targets') or card.get('classes', ()))} {'targets' if card.get('targets') else 'classes'}"
+    what = f"{len(card.get('classes', ()))} classes"
     return Result(
         {"output": str(output), "bytes": size, "sha256": digest, "card": card},
         f"saved in {output}: {card['model']}, {what}, {size / 1e6:.1f} MB",

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
@@ -27,13 +27,6 @@ MODEL_HELP = (
 Model = Annotated[str | None, Parameter(name="--model", help=MODEL_HELP)]
 
 
-Learned = Literal["classes", "points", "numbers"]
-LEARNED_KINDS: dict[Learned, tuple[str, str]] = {
-    "classes": ("classes of whole shapes", "classify"),
-    "points": ("labels of points", "segment"),
-    "numbers": ("numbers", "predict"),
-}
-"""What a model predicts, and the command that does it."""
 FEW = 5
 """Up to this number of shapes, there is no progress bar."""
 
@@ -45,7 +38,7 @@ class Trained:
     name: str
     """As the user gave it: a folder, or the name of a trained model in the package."""
     network: Any
-    """A `Classifier`, a `Regressor` or a `Segmenter`, in evaluation mode."""
+    """A `Classifier`, in evaluation mode."""
     description: dict[str, Any]
     """Content of run.json."""
 
@@ -55,12 +48,6 @@ class Trained:
         data: dict[str, Any] = self.description["data"]
         return data
 
-    @property
-    def learned(self) -> Learned:
-        """What it predicts."""
-        about = self.description["model"]
-        return "points" if about.get("per_point") else "numbers" if about.get("targets") else "classes"
-
     def on_device(self) -> Any:
         """The network, on an accelerator if there is one."""
         from pointset.training.devices import find_device
@@ -68,19 +55,15 @@ class Trained:
         return self.network.to(find_device("auto"))
 
 
-def load_model(model: str | None, *learned: Learned) -> Trained:
-    """The model that --model names, or the default one; it must predict one of `learned`, by default classes."""
+def load_model(model: str | None) -> Trained:
+    """The model that --model names, or the default one."""
     if model is None and USUAL not in list_pretrained():
         others = f", or one of {', '.join(list_pretrained())}" if list_pretrained() else ""
         raise PointsetError(
             f"{USUAL} is missing from the package: give --model with a folder that `pointset train` wrote{others}"
         )
     name = USUAL if model is None else model
-    trained, wanted = Trained(name, *pointset.load_run(name)), learned or ("classes",)
-    if trained.learned not in wanted:
-        (what, verb), others = LEARNED_KINDS[trained.learned], " or ".join(LEARNED_KINDS[kind][0] for kind in wanted)
-        raise PointsetError(f"{name} predicts {what}, not {others}: use `pointset {verb} --model {name}`")
-    return trained
+    return Trained(name, *pointset.load_run(name))
 
 
 def require_network(trained: Trained, verb: str) -> None:
@@ -102,8 +85,6 @@ def settled_up(up: str, trained: Trained, files: "Sequence[ShapeFile]") -> Any:
 
     if up != "guess":
         return up
-    if trained.learned != "classes":
-        raise PointsetError(f"--up guess knows shapes by their class, and {trained.name} has no classes: give y or z")
     guess = guess_up(trained.network, trained.data, files)
     print(guess, file=sys.stderr)
     return guess.turn

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     Training = tuple[str, nn.Module, PointSets, Recipe]
 
 Freeze = Literal["none", "encoder"]
-HELD_OUT = 0.2
-"""Share of the training shapes from which intervals of predicted numbers are made, without --validation."""
 
 
 def train(
@@ -56,10 +54,6 @@ def train(
 
     Without MODEL it judges by cross-validation on the training shapes: support vector machines on classical features
     and on embeddings of the trained models, a trained network fine-tuned, and the product of all; and fits the best.
-
-    With --target it predicts numbers, such as mass, instead of classes: columns of targets.csv in the folder, whose
-    first column is the file of a shape. Sizes count, so all files must have one unit. With --labels COLUMN it labels
-    every point instead of the whole shape: a column of the clouds has their labels (shapes10 has: part).
 
     The same command continues an interrupted run; with more --epochs it extends a finished one. The defaults are those
     of `pointset compare` without a file, so the same model gives the same run as in its table: on shapes10, training
@@ -83,9 +77,6 @@ def train(
     if data is None and model is None:
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
     by_name = "write pointset train MODEL, such as isab16-pma"
-    if data_options.labels is not None and (model is None or start is not None):
-        reason = "no name of a model" if start is None else f"--start {start}"
-        raise PointsetError(f"--labels needs the name of a model to train from scratch, got {reason}: {by_name}")
     if "freeze" in given and start is None:
         raise PointsetError("--freeze needs --start with a trained model")
     flags = Options(data_options, model_options, recipe)
@@ -117,15 +108,12 @@ def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int
     from pointset.zoo.models import create_for
     from pointset.zoo.names import used_options
 
-    used = used_options(model, per_point=flags.sets.labels is not None)
+    used = used_options(model)
     if unused := [name for name in given_fields(flags.model, given) if name not in used]:
         raise PointsetError(f"{model} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}")
     options = quick_options(data).changed(flags, given)
-    recipe = options.recipe
-    if options.sets.target and "validation" not in given:
-        recipe = dataclasses.replace(recipe, validation=HELD_OUT)
     sets = load_split(data, "train", options.sets, progress=is_main())
-    return model, create_for(sets, model, options.model, loss=recipe.loss, seed=seed), sets, recipe
+    return model, create_for(sets, model, options.model, seed=seed), sets, options.recipe
 
 
 def _started(
@@ -153,10 +141,7 @@ def _started(
     usual = DataOptions.from_dict({"points": about["points"], "normalize": normalization_elsewhere(about)})
     sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)), progress=is_main())
     network = start_from(trained, sets, trained_up=about["up"], seed=seed, start=start, freeze=freeze)
-    changes = given_fields(flags.recipe, given)
-    if sets.targets is not None:
-        changes.setdefault("validation", HELD_OUT)
-    return name, network, sets, transfer_recipe(sets, **changes)
+    return name, network, sets, transfer_recipe(sets, **given_fields(flags.recipe, given))
 
 
 def _train_best(data: str, flags: Options, given: frozenset[str], budget: float, seed: int, run: Path) -> Result:
@@ -166,25 +151,19 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
     usual = DataOptions(points=1024, normalize="center-standardize")
     sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)))
     best = fit_automatic(sets, budget=budget, seed=seed, run=run)
-    of_classes = sets.targets is None
-    about = f" of {len(sets.classes)} classes; accuracy" if of_classes else f"; R2 of {', '.join(sets.target_names)}"
-    scaled = "" if of_classes else ", scaled,"
     rows = []
     for each in best.candidates:
-        score, low, high = (
-            f"{100 * share:.1f}" if of_classes else f"{share:.3f}" for share in (each.accuracy, each.low, each.high)
-        )
-        row = {"candidate": each.name + " *" * each.chosen, "accuracy %" if of_classes else "R2": score}
+        score, low, high = (f"{100 * share:.1f}" for share in (each.accuracy, each.low, each.high))
+        row = {"candidate": each.name + " *" * each.chosen, "accuracy %": score}
         times = {"held out": each.tested, "core-seconds": f"{each.seconds:.0f}"}
         rows.append({**row, "95 % interval": f"{low} to {high}", **times})
-    verb = "classify" if of_classes else "predict"
-    commands = [f"evaluate --model {run}", f"{verb} path/to/new --model {run}"]
-    if of_classes and (run / "network").exists():
+    commands = [f"evaluate --model {run}", f"classify path/to/new --model {run}"]
+    if (run / "network").exists():
         commands.append(f"attend FILE --model {run / 'network'}")
     candidates = [dataclasses.asdict(candidate) for candidate in best.candidates]
     return Result(
         {"run": str(run), "model": best.name, "candidates": candidates},
-        f"{len(sets):,} shapes{about}{scaled} on training shapes that were held out:",
+        f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on training shapes that were held out:",
         rows,
         f"* chosen, and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
         *(f"  pointset {command}" for command in commands),
@@ -193,13 +172,9 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
 
 def _fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path) -> Result:
     last = fitted.history[fitted.best_epoch - 1]
-    trained = f"accuracy {last['accuracy']:.1%}" if "accuracy" in last else f"error {last['mae']:.3f} deviations"
-    text = [f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training {trained}"]
-    if "validation_r2" in last:
-        text.append(f"validation R2 {last['validation_r2']:.3f}, of scaled targets")
+    text = [f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}"]
     if "validation_accuracy" in last:
-        iou = f", mean IoU {last['validation_iou']:.1%}" if "validation_iou" in last else ""
-        text.append(f"validation accuracy {last['validation_accuracy']:.1%}{iou}")
+        text.append(f"validation accuracy {last['validation_accuracy']:.1%}")
     if sizes := recipe.sizes_in_words:
         text.append(f"trained on sets of {sizes}")
     text.append(f"saved in {run}; next: pointset evaluate --model {run}")

@@ -11,14 +11,12 @@ import torch
 
 from pointset.configuration import check, check_once
 from pointset.data.axes import Axis
-from pointset.data.catalogue.folders import CLASSLESS
 from pointset.data.options import NORMALS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import AS_RELEASED, Pool, one_width
 from pointset.data.readers.clouds import looks_transposed, require_cloud
 from pointset.data.readers.meshes import Mesh
 from pointset.data.sampling import sample_arrays, seed_for
-from pointset.data.targets import name_labels
 from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
 from pointset.errors import PointsetError, described, one_line, quoted
 from pointset.inputs import InputError, require_unmasked
@@ -33,7 +31,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 
 def from_arrays(
     X: Any,
-    y: Any = None,
+    y: Any,
     classes: Sequence[str | int] | None = None,
     features: Any = None,
     *,
@@ -44,17 +42,13 @@ def from_arrays(
     seed: int = 0,
     up: Axis = "z",
     on_error: OnError = "raise",
-    target: str | Sequence[str] | None = None,
-    point_labels: Any = None,
-    point_classes: Sequence[str] | None = None,
 ) -> PointSets:
     """Make point sets from clouds in memory, as `load_dataset` does from files.
 
     Args:
         X: points [N, n, d] of any floating or integer type, or a list of N clouds [n_i, d]. Numbers after the three
             coordinates are the feature "columns".
-        y: N labels, integers or class names; or numbers to predict, floats [N] or [N, targets]. None if there are
-            `point_labels`.
+        y: N labels, integers or class names.
         classes: class names in the order of the labels, such as `train.classes` for test data. Integers in y are
             indices into them; or, if all classes are integers, such as "-1" or 7, those. None sorts the values of y.
         features: further numbers of each point, [N, n, f] or [N, n], or a list like X, called "columns"; or several by
@@ -63,9 +57,6 @@ def from_arrays(
         names: unique names of the shapes, which seed the fixed subsets. None numbers the shapes.
         split: name of the split: "train", "test", ...
         normalize, up, on_error, seed: fields of `DataOptions`; the seed is its `data_seed`.
-        target: names of the numbers in y, which may then be integers too. None calls floats "y", or "y0", "y1", ...
-        point_labels: labels per point, integers [N, n] or a list of [n_i]; negative ones are not labelled.
-        point_classes: names of the labels 0, 1, ... of points. None takes the labels that occur for names.
 
     Returns:
         The sets, each normalised on its own; X may be in any unit.
@@ -74,7 +65,7 @@ def from_arrays(
         UnreadableShapesError: clouds are empty, are not [n, d] with d at least 3, are not finite, or have all points at
             one place; all clouds are checked, and `failures` names every bad one.
         PointsetError: the number of labels or names differs from the number of clouds, a label is not a class, a name
-            is repeated, a number to predict is not finite, or all clouds look transposed.
+            is repeated, or all clouds look transposed.
 
     Example:
         >>> sets = pointset.from_arrays(X, y, points=20)
@@ -84,18 +75,13 @@ def from_arrays(
     clouds = _clouds(X)
     count = len(clouds)
     check("split", split, str)
-    targets, target_names = (None, ()) if y is None else _targets(y, count, target, classes)
-    classless = target_names or (y is None and point_labels is not None)
-    labels, known = ([0] * count, [CLASSLESS]) if classless else _labels(y, count, classes)
+    labels, known = _labels(y, count, classes)
     chosen = _names(names, count)
     beside = _features(features, count)
-    labelled = {} if point_labels is None else _features({"point_labels": point_labels}, count)
     made, failures = dict[int, Arrays](), dict[str, str]()
     for row, name in enumerate(chosen):
         try:
             made[row] = _cloud(clouds[row], {feature: values[row] for feature, values in beside.items()})
-            for values in labelled.values():
-                made[row]["labels"] = _point_labels(values[row], len(made[row]["points"]))
         except (PointsetError, ValueError) as error:
             failures[name] = f"cloud {row} of X cannot be used: {error}"
     refuse_or_leave_out(failures, len(made), on_error, "clouds", "correct them")
@@ -103,7 +89,6 @@ def from_arrays(
         reasons = one_line("; ".join(failures.values()), MOST_SAID)
         warnings.warn(f"{len(failures)} of {count} clouds of X are left out: {reasons}", stacklevel=2)
     arrays, offsets = _joined({chosen[row]: cloud for row, cloud in made.items()})
-    named = ("X", None) if point_classes is None else ("point_classes", dict(enumerate(point_classes)))
     pool = Pool(
         arrays.pop("points"),
         [chosen[row] for row in made],
@@ -113,9 +98,6 @@ def from_arrays(
         arrays=arrays,
         skipped=tuple(failures),
         offsets=offsets,
-        targets=targets[[*made]] if targets is not None and target_names else None,
-        target_names=target_names,
-        point_classes=name_labels(arrays["labels"], *named) if labelled else {},
     )
     shape = as_array(clouds[next(iter(made))]).shape
     if looks_transposed(*shape) and (pool.sizes == shape[0]).all():  # as networks of convolutions take them
@@ -127,7 +109,6 @@ def from_arrays(
         "up": up,
         "on_error": on_error,
         "features": tuple(dict.fromkeys(["columns"] * (shape[1] > 3) + list(beside))),
-        "labels": next(iter(labelled), None),
     }
     return PointSets(pool, DataOptions.from_dict(options), name=ARRAYS_NAME, split=split)
 
@@ -139,7 +120,6 @@ def geometric_pool(dataset: Any, options: DataOptions) -> Pool:
         dataset: a sequence of `Data` with `pos` [n, 3] and one label `y`. Those with `face` [3, F] are meshes and
             are sampled; the others are clouds, and may have `normal` [n, 3], `x` [n, f] (the feature "columns") and
             other features [n] or [n, f] by name. The class names are its `classes`, if it has them, else the labels.
-            With `options.labels`, clouds need that attribute in place of one `y`: integers [n], as "y" of ShapeNet.
         options: how meshes are sampled, and which features are read.
 
     Raises:
@@ -153,7 +133,7 @@ def geometric_pool(dataset: Any, options: DataOptions) -> Pool:
         item = dataset[index]
         meshes += getattr(item, "face", None) is not None
         try:
-            labels.append(0 if options.labels else _label(item))
+            labels.append(_label(item))
             arrays.append(_geometric_arrays(item, index, options))
         except PointsetError as error:
             raise PointsetError(f"item {index} of the torch-geometric dataset cannot be used: {error}") from error
@@ -161,15 +141,9 @@ def geometric_pool(dataset: Any, options: DataOptions) -> Pool:
         raise PointsetError(f"the torch-geometric dataset mixes {meshes} meshes and {len(arrays) - meshes} clouds")
     if not meshes and options.sampler != "uniform":
         raise PointsetError(f"the torch-geometric dataset holds clouds: leave sampler={options.sampler!r} out")
-    if meshes and options.labels:
-        raise PointsetError("labels per point are for clouds: the torch-geometric dataset holds meshes")
     names = getattr(dataset, "classes", None) or [str(label) for label in range(max(labels, default=-1) + 1)]
     columns: dict[str, Any] = {name: [own[name] for own in arrays] for name in (arrays[0] if arrays else ())}
-    points, point_labels = columns.pop("points", []), columns.pop("point_labels", None)
-    if point_labels is None:
-        sets = from_arrays(points, labels, names, columns, on_error=options.on_error)
-    else:
-        sets = from_arrays(points, features=columns, point_labels=point_labels, on_error=options.on_error)
+    sets = from_arrays(columns.pop("points", []), labels, names, columns, on_error=options.on_error)
     return dataclasses.replace(sets.source_pool, sampler=options.sampler if meshes else AS_RELEASED)
 
 
@@ -182,7 +156,6 @@ def _geometric_arrays(item: Any, index: int, options: DataOptions) -> dict[str, 
         return sample_arrays(mesh, options.pool_points, seed=seed, sampler=options.sampler, normals=options.has_normals)
     fields = {"points": "pos", **({NORMALS: "normal"} if options.has_normals else {})}
     fields |= {name: "x" if name == "columns" else name for name in options.further}
-    fields |= {"point_labels": options.labels} if options.labels else {}
     if lacking := [name for name, field in fields.items() if getattr(item, field, None) is None]:
         raise PointsetError(f"it lacks {', '.join(lacking)}")
     return {name: getattr(item, field) for name, field in fields.items()}
@@ -229,14 +202,6 @@ def _cloud(given: Any, features: Mapping[str, Any]) -> Arrays:
     return require_cloud(np.hstack([rows[:, :3], *normals]), np.hstack(tables) if tables else None).arrays
 
 
-def _point_labels(given: Any, count: int) -> np.ndarray:
-    """Labels of the points of a cloud [n], int32."""
-    labels = as_array(given)
-    if labels.dtype.kind not in "iub" or labels.shape != (count,):
-        raise PointsetError(f"point_labels must be whole numbers [{count}], one per point, got {described(labels)}")
-    return labels.astype(np.int32)
-
-
 def _joined(clouds: Mapping[str, Arrays]) -> tuple[Arrays, np.ndarray | None]:
     """The arrays of a pool of these clouds, by name, and its offsets, if the clouds differ in size."""
     none = np.empty((0, 0))
@@ -245,28 +210,6 @@ def _joined(clouds: Mapping[str, Arrays]) -> tuple[Arrays, np.ndarray | None]:
     join = np.stack if len(set(sizes)) == 1 else np.concatenate
     whole = {name: join([arrays[name] for arrays in clouds.values()]) for name in next(iter(clouds.values()))}
     return whole, None if len(set(sizes)) == 1 else np.cumsum([0, *sizes])
-
-
-def _targets(
-    given: Any, count: int, target: str | Sequence[str] | None, classes: Sequence[str | int] | None
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The numbers to predict [N, targets] and their names; no names if y has labels."""
-    values = as_array(given)
-    if target is None and (values.dtype.kind != "f" or classes is not None):
-        return values, ()
-    if values.dtype.kind not in "iuf" or values.ndim not in (1, 2):
-        raise PointsetError(f"y must be numbers [N] or [N, targets], got {described(values)}")
-    _require_each("y", values, count)
-    columns = values[:, None] if values.ndim == 1 else values
-    width = columns.shape[1]
-    usual = ["y"] if values.ndim == 1 else [f"y{column}" for column in range(width)]
-    names = tuple(usual if target is None else [target] if isinstance(target, str) else target)
-    if len(names) != width or not width:
-        raise PointsetError(f"y has {width} numbers for each cloud, and target has {len(names)} names: {list(names)}")
-    if not np.isfinite(columns).all():
-        row, column = np.argwhere(~np.isfinite(columns))[0].tolist()
-        raise PointsetError(f"{names[column]} of cloud {row} is {columns[row, column]}: correct it, or leave it out")
-    return columns.astype(np.float64), names
 
 
 def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tuple[list[int], list[str]]:

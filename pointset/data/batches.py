@@ -10,7 +10,6 @@ from torch import Tensor
 from pointset.data.augment import Augmentation
 from pointset.data.mixing import CutMix
 from pointset.data.point_sets import PointSets
-from pointset.data.targets import UNLABELLED
 from pointset.runs.workers import torch_threads
 
 SORTED_TOGETHER = 16
@@ -18,15 +17,14 @@ SORTED_TOGETHER = 16
 
 
 class Batch(NamedTuple):
-    """A batch of sets and their labels or targets."""
+    """A batch of sets and their labels."""
 
     points: Tensor
     """[B, n, d] float32; d is 3, or more with features."""
     mask: Tensor | None
     """bool [B, n], True at real points; None when all sets have one size."""
     labels: Tensor
-    """int64 [B]; for numbers to predict, float64 [B, targets] in the units of the user; with labels per point, int64
-    [B, n], -1 for points without a label and padding."""
+    """int64 [B]."""
     others: Tensor | None = None
     """int64 [B], of mixed sets the label of a second shape, of which they also have points; see `CutMix`."""
     shares: Tensor | None = None
@@ -54,16 +52,11 @@ def batches(
         with torch_threads(1):  # for a batch of points, synchronising threads takes longer than the work
             where = dataset.draw_indices(rows, generator, size and size(index))
             points, mask = dataset.points_at(where)
-            if dataset.point_classes:  # the last column: augmentations keep it with its point
-                points = torch.cat([points, dataset.labels_at(where)[..., None]], dim=2)
             if augment is not None:
                 points = augment(points, generator, mask, normals=dataset.options.has_normals)
             mixed = None if mix is None else mix(points, generator, mask)
-            points, labels = points if mixed is None else mixed.points, dataset.learned[rows]
-        if dataset.point_classes:
-            points, labels = points[..., :-1], points[..., -1].long()
-            yield Batch(points, mask, labels if mask is None else labels.masked_fill(~mask, UNLABELLED))
-        elif mixed is None:
+            points, labels = points if mixed is None else mixed.points, dataset.labels[rows]
+        if mixed is None:
             yield Batch(points, mask, labels)
         else:
             yield Batch(points, mask, labels, labels[mixed.partners], mixed.shares)
@@ -90,8 +83,7 @@ def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
         block = slice(int(rows[0]), int(rows[-1]) + 1)
         longest = int(sizes[block].max())
         points, mask = dataset.points[block, :longest], None if whole is None else whole[block, :longest]
-        learned = dataset.subset(rows).point_labels if dataset.point_classes else dataset.learned[block]
-        yield Batch(points, None if mask is None or mask.all() else mask, learned)
+        yield Batch(points, None if mask is None or mask.all() else mask, dataset.labels[block])
 
 
 def epoch_generator(seed: int, epoch: int) -> torch.Generator:

@@ -6,10 +6,6 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path, PurePath
 from typing import Any
 
-import numpy as np
-import torch
-from torch import Tensor
-
 from pointset.configuration import check
 from pointset.data.arrays import geometric_pool
 from pointset.data.axes import Axis, usual_up
@@ -22,8 +18,6 @@ from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.pools.plan import PoolPlan, Sampling
 from pointset.data.pools.store import load_pool
-from pointset.data.shapes10 import PARTS, is_current
-from pointset.data.targets import join_targets, name_labels, targets_file
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 
@@ -47,8 +41,7 @@ def load_dataset(
         points: points per set, n; smaller clouds give all their points, and batches are padded and masked.
         seed: seed of the pools and of the fixed subsets; `DataOptions.data_seed`.
         progress: show progress while pools are sampled: a bar on a terminal, otherwise a line every half minute.
-        options: other fields of `DataOptions`, such as features="normals", which makes every point a row of 6 numbers,
-            or target="mass", a column of a table of numbers to predict (the shapes then need no folders of classes).
+        options: other fields of `DataOptions`, such as features="normals", which makes every point a row of 6 numbers.
             `pointset data build` samples pools in advance, of the same pool_points.
 
     Returns:
@@ -79,27 +72,17 @@ def load_split(
     data: str | Path | Sequence[Any], split: str, options: DataOptions, *, progress: bool = True
 ) -> PointSets:
     """Load one split of a dataset with these options; arguments and errors as for `load_dataset`."""
-    rows: Tensor | None = None
     if not isinstance(data, str | Path):
-        if options.target:
-            raise PointsetError("target names columns of a table beside a folder: give the path of a folder of shapes")
         pool, name, source = geometric_pool(data, options), type(data).__name__, ""
     else:
         card, folder = locate_data(data, progress=progress)
         pool, present = _folder_pool(folder, card, split, options, progress)
-        if options.target:
-            file, inside = targets_file(folder, options.targets), None if is_released(folder) else folder
-            if options.targets is not None:
-                options = dataclasses.replace(options, targets=str(file.absolute()))  # a run is tested from elsewhere
-            targets = join_targets(file, pool.names, options.target, inside, options.on_error)
-            pool = dataclasses.replace(pool, targets=targets, target_names=options.target)
-            rows = torch.from_numpy(np.flatnonzero(np.isfinite(targets).all(axis=1)))
         _warn_of_missing_classes(folder, pool, split, present)
         name, source = (card.name, card.name) if card else (folder.name, str(folder))
         up = options.up or (card.up if card else _usual_up(folder, pool))
         about_y = (options.normalize, up) == ("upright-axes", "y")
         options = dataclasses.replace(options, up=up, normalize="upright-axes-y" if about_y else options.normalize)
-    return PointSets(pool, options, name=name, source=source, split=split, rows=rows)
+    return PointSets(pool, options, name=name, source=source, split=split)
 
 
 def _usual_up(folder: Path, pool: Pool) -> Axis:
@@ -124,40 +107,36 @@ def _folder_pool(
         return _released_pool(folder, card, split, options)
     if options.variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
-    listing = list_folder(folder, split, seed=options.split_seed, classless=bool(options.target or options.labels))
+    listing = list_folder(folder, split, seed=options.split_seed)
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
     if listing.kind == "meshes" and options.points > options.pool_points:  # before they are sampled
         raise PointsetError(
             f"points={options.points} is more than the {options.pool_points} that are sampled of each shape of "
             f"{folder}: ask for at most {options.pool_points} (--points {options.pool_points}), or {MORE_POINTS}"
         )
-    normals, labels = options.has_normals, options.labels or ""
-    sampling = Sampling(options.pool_points, options.sampler, options.data_seed, normals, labels=labels)
+    normals = options.has_normals
+    sampling = Sampling(options.pool_points, options.sampler, options.data_seed, normals)
     if listing.kind == "clouds":
         _require_no_sampling(folder, options)
-        sampling = Sampling.none(normals, options.further, labels)
+        sampling = Sampling.none(normals, options.further)
     elif options.further:
         raise PointsetError(
             f"{folder} has meshes, whose points have normals alone: leave {', '.join(options.further)} out"
         )
-    elif options.labels and not is_current(folder):
-        raise PointsetError(f"{folder} holds meshes, whose points have no labels: only those of shapes10 have parts")
     plan = PoolPlan.of(f"{folder.name}-{split}", listing, sampling)
     with_normals = dataclasses.replace(plan, sampling=dataclasses.replace(plan.sampling, normals=True))
     if with_normals.folder.is_dir() and not plan.folder.is_dir():  # it holds the same points
         plan = with_normals
     pool = load_pool(plan, on_error=options.on_error, progress=progress)
     wanted = {name: array for name, array in pool.arrays.items() if name in sampling.arrays}
-    parts = dict(enumerate(PARTS)) if listing.kind == "meshes" else None
-    point_classes = name_labels(wanted["labels"], folder, parts) if options.labels else {}
-    return dataclasses.replace(pool, arrays=wanted, point_classes=point_classes), listing.present
+    return dataclasses.replace(pool, arrays=wanted), listing.present
 
 
 def _released_pool(
     folder: Path, card: Card | None, split: str, options: DataOptions
 ) -> tuple[Pool, dict[str, frozenset[int]]]:
     _require_no_sampling(folder, options)
-    if wanted := options.labels or ", ".join(options.features):
+    if wanted := ", ".join(options.features):
         raise PointsetError(f"{folder} holds points without {wanted}: leave {wanted} out")
     pool = read_released(folder, split, options.variant, card=card, on_error=options.on_error)
     shapes = None if pool.skipped else len(pool)

@@ -1,9 +1,8 @@
 """Load datasets and single shapes in the same way as an earlier run did."""
 
 import dataclasses
-import itertools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,15 +71,13 @@ def load_like(
         if data is None and points is None and not isinstance(error, UnreadableShapesError):
             raise PointsetError(f"{error}; if the data of the run has moved, give its folder with --data") from error
         raise
-    if sets.targets is None and sets.classes != description["classes"]:
+    if sets.classes != description["classes"]:
         differing = sorted(set(sets.classes) ^ set(description["classes"])) or ["their order"]
         odd = one_line(", ".join(differing), REPEATED)
         raise PointsetError(
             f"{data or description['source']} has other classes than the model was trained on ({odd}): "
             "give data with the same classes"
         )
-    if names := description.get("point_classes"):
-        sets = with_point_classes(sets, names)
     own, pool = sets.source == description["source"], sets.source_pool
     # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
     if not (own or pool.is_centred(sets.rows.numpy())):
@@ -100,20 +97,6 @@ def load_like(
         flat[rows] = turned_up(flat[rows], now, sets.up)
         arrays[name] = flat.reshape(arrays[name].shape)
     return sets.of_pool(dataclasses.replace(pool, points=arrays.pop("points"), arrays=arrays, checksums=()))
-
-
-def with_point_classes(sets: PointSets, names: Sequence[str]) -> PointSets:
-    """The same sets, their points labelled in the order of these classes, which must have all of theirs."""
-    pool = sets.source_pool
-    if missing := [name for name in pool.point_classes.values() if name not in names]:
-        raise PointsetError(
-            f"points of {sets.name or 'the data'} have the label {quoted(missing[0])}, which the model does not know: "
-            f"it knows {one_line(', '.join(names), REPEATED)}"
-        )
-    values = {name: value for value, name in pool.point_classes.items()}
-    absent = itertools.count(max(values.values(), default=0) + 1)
-    named = {values[name] if name in values else next(absent): name for name in names}
-    return sets.of_pool(dataclasses.replace(pool, point_classes=named))
 
 
 def is_in_memory(description: Mapping[str, Any]) -> bool:

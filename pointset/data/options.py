@@ -38,7 +38,7 @@ class DataOptions(Checked):
         pointset.errors.PointsetError: points must be a whole number from 1 to 10,000,000, got 0
     """
 
-    LATER = ("features", "pose", "target", "targets", "labels")
+    LATER = ("features", "pose")
 
     points: Annotated[PointCount, COMMON] = 1024
     """Points per set."""
@@ -64,31 +64,14 @@ class DataOptions(Checked):
     features: tuple[str, ...] = ()
     """Point features beside the coordinates: "normals" (from meshes or files); for point clouds also "colors",
     "columns" (numbers without names), or fields by name: intensity,return_number."""
-    target: Annotated[tuple[str, ...], COMMON] = ()
-    """Columns of a table with a row for each shape, such as "mass": numbers to predict, instead of classes."""
-    targets: str | None = None
-    """The table: the first column is the file of a shape, relative to the folder; None means targets.csv in it."""
-    labels: str | None = None
-    """Labels per point, for networks that label every point: the column of point clouds with whole numbers, such as
-    "label" (negative: not labelled); of shapes10, "part"."""
 
     def __post_init__(self) -> None:
-        for field in ("features", "target"):
-            value = getattr(self, field)
-            given = (value,) if isinstance(value, str) else value
-            if isinstance(given, tuple | list) and all(isinstance(name, str) for name in given):
-                object.__setattr__(self, field, tuple(name for item in given for name in item.split(",")))
+        given = (self.features,) if isinstance(self.features, str) else self.features
+        if isinstance(given, tuple | list) and all(isinstance(name, str) for name in given):
+            object.__setattr__(self, "features", tuple(name for item in given for name in item.split(",")))
         super().__post_init__()
-        for name in ("features", "target"):
-            names = getattr(self, name)
-            if len(set(names)) < len(names) or not all(names):
-                raise PointsetError(f"{name} must be different names, got {quoted(', '.join(names))}")
-        if self.target and self.labels is not None:
-            raise PointsetError("target is a number of each shape, and labels are of its points: leave one out")
-        if self.targets is not None and not self.target:
-            raise PointsetError(f"targets={quoted(self.targets)} needs a column: give --target (in Python target=)")
-        if self.labels is not None and (not self.labels or self.labels in self.features):
-            raise PointsetError(f"labels must be a column that is not among the features, got {quoted(self.labels)}")
+        if len(set(self.features)) < len(self.features) or not all(self.features):
+            raise PointsetError(f"features must be different names, got {quoted(', '.join(self.features))}")
         if self.pose is not None:  # saved as the normalisation alone
             object.__setattr__(self, "normalize", POSES[self.pose])
             object.__setattr__(self, "pose", None)

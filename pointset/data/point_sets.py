@@ -15,10 +15,9 @@ from pointset.configuration import PointCount, check, check_seed
 from pointset.data.augment import Axis
 from pointset.data.normalize import normalization
 from pointset.data.options import MORE_POINTS, DataOptions
-from pointset.data.pool import AS_RELEASED, Indices, Pool, digest_of, fixed_indices, random_indices
+from pointset.data.pool import AS_RELEASED, Indices, Pool, fixed_indices, random_indices
 from pointset.data.ragged import mask_of, pad_rows
 from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
-from pointset.data.targets import UNLABELLED, classes_of
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import as_places
 
@@ -54,9 +53,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     Attributes:
         names: N unique names of shapes.
         classes, labels: names of the classes, and int64 [N], indices into them.
-        target_names, targets: names of the numbers to predict, and float64 [N, targets] in the units of the user, or
-            None for classes.
-        point_classes: names of the classes of points, if they are labelled; see `point_labels`.
 
     Example:
         >>> len(train), train.points.shape, train.labels[:4].tolist()
@@ -87,11 +83,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             raise PointsetError(
                 f"features={list(options.features)} do not fit the pool of points, which has {[*pool.arrays] or 'none'}"
             )
-        if options.labels is not None and "labels" not in pool.arrays:
-            raise PointsetError(f"labels={options.labels} are not in the pool of points: load the data with labels=")
         self.name, self.source, self.split = name, source or name, split
         self.require_size(options.points, f"points={options.points}", "--points")
-        self.classes, self.point_classes = pool.classes, list(pool.point_classes.values())
+        self.classes = pool.classes
         self._choose(torch.arange(len(pool)) if rows is None else as_places("rows", rows, len(pool)))
 
     @property
@@ -108,11 +102,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def inputs(self) -> int:
         """Numbers per point, d: 3 coordinates and the features."""
         return 3 + sum(self.source_pool.arrays[name].shape[-1] for name in self._beside)
-
-    @property
-    def learned(self) -> Tensor:
-        """The targets [N, targets], if there are any; otherwise the labels [N]."""
-        return self.labels if self.targets is None else self.targets
 
     @property
     def _beside(self) -> list[str]:
@@ -160,17 +149,16 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """One line with name, split, number of shapes and classes, and options."""
         features = f" with {', '.join(self.options.features)}" if self.options.features else ""
         ragged = "up to " if self.mask is not None else ""
-        learned = f"of {len(self.classes)} classes" if self.targets is None else f"with {', '.join(self.target_names)}"
         return (
-            f"PointSets {self.name or 'without a name'}, {self.split}: {len(self):,} shapes {learned}, "
-            f"{ragged}{self.size:,} points each{features}, {self.options.normalize}"
+            f"PointSets {self.name or 'without a name'}, {self.split}: {len(self):,} shapes of "
+            f"{len(self.classes)} classes, {ragged}{self.size:,} points each{features}, {self.options.normalize}"
         )
 
-    def __getitem__(self, index: int) -> tuple[Tensor, Any]:
-        """Shape `index` of the evaluation view: points [n, d], without padding, and its label or targets."""
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        """Shape `index` of the evaluation view: points [n, d], without padding, and its label."""
         row = range(len(self))[index]  # IndexError ends an iteration
         points, _ = self.points_at(self._fixed(self.rows.numpy()[[row]]))
-        return points[0], int(self.labels[index]) if self.targets is None else self.targets[index]
+        return points[0], int(self.labels[index])
 
     @functools.cached_property
     def points(self) -> Tensor:
@@ -186,22 +174,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def mask(self) -> Tensor | None:
         """Mask of the evaluation view, bool [N, n], True at real points; None when all sets have one size."""
         return mask_of(torch.from_numpy(self.sizes))
-
-    @property
-    def point_labels(self) -> Tensor:
-        """The class of each of the `points`, int64 [N, n]; -1 for points without a label and padding.
-
-        Raises:
-            PointsetError: the data was loaded without labels per point.
-        """
-        return self.labels_at(self._fixed(self.rows.numpy()))
-
-    def labels_at(self, where: Indices) -> Tensor:
-        """The classes of the points of subsets, [B, n]; see `draw_indices` and `point_labels`."""
-        if not self.point_classes:
-            raise PointsetError(f"{self.name or 'the data'} was loaded without labels per point: load it with labels=")
-        labels = classes_of(self.source_pool.take(where[0], "labels"), self.source_pool.point_classes)
-        return pad_rows(torch.from_numpy(labels), torch.from_numpy(where[1]), UNLABELLED)[0]
 
     def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None) -> Tensor:
         """The training view: a fresh random subset of each shape's pool, without replacement.
@@ -219,7 +191,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def draw_indices(
         self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
     ) -> Indices:
-        """Draw subsets as `draw` does, for `points_at` and `labels_at`."""
+        """Draw subsets as `draw` does, for `points_at`."""
         if size is not None:
             check("size", size, PointCount)
             self.require_size(size, f"size={size}")
@@ -280,7 +252,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     def describe(self) -> dict[str, Any]:
         """The name, classes, options and fingerprint of the data as plain values, to be saved with results."""
-        point_labels = self.source_pool.point_classes
         return {
             "name": self.name,
             "source": self.source,
@@ -296,23 +267,17 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "kinds": sorted({suffix_of(name) for name in self.names} & SHAPE_SUFFIXES),
             "centred": self.source_pool.is_centred(self.rows.numpy()),
             "fingerprint": self.fingerprint,
-            **({} if self.targets is None else {"targets_digest": digest_of(self.targets.numpy())}),
-            **({"point_classes": self.point_classes, "point_labels": [*point_labels]} if point_labels else {}),
         }
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """A hash of the classes and of the names, labels and points of all shapes, in order; not of file paths."""
-        labels = ["labels"] if self.point_classes else []
-        return self.source_pool.fingerprint(self.rows.tolist(), [*self._beside, *labels])
+        return self.source_pool.fingerprint(self.rows.tolist(), self._beside)
 
     def _choose(self, rows: Tensor) -> None:
         self.rows = rows
         self.labels = torch.from_numpy(self.source_pool.labels)[rows]
         self.names = [self.source_pool.names[row] for row in rows.tolist()]
-        targets = self.source_pool.targets
-        self.targets = None if targets is None else torch.from_numpy(targets)[rows]
-        self.target_names = self.source_pool.target_names
         odd = ((self.labels < 0) | (self.labels >= len(self.classes))).nonzero().flatten().tolist()
         if odd:
             raise PointsetError(

@@ -50,20 +50,13 @@ class Pool:
     sampler: str
     """How the points were sampled on the surfaces."""
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """Other numbers of each point, [M, P, ...] or [T, ...] as the points: unit "normals" (3), "features" (f), and whole
-    numbers, "labels"."""
+    """Other numbers of each point, [M, P, ...] or [T, ...] as the points: unit "normals" (3) and "features" (f)."""
     checksums: tuple[str, ...] = ()
     """[M], BLAKE2b of each shape's points, if the manifest has them."""
     skipped: tuple[str, ...] = ()
     """Names of shapes whose meshes could not be used; the pool lacks them."""
     offsets: NDArray[np.int64] | None = None
     """[M + 1], of a ragged pool: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
-    targets: NDArray[np.float64] | None = None
-    """Numbers to predict, [M, targets], in the units of the user."""
-    target_names: tuple[str, ...] = ()
-    """Names of the columns of `targets`."""
-    point_classes: Mapping[int, str] = field(default_factory=dict)
-    """The labels that points may have, in the order of the classes, and their names; others are not labelled."""
 
     def __post_init__(self) -> None:
         self._check()
@@ -84,8 +77,6 @@ class Pool:
         for name, array in self.arrays.items():
             width = (3,) if name == "normals" else getattr(array, "shape", ())[len(clouds) :]
             _require(name, array, "fiu", (*clouds, *width), f"as the points, {[*clouds, *width]}")
-        if self.targets is not None:
-            _require("targets", self.targets, "f", (count, len(self.target_names)), f"[{count}, targets]")
         if self.offsets is not None:
             _require("offsets", self.offsets, "iu", (count + 1,), f"[{count + 1}], one more than names")
             first, last = int(self.offsets[0]), int(self.offsets[-1])

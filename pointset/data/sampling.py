@@ -65,10 +65,8 @@ def sample_points(
     return (arrays["points"], arrays["normals"]) if normals else arrays["points"]
 
 
-def sample_arrays(
-    mesh: Mesh, n: int, *, seed: int, sampler: str, normals: bool, face_labels: np.ndarray | None = None
-) -> dict[str, np.ndarray]:
-    """The points of `sample_points` by name: "points" and, if wanted, "normals" and "labels" [n] (of their faces)."""
+def sample_arrays(mesh: Mesh, n: int, *, seed: int, sampler: str, normals: bool) -> dict[str, np.ndarray]:
+    """The points of `sample_points` by name: "points" and, if wanted, "normals"."""
     check("n", n, Count)
     if seed < 0:
         raise PointsetError(f"seed must not be negative, got {seed}")
@@ -97,8 +95,6 @@ def sample_arrays(
         scaled = scaled / np.abs(scaled).max(axis=1, keepdims=True)  # small squares underflow
         directions = scaled / np.sqrt(_sum_of_squares(scaled.T))[:, None]
         arrays["normals"] = directions.astype(np.float32, order="C")
-    if face_labels is not None:
-        arrays["labels"] = face_labels[faces]
     return arrays
 
 

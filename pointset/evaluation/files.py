@@ -1,4 +1,4 @@
-"""Predictions for files of shapes, and for all points of a file."""
+"""Predictions for files of shapes."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -6,21 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import torch
-from jaxtyping import Float, Int
-from numpy import ndarray
 from torch import Tensor
 
 from pointset.data.catalogue.folders import ShapeFile, list_shapes
-from pointset.data.loading import file_up, load_shape_like
+from pointset.data.loading import load_shape_like
 from pointset.data.readers.formats import is_mesh_file, require_shape_file
-from pointset.data.readers.reading import read_cloud, read_columns
-from pointset.data.sampling import downsample
+from pointset.data.readers.reading import read_columns
 from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.evaluation.shape_predictions import Guess, ShapeEstimate, estimates_of, guess
-from pointset.zoo.classifiers import Classifier, Segmenter, SetModel
-from pointset.zoo.predicting import SETS_AT_ONCE, Prediction, padded_batches, predict, predict_points
-from pointset.zoo.regressors import INTERVAL_LEVEL, Regressor
+from pointset.evaluation.shape_predictions import Guess, guess
+from pointset.zoo.classifiers import Classifier, SetModel
+from pointset.zoo.predicting import SETS_AT_ONCE, Prediction, padded_batches, predict
 
 T = TypeVar("T")
 MOST_POINTS = 16_384
@@ -53,21 +48,6 @@ def classify_files(
         return guess(shapes, prediction, data["classes"], points)
 
     return answer_files(model, data, shapes, answer, **reading)
-
-
-def estimate_files(
-    model: Regressor,
-    data: Mapping[str, Any],
-    shapes: Iterable[ShapeFile],
-    level: float = INTERVAL_LEVEL,
-    **reading: Any,
-) -> Iterator[ShapeEstimate | Failure]:
-    """Predict the numbers of files of shapes, in the units of the files, with intervals; see `classify_files`."""
-
-    def answer(shapes: Sequence[ShapeFile], prediction: Prediction, points: Sequence[int]) -> list[ShapeEstimate]:
-        return estimates_of([shape.name for shape in shapes], model.numbers(prediction.logits, level), points)
-
-    return answer_files(model, {**data, "normalize": "none"}, shapes, answer, **reading)
 
 
 def answer_files(
@@ -139,49 +119,3 @@ def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
         prefix = "" if len(listed) == 1 else f"{path}/"
         shapes += [ShapeFile(shape.path, f"{prefix}{shape.name}", shape.true_class) for shape in inside]
     return shapes
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledPoints:
-    """Some points of a file, in its order, and what a model says of each."""
-
-    points: Float[ndarray, "n 3"]
-    """In the units and axes of the file; those sampled of a mesh have the upward axis of the model's shapes."""
-    probabilities: Float[ndarray, "n classes"]
-    truth: Int[ndarray, " n"] | None = None
-    """The labels in the file, if a column of them was asked for."""
-    up: str = "z"
-    """The upward axis of the points."""
-
-    @property
-    def labels(self) -> Int[ndarray, " n"]:
-        """The index of the most likely class."""
-        return self.probabilities.argmax(axis=1)
-
-
-def label_points(
-    model: Segmenter, data: Mapping[str, Any], path: Path, *, up: str = "auto", column: str | None = None
-) -> Iterator[LabelledPoints]:
-    """Yield every point of a file with its label, in blocks and in order; arguments as of `classify_files`."""
-    require_shape_file(path)
-    now, wanted = file_up(data, path, up)
-    if is_mesh_file(path):
-        if column is not None:
-            raise PointsetError(f"{path} is a mesh, whose points have no column {column}: leave it out")
-        shape = load_shape_like(data, path, up=up)
-        (logits,) = predict_points(model, padded_batches([shape.points]))
-        yield LabelledPoints(shape.raw, _probabilities(model, logits, path), up=wanted)
-        return
-    cloud = read_cloud(path, labels=column)
-    shape = load_shape_like(data, path, points=len(cloud.points), up=up, keep_outliers=True)
-    order = downsample(shape.raw, len(shape.raw), seed=0)  # the points were put in this order
-    (logits,) = predict_points(model, padded_batches([shape.points]))
-    logits = logits[torch.as_tensor(order.argsort())]
-    yield LabelledPoints(cloud.points + cloud.corner, _probabilities(model, logits, path), cloud.labels, now)
-
-
-def _probabilities(model: Segmenter, logits: Tensor, path: Path) -> ndarray:
-    if not logits.isfinite().all():
-        raise PointsetError(f"{path}: the model's logits are not finite: check whether the weights are")
-    shares: ndarray = torch.softmax(logits.float() / model.temperature, dim=1).cpu().numpy()
-    return shares

@@ -13,7 +13,6 @@ from pointset.data.catalogue.folders import ShapeFile
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.runs.spreadsheets import as_csv
 from pointset.zoo.predicting import Prediction
-from pointset.zoo.regressors import Numbers
 from pointset.zoo.trust import LEAST_PROBABILITY
 
 BEST = 5
@@ -85,43 +84,6 @@ def guess(
     ]
 
 
-@dataclass(frozen=True)
-class ShapeEstimate:
-    """The predicted numbers of one shape."""
-
-    name: str
-    """Path of the file, as given or relative to its folder; for a dataset, the name of the shape."""
-    values: dict[str, tuple[float, float, float]]
-    """Value, low end and high end of the interval, by target; the ends are infinite where they are not known."""
-    points: int
-    """Number of points that the model got."""
-    truth: dict[str, float]
-    """The true values, if they are known."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain data, for JSON and tables: mass, mass_low, mass_high, ...; None for an end that is not known."""
-        row: dict[str, Any] = {"name": self.name}
-        for target, numbers in self.values.items():
-            if target in self.truth:
-                row[f"{target}_true"] = short(self.truth[target])
-            row |= {f"{target}{end}": short(n) for end, n in zip(("", "_low", "_high"), numbers, strict=True)}
-        return row | {"points": self.points}
-
-    as_row = as_dict
-
-
-def estimates_of(
-    names: Sequence[str], numbers: Numbers, points: Sequence[int] | ndarray, truth: ndarray | None = None
-) -> list[ShapeEstimate]:
-    """The numbers of shapes, one by one; `truth` is [N, targets]."""
-    known = [{}] * len(names) if truth is None else [dict(zip(numbers.targets, row, strict=True)) for row in truth]
-    ends = np.stack([numbers.values, numbers.low, numbers.high], axis=2).tolist()
-    return [
-        ShapeEstimate(name, dict(zip(numbers.targets, map(tuple, row), strict=True)), int(count), own)
-        for name, row, count, own in zip(names, ends, points, known, strict=True)
-    ]
-
-
 def accuracy_of(guesses: Sequence[Guess], classes: Sequence[str]) -> tuple[float, int]:
     """Share that is right of the shapes whose class is one of the model's by its name, and their number.
 
@@ -139,7 +101,7 @@ def _plain(name: str) -> str:
     return name.casefold().replace(" ", "_").replace("-", "_")
 
 
-def write_guesses(path: Path, guesses: Sequence[Guess] | Sequence[ShapeEstimate], about: Mapping[str, Any]) -> None:
+def write_guesses(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
     """Write predictions, atomically, as the suffix says; `about` is common to them and saved only in JSON."""
     checked_suffix(path, PREDICTION_SUFFIXES, "a file of predictions")
     if path.suffix.lower() == ".csv":

@@ -21,7 +21,6 @@ from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
 from pointset.training.checkpoints import describe_model
 from pointset.zoo.abilities import check_export
-from pointset.zoo.classifiers import Segmenter
 
 CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))
 """(sets, points) of the batches on which a file is compared with its model; they differ from the example input of the
@@ -139,11 +138,9 @@ def export_metadata(model: nn.Module, mask: bool, description: dict[str, Any]) -
     text: dict[str, Any] = {"points": f"input: float32 [batch, n, {inputs}], any batch and n from 1"}
     if mask:
         text["mask"] = "input: bool [batch, n], true at real points; values at the others have no effect"
-    per_point = isinstance(model, Segmenter)
-    shape = "[batch, n, classes], zeros for other points than real ones" if per_point else "[batch, classes]"
-    text["logits"] = f"output: float32 {shape}; softmax over the classes makes them probabilities"
-    if (names := "point_classes" if per_point else "classes") in data:
-        text["classes"] = list(data[names])
+    text["logits"] = "output: float32 [batch, classes]; softmax over the classes makes them probabilities"
+    if "classes" in data:
+        text["classes"] = list(data["classes"])
     if data.get("normalize") in NORMALIZATION_TEXTS:
         how = normalization_elsewhere(data)
         text["normalize"] = f"{how}: {NORMALIZATION_TEXTS[how]}, before the points are given"

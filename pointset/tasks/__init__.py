@@ -1,8 +1,7 @@
 """Tasks: what is learned and how it is evaluated, for the engine in `pointset.comparison`.
 
-classification.py classifies point sets of shapes, regression.py predicts their numbers. The other tasks are set
-problems from the papers that need no meshes (set_problem.py has their shared code). For max-regression and clustering,
-tables include the published results:
+classification.py classifies point sets of shapes. The other tasks are set problems from the papers that need no meshes
+(set_problem.py has their shared code). For max-regression and clustering, tables include the published results:
 
     pointset task max-regression
 """

@@ -37,14 +37,12 @@ from pointset.tasks.classification import Classification
 from pointset.tasks.clustering import Clustering
 from pointset.tasks.images import Anomaly, Counting
 from pointset.tasks.max_regression import MaxRegression
-from pointset.tasks.regression import ShapeRegression
-from pointset.tasks.shapes import ShapeTask
 from pointset.training.recipe import Recipe
 from pointset.zoo.names import load_files
 from pointset.zoo.options import ModelOptions
 
 TASKS: dict[str, type[Task]] = {
-    task.name: task for task in (Classification, ShapeRegression, MaxRegression, Clustering, Counting, Anomaly)
+    task.name: task for task in (Classification, MaxRegression, Clustering, Counting, Anomaly)
 }
 KEYS: Mapping[str, Any] = {
     "title": str,
@@ -123,7 +121,7 @@ def compare(
     progress: bool = True,
     report: bool = True,
 ) -> Comparison:
-    """Train and test each classifier, or with a `target` in the data options each regressor, under one protocol.
+    """Train and test each classifier under one protocol.
 
     The seed determines weights, order, subsets, augmentation and dropout; test sets are the same for all runs. Metrics
     are computed on all test shapes after the last epoch (after the best validation epoch if the recipe stops early).
@@ -174,9 +172,8 @@ def compare(
             "pointset.run_experiment(pointset.read_experiment(file), out)"
         )
     data_options = data_options or DataOptions()
-    kind: type[ShapeTask] = ShapeRegression if data_options.target else Classification
     experiment = Experiment(
-        task=kind(data=str(data), points=tuple(points) or (data_options.points,), sets=data_options),
+        task=Classification(data=str(data), points=tuple(points) or (data_options.points,), sets=data_options),
         models=tuple(map(Entry.of, models)),
         seeds=tuple(seeds),
         threads=threads,

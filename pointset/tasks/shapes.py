@@ -107,16 +107,15 @@ class ShapeTask(Task):
         options = self.sets_of(size)
         train, test = (load_split(self.data, split, options, progress=progress) for split in ("train", "test"))
         require_sizes(train, recipe)
-        if train.targets is None:
-            require_classes(train)
+        require_classes(train)
         return {f"{sets.split}_sets": sets.describe() for sets in (train, test)}
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """A zoo model for the classes or the targets of the data."""
+        """A zoo model for the classes of the data."""
         return self.make_model(model, self.load("test", size), options, seed)
 
     def make_model(self, name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
-        """A zoo model for what sets have; a trained model, by its whole name, keeps its own options."""
+        """A zoo model for the classes of sets; a trained model, by its whole name, keeps its own options."""
         if name in list_pretrained():
             return start_from(create_pretrained(name), sets, seed=seed, start=name)
         return create_for(sets, name, options, seed=seed)
@@ -152,7 +151,7 @@ class ShapeTask(Task):
         ordered = sorted(runs, key=lambda run: -first.merit(run.metrics[first.name]))
         with_maps = [run for run in ordered if any(part.part.maps for part in parse_name(run.zoo_name))]
         commands = [["evaluate", "--model", ordered[0].folder]]
-        if with_maps and not self.sets.target:
+        if with_maps:
             commands += [["attend", "SHAPE.off", "--model", with_maps[0].folder]]
         return [shlex.join(["pointset", *map(str, words)]) for words in commands]
 

@@ -15,8 +15,8 @@ def shipped_experiment(name: str) -> Path:
     """The file of an included experiment.
 
     Args:
-        name: name of a task or an experiment; "quick" is the experiment of the quickstart,
-            "own" that of `pointset compare --data FOLDER`, "numbers" with `--target`.
+        name: name of a task or an experiment; "quick" is the experiment of the quickstart, "own" that of
+            `pointset compare --data FOLDER`.
 
     Returns:
         The path, for `pointset.read_experiment`.
@@ -30,7 +30,7 @@ def shipped_experiment(name: str) -> Path:
     """
     check("name", name, str)
     files = {file.stem: file for folder in FOLDERS for file in sorted(folder.glob("*.toml"))}
-    for beside in ("quick", "own", "numbers"):
+    for beside in ("quick", "own"):
         files.setdefault(beside, CHECKOUT / f"{beside}.toml")
     if name not in files:
         near = nearest(name, list(files))

@@ -1,9 +1,8 @@
 """The best model for a folder of one's own within a budget: `pointset train` without the name of a model.
 
-Candidates are judged on training shapes that they were not fitted to. For classes: support vector machines on classical
+Candidates are judged on training shapes that they were not fitted to. They are support vector machines on classical
 features of shape and surface and on the embeddings of trained networks (all folds), a trained network fine-tuned (as
-many folds as the budget allows), and their product, which is usually best. For numbers: kernel ridge regression on the
-features, for many shapes the network too, and their mean. The chosen one is then fitted to all training shapes.
+many folds as the budget allows), and their product, which is usually best. The chosen one is fitted to all shapes.
 """
 
 import dataclasses
@@ -23,7 +22,7 @@ from pointset.data.point_sets import PointSets
 from pointset.runs import digests
 from pointset.runs.claims import claim
 from pointset.training.baselines import FOLDS, assign_folds, fit_rows
-from pointset.training.candidates import Classes, Numbers
+from pointset.training.candidates import Classes
 from pointset.training.checkpoints import Fitted, RunFolder, describe_run
 from pointset.training.loop import fit, know_training_data
 from pointset.training.objectives import require_classes
@@ -54,8 +53,6 @@ def transfer_recipe(train: PointSets, **changes: Any) -> Recipe:
     usual: dict[str, Any] = {"train_points": tuple(min(size, train.size) for size in RECIPE.train_points)}
     if "epochs" not in changes:
         usual["steps"] = max(LEAST_STEPS, EPOCHS * len(train) // RECIPE.batch_size)
-    if train.targets is not None:
-        usual["augment"] = ("jitter",)  # numbers need their shapes
     return dataclasses.replace(RECIPE, **{**usual, **changes})
 
 
@@ -68,13 +65,12 @@ class Plan(TypedDict):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to predict the classes or the numbers of shapes, and how it did on shapes that it was not fitted to."""
+    """A way to predict the classes of shapes, and how it did on shapes that it was not fitted to."""
 
     name: str
     accuracy: float
-    """Of numbers the mean R2 of the standardised targets."""
     low: float
-    """Of the 95 % interval (Wilson; of numbers by Student's t), as is `high`."""
+    """Of the 95 % interval (Wilson), as is `high`."""
     high: float
     tested: int
     """Number of held-out training shapes."""
@@ -100,8 +96,7 @@ def fit_automatic(
     If interrupted, the same call goes on with the number of steps that was chosen before.
     """
     check_seed(seed)
-    if train.targets is None:
-        require_classes(train)
+    require_classes(train)
     if train.options.normalize == "unit-sphere":
         train = train.normalized("center-standardize")
     if run is None:
@@ -119,7 +114,7 @@ class _Choice:
     def __init__(self, train: PointSets, budget: float, seed: int, folder: RunFolder | None, progress: bool) -> None:
         self.train, self.budget, self.seed, self.folder, self.progress = train, budget, seed, folder, progress
         self.began = time.process_time()
-        self.kind: Classes | Numbers = Classes(train) if train.targets is None else Numbers(train)
+        self.kind = Classes(train)
         self.folds = torch.from_numpy(assign_folds(train.names, train.labels.tolist(), seed))
         self.models: dict[str, nn.Module] = {}
         self.outputs: dict[str, Tensor] = {}
@@ -132,7 +127,7 @@ class _Choice:
                 self.models[name] = create_for(self.train, name, seed=self.seed)
                 self.outputs[name], _ = fit_rows(self.models[name], self.train, self.seed, FOLDS, self.progress)
         with self._timed(NETWORK):
-            steps, folds = self._plan() if len(self.train) >= self.kind.fewest else (0, 0)
+            steps, folds = self._plan()
             if steps >= FEWEST_STEPS:
                 self.outputs[NETWORK] = self._held_out_network(steps, folds)
         common = torch.stack([values.isfinite().all(dim=1) for values in self.outputs.values()]).all(dim=0)
@@ -148,8 +143,6 @@ class _Choice:
         if common.any():
             self.outputs[MIXTURE] = mixed
         know_training_data(model, self.train)
-        if isinstance(self.kind, Numbers):
-            self.kind.calibrate(model, self.outputs[name])
         candidates = tuple(self._candidate(each, each == name) for each in self.outputs)
         return Automatic(self._save(model, history, steps, candidates), name, candidates)
 

@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pointset.baselines.heads import Head
 from pointset.baselines.models import Baseline
 from pointset.data.axes import UP_TO_Z
 from pointset.data.batches import fixed_batches
@@ -22,9 +21,7 @@ from pointset.evaluation.calibration import fit_temperature
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.progress import followed
 from pointset.training.checkpoints import EpochRow, Fitted, RunFolder, describe_run, make_fitted
-from pointset.training.objectives import learn_units
 from pointset.training.recipe import Recipe
-from pointset.zoo.regressors import Regressor
 
 FOLDS = 5
 FEW_SHAPES = 2000
@@ -59,8 +56,8 @@ def assign_folds(names: Sequence[str], labels: Sequence[int], seed: int) -> NDAr
 
 
 def baseline_of(model: nn.Module) -> Baseline | None:
-    """The baseline inside a classifier or a regressor of the zoo, or None."""
-    inner = getattr(model.networks[0] if isinstance(model, Regressor) else model, "model", None)
+    """The baseline inside a classifier of the zoo, or None."""
+    inner = getattr(model, "model", None)
     return inner if isinstance(inner, Baseline) else None
 
 
@@ -70,31 +67,25 @@ def set_pose(baseline: Baseline, train: PointSets) -> None:
     baseline.views = half_turns(train.options.normalize)
 
 
-def extract_rows(
-    baseline: Baseline, sets: PointSets, progress: bool, regressor: Regressor | None = None, what: str = "features"
-) -> list[Tensor]:
+def extract_rows(baseline: Baseline, sets: PointSets, progress: bool, what: str = "features") -> list[Tensor]:
     """The rows of all shapes, one block [N, views, width] for each extractor."""
-    batches, blocks = fixed_batches(sets if regressor is None else sets.normalized("none"), 64), []
+    batches, blocks = fixed_batches(sets, 64), []
     with torch.inference_mode(), in_evaluation_mode(baseline):
         for batch in followed(batches, f"computing {what}", "batch", -(-len(sets) // 64), show=progress):
-            points = batch.points
-            if regressor is not None:
-                points = regressor.prepared(points, batch.mask, regressor.networks[0])
-            blocks.append(baseline.blocks(points, batch.mask))
+            blocks.append(baseline.blocks(batch.points, batch.mask))
     return [torch.cat(block).clone() for block in zip(*blocks, strict=True)]
 
 
 def fit_head(
     baseline: Baseline, blocks: list[Tensor], labels: Tensor, folds: NDArray[np.int64], most: int = FOLDS
 ) -> Tensor:
-    """Fit the head to all rows, for classes at the temperature that suits held-out shapes best.
+    """Fit the head to all rows, at the temperature that suits held-out shapes best.
 
     Returns the outputs [N, outputs] of each shape by a head that was fitted without its fold, at this temperature; NaN
     for shapes without a fold, and for folds from `most` on.
     """
     head = baseline.head
-    if isinstance(head, Head):
-        head.temperature = torch.ones(())
+    head.temperature = torch.ones(())
     held_out = torch.full((len(labels), head.outputs), torch.nan)
     for fold in range(most):
         inside = torch.from_numpy(folds == fold)
@@ -103,7 +94,7 @@ def fit_head(
             held_out[inside] = baseline.logits([block[inside] for block in blocks])
     baseline.fit_rows(blocks, labels)
     tested = held_out.isfinite().all(dim=1)
-    if tested.any() and isinstance(head, Head):
+    if tested.any():
         temperature = fit_temperature(held_out[tested].numpy(), labels[tested].numpy())
         head.temperature = torch.tensor(temperature, dtype=torch.float32)
         held_out = held_out / head.temperature
@@ -120,26 +111,15 @@ def fit_rows(model: nn.Module, train: PointSets, seed: int, most: int, progress:
     assert baseline is not None
     set_pose(baseline, train)
     folds = assign_folds(train.names, train.labels.tolist(), seed)
-    regressor = model if isinstance(model, Regressor) else None
-    line = torch.zeros(()) if regressor is None else learn_units(regressor, train)
     spec: Any = model.spec
-    blocks = extract_rows(baseline, train, progress, regressor, spec.name.rpartition("-")[0])
-    truth = train.labels if regressor is None else regressor.standardised(train.learned) - line
-    held_out = fit_head(baseline, blocks, truth, folds, most)
+    blocks = extract_rows(baseline, train, progress, spec.name.rpartition("-")[0])
+    held_out = fit_head(baseline, blocks, train.labels, folds, most)
     with torch.inference_mode():
         outputs = baseline.logits(blocks)
-    row: EpochRow = {"epoch": 1}
-    if regressor is None:
-        right = (outputs.argmax(dim=1) == truth).float()
-        row |= {"loss": float(nn.functional.cross_entropy(outputs, truth)), "accuracy": float(right.mean())}
-    else:
-        held_out = held_out + line
-        tested = held_out.isfinite().all(dim=1)
-        regressor.calibrate(held_out[tested], train.learned[tested])
-        errors = (outputs + line) - (truth + line)
-        row |= {"loss": float(errors.square().mean()), "mae": float(errors.abs().mean())}
-    row |= {"seconds": time.perf_counter() - began[0], "processor_seconds": time.process_time() - began[1]}
-    return held_out, row
+    right = (outputs.argmax(dim=1) == train.labels).float()
+    row: EpochRow = {"epoch": 1, "loss": float(nn.functional.cross_entropy(outputs, train.labels))}
+    row |= {"accuracy": float(right.mean()), "seconds": time.perf_counter() - began[0]}
+    return held_out, row | {"processor_seconds": time.process_time() - began[1]}
 
 
 def fit_baseline(

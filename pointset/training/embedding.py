@@ -1,4 +1,4 @@
-"""Clouds and errors as scikit-learn's tools give and expect them, and the embedding of a model as a transformer."""
+"""Clouds and errors as scikit-learn's tools give and expect them, and rows of clouds as a transformer."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,17 +6,21 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from pointset.baselines.models import EMBEDDERS
+from pointset.baselines.models import BASELINES, EMBEDDERS
 from pointset.data.axes import Axis, turned_up
+from pointset.data.normalize import log_size
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError
 from pointset.training.devices import find_device
 from pointset.training.loading import load_run
+from pointset.zoo.models import create_model
+from pointset.zoo.predicting import cloud_batches
 
 CALLED = {"score": "attention_score"}
 """Fields of options under other names: an estimator has a method `score`."""
@@ -70,15 +74,17 @@ class CloudEstimator(BaseEstimator):
 
 
 class PointSetEmbedding(TransformerMixin, CloudEstimator):
-    """The embedding of a trained model, for pipelines: clouds in, rows of numbers out.
+    """Embeddings of a trained model or classical features, for pipelines: clouds in, rows of numbers out.
 
     Args:
-        model: the folder of a run, or a trained model that comes with the package.
+        model: the folder of a run, or a trained model that comes with the package. Or what the rows of the baselines
+            are made of, "features", "surface" or "embedding" (of three trained models), or the "size", which all others
+            remove: the log of a cloud's root mean square radius; or several of these, such as "features+surface+size".
         up: the axis that points up in X; clouds are turned to that of the model's shapes.
         device: see `pointset.fit`.
 
     Attributes:
-        model_: the trained model.
+        model_: the trained model, or the baseline that computes the features; None for the size alone.
         n_features_in_: numbers per point.
 
     Example:
@@ -98,10 +104,18 @@ class PointSetEmbedding(TransformerMixin, CloudEstimator):
         Raises:
             InputError: the model does not exist; a PointsetError and a ValueError.
         """
+        rows = [name for name in str(self.model).split("+") if name != "size"]
+        baseline = f"{'+'.join(rows)}-svm"
+        self.model_: Any = None
+        self.model_up_: Axis = "z"
         with value_errors():
-            self.model_, description = load_run(self.model)
-            self.model_up_ = description["data"]["up"]
-        self.n_features_in_ = self.model_.inputs
+            if baseline in BASELINES:
+                self.model_ = create_model(baseline, classes=2)
+            elif rows:
+                self.model_, description = load_run(self.model)
+                self.model_up_ = description["data"]["up"]
+        self._size = self.model == "size" or (baseline in BASELINES and "size" in self.model.split("+"))
+        self.n_features_in_ = self.model_.inputs if rows else 3
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -112,10 +126,15 @@ class PointSetEmbedding(TransformerMixin, CloudEstimator):
             InputError: X is something else than N clouds.
         """
         check_is_fitted(self, "model_")
+        blocks = []
         with value_errors():
-            model = self.model_.to(find_device(self.device))
             clouds = [turned_up(np.asarray(cloud), self.up, self.model_up_) for cloud in clouds_of(X)]
-            return np.asarray(model.embed(clouds))
+            if self.model_ is not None:
+                blocks.append(np.asarray(self.model_.to(find_device(self.device)).embed(clouds)))
+            if self._size:
+                sizes = [log_size(points, mask) for points, mask in cloud_batches(clouds)]
+                blocks.append(torch.cat(sizes).float().numpy(force=True)[:, None])
+        return np.hstack(blocks)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""Classifiers and regressors for scikit-learn: cross-validation, grid search, pipelines and calibration."""
+"""Classifiers for scikit-learn: cross-validation, grid search, pipelines and calibration."""
 
 import copy
 import dataclasses
@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import nn
@@ -32,7 +32,6 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.predicting import Prediction, cloud_batches, predict
-from pointset.zoo.regressors import INTERVAL_LEVEL, Numbers, Regressor
 from pointset.zoo.transfer import start_from
 
 DATA = ("normalize", "up")
@@ -78,7 +77,7 @@ class PointSetEstimator(CloudEstimator):
                 return
             else:
                 options = ModelOptions.from_dict(self._fields(ModelOptions))
-                model = create_for(sets, self.model, options, loss=self._fields(Recipe)["loss"], seed=seed)
+                model = create_for(sets, self.model, options, seed=seed)
             if baseline_of(model) is not None and sets.inputs > 3:
                 text = f"{self.model} reads 3 of the {sets.inputs} numbers of a point: choose a network"
                 warnings.warn(text, UserWarning, stacklevel=4)
@@ -104,8 +103,8 @@ class PointSetEstimator(CloudEstimator):
         check_is_fitted(self, "model_")
         with value_errors():
             model: Any = self.model_.to(find_device(self.device))
-            how = "none" if isinstance(model, Regressor) else model.normalize
-            return predict(model, cloud_batches(sized(X, self.points), inputs=model.inputs, normalize=how))
+            clouds = sized(X, self.points)
+            return predict(model, cloud_batches(clouds, inputs=model.inputs, normalize=model.normalize))
 
     def _fields(self, kind: type) -> dict[str, Any]:
         """What was chosen of the fields of a configuration."""
@@ -221,72 +220,6 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
         return self._sets(X, [names[label] for label in labels.tolist()], list(names.values()))
 
 
-class PointSetRegressor(RegressorMixin, PointSetEstimator):
-    """A regressor of the zoo with its data options and recipe, as a scikit-learn estimator.
-
-    X is as for `PointSetClassifier`, in one unit: sizes count. y has N numbers, or [N, targets]. Targets that are
-    positive and less skewed so are predicted by their logs; see `pointset.zoo.regressors.Regressor`.
-
-    Args:
-        model: a name of the zoo, such as "isab16-pma", or "features-ridge", "surface-ridge",
-            "features+surface-ridge" or "features+surface+embedding-ridge": kernel ridge regression on classical
-            features and the size, fitted to some hundred clouds within seconds. "auto" takes the best within `budget`,
-            as `pointset train --target` without a model does.
-        start, budget, points, normalize, random_state, progress: see `PointSetClassifier`.
-        options: the fields of `Recipe` (epochs, loss, ...) and of `ModelOptions`. Networks need `validation`, such as
-            0.2, for intervals.
-
-    Attributes:
-        n_outputs_: number of targets.
-        n_features_in_: numbers per point.
-        model_: the trained `Regressor`.
-        history_, n_iter_: see `PointSetClassifier`.
-
-    Example:
-        >>> regressor = pointset.PointSetRegressor("rff-max", dim=16, epochs=2, random_state=0)
-        >>> regressor.fit(X[:16], X[:16, :, 2].max(axis=1)).predict(X[16:]).shape
-        (8,)
-    """
-
-    def __init__(self, model: str = "features+surface-ridge", **options: Any) -> None:
-        self._set(model, options)
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train from the beginning; errors as for `PointSetClassifier.fit`."""
-        if y is None:
-            raise InputError("PointSetRegressor requires y to be passed, but the target y is None")
-        targets = check_array(y, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name="y")
-        targets = column_or_1d(targets, warn=True) if targets.ndim == 2 and targets.shape[1] == 1 else targets
-        self._begin(self._sets(X, targets))
-        self._one, self.n_outputs_ = targets.ndim == 1, 1 if targets.ndim == 1 else targets.shape[1]
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The numbers of each cloud, float64 [N] or [N, targets] as y in `fit`.
-
-        Raises:
-            NotFittedError, InputError: before `fit`, or X is not N clouds.
-        """
-        values = self.predict_interval(X).values
-        return values[:, 0] if self._one else values
-
-    def predict_interval(self, X: Any, level: float = INTERVAL_LEVEL) -> Numbers:
-        """The numbers [N, targets] with intervals that contain the true ones for a share `level` of the clouds.
-
-        Raises:
-            NotFittedError, InputError: as for `predict`, or the level is not in (0, 1).
-        """
-        outputs = self._predicted(X).logits
-        model: Any = self.model_
-        with value_errors():
-            return model.numbers(outputs, level)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-
 def _with_options(init: Any) -> None:
     """Let a constructor show every option by name, as scikit-learn asks for: data, recipe, model."""
     of_data = [each for each in dataclasses.fields(DataOptions) if each.name in DATA]
@@ -302,7 +235,6 @@ def _with_options(init: Any) -> None:
 
 
 _with_options(PointSetClassifier.__init__)
-_with_options(PointSetRegressor.__init__)
 
 
 def _labels(y: Any) -> np.ndarray:

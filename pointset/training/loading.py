@@ -3,7 +3,7 @@
 A packed run is a ZIP archive without compression, so that nothing in it can unpack to more than its size, of three
 files; none of them is executed, or written to the disk, when the model is loaded:
 
-    card.json           for people: the model, its classes or targets, how its sets are made; SHA-256 of the other two
+    card.json           for people: the model, its classes, how its sets are made; SHA-256 of the other two
     run.json            the description of the run, without the place of its data
     model.safetensors   the trained weights
 """
@@ -69,8 +69,7 @@ def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
         "format": PACKED_FORMAT,
         "model": model.get("name", model.get("class")),
         "parameters": sum(tensor.numel() for tensor in weights.values()),
-        **{name: data[name] for name in ("name", "classes", "point_classes", *OF_SETS) if name in data},
-        **({"targets": model["targets"]} if model.get("targets") else {}),
+        **{name: data[name] for name in ("name", "classes", *OF_SETS) if name in data},
         "commit": description.get("commit"),
         "sha256": {name: sha256(entry) for name, entry in content.items()},
     }
@@ -139,9 +138,8 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
             "isab16-pma.modelnet40-1024".
 
     Returns:
-        The model in evaluation mode, a `Classifier` or a `Regressor`, and the content of run.json. `model.predict(X)`
-        normalises clouds as the training did, and `model.classes` are its classes, or `model.targets` its targets;
-        `model(points)` takes points as they are.
+        The model in evaluation mode, a `Classifier`, and the content of run.json. `model.predict(X)` normalises clouds
+        as the training did, and `model.classes` are its classes; `model(points)` takes points as they are.
 
     Raises:
         PointsetError: the folder is not a finished run, or its model is not from the zoo.

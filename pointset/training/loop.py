@@ -1,4 +1,4 @@
-"""The training loop, for classifiers and regressors of point sets and for the set problems of `pointset.tasks`.
+"""The training loop, for classifiers of point sets and for the set problems of `pointset.tasks`.
 
 All randomness in epoch e comes from (seed, e): order, subsets and augmentation from the batches' own generator, dropout
 from torch's generator, which is seeded for the epoch and restored after it. On a CPU, with the same number of threads,
@@ -36,11 +36,10 @@ from pointset.training.checkpoints import (
     make_fitted,
 )
 from pointset.training.devices import Processes, find_device, join_processes, on_cpu, warn_of_slow_products
-from pointset.training.objectives import Classification, Objective, Regression, require_learnable
+from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import know_data
-from pointset.zoo.regressors import Regressor
 
 
 def fit(
@@ -53,13 +52,12 @@ def fit(
     progress: bool = True,
     on_epoch: OnEpoch | None = None,
 ) -> Fitted:
-    """Train a classifier or a regressor. Under a launcher, all its processes call this and get the same result.
+    """Train a classifier. Under a launcher, all its processes call this and get the same result.
 
     Args:
         model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; trained in place. `train.inputs` is d.
             A zoo model then knows the classes and the normalisation: `model.predict(X)` takes clouds in any unit.
-        train: the training sets; the recipe's validation split is cut from them, class by class. What they have decides
-            what is learned: classes, or numbers (`targets`), whose model is made with `create_model(..., targets=...)`.
+        train: the training sets; the recipe's validation split is cut from them, class by class.
         recipe: see `Recipe`; default: `Recipe()`.
         seed: seed of order, subsets, augmentation, dropout and the validation split.
         run: folder for checkpoints and history. An unfinished run in it is continued. A finished one is loaded, or goes
@@ -90,15 +88,11 @@ def fit(
     recipe = recipe or Recipe()
     check_seed(seed)
     train.require_inputs(model)
-    require_learnable(model, train)
     if baseline_of(model):
         know_training_data(model, train)
         return fit_baseline(model, train, recipe, seed, run, progress)
     warn_of_slow_products(recipe.precision, recipe.device)
-    objective: Objective = (
-        Regression(model, train, recipe, seed) if isinstance(model, Regressor) else Classification(train, recipe, seed)
-    )
-    training = Training(model, objective, recipe, seed, on_epoch)
+    training = Training(model, Classification(train, recipe, seed), recipe, seed, on_epoch)
     fitted = training.fit(run, partial(describe_run, model, train, recipe, seed), progress)
     know_training_data(model, train)
     return fitted
@@ -107,8 +101,7 @@ def fit(
 def know_training_data(model: nn.Module, train: PointSets) -> None:
     """Set the classes and the normalisation of a zoo model from its training sets."""
     centred = train.source_pool.is_centred(train.rows.numpy())
-    classes = {"classes": train.classes, "point_classes": train.point_classes}
-    know_data(model, {**classes, "normalize": train.options.normalize, "centred": centred})
+    know_data(model, {"classes": train.classes, "normalize": train.options.normalize, "centred": centred})
 
 
 class Training:

@@ -3,7 +3,7 @@
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,20 +18,14 @@ from pointset.data.augment import Augmentation, Compose, turned_by_one_of
 from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.mixing import recipe_augmentations
-from pointset.data.normalize import half_turns, log_size, normalization
-from pointset.data.targets import UNLABELLED
+from pointset.data.normalize import half_turns
 from pointset.errors import PointsetError, described, quoted
-from pointset.evaluation import evaluate, evaluate_points
+from pointset.evaluation import evaluate
 from pointset.training.recipe import Recipe
-from pointset.zoo.classifiers import Segmenter
-from pointset.zoo.predicting import forward, forward_points, predict
-from pointset.zoo.regressors import Regressor, sizes_of
+from pointset.zoo.predicting import forward
 
 _SIZES = 0x51
 """Keeps the draws of set sizes apart from other uses of the same seed and epoch."""
-LOSSES: dict[str, Callable[..., Tensor]] = {"squared": F.mse_loss, "absolute": F.l1_loss, "huber": F.huber_loss}
-VARIANCES = (-10.0, 10.0)
-"""Bounds of the log of a predicted variance, standardised."""
 
 
 class Loss(NamedTuple):
@@ -111,14 +105,13 @@ class SetObjective(Objective):
         )
 
     def size(self, batch: Batch) -> int:
-        """Number of shapes in a batch, or of labelled points."""
+        """Number of shapes in a batch."""
         return len(batch.labels)
 
-    def output(self, model: nn.Module, batch: Batch, device: torch.device) -> Float[Tensor, "R outputs"]:
-        """One row for each set, or for each real point."""
-        compute = forward_points if self.train.point_classes else forward
+    def output(self, model: nn.Module, batch: Batch, device: torch.device) -> Float[Tensor, "B outputs"]:
+        """One row for each set."""
         mask = None if batch.mask is None else batch.mask.to(device)
-        return compute(model, batch.points.to(device), mask).float()
+        return forward(model, batch.points.to(device), mask).float()
 
     def fault(self) -> str:
         """The first shape that is not finite or far too large, in words; empty if there is none."""
@@ -126,7 +119,7 @@ class SetObjective(Objective):
 
 
 class Classification(SetObjective):
-    """Cross entropy of sets, or of their labelled points where the points have labels.
+    """Cross entropy of sets.
 
     Attributes:
         classes: names of the classes.
@@ -137,48 +130,38 @@ class Classification(SetObjective):
 
     def __init__(self, train: PointSets, recipe: Recipe, seed: int) -> None:
         super().__init__(train, recipe, seed)
-        self.per_point, self.classes = bool(train.point_classes), train.point_classes or train.classes
-        if not self.per_point:
-            require_classes(self.train)
-        elif "background" in recipe.augment:
-            raise PointsetError("augment: background replaces points by others, which have no label: leave it out")
+        require_classes(self.train)
+        self.classes = train.classes
         self.weights: Tensor | None = None
         if recipe.class_weights is not None:
-            labels = self.train.point_labels if self.per_point else self.train.labels
-            self.weights = class_weights(recipe.class_weights, labels[labels != UNLABELLED], self.classes)
-        if self.mix is not None and self.weights is not None and not self.per_point:
+            self.weights = class_weights(recipe.class_weights, self.train.labels, self.classes)
+        if self.mix is not None and self.weights is not None:
             raise PointsetError(
                 "class_weights cannot be used with sets of two classes: leave out cutmix, or the weights"
             )
-
-    def size(self, batch: Batch) -> int:
-        return int((batch.labels != UNLABELLED).sum())
 
     def weight(self, batch: Batch) -> float:
         """The sum of the weights of the labels, by which `cross_entropy` divides; without weights the size."""
         if self.weights is None:
             return self.size(batch)
-        return self.weights[batch.labels[batch.labels != UNLABELLED]].sum().item()
+        return self.weights[batch.labels].sum().item()
 
-    def loss(self, output: Float[Tensor, "R classes"], batch: Batch) -> Loss:
+    def loss(self, output: Float[Tensor, "B classes"], batch: Batch) -> Loss:
         """Cross entropy with label smoothing, and the number of correct predictions.
 
         A mixed set has the cross entropies of both classes, weighted by their shares of the points; the correct
         prediction is the class of the larger share.
         """
-        labels = batch.labels
-        if self.per_point:
-            labels = labels.flatten() if batch.mask is None else labels[batch.mask]
-        labels = labels.to(output.device)
+        labels = batch.labels.to(output.device)
         if output.dim() != 2 or output.shape[1] != len(self.classes):
             raise PointsetError(
-                f"the model gives {described(output)} for {len(labels)} {'points' if self.per_point else 'sets'} of "
+                f"the model gives {described(output)} for {len(labels)} sets of "
                 f"{len(self.classes)} classes: create it with classes={len(self.classes)}"
             )
         weights = None if self.weights is None else self.weights.to(output)
         cross_entropy = partial(F.cross_entropy, output, label_smoothing=self.recipe.label_smoothing)
         if batch.others is None or batch.shares is None:
-            mean = cross_entropy(labels, weight=weights, ignore_index=UNLABELLED)
+            mean = cross_entropy(labels, weight=weights)
         else:
             others, shares = batch.others.to(output.device), batch.shares.to(output.device)
             own, theirs = (cross_entropy(target, reduction="none") for target in (labels, others))
@@ -187,80 +170,8 @@ class Classification(SetObjective):
         return Loss(mean, [(output.detach().argmax(dim=1) == labels).sum()])
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
-        """The accuracy on the validation split, if there is one, and the mean IoU of labelled points."""
-        if self.validation is None:
-            return {}
-        if not self.per_point:
-            return {"validation_accuracy": evaluate(model, self.validation).accuracy}
-        result = evaluate_points(model, self.validation)
-        return {"validation_accuracy": result.accuracy, "validation_iou": result.mean_iou}
-
-
-class Regression(SetObjective):
-    """Numbers of point sets, whose clouds are batched in their own units; the recipe chooses the loss.
-
-    The regressor learns the units of the targets from the training shapes here, and each validation updates the
-    residuals from which its intervals are made: intervals need a validation split.
-    """
-
-    metrics = ("mae",)
-
-    def __init__(self, regressor: Regressor, train: PointSets, recipe: Recipe, seed: int) -> None:
-        super().__init__(train, recipe, seed)
-        learn_units(regressor, self.train)
-        if regressor.has_variance != (recipe.loss == "gaussian"):
-            needed = f"variance={not regressor.has_variance}"
-            raise PointsetError(f"loss={recipe.loss!r} needs a model with {needed}: give that to create_model")
-        if recipe.class_weights is not None:
-            raise PointsetError(f"class_weights={quoted(recipe.class_weights)} has no effect on numbers: leave it out")
-        if self.mix is not None:
-            raise PointsetError(f"{recipe.augment[-1]} mixes classes, and the targets are numbers: leave it out")
-        self.augment = partial(_keeping_size, self.augment, train.options.normalize)
-        if self.validation is not None:
-            regressor.scores = torch.full((len(train.target_names), len(self.validation)), torch.nan).to(regressor.mean)
-        self.train, self.regressor = self.train.normalized("none"), regressor
-
-    def loss(self, output: Float[Tensor, "B outputs"], batch: Batch) -> Loss:
-        """The recipe's loss of standardised targets, and the sum over the sets of the mean absolute error."""
-        targets = self.regressor.standardised(batch.labels.to(output.device)).to(output)
-        means, logs = output[:, : targets.shape[1]], output[:, targets.shape[1] :].clamp(*VARIANCES)
-        if self.recipe.loss == "gaussian":
-            mean = (logs + (targets - means).square() * (-logs).exp()).mean() / 2
-        else:
-            mean = LOSSES[self.recipe.loss](means, targets)
-        return Loss(mean, [(means.detach() - targets).abs().mean(dim=1).sum()])
-
-    def validate(self, model: nn.Module) -> Mapping[str, float]:
-        """R2 of the standardised validation targets, averaged over the targets; sets the residuals of the model."""
-        if self.validation is None or self.validation.targets is None:
-            return {}
-        assert isinstance(model, Regressor)
-        outputs = predict(model, self.validation.normalized("none")).logits
-        model.calibrate(outputs, self.validation.targets.to(outputs.device))
-        truth = model.standardised(self.validation.targets).cpu()
-        errors = (outputs[:, : truth.shape[1]].cpu() - truth).square().mean(dim=0)
-        spread = truth.var(dim=0, correction=0).clamp(min=1e-12)
-        return {"validation_r2": float((1 - errors / spread).mean())}
-
-
-def require_learnable(model: nn.Module, train: PointSets) -> None:
-    """Raise a PointsetError if the model does not predict what the sets have: numbers, labels of points, or classes."""
-    predicted = "classes"
-    if isinstance(model, Regressor):
-        predicted = ", ".join(model.targets)
-    elif isinstance(model, Segmenter):
-        predicted = "labels of points"
-    learned, maker = "classes", "create_model"
-    if train.targets is not None:
-        learned, maker = ", ".join(train.target_names), f"create_model(..., targets={list(train.target_names)})"
-    elif train.point_classes:
-        learned, maker = "labels of points", "create_segmenter"
-    if predicted != learned:
-        data = train.name or "the data"
-        raise PointsetError(
-            f"the model predicts {predicted}, and {data} has {learned}: make the model with pointset.{maker}, or load "
-            "the data with target= or labels= for what it predicts"
-        )
+        """The accuracy on the validation split, if there is one."""
+        return {} if self.validation is None else {"validation_accuracy": evaluate(model, self.validation).accuracy}
 
 
 def drawn_size(between: SizeRange, seed: int, epoch: int, batch: int) -> int:
@@ -305,31 +216,3 @@ def class_weights(wanted: str, labels: Tensor, classes: Sequence[str]) -> Float[
             )
         weights[classes.index(name.strip())] = float(number)
     return weights
-
-
-def learn_units(model: Regressor, train: PointSets) -> Float[Tensor, "N targets"]:
-    """Set the units and the normalisation of a regressor; return the outputs that the sizes of shapes explain."""
-    assert train.targets is not None
-    if len(train) < 2:
-        raise PointsetError(f"{train.name or 'the data'} has {len(train)} training shape: give at least 2")
-    for name, values in zip(train.target_names, train.targets.T, strict=True):
-        if (values == values[0]).all():
-            raise PointsetError(
-                f"{name} is {float(values[0]):g} for all {len(train):,} training shapes of "
-                f"{train.options.targets or train.source}: there is nothing to learn, choose another target"
-            )
-    model.normalize = train.options.normalize
-    sizes = sizes_of(train)
-    model.learn_units(train.targets, sizes)
-    return model.slope.cpu() * sizes[:, None]
-
-
-def _keeping_size(
-    augment: Augmentation, normalize: str, points: Tensor, generator: torch.Generator, mask: Tensor | None, **how: Any
-) -> Tensor:
-    """Augmented clouds of the size that they had: targets depend on it."""
-    before = log_size(points[..., :3], mask)
-    moved = normalization(normalize)(points[..., :3], mask)
-    changed = augment(torch.cat([moved, points[..., 3:]], dim=2), generator, mask, **how)
-    growth = (before - log_size(changed[..., :3], mask)).exp()[:, None, None]
-    return torch.cat([changed[..., :3] * growth.to(points), changed[..., 3:]], dim=2)

@@ -36,7 +36,7 @@ class Recipe(Checked):
         pointset.errors.PointsetError: patience=5 needs a validation split: set validation, such as 0.1
     """
 
-    LATER = ("class_weights", "least_steps", "train_points", "last_points", "points_share", "average", "loss")
+    LATER = ("class_weights", "least_steps", "train_points", "last_points", "points_share", "average")
     SAVED_AS: ClassVar = {"train_points": "points"}
 
     epochs: Annotated[Length, COMMON] = 50
@@ -80,10 +80,6 @@ class Recipe(Checked):
     """Weights of the classes in the loss: "balanced", or some of them by name, such as "chair=2,lamp=0.5" (others 1).
     Balanced weights are inverse to the square root of a class's number of training shapes, N_c ** -0.5, and 1 on
     average over the shapes: half way, on a logarithmic scale, between equal shapes and equal classes."""
-    loss: Literal["squared", "absolute", "huber", "gaussian"] = "squared"
-    """For numbers to predict, standardised: the squared or the absolute error, Huber's mix of both (the square up to
-    one standard deviation), or the negative log likelihood of a normal distribution whose variance is predicted too
-    (Nix and Weigend 1994). Classes have cross entropy."""
     clip_norm: Positive | None = 1.0
     """Largest gradient norm; None does not clip."""
     average: Decay | None = None
@@ -96,8 +92,7 @@ class Recipe(Checked):
     degrees), rotate-up, rotate-any, stretch-wide and shift-wide (as in DGCNN), drop (up to 7/8 of the points move onto
     the first), and background, crop and uneven (imperfections of scans, in some of the clouds). Last may come cutmix-r
     or cutmix-k (PointCutMix, arXiv 2101.01461), which replaces random or neighbouring points by points of another
-    shape; training accuracy then refers to the class with more points. For numbers to predict, shapes keep their size:
-    "scale" has no effect."""
+    shape; training accuracy then refers to the class with more points."""
     validation: Annotated[Share, COMMON] = 0.0
     """Share of the training shapes, class by class, that is held out for validation and early stopping."""
     patience: Length | None = None

@@ -87,7 +87,6 @@ class Page:
 
 
 def cloud_page(
-    kind: Literal["maps", "labels"],
     title: str,
     note: str,
     cloud: NDArray[np.float64],
@@ -96,14 +95,13 @@ def cloud_page(
     *,
     first: int = 0,
     order: str = "model",
-    ramp: Callable[..., NDArray[np.float64]] = attention_ramp,
     classes: Sequence[tuple[str, float]] = (),
     draw_still: Callable[[], Picture],
-    **sections: Any,
+    panels: Sequence[dict[str, Any]] = (),
 ) -> Page:
     """A page of one cloud that is coloured by layers of maps; see `Layer` in web/maps.mjs."""
     content = {
-        **view_content(camera, ramp),
+        **view_content(camera),
         "title": title,
         "note": note,
         "classes": [[name, float(share)] for name, share in classes],
@@ -113,7 +111,7 @@ def cloud_page(
         "first": first,
         "order": order,
     }
-    return Page(html=page_of(kind, title, content, **sections), draw_still=draw_still)
+    return Page(html=page_of("maps", title, content, panels=panels), draw_still=draw_still)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,20 +135,19 @@ def make_similar_page(tiles: Sequence[Tile], *, title: str, note: str = "", up: 
 
 
 def page_of(
-    kind: Literal["maps", "labels", "live", "plain"],
+    kind: Literal["maps", "live", "plain"],
     title: str,
     content: dict[str, Any],
     *,
     start: str = "page",
     body: str = "",
     panels: Sequence[dict[str, Any]] = (),
-    legend: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """The HTML of a page of maps, of labels per point, a live page, or a plain page with a given body.
+    """The HTML of a page of maps, a live page, or a plain page with a given body.
 
     The page reads its content as JSON from its element `data`, and the module `start` starts it, if it has a script.
-    `panels` are curves of explanations; `legend` has names, colours and notes of classes. The content security policy
-    allows only this script and this style, by their digests, and no network requests.
+    `panels` are curves of explanations. The content security policy allows only this script and this style, by their
+    digests, and no network requests.
     """
     style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of(start) if start else ""
     requests = "img-src data:; form-action 'none'" if kind == "plain" else "form-action 'none'"
@@ -163,7 +160,7 @@ def page_of(
         (WEB / "page.html").read_text(encoding="utf-8"), trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     contents = {"kind": kind, "title": title, "style": style, "script": script, "data": data, "policy": policy}
-    return template.render(contents, body=body, panels=panels, legend=legend)
+    return template.render(contents, body=body, panels=panels)
 
 
 def script_of(start: str) -> str:
@@ -181,9 +178,9 @@ def script_of(start: str) -> str:
     return "\n".join(bodies.values())
 
 
-def view_content(camera: Camera, ramp: Callable[..., NDArray[np.float64]] = attention_ramp) -> dict[str, Any]:
+def view_content(camera: Camera) -> dict[str, Any]:
     """The camera and the palettes for light and dark screens, for the script of a page."""
-    ramps = {"light": ramp(), "dark": ramp(dark=True)}
+    ramps = {"light": attention_ramp(), "dark": attention_ramp(dark=True)}
     palettes = {screen: as_base64(np.round(ramp * 255).astype(np.uint8)) for screen, ramp in ramps.items()}
     view = {"azimuth": camera.azimuth, "elevation": camera.elevation, "distance": camera.distance}
     return {"camera": view, "palettes": palettes}

@@ -83,7 +83,6 @@ def make_page(
     own_order = heads is None and queries is None
     options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "title": title}
     return cloud_page(
-        "maps",
         title,
         prediction,
         cloud,

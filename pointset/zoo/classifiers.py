@@ -40,7 +40,7 @@ class SetModel(nn.Module):
         """What it is, in a line; `print(model)` shows its layers."""
         spec = getattr(self, "spec", None)
         count = count_parameters(self)
-        learned = "" if spec is None else f"{', '.join(spec.targets) or f'{spec.classes} classes'}, "
+        learned = "" if spec is None else f"{spec.classes} classes, "
         return (
             f"{type(self).__name__} {'of your own' if spec is None else spec.name}: {learned}{self.inputs} numbers of "
             f"each point, {count:,} parameters"

@@ -31,8 +31,6 @@ class _Model(TypedDict, total=False):
     seed: Seed
     options: dict[str, Any]
     members: list[dict[str, Any]]
-    targets: list[str]
-    per_point: bool
 
 
 class DataDescription(TypedDict, total=False):
@@ -52,8 +50,6 @@ class DataDescription(TypedDict, total=False):
     kinds: list[str]
     centred: bool
     fingerprint: str
-    point_classes: list[str]
-    point_labels: list[int]
 
 
 class RunDescription(TypedDict, total=False):
@@ -85,11 +81,10 @@ def check_run(description: Mapping[str, Any], file: Path) -> None:
     missing = [part for part in REQUIRED_KEYS if part not in description] or [
         f"{part}.{name}" for part, names in REQUIRED_KEYS.items() for name in names if name not in description[part]
     ]
-    key = "point_classes" if model.get("per_point") else "classes"
-    if missing or len(data.get("point_labels", ())) != len(data.get("point_classes", ())):
-        raise not_a_run(file, f"it has no {[*missing, 'label for each class of points'][0]}")
-    if not model.get("targets") and (names := len(data.get(key, ()))) != model["classes"]:
-        raise not_a_run(file, f"data.{key} are {names} names for {model['classes']} classes")
+    if missing:
+        raise not_a_run(file, f"it has no {missing[0]}")
+    if (names := len(data.get("classes", ()))) != model["classes"]:
+        raise not_a_run(file, f"data.classes are {names} names for {model['classes']} classes")
 
 
 def not_a_run(file: Path, reason: str) -> PointsetError:

@@ -9,22 +9,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pointset.baselines.models import BASELINES, NUMBER_BASELINES, Mixture
+from pointset.baselines.models import Mixture
 from pointset.configuration import Count, NormName, check, check_seed
 from pointset.data.loading import normalization_elsewhere
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.nn.dropout import Dropout
-from pointset.nn.layers import ConnectedLayers, Masked, PointHead, in_evaluation_mode, split_layers
+from pointset.nn.layers import ConnectedLayers, Masked, in_evaluation_mode, split_layers
 from pointset.nn.norms import NORMS, has_shift, make_norm
 from pointset.nn.pooling.statistics import JoinedPool
 from pointset.nn.registry import Choice
-from pointset.zoo.classifiers import Classifier, Segmenter, SetClassifier, SetModel, WholeClassifier
+from pointset.zoo.classifiers import Classifier, SetClassifier, SetModel, WholeClassifier
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
 from pointset.zoo.registration import check_part, source_digests
-from pointset.zoo.regressors import Regressor
 from pointset.zoo.trust import load_trust
 
 MIXTURE = "mixture"
@@ -46,10 +45,6 @@ class Spec:
     """The trained model whose weights a training began from."""
     freeze: str = "none"
     """What that training did not change."""
-    targets: tuple[str, ...] = ()
-    """Of a regressor: the numbers that it predicts. `classes` are then the outputs of its network."""
-    per_point: bool = False
-    """True for a `Segmenter`: logits of every point in place of those of the set."""
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for run.json."""
@@ -59,8 +54,6 @@ class Spec:
             "members": [member.as_dict() for member in self.members],
             "start": self.start,
             "freeze": self.freeze if self.start else "",
-            "targets": list(self.targets),
-            "per_point": self.per_point,
         }
         given = {key: value for key, value in sometimes.items() if value}
         return {**always, "options": self.options.as_dict(), **given}
@@ -74,11 +67,9 @@ def create_model(
     inputs: int = 3,
     seed: int = 0,
     pretrained: str | None = None,
-    targets: str | Sequence[str] = (),
-    variance: bool = False,
     **changes: Any,
 ) -> nn.Module:
-    """Build a classifier of point sets by name, or with `targets` a regressor.
+    """Build a classifier of point sets by name.
 
     Args:
         name: `encoder-pooling`, such as "isab16-pma"; see `list_models`.
@@ -89,12 +80,10 @@ def create_model(
         pretrained: what a model that comes with the package was trained on, such as "modelnet40-1024" (see
             `list_pretrained`): it has these weights, and the options of their training. With another number of classes
             the last layer is new, to be trained on data of one's own.
-        targets: names of numbers to predict in place of classes, such as "mass"; see `pointset.zoo.regressors`.
-        variance: also predict the variance of each number, for the loss "gaussian".
         changes: fields of `ModelOptions` by name, in place of those of `options`.
 
     Returns:
-        A module called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, classes]`, or a `Regressor`.
+        A module called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, classes]`.
 
     Raises:
         PointsetError: the name is unknown (the nearest ones are given) or names an aggregation that does not pool sets
@@ -107,20 +96,12 @@ def create_model(
     """
     if options is not None and not isinstance(options, ModelOptions):
         raise PointsetError(f"options must be ModelOptions, got {quoted(options)}")
-    names = (targets,) if isinstance(targets, str) else tuple(targets)
-    check("targets", names, tuple[str, ...])
-    if names and (classes is not None or pretrained is not None):
-        raise PointsetError("targets are numbers: leave classes and pretrained out")
-    if name in (*BASELINES, *NUMBER_BASELINES) and bool(names) != (name in NUMBER_BASELINES):
-        others = ", ".join(NUMBER_BASELINES if names else BASELINES)
-        raise PointsetError(f"{name} predicts {'classes' if names else 'numbers, give targets'}: or use {others}")
     if pretrained is not None:
         check("pretrained", pretrained, str)
         given = {} if options is None else vars(options)
         return create_pretrained(f"{name}.{pretrained}", classes, {"inputs": inputs, **given, **changes}, seed)
-    outputs = len(names) * (1 + variance) if names else 40 if classes is None else classes
     chosen = (options or ModelOptions()).changed(changes)
-    return build_model(Spec(name, outputs, inputs, seed, chosen, targets=names))
+    return build_model(Spec(name, 40 if classes is None else classes, inputs, seed, chosen))
 
 
 def create_pretrained(
@@ -142,42 +123,6 @@ def create_pretrained(
     return model
 
 
-def create_segmenter(
-    name: str,
-    classes: int,
-    options: ModelOptions | None = None,
-    *,
-    inputs: int = 3,
-    seed: int = 0,
-    **changes: Any,
-) -> Segmenter:
-    """Build a network that labels every point of a set, by the name of a classifier.
-
-    Args:
-        name: `encoder-pooling`, such as "isab16-pma"; see `list_models`.
-        classes: number of logits of each point.
-        options: how it is built; the hidden layer of the head has `head_dim`, or `dim`, numbers.
-        inputs: numbers per point.
-        seed: of the initial weights.
-        changes: fields of `ModelOptions` by name, in place of those of `options`.
-
-    Returns:
-        A module called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, n, classes]`.
-
-    Raises:
-        PointsetError: the name is unknown or has no encoder and pooling, or an option is unknown.
-
-    Example:
-        >>> model = pointset.create_segmenter("isab16-pma", classes=5, dim=64)
-        >>> model(torch.rand(2, 100, 3)).shape
-        torch.Size([2, 100, 5])
-    """
-    chosen = (options or ModelOptions()).changed(changes)
-    model = build_model(Spec(name, classes, inputs, seed, chosen, per_point=True))
-    assert isinstance(model, Segmenter)
-    return model
-
-
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
     """Load weights into a model; `source` names them in messages."""
     try:
@@ -196,9 +141,8 @@ def know_data(model: nn.Module, data: Mapping[str, Any], trained: str = "") -> N
         model.normalize = normalization_elsewhere(data)
     if isinstance(model, Classifier):
         model.temperature, model.trust = 1.0, None
-        classes = data["point_classes"] if isinstance(model, Segmenter) else data["classes"]
-        same = model.spec.classes == len(classes)  # type: ignore[union-attr]
-        model.classes = list(classes) if same else None
+        same = model.spec.classes == len(data["classes"])  # type: ignore[union-attr]
+        model.classes = list(data["classes"]) if same else None
         if trained and same:
             card = pretrained_card(trained)
             model.temperature = card.temperature
@@ -209,15 +153,11 @@ def spec_of(described: Mapping[str, Any]) -> Spec:
     """The spec that run.json describes under "model"; a KeyError, a TypeError or a ValueError if it does not."""
     options = ModelOptions.from_dict(described["options"])
     members = tuple(map(spec_of, described.get("members", ())))
-    spec = Spec(described["name"], described["classes"], described["inputs"], described["seed"], options, members)
-    return replace(spec, targets=tuple(described.get("targets", ())), per_point=bool(described.get("per_point")))
+    return Spec(described["name"], described["classes"], described["inputs"], described["seed"], options, members)
 
 
 def build_model(spec: Spec) -> nn.Module:
     """Build what a `Spec` describes; see `create_model`."""
-    if spec.targets:
-        networks = [build_model(each) for each in spec.members or (replace(spec, targets=()),)]
-        return as_regressor(networks, spec.targets)
     if spec.members:
         return mix([build_model(member) for member in spec.members])
     check("name", spec.name, str)
@@ -227,8 +167,6 @@ def build_model(spec: Spec) -> nn.Module:
     choices = parse_name(spec.name)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(spec.seed)
-        if len(choices) == 1 and spec.per_point:
-            raise PointsetError(f"{spec.name} has no rows to label: give an encoder and a pooling, such as isab16-pma")
         if len(choices) == 1:
             (whole,) = choices[0].make(_values(spec, classes=spec.classes, pretrained=create_pretrained))
             model: nn.Module = WholeClassifier(whole, spec.inputs)
@@ -236,17 +174,6 @@ def build_model(spec: Spec) -> nn.Module:
             encoder, pooling = choices
             model = _with_head(encoder, pooling, spec)
     model.spec = spec  # type: ignore[assignment]
-    return model
-
-
-def as_regressor(networks: Sequence[Any], targets: Sequence[str]) -> Regressor:
-    """A regressor whose outputs are those of a new model of the zoo, or the mean of several."""
-    if len(networks) == 1 and isinstance(networks[0], SetClassifier):
-        *_, last = networks[0].head.children()
-        for parameter in last.parameters():
-            nn.init.zeros_(parameter)  # a training starts at the line in the size
-    model = Regressor(networks, targets)
-    model.spec = replace(_spec_together(networks), targets=tuple(targets))  # type: ignore[assignment]
     return model
 
 
@@ -258,15 +185,9 @@ def _spec_together(networks: Sequence[Any]) -> Spec:
     return replace(spec, name=MIXTURE, options=ModelOptions(), members=specs, start="", freeze="none")
 
 
-def create_for(
-    sets: PointSets, name: str, options: ModelOptions | None = None, *, loss: str = "squared", seed: int = 0
-) -> nn.Module:
-    """Build a model by name for what sets have to be learned, with a `Recipe.loss`; see `create_model`."""
-    if sets.point_classes:
-        return create_segmenter(name, len(sets.point_classes), options, inputs=sets.inputs, seed=seed)
-    classes, targets = (len(sets.classes), ()) if sets.targets is None else (None, sets.target_names)
-    variance = loss == "gaussian"
-    return create_model(name, classes, options, inputs=sets.inputs, seed=seed, targets=targets, variance=variance)
+def create_for(sets: PointSets, name: str, options: ModelOptions | None = None, *, seed: int = 0) -> nn.Module:
+    """Build a model by name for the classes and the numbers per point of sets; see `create_model`."""
+    return create_model(name, len(sets.classes), options, inputs=sets.inputs, seed=seed)
 
 
 def mix(members: list[nn.Module]) -> nn.Module:
@@ -293,10 +214,6 @@ def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
         pooled += math.prod(shape_of([own], width))
     first = options.dropout if options.pooled_dropout is None else options.pooled_dropout
     dim, norm = options.head_dim or options.dim, options.head_norm
-    if spec.per_point:
-        row = shape_of(layers, inputs)[-1]
-        point_head = PointHead(row, pooled, dim, spec.classes, norm, activation, options.dropout, first)
-        return Segmenter(layers, pool, point_head, inputs)
     head: list[nn.Module] = [nn.Flatten(), Dropout(first)]
     if pooling.part.head == "hidden":
         head.append(nn.Linear(pooled, dim, bias=not has_shift(norm)))

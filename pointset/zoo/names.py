@@ -78,12 +78,12 @@ def parse_name(name: str) -> tuple[Choice, ...]:
     return first, second
 
 
-def used_options(name: str, *, per_point: bool = False) -> set[str]:
-    """The fields of `ModelOptions` that change a model of this name, or one that labels every point."""
+def used_options(name: str) -> set[str]:
+    """The fields of `ModelOptions` that change a model of this name."""
     choices = parse_name(name)
     used = {"dim", "dropout", "pooled_dropout", "row_dropout"} if len(choices) > 1 else set[str]()
     used |= CONNECTIONS if choices[0].part.kind == "encoder" and choices[0].part.layered else set()
-    hidden = choices[-1].part.kind == "pooling" and (per_point or choices[-1].part.head == "hidden")
+    hidden = choices[-1].part.kind == "pooling" and choices[-1].part.head == "hidden"
     used |= HIDDEN_LAYER if hidden else set()
     for choice in choices:
         read = choice.reads

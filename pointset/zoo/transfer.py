@@ -10,8 +10,7 @@ from pointset.data.axes import UP_TO_Z, Axis
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.models import as_regressor, build_model
-from pointset.zoo.regressors import Regressor
+from pointset.zoo.models import build_model
 
 
 def start_from(
@@ -23,11 +22,8 @@ def start_from(
     start: str = "",
     freeze: Literal["none", "encoder"] = "none",
 ) -> nn.Module:
-    """A new model for what sets have to be learned, with the weights of a trained one; see `Spec` for `start`."""
-    numbers, wanted = sets.targets is not None, list(sets.target_names or sets.classes)
-    known: list[str] = [] if numbers else list(getattr(trained, "classes", None) or [])
-    if isinstance(trained, Regressor):
-        trained = trained.networks[0]
+    """A new model for the classes of sets, with the weights of a trained one; see `Spec` for `start`."""
+    wanted, known = list(sets.classes), list[str](getattr(trained, "classes", None) or [])
     if not isinstance(trained, SetClassifier):
         raise PointsetError("a training starts from a model with an encoder and a pooling: use one of the zoo's names")
     spec: Any = trained.spec
@@ -46,7 +42,7 @@ def start_from(
     turn_inputs(model, torch.tensor(UP_TO_Z[trained_up]).T @ torch.tensor(UP_TO_Z[sets.up]))
     if freeze == "encoder":
         model.encoder.requires_grad_(False)
-    return as_regressor([model], wanted) if numbers else model
+    return model
 
 
 def turn_inputs(model: nn.Module, turn: Tensor) -> None:

@@ -75,8 +75,6 @@ PAGES = {
         "Classifiers by name, those that come trained, and parts of one's own.",
         (
             "pointset.create_model",
-            "pointset.create_segmenter",
-            "pointset.zoo.regressors.Regressor",
             "pointset.ModelOptions",
             "pointset.list_models",
             "pointset.list_pretrained",
@@ -102,7 +100,6 @@ PAGES = {
             "pointset.load_run",
             "pointset.pack_run",
             "pointset.PointSetClassifier",
-            "pointset.PointSetRegressor",
             "pointset.PointSetEmbedding",
         ),
     ),
@@ -112,9 +109,6 @@ PAGES = {
         (
             "pointset.evaluate",
             "pointset.Evaluation",
-            "pointset.evaluate_numbers",
-            "pointset.NumberEvaluation",
-            "pointset.zoo.regressors.Numbers",
             "pointset.corrupt",
             "pointset.check_symmetry",
             "pointset.embed",

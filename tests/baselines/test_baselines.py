@@ -3,21 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.kernel_ridge import KernelRidge as FittedRidge
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 import pointset
 from pointset.baselines.features import HISTOGRAM_BINS, ShapeFeatures, SurfaceFeatures
 from pointset.baselines.heads import (
-    PENALTIES,
     PENALTY,
     WIDTH,
-    KernelRidge,
     NearestNeighbour,
     SupportVectors,
-    _leave_one_out,
 )
 from pointset.baselines.models import BASELINES, Baseline, Mixture
 from pointset.training.baselines import assign_folds, fit_head
@@ -90,31 +85,6 @@ def test_support_vectors_decide_as_scikit_learn(classes):
     fitted = SVC(C=PENALTY, gamma=WIDTH / 2, decision_function_shape="ovo").fit(scaled, labels)
     expected = fitted.decision_function(scaled).reshape(60, -1) * (-1 if classes == 2 else 1)
     assert np.abs(head.decisions(torch.from_numpy(scaled)).numpy() - expected).max() < 1e-4
-
-
-def test_penalties_of_a_ridge_are_the_best_for_shapes_left_out():
-    generator = np.random.default_rng(0)
-    rows, y = generator.normal(size=(15, 2)), generator.normal(size=(15, 2))
-    kernel = np.exp(-np.square(rows[:, None] - rows).sum(axis=2))
-    y[:, 0] = kernel @ y[:, 0]  # one target that the kernel explains, and one of noise
-    errors = np.zeros((len(PENALTIES), 15, 2))
-    for number, penalty in enumerate(PENALTIES):
-        for row in range(15):
-            others = np.arange(15) != row
-            weights = np.linalg.solve(kernel[np.ix_(others, others)] + penalty * np.eye(14), y[others])
-            errors[number, row] = np.square(kernel[row, others] @ weights - y[row])
-    means = errors.mean(axis=1)
-    error, penalties = _leave_one_out(kernel, y)
-    assert error == pytest.approx(means.min(axis=0).mean())
-    assert penalties == [PENALTIES[number] for number in means.argmin(axis=0)]
-    assert penalties[0] < penalties[1]
-    ridge = KernelRidge(2)
-    ridge.fit(torch.from_numpy(rows), torch.from_numpy(y), [2])
-    given = ((torch.from_numpy(rows) - ridge.mean) * ridge.scale).numpy()
-    gamma = float(ridge.gamma)
-    penalties = _leave_one_out(rbf_kernel(given, gamma=gamma), y)[1]
-    fitted = FittedRidge(alpha=penalties, kernel="rbf", gamma=gamma).fit(given, y)
-    assert np.abs(ridge(torch.from_numpy(rows)).numpy() - fitted.predict(given)).max() < 1e-5
 
 
 def test_the_nearest_row_decides_and_blocks_count_alike():

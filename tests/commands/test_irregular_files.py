@@ -22,21 +22,15 @@ classify BAD.off --model classes
 classify BAD.npy --model classes
 classify cube.npy --model BAD.pointset
 classify glb/a.gltf --model classes
-predict BAD.ply --model numbers
-predict cube.npy --model BAD.pointset
-segment BAD.npy --model points
-segment BAD.off --model points
 attend BAD.off --model classes
 attend BAD.ply --model classes
 embed BAD.obj --model classes -o rows.npz
-find BAD.off solids --model classes
+find BAD.off clouds --model classes
 find cube.npy BAD.npz
 find cube.npy BAD.csv
 compare BAD.toml
 task BAD.toml
 train rff-max --data BAD.data --run new
-train rff-max --data solids --target volume --targets BAD.csv --run new
-train rff-max --data rooms --labels label --run new
 evaluate --model BAD.pointset
 evaluate --model broken
 evaluate --model classes --data BAD.data
@@ -50,7 +44,7 @@ data show BAD.data
 data build BAD.data
 """
 """Commands with BAD for the name of the file without its suffix."""
-BESIDE = {"glb/a.gltf": "glb/BAD.bin", "rooms": "rooms/labels.json", "broken": "broken/run.json"}
+BESIDE = {"glb/a.gltf": "glb/BAD.bin", "broken": "broken/run.json"}
 """The bad file that belongs to another file or a folder."""
 
 
@@ -74,14 +68,11 @@ def huge(path: Path) -> None:
 
 
 @pytest.fixture
-def work(solids, rooms, plain_run, points_run, numbers_run, tmp_path, monkeypatch) -> None:
-    """A folder with shapes of several kinds, and models of three."""
+def work(clouds_folder, plain_run, tmp_path, monkeypatch) -> None:
+    """A folder with shapes of several kinds, and a model."""
     monkeypatch.chdir(tmp_path)
-    linked = {"classes": plain_run, "points": points_run, "numbers": numbers_run}
-    for name, folder in linked.items():
-        Path(name).symlink_to(folder)
-    shutil.copytree(solids, "solids")
-    shutil.copytree(rooms, "rooms")
+    Path("classes").symlink_to(plain_run)
+    shutil.copytree(clouds_folder, "clouds")
     np.save("cube.npy", np.random.default_rng(0).uniform(size=(40, 3)))
     for name in ("glb", "broken"):
         Path(name).mkdir()

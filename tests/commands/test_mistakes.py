@@ -48,11 +48,6 @@ MISTAKES = [
     (f"train rff-max --data ./{'x' * 4000}", "xxx' cannot be used (File name too long): use another path"),
     (f"{TRAIN} --run two.toml", "two.toml cannot be used (File exists): use another path"),
     ("task max-regression --workers 1 --out two.toml/run", "two.toml/run cannot be used|two.toml is a file, not a"),
-    ("train --data {solids} --target mass", "column 'mass'|volume, height"),
-    ("train features-svm --data {solids} --target volume --points 32", "features-ridge"),
-    ("train features-ridge --data shapes10 --points 64", "numbers|features-svm"),
-    ("train --labels label --data {rooms}", "name of a model"),
-    ("train rff-max --labels part --data {rooms}", "'part'"),
     ("compare .", ". is a folder, and no experiment file: write --data ."),
     (f"compare --data {{clouds}} --variant {'x' * 4000}", "leave variant='xxx"),
     ("compare none.toml", "none.toml does not exist"),
@@ -65,7 +60,6 @@ MISTAKES = [
     ("compare two.toml --data no/such/folder", "no/such/folder"),
     ("compare two.toml three.toml", "'three.toml' is one argument too many"),
     ("compare --models rff", "no model is called 'rff'"),
-    ("compare --models rff-max --data {rooms} --labels label", "pointset train"),
     ("compare digits.toml", "digits.toml is not a TOML file"),
     ("compare seed.toml", "seed must be"),
     ("compare label.toml", "label 'xxx"),
@@ -79,9 +73,6 @@ MISTAKES = [
     ("evaluate runs/best", "'runs/best' is one argument too many; give models with --model"),
     ("evaluate --model no/such/run", "no/such/run is not a run"),
     ("evaluate -o p.doc --model no/such/run", "p.doc|must end in .csv or .json"),
-    ("evaluate --model {numbers} --calibrate", "calibrate"),
-    ("evaluate --model {points} --calibrate", "--calibrate"),
-    ("evaluate --model {numbers} --data {solids} --up guess", "has no classes"),
     ("classify", "FILES requires an argument"),
     (f"classify {'x' * 5000}", "xxx' has 5,000 characters: give a value of at most 4,096"),
     ("classify ~/no-such.off", str(Path.home())),
@@ -91,19 +82,7 @@ MISTAKES = [
     ("classify gone.npy --model .", "is not a run"),
     ("classify gone.npy -o none/p.csv --model no/such/run", "none/p.csv|none does not exist"),
     ("classify box.obj --model {isab} --pose any", "--pose any"),
-    ("classify {solids} --model {numbers}", "pointset predict --model {numbers}"),
-    ("classify {rooms} --model {points}", "pointset segment"),
     ("classify {isab} box.obj", "{isab} is a run, not a shape: write --model {isab}"),
-    ("predict {solids} --model rff-max.modelnet40-1024", "pointset classify"),
-    ("predict {solids}", "--model"),
-    ("predict {solids} --model {numbers} --level 1", "level|(0, 1)"),
-    ("predict {solids} --model {numbers} --up guess", "has no classes"),
-    ("predict {numbers} --model {numbers}", "is a run"),
-    ("segment box.obj --model {isab}", "pointset classify"),
-    ("segment box.obj --model {points} --labels label", "mesh"),
-    ("segment box.obj --model {points} -o out.docx", ".html"),
-    ("segment {rooms}/room/test/0.ply --model {points} --labels nothing", "'nothing'"),
-    ("segment {rooms} --model {points} -o out.ply", "suffix"),
     (f"{ATTEND} -o box.bmp", "must end in .html or .png or .svg or .ply or .glb"),
     (f"{ATTEND} -o no/such/folder/box.png", "the folder no/such/folder does not exist"),
     (f"{ATTEND} -o box.png --layer encoder.7", "no attention map has layer 'encoder.7': choose from encoder.0.reads"),
@@ -120,14 +99,13 @@ MISTAKES = [
     ("attend box.obj --model {plain}", "rff-max has no attention maps"),
     ("attend box.obj --model .", "is not a run"),
     ("attend box.obj --model ''", "is not a run"),
-    ("attend box.obj --model {numbers}", "numbers"),
     ("embed box.obj -o rows.txt", "rows.txt|.npz"),
     ("find box.obj", "a shape and a folder"),
-    ("find {rooms} {rooms}", "is a folder"),
-    ("find --leaks {rooms} {rooms}", "a folder of shapes|2 paths"),
-    ("find box.obj {rooms} -k 0", "--count|0"),
-    ("find box.obj {rooms} -o found.png", "found.png|.html"),
-    ("find nothing.off {rooms}", "nothing.off"),
+    ("find {clouds} {clouds}", "is a folder"),
+    ("find --leaks {clouds} {clouds}", "a folder of shapes|2 paths"),
+    ("find box.obj {clouds} -k 0", "--count|0"),
+    ("find box.obj {clouds} -o found.png", "found.png|.html"),
+    ("find nothing.off {clouds}", "nothing.off"),
     ("export --model {plain} -o model.h5", ".pt2 or .onnx, got model.h5"),
     ("export --model {plain} -o no/such/folder/model.onnx", "the folder no/such/folder does not exist"),
     ("export --model {plain}", "--out"),
@@ -142,9 +120,8 @@ MISTAKES = [
 
 
 @pytest.fixture(scope="module")
-def places(clouds_folder, rooms, solids, isab_run, plain_run, points_run, numbers_run) -> dict[str, Path]:
-    runs = {"isab": isab_run, "plain": plain_run, "points": points_run, "numbers": numbers_run}
-    return {"clouds": clouds_folder, "rooms": rooms, "solids": solids, **runs}
+def places(clouds_folder, isab_run, plain_run) -> dict[str, Path]:
+    return {"clouds": clouds_folder, "isab": isab_run, "plain": plain_run}
 
 
 @pytest.mark.filterwarnings("ignore:.* files usually have Y up")

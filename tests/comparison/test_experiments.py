@@ -17,7 +17,6 @@ from pointset.tasks.experiments import read_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
-NUMBERS = create_task("regression", sets=DataOptions(target="mass"))
 WHOLE = """
 title = "Pooling, by size"
 data = "modelnet40-hdf5"
@@ -221,8 +220,6 @@ def with_recipe(**changes):
         (published("MAE", 0.5, -0.25, 4), r"rFF \+ max.MAE must be .*deviation=-0.25"),
         (lambda out: create_task("counting", data=str(out)), "out does not exist: .*alphabet/character"),
         (lambda _: create_task("counting", images="x"), "counting has no option 'images': its options are data"),
-        (lambda _: create_task("regression"), "needs a target"),
-        (lambda _: Experiment(task=NUMBERS, models=("rff-max",), recipe=Recipe(loss="gaussian")), "gaussian"),
     ],
 )
 def test_mistakes_are_found_before_anything_is_trained(make, words, tmp_path):

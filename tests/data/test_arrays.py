@@ -95,17 +95,9 @@ NAN[4, 2, 1] = np.nan
         (np.ma.masked_greater(X, X.max() - 1e-6), Y, {}, ["cloud", "masked entries", "leave those points out"]),
         (X, np.ma.masked_equal([0, 1, 0, 1, 0, 7], 7), {}, ["masked entries"]),
         (torch.tensor(X).to_sparse(), Y, {}, ["dense", "to_dense()"]),
-        (X, [1.0, np.nan, 1, 1, 1, 1], {"target": "mass"}, ["mass of cloud 1 is nan"]),
-        (X, np.ones(5), {"target": "mass"}, ["6 clouds", "got 5"]),
-        (X, np.ones((6, 2)), {"target": "mass"}, ["2 numbers for each cloud"]),
-        (X, list("abcdef"), {"target": "mass"}, ["y must be numbers"]),
         (X[:2], [0, 1], {"features": [X[0, :, 0], X[0, :4, 0]]}, ["cloud 1", "features"]),
         (X[:2], [0, 1], {"features": [X[0, :, 0]]}, ["2 clouds of X", "got 1"]),
         (X[:2], [0, 1], {"features": 3}, ["features", "int"]),
-        (X[:2], None, {"point_labels": [[0] * 7, [1] * 5]}, ["cloud 1", "point_labels"]),
-        (X[:2], None, {"point_labels": np.zeros((2, 7))}, ["point_labels", "float64"]),
-        (X[:2], None, {"point_labels": [[0] * 7]}, ["2 clouds of X", "got 1"]),
-        (X[:2], None, {"point_labels": np.full((2, 7), 3), "point_classes": ["a", "b"]}, ["label 3"]),
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_sentence(given: Any, y: Any, options: Any, said: list[str]) -> None:

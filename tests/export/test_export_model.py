@@ -73,17 +73,6 @@ def test_exported_logits_equal_the_models_for_other_sizes_than_the_example(name,
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize(("name", "suffix", "mask"), [("isab4-pma", ".pt2", True), ("isab4-max", ".onnx", True)])
-def test_a_model_that_labels_points_gives_the_same_labels_from_a_file(name, suffix, mask, tmp_path):
-    model = pointset.create_segmenter(name, len(CLASSES), dim=16, layers=1, head_norm="batch").eval()
-    path = tmp_path / f"model{suffix}"
-    assert export_model(model, path, mask=mask).holds
-    assert max(differences(path, model, mask).values()) < 3e-6
-    about = export_metadata(model, mask, {"data": {"classes": ["chair"], "point_classes": list(CLASSES)}})
-    assert about["classes"] == list(CLASSES)
-    assert "[batch, n, classes]" in about["logits"]
-
-
 pointset.list_models()  # also enters the parts that POINTSET_PARTS names
 KINDS = ("encoder", "pooling", "model")
 ENCODERS, POOLINGS, WHOLE = ([part.listed for part in registry.parts(kind) if part.export] for kind in KINDS)

@@ -27,7 +27,6 @@ from pointset.comparison.runs import check_folder, make_runs
 from pointset.comparison.tables import as_dict, commit_of, machine_of, origins
 from pointset.data.catalogue.cards import cards_folder, read_card
 from pointset.data.loading import load_like
-from pointset.data.targets import LABEL_NAMES_FILE, name_labels
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import validation_temperature
 from pointset.explain.files import load_maps, save_maps, to_pandas
@@ -246,5 +245,3 @@ def test_the_rest(clouds_folder: Path, tmp_path: Path) -> None:
     rows = [{"name": f"{row}.off", "true_class": "a", "classes": [{"class": "b"}]} for row in range(3)]
     (tmp_path / "it.json").write_text(json.dumps({"predictions": rows}))
     check(tmp_path / "it.json", lambda: judge([tmp_path / "it.json"]))
-    (tmp_path / LABEL_NAMES_FILE).write_text('{"2": "ground", "6": "roof"}')
-    check(tmp_path / LABEL_NAMES_FILE, lambda: name_labels(np.array([2, 6], np.int32), tmp_path, None))

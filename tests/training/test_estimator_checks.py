@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.utils import estimator_checks
 
-from pointset import PointSetClassifier, PointSetEmbedding, PointSetRegressor
+from pointset import PointSetClassifier, PointSetEmbedding
 
 SMALL = {"model": "rff-max", "dim": 8, "epochs": 1, "batch_size": 16, "random_state": 0}
 OTHERS = {
@@ -21,14 +21,12 @@ OTHERS = {
     "check_fit2d_predict1d": "it expects words about rows",
     "check_methods_subset_invariance": "it makes its own rows, see test_estimator",
     "check_n_features_in": "features are the numbers of a point",
-    "check_regressor_data_not_an_array": "arrays, tensors and lists are accepted",
     "check_transformer_general": "it takes the shape of X for [rows, features]",
 }
 """Checks of scikit-learn that do not apply to clouds; each must fail, and a check that is not here must pass."""
 COUNTED = {"check_n_features_in_after_fitting": "features are the numbers of a point"}
 OWN = {
     "Classifier": {"check_estimators_partial_fit_n_features": "clouds may have another number of points", **COUNTED},
-    "Regressor": {"check_fit2d_1sample": "it expects words about rows", **COUNTED},
     "Embedding": {},
 }
 
@@ -41,16 +39,10 @@ class Rows:
         tags.input_tags.two_d_array = True
         if tags.classifier_tags:
             tags.classifier_tags.poor_score = True  # one epoch
-        if tags.regressor_tags:
-            tags.regressor_tags.poor_score = True
         return tags
 
 
 class Classifier(Rows, PointSetClassifier):
-    pass
-
-
-class Regressor(Rows, PointSetRegressor):
     pass
 
 
@@ -77,7 +69,7 @@ def clouds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @estimator_checks.parametrize_with_checks(
-    [Classifier(**SMALL), Regressor(**SMALL), Embedding()],
+    [Classifier(**SMALL), Embedding()],
     expected_failed_checks=lambda estimator: OTHERS | OWN[type(estimator).__name__],
 )
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:

@@ -41,12 +41,7 @@ def product(run: Path) -> None:
     folder.finish(model.state_dict())
 
 
-def regressor(run: Path) -> None:
-    sets = pointset.from_arrays(X, np.linspace(1, 2, 12), target=["mass"])
-    pointset.fit(pointset.create_model("rff-max", targets=["mass"], dim=8), sets, SHORT, run=run, progress=False)
-
-
-@pytest.mark.parametrize("train", [network, baseline, product, regressor])
+@pytest.mark.parametrize("train", [network, baseline, product])
 def test_every_kind_of_run_is_the_same_in_a_file(tmp_path: Path, train: Any) -> None:
     train(tmp_path / "run")
     card = pack_run(tmp_path / "run", tmp_path / "a.pointset")

@@ -6,9 +6,8 @@ import torch
 from open_page import Seen, changed, ink, until
 
 from pointset.explain.maps import AttentionMap
-from pointset.viz import make_label_page, make_page
+from pointset.viz import make_page
 from pointset.viz.color import scale_for
-from pointset.viz.labels import class_colors
 
 pytestmark = pytest.mark.slow
 
@@ -28,28 +27,6 @@ def test_every_map_is_drawn_without_complaint_or_request(opened):
     assert seen.complaints == []
     assert [url for url in seen.requests if not url.startswith("file:")] == []
     assert len(seen.requests) == 1
-
-
-def test_points_have_the_colours_of_their_classes_and_a_tip(browser, tmp_path):
-    cloud = np.vstack([np.eye(3), -np.eye(3)])
-    seen = Seen(browser.new_page(viewport={"width": 900, "height": 700}))
-    page = make_label_page(cloud, np.eye(6)[::-1], list("abcdef"), truth=np.array([5, 4, 3, 2, 1, -1]))
-    seen.open(page.save(tmp_path / "labels.html"))
-    corner = "(() => { const box = pointset.canvas.getBoundingClientRect(); return [box.left, box.top]; })()"
-    left, top = seen.tab.evaluate(corner)
-    for point, color in enumerate(class_colors(6)[::-1]):
-        x, y = seen.tab.evaluate(f"pointset.positionOf(pointset.panels[0], {point})")
-        np.testing.assert_allclose(
-            seen.panels()[0][int(y) - 18, int(x)], 255 * color, atol=4
-        )  # a panel is below a label
-        seen.tab.mouse.move(left + x, top + y)
-        truth = "not known" if point == 5 else "fedcba"[point]
-        assert seen.tab.inner_text("#tip") == f"label: {'fedcba'[point]}\nprobability: 100 %\ntruth: {truth}"
-        seen.tab.mouse.move(2, 2)
-    seen.tab.click("#heads button >> text=truth")
-    assert seen.tab.evaluate("pointset.panels.map((panel) => panel.index)") == [0, 2, 3, 4]
-    assert seen.complaints == []
-    seen.tab.close()
 
 
 def test_dots_have_the_colours_of_the_scale_and_a_weight_of_exactly_zero_is_a_ring(browser, tmp_path):

@@ -16,7 +16,7 @@ import torch
 from pointset.errors import PointsetError
 from pointset.explain.faithfulness import REMOVED_SHARES, Curves
 from pointset.explain.maps import AttentionMap
-from pointset.viz import make_label_page, make_page
+from pointset.viz import make_page
 from pointset.viz.html_page import script_of
 
 
@@ -141,29 +141,3 @@ def test_a_page_draws_the_curves_of_explanations(attention, cloud):
     assert page.count("<polyline") == 4
     assert "occlusion (52 %)" in page
     assert "random (100 %)" in page
-
-
-def test_a_page_of_labels_has_a_view_of_each_kind_and_a_legend():
-    cloud, truth = np.vstack([np.eye(3), -np.eye(3)]), np.array([0, 1, 1, -1, 0, 0])
-    shares = np.array([[0.9, 0.1, 0.0]] * 3 + [[0.2, 0.8, 0.0]] * 3)
-    page = make_label_page(cloud, shares, ["<seat>", "leg", "arm"], truth=truth).html
-    (layer,) = content(page)["layers"]
-    codes = np.frombuffer(base64.b64decode(layer["values"]), dtype="<u2").reshape(5, 6).astype(int)
-    views = dict(zip([view["name"] for view in layer["views"]], codes, strict=True))
-    assert views["label"][3] - views["label"][0] == 257  # the next colour of a palette of 256
-    assert (views["truth"] == np.r_[views["label"][[0, 3, 3]], 0, views["label"][[0, 0]]]).all()
-    assert (np.unique(views["error"], return_inverse=True)[1] == [1, 2, 2, 0, 2, 2]).all()
-    assert views["entropy"][0] < views["entropy"][3]
-    assert views["probability"][0] > views["probability"][3]
-    tips = {name: [texts[index] for index in chosen] for name, texts, chosen in layer["tips"]}
-    assert tips["label"] == ["<seat>"] * 3 + ["leg"] * 3
-    assert tips["probability"] == ["90 %"] * 3 + ["80 %"] * 3
-    assert tips["truth"][3] == "not known"
-    assert "&lt;seat&gt; (3, truth 3)" in page
-    assert "arm (" not in page
-    views = content(make_label_page(cloud, shares, ["a", "b", "c"]).html)["layers"][0]["views"]
-    assert [view["name"] for view in views] == ["label", "entropy", "probability"]
-    with pytest.raises(PointsetError, match=r"\[6, 2\].*\[6, 3\]"):
-        make_label_page(cloud, shares, ["a", "b"])
-    with pytest.raises(PointsetError, match="truth"):
-        make_label_page(cloud, shares, ["a", "b", "c"], truth=truth[1:])

@@ -23,7 +23,6 @@ from pointset.data.readers.formats import (
     suffix_of,
 )
 from pointset.data.readers.reading import read_columns
-from pointset.data.targets import TARGETS_FILE
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 DEPTH = 2
@@ -45,8 +44,6 @@ SPLIT_ALIASES = {"training": "train", "testing": "test"}
 SHAPE_TYPES = (
     f"meshes of type {', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
 )
-CLASSLESS = "all"
-"""Name of the class of shapes that are not in folders of classes."""
 LAYOUTS = f"expected class/split/file, split/class/file or class/file, with {SHAPE_TYPES}"
 
 
@@ -105,16 +102,16 @@ class FileTree:
             warnings.warn(told, UserWarning, stacklevel=7)  # the caller of load_dataset
 
 
-def list_folder(folder: Path, split: str, *, seed: int = 0, classless: bool = False) -> Listing:
+def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     """List the shapes of one split; see `list_splits`."""
-    listings = list_splits(folder, seed=seed, classless=classless)
+    listings = list_splits(folder, seed=seed)
     if split_called(split) not in listings:
         known = one_line(", ".join(sorted(listings)), REPEATED)
         raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {known}")
     return listings[split_called(split)]
 
 
-def list_splits(folder: Path, *, seed: int = 0, classless: bool = False) -> dict[str, Listing]:
+def list_splits(folder: Path, *, seed: int = 0) -> dict[str, Listing]:
     """List the shapes of each split of a folder, by class and then by name.
 
     Hidden files, files that are neither meshes nor clouds, and text files beside meshes (notes) are skipped. Names are
@@ -123,8 +120,7 @@ def list_splits(folder: Path, *, seed: int = 0, classless: bool = False) -> dict
 
     A class/file folder is split by a rule: within each class, files are ordered by a hash of (`seed`, name); the first
     fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". The split
-    is thus the same on any machine, and a new file changes it for few others. With `classless`, shapes may also lie in
-    the folder itself (split by that rule) or as split/file.
+    is thus the same on any machine, and a new file changes it for few others.
 
     Warns:
         UserWarning: shapes are skipped, for one of the reasons in `REMEDIES`.
@@ -133,11 +129,11 @@ def list_splits(folder: Path, *, seed: int = 0, classless: bool = False) -> dict
         PointsetError: the layout is none of these, layouts or kinds of files are mixed, or names collide; the message
             says what was found.
     """
-    tree = _scan_folder(folder, loose=classless)
+    tree = _scan_folder(folder)
     kind = _kind_of_files(tree)
-    layout = (_classless_layout(tree) if classless else "") or _layout(tree)
+    layout = _layout(tree)
     parts = {name: dict(zip(layout.split("/"), name.split("/"), strict=True)) for name in tree.files}
-    class_of = {name: own.get("class", CLASSLESS) for name, own in parts.items()}
+    class_of = {name: own["class"] for name, own in parts.items()}
     rule = f"a fifth of each class is test, by a hash of its names and seed {seed}"
     if "split" in layout:
         rule, split_of = f"folders {layout}", _splits_by_folder(tree, {name: parts[name]["split"] for name in parts})
@@ -208,14 +204,6 @@ def list_shapes(folder: Path) -> list[ShapeFile]:
     return sorted(shapes, key=lambda shape: shape.name)
 
 
-def _classless_layout(tree: FileTree) -> str:
-    """The layout of a folder without classes; empty if it has another one."""
-    tops = {name.rpartition("/")[0] for name in tree.files}
-    if tops == {""}:
-        return "file"
-    return "split/file" if tops and _are_splits(tops) else ""
-
-
 def _layout(tree: FileTree) -> str:
     """The layout of a folder; a PointsetError if it is none of the three, or has a class without shapes."""
     tops = [folder for folder in tree.folders if "/" not in folder]
@@ -281,7 +269,6 @@ def _scan_folder(folder: Path, *, loose: bool = False) -> FileTree:
             tree.skipped[BESIDE_SHAPES] = [path for path in tree.beside.values() if _may_hold_cloud(path)]
     except PermissionError as error:
         raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
-    tree.files.pop(TARGETS_FILE, None)
     tree.files = dict(sorted(tree.files.items(), key=lambda item: item[0].split("/")))
     return tree
 

@@ -36,7 +36,7 @@ from pointset.runs.progress import followed
 POOL_FORMAT = 3
 """Version of the pools' files and of the samplers' results; pools of another version have other folders."""
 MANIFEST_FILE = "manifest.json"
-ARRAY_TYPES = {"points": "<f4", "normals": "<f4", "features": "<f4", "labels": "<i4"}
+ARRAY_TYPES = {"points": "<f4", "normals": "<f4", "features": "<f4"}
 """The types of the arrays of a pool."""
 
 
@@ -44,7 +44,7 @@ ARRAY_TYPES = {"points": "<f4", "normals": "<f4", "features": "<f4", "labels": "
 class Sampling(Checked):
     """How shapes become points: meshes are sampled, clouds are read unchanged."""
 
-    LATER: ClassVar = ("features", "labels")
+    LATER: ClassVar = ("features",)
 
     points: PointCount | None
     """Points per mesh, P; None for clouds, which keep all points."""
@@ -56,18 +56,16 @@ class Sampling(Checked):
     """Keep the unit normal at each point too."""
     features: tuple[str, ...] = ()
     """Names of other point features of clouds to keep."""
-    labels: str = ""
-    """Name of the column with the labels per point of clouds; for meshes, their parts."""
 
     @classmethod
-    def none(cls, normals: bool, features: tuple[str, ...] = (), labels: str = "") -> Self:
+    def none(cls, normals: bool, features: tuple[str, ...] = ()) -> Self:
         """The sampling of clouds, which keeps all points."""
-        return cls(None, AS_RELEASED, 0, normals, features, labels)
+        return cls(None, AS_RELEASED, 0, normals, features)
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """Names of the arrays of a shape: points and normals [n, 3], features [n, f], labels [n]; see `ARRAY_TYPES`."""
-        return ("points", *(name for name in ("normals", "features", "labels") if getattr(self, name)))
+        """Names of the arrays of a shape: points and normals [n, 3], features [n, f]; see `ARRAY_TYPES`."""
+        return ("points", *(name for name in ("normals", "features") if getattr(self, name)))
 
 
 @dataclass(frozen=True)
@@ -201,7 +199,7 @@ class Manifest:
 
     def shape(self, array: str) -> tuple[int, ...]:
         """The shape of an array; a PointsetError if the shapes differ in their number of features."""
-        columns: tuple[int, ...] = () if array == "labels" else (3,)
+        columns: tuple[int, ...] = (3,)
         if array == "features":
             names = ", ".join(self.sampling.features)
             columns = (one_width(names, {entry.file: entry.width or 0 for entry in self.kept}),)

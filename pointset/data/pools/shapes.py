@@ -16,7 +16,6 @@ from pointset.data.pool import digest_of
 from pointset.data.pools.plan import ARRAY_TYPES, PoolEntry, Sampling, Source
 from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.sampling import import_open3d, sample_arrays, seed_for
-from pointset.data.shapes10.build import label_faces
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers, run_in_workers
 
@@ -59,14 +58,11 @@ def make_pool_shape(shape: ShapeFile, sampling: Sampling) -> MadeShape:
 
 def _arrays(shape: ShapeFile, sampling: Sampling) -> PoolArrays:
     if sampling.points is None:
-        arrays = read_cloud(
-            shape.path, normals=sampling.normals, features=sampling.features, labels=sampling.labels or None
-        ).arrays
+        arrays = read_cloud(shape.path, normals=sampling.normals, features=sampling.features).arrays
     else:
         seed, mesh = seed_for(sampling.seed, shape.name), read_mesh(shape.path)
-        face_labels = label_faces(shape.path, mesh) if sampling.labels else None
         how: dict[str, Any] = {"seed": seed, "sampler": sampling.sampler, "normals": sampling.normals}
-        arrays = sample_arrays(mesh, sampling.points, **how, face_labels=face_labels)
+        arrays = sample_arrays(mesh, sampling.points, **how)
     return {name: arrays[name].astype(ARRAY_TYPES[name], copy=False) for name in sampling.arrays}
 
 

@@ -52,8 +52,6 @@ class Cloud:
     """float32 [n, 3] of length 1, if they were asked for."""
     features: np.ndarray | None = None
     """float32 [n, f], other numbers of each point, if they were asked for."""
-    labels: np.ndarray | None = None
-    """int64 [n], a whole number for each point, if a column of them was asked for."""
     corner: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """What was subtracted from the coordinates of a cloud far from the origin, where float32 would blur its shape."""
 

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +28,6 @@ from pointset.data.readers.ply import parse_ply, ply_columns
 from pointset.data.readers.scenes import parse_scene
 from pointset.data.readers.stl import parse_stl
 from pointset.data.readers.tables import npy_columns, npz_columns, text_columns
-from pointset.errors import quoted
 from pointset.runs.files import read_file
 
 MESHES: dict[str, Callable[[bytes, str], Mesh]] = {
@@ -94,9 +92,7 @@ def read_mesh(path: str | Path) -> Mesh:
         return Mesh(mesh.vertices - corner, mesh.faces, (x, y, z))
 
 
-def read_cloud(
-    path: str | Path, *, normals: bool = False, features: Sequence[str] = (), labels: str | None = None
-) -> Cloud:
+def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
     r"""Read a point cloud.
 
     `.npy` holds an array [n, 3], [n, 6] (with normals) or with further columns, which are read only if they are wanted
@@ -115,10 +111,9 @@ def read_cloud(
             integers (the full color of types of 16 bits is 65535, of others 255) or packed in a PCD file's field rgb;
             "columns", the further columns of files without names; or the name of a field, or of an array [n] or [n, f]
             of an `.npz` file.
-        labels: name of a column with a whole number for each point, such as "label" or the "classification" of LAS.
 
     Returns:
-        Points [n, 3] in the file's units and axes, with the wanted normals, features and labels. A cloud far from the
+        Points [n, 3] in the file's units and axes, with the wanted normals and features. A cloud far from the
         origin (UTM) is moved by its `corner` in float64, before it is rounded to float32.
 
     Warns:
@@ -126,8 +121,8 @@ def read_cloud(
 
     Raises:
         CloudError: the file is missing, of another kind, empty, cut off or damaged, has no x, y and z, lacks a feature,
-            has a word that is not a number, a feature that is not finite, or a label that is not a whole number;
-            float32 cannot represent the cloud, or all its points are at one place.
+            has a word that is not a number, or a feature that is not finite; float32 cannot represent the cloud, or all
+            its points are at one place.
 
     Example:
         >>> Path("three.xyz").write_text("0 0 0\n1 0 0\n0 1 0\n")
@@ -141,8 +136,7 @@ def read_cloud(
     columns = read_columns(path, wanted)
     with naming(path, CloudError):
         names = [*AXES, *(name for feature in wanted for name in feature_columns(feature, tuple(columns)))]
-        last = () if labels is None else feature_columns(labels, tuple(columns))
-        table = _table(columns, (*names, *last))
+        table = _table(columns, names)
         placed = np.isfinite(table[:, :3]).all(axis=1)
         if not placed.any():
             raise CloudError(f"none of its {len(table):,} points has a position that is finite")
@@ -152,9 +146,8 @@ def read_cloud(
             table[~placed] = 0
         require_finite(table)
         table = table if placed.all() else table[placed]
-        start, end = len(AXES) + len(NORMAL_COLUMNS) * normals, len(names)
-        cloud = require_cloud(table[:, :start], table[:, start:end] if features else None)
-        return cloud if labels is None else replace(cloud, labels=_whole_numbers(table[:, end:], labels))
+        start = len(AXES) + len(NORMAL_COLUMNS) * normals
+        return require_cloud(table[:, :start], table[:, start:] if features else None)
 
 
 def read_columns(path: Path, features: Sequence[str] = ()) -> Columns:
@@ -182,15 +175,3 @@ def _table(columns: Columns, names: Sequence[str]) -> np.ndarray:
             if table[:, index].min() < 0 or table[:, index].max() > 1:
                 raise CloudError(f"has colors in whole numbers below 0 or above {most}: save them as fractions to 1")
     return table
-
-
-def _whole_numbers(table: np.ndarray, name: str) -> np.ndarray:
-    """A column of whole numbers [n, 1] as int64 [n]."""
-    if table.shape[1] != 1:
-        raise CloudError(f"has {table.shape[1]} columns {quoted(name)}, and labels are one whole number for each point")
-    with np.errstate(invalid="ignore"):
-        numbers = table[:, 0].astype(np.int64)
-    if (numbers != table[:, 0]).any():
-        row = int((numbers != table[:, 0]).argmax())
-        raise CloudError(f"point {row} has the label {table[row, 0]:g} in {quoted(name)}: labels are whole numbers")
-    return numbers

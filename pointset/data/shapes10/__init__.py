@@ -4,7 +4,6 @@ Every instance has its own proportions, parts and small defects, which depend on
 files are plain OFF in ModelNet's layout, `class/split/class_0001.off`, and are read like ModelNet's.
 """
 
-from pointset.data.shapes10.build import KINDS, build_shapes10, is_current, label_faces, make_shape
-from pointset.data.shapes10.solids import PARTS
+from pointset.data.shapes10.build import KINDS, build_shapes10, is_current, make_shape
 
-__all__ = ["KINDS", "PARTS", "build_shapes10", "is_current", "label_faces", "make_shape"]
+__all__ = ["KINDS", "build_shapes10", "is_current", "make_shape"]

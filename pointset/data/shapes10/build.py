@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from pointset.data.options import SPLITS
 from pointset.data.readers.meshes import Mesh
@@ -33,30 +32,8 @@ MARKER = "shapes10.json"
 
 def make_shape(kind: str, split: str, number: int, seed: int = 0) -> Mesh:
     """Build instance `number`, from 0, of a kind and a split; it does not depend on the number of instances."""
-    return make_labelled(kind, split, number, seed)[0]
-
-
-def make_labelled(kind: str, split: str, number: int, seed: int = 0) -> tuple[Mesh, NDArray[np.int64]]:
-    """As `make_shape`, with the index in `PARTS` of the part to which each face belongs, [F]."""
     rng = np.random.default_rng((seed, list(KINDS).index(kind), SPLITS.index(split), number))
     return finished(KINDS[kind](rng), rng)
-
-
-def label_faces(path: Path, mesh: Mesh) -> NDArray[np.int64]:
-    """The part of each face of a mesh that was read from a folder of shapes10, [F], as indices in `PARTS`.
-
-    The files have no labels: the shape is built again, from the seed that the folder was made with.
-    """
-    kind, split, folder = path.parent.parent.name, path.parent.name, path.parents[2]
-    try:
-        made = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-        before = made["shapes_per_kind"]["train"] if split == "test" else 0
-        labelled, labels = make_labelled(kind, split, int(path.stem.rpartition("_")[2]) - 1 - before, made["seed"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PointsetError(f"{path} has no labels: only meshes of shapes10 have parts") from error
-    if not np.array_equal(mesh.faces, labelled.faces):
-        raise PointsetError(f"{path} has other faces than shapes10 of this version: delete {folder} to build it again")
-    return labels
 
 
 def is_current(folder: Path) -> bool:
@@ -91,8 +68,8 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
         write_json(temporary / MARKER, {"format": GENERATOR_VERSION, "seed": seed, "shapes_per_kind": counts})
 
 
-def finished(parts: list[Trimesh], rng: Generator) -> tuple[Mesh, NDArray[np.int64]]:
-    """Join the parts of an object into a mesh with defects, turned and scaled; and the part of each face."""
+def finished(parts: list[Trimesh], rng: Generator) -> Mesh:
+    """Join the parts of an object into a mesh with defects, turned and scaled."""
     from trimesh.util import append_faces
 
     parts = _without_some(parts, rng)
@@ -102,8 +79,7 @@ def finished(parts: list[Trimesh], rng: Generator) -> tuple[Mesh, NDArray[np.int
     vertices, faces = append_faces([part.vertices for part in parts], [part.faces for part in parts])
     vertices = _sheared(_dented(vertices, rng), rng)
     placed, kept = _placed(vertices, rng), _without_a_hole(vertices, faces, rng)
-    labels = np.repeat([part.metadata["part"] for part in parts], [len(part.faces) for part in parts])
-    return Mesh(placed, faces[kept]), labels[kept]
+    return Mesh(placed, faces[kept])
 
 
 def _without_some(parts: list[Trimesh], rng: Generator) -> list[Trimesh]:

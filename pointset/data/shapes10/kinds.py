@@ -1,4 +1,4 @@
-"""The ten kinds of objects; each function makes a list of solids at random, named after `PARTS`, the body first.
+"""The ten kinds of objects; each function makes a list of solids at random, the body first.
 
 Kinds overlap on purpose, as in reality: stools and side tables, benches and coffee tables, desks with one drawer and
 tables, dressers and bookshelves with doors differ only in proportions and in one or two solids.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.random import Generator
 
-from pointset.data.shapes10.solids import board, disc, legs, named, panels, pedestal, rod, support, tube, turned
+from pointset.data.shapes10.solids import board, disc, legs, panels, pedestal, rod, support, tube, turned
 
 if TYPE_CHECKING:
     from trimesh import Trimesh
@@ -21,7 +21,7 @@ def chair(rng: Generator) -> list[Trimesh]:
     """A seat with a back (slab, slats, ladder or bar), sometimes with arms, on legs, a sled or a pedestal."""
     width, depth, height = rng.uniform(0.4, 0.6), rng.uniform(0.38, 0.55), rng.uniform(0.36, 0.5)
     thickness = rng.uniform(0.02, 0.1)
-    parts = named("seat", [_top(rng, width, depth, thickness, height, round_share=0.15)])
+    parts = [_top(rng, width, depth, thickness, height, round_share=0.15)]
     parts += support(rng, width, depth, height, ("legs", "round legs", "splayed", "sled", "pedestal"))
     floor = height + thickness
     parts += backrest(rng, width, depth / 2, floor, rng.uniform(0.22, 0.6))
@@ -38,7 +38,7 @@ def backrest(rng: Generator, width: float, y: float, z: float, height: float) ->
     if form == "slab":
         slab = board(width * rng.uniform(0.8, 1.0), thickness, height, z=z)
         slab.vertices[:, 1] += y + lean * (slab.vertices[:, 2] - z) / height
-        return named("back", [slab])
+        return [slab]
     x = width / 2 - thickness
     low, high = np.array((0, y - thickness, z)), np.array((0, y - thickness + lean, z + height))
     side = np.array((x, 0, 0))
@@ -55,21 +55,20 @@ def backrest(rng: Generator, width: float, y: float, z: float, height: float) ->
         elif form == "slats":
             offset = side * (2 * share - 1)
             parts.append(rod(low + offset, high + offset, 0.6 * thickness))
-    return named("back", parts)
+    return parts
 
 
 def arms(rng: Generator, width: float, depth: float, z: float) -> list[Trimesh]:
     """Two arm rests on posts, or closed sides."""
     height, radius = rng.uniform(0.14, 0.26), rng.uniform(0.012, 0.025)
     if rng.random() < 0.4:
-        sides = [board(2 * radius, depth, height, side * (width / 2 + radius), z=z - 0.05) for side in (-1, 1)]
-        return named("arm", sides)
+        return [board(2 * radius, depth, height, side * (width / 2 + radius), z=z - 0.05) for side in (-1, 1)]
     parts = []
     for x in (-width / 2, width / 2):
         front = (x, -depth * rng.uniform(0.2, 0.45))
         parts.append(rod((*front, z), (*front, z + height), radius))
         parts.append(rod((x, front[1] - 0.03, z + height), (x, depth / 2, z + height), 1.3 * radius, square=True))
-    return named("arm", parts)
+    return parts
 
 
 def stool(rng: Generator) -> list[Trimesh]:
@@ -77,7 +76,7 @@ def stool(rng: Generator) -> list[Trimesh]:
     size, height = rng.uniform(0.26, 0.42), rng.uniform(0.32, 0.78)
     depth = size * rng.uniform(0.75, 1.0)
     thickness = rng.uniform(0.02, 0.12)
-    parts = named("seat", [_top(rng, size, depth, thickness, height, round_share=0.6)])
+    parts = [_top(rng, size, depth, thickness, height, round_share=0.6)]
     form = rng.choice(["three", "four", "pedestal", "panels"], p=[0.3, 0.4, 0.2, 0.1])
     if form in ("three", "four"):
         splay = 0.12 * rng.integers(0, 2)
@@ -93,15 +92,15 @@ def table(rng: Generator) -> list[Trimesh]:
     """A dining, coffee or side table; sometimes with an apron or a lower shelf."""
     width, depth, height = _table_size(rng)
     thickness = rng.uniform(0.015, 0.06)
-    parts = named("top", [_top(rng, width, depth, thickness, height, round_share=0.35)])
+    parts = [_top(rng, width, depth, thickness, height, round_share=0.35)]
     parts += support(rng, 0.9 * width, 0.9 * depth, height)
     if rng.random() < 0.3:
         apron = rng.uniform(0.05, 0.12)
         sides = [board(0.8 * width, 0.02, apron, y=side * 0.4 * depth, z=height - apron) for side in (-1, 1)]
         sides += [board(0.02, 0.8 * depth, apron, x=side * 0.4 * width, z=height - apron) for side in (-1, 1)]
-        parts += named("panel", sides)
+        parts += sides
     if rng.random() < 0.2:
-        parts += named("shelf", [board(0.75 * width, 0.75 * depth, 0.02, z=height * rng.uniform(0.15, 0.4))])
+        parts += [board(0.75 * width, 0.75 * depth, 0.02, z=height * rng.uniform(0.15, 0.4))]
     return parts
 
 
@@ -119,7 +118,7 @@ def desk(rng: Generator) -> list[Trimesh]:
     """A desk top with drawers or panels below, often a panel in front of the knees, sometimes a hutch."""
     width, depth, height = rng.uniform(1.0, 1.8), rng.uniform(0.5, 0.85), rng.uniform(0.68, 0.78)
     thickness = rng.uniform(0.02, 0.05)
-    parts = named("top", [board(width, depth, thickness, z=height)])
+    parts = [board(width, depth, thickness, z=height)]
     block = width * rng.uniform(0.2, 0.33)
     form = rng.choice(["one block", "two blocks", "drawer under the top", "panels"], p=[0.4, 0.25, 0.2, 0.15])
     if form in ("one block", "two blocks"):
@@ -138,7 +137,7 @@ def desk(rng: Generator) -> list[Trimesh]:
         parts += panels(rng, width, depth, height)
     if rng.random() < 0.55:
         modesty = height * rng.uniform(0.3, 0.8)
-        parts += named("panel", [board(0.95 * width, 0.02, modesty, y=0.42 * depth, z=height - modesty)])
+        parts += [board(0.95 * width, 0.02, modesty, y=0.42 * depth, z=height - modesty)]
     if rng.random() < 0.25:
         parts += _case(rng, width, 0.3 * depth, rng.uniform(0.25, 0.5), y=0.33 * depth, z=height + thickness)
     return parts
@@ -155,7 +154,7 @@ def bench(rng: Generator) -> list[Trimesh]:
         parts = [board(width, 0.7 * pitch, thickness, y=y, z=height) for y in ys]
     else:
         parts = [board(width, depth, thickness, z=height)]
-    parts = named("seat", parts)
+    parts = parts
     parts += support(rng, width, depth, height, ("legs", "legs", "round legs", "splayed", "panels", "sled"))
     if rng.random() < 0.5:
         parts += backrest(rng, width, depth / 2, height + thickness, rng.uniform(0.25, 0.5))
@@ -172,7 +171,7 @@ def bookshelf(rng: Generator) -> list[Trimesh]:
     if foot:
         parts += legs(rng, width, depth, foot, square=True, splay=0.0)
     if rng.random() < 0.3:
-        parts += named("door", [board(0.94 * width, 0.02, height * rng.uniform(0.2, 0.45), y=-depth / 2, z=foot)])
+        parts += [board(0.94 * width, 0.02, height * rng.uniform(0.2, 0.45), y=-depth / 2, z=foot)]
     return parts
 
 
@@ -181,16 +180,16 @@ def dresser(rng: Generator) -> list[Trimesh]:
     width, depth, height = rng.uniform(0.6, 1.5), rng.uniform(0.35, 0.55), rng.uniform(0.6, 1.25)
     foot = rng.uniform(0.04, 0.2)
     parts = _drawers(rng, width, depth, height, 0.0, foot, columns=int(rng.integers(1, 4)))
-    parts += named("top", [board(1.04 * width, 1.04 * depth, 0.025, z=foot + height)])
+    parts += [board(1.04 * width, 1.04 * depth, 0.025, z=foot + height)]
     parts += (
         legs(rng, width, depth, foot, bool(rng.random() < 0.6), 0.0)
         if rng.random() < 0.75
-        else named("leg", [board(0.95 * width, 0.9 * depth, foot)])
+        else [board(0.95 * width, 0.9 * depth, foot)]
     )
     if rng.random() < 0.15:
         mirror = rng.uniform(0.3, 0.6)
         glass = board(width * rng.uniform(0.4, 0.8), 0.03, mirror, y=0.4 * depth, z=foot + height)
-        parts += named("mirror", [glass])
+        parts += [glass]
     return parts
 
 
@@ -205,17 +204,17 @@ def lamp(rng: Generator) -> list[Trimesh]:
         tip = elbow + np.array((rng.uniform(0.2, 0.45), 0.0, rng.uniform(-0.15, 0.2)))
         shade = _shade(rng, rng.uniform(0.06, 0.12), rng.uniform(0.08, 0.14))
         shade.apply_translation(tip - (0, 0, 0.1))
-        arm = named("stem", [rod((0, 0, 0.01), elbow, stem), rod(elbow, tip, stem)])
-        return [*named("foot", [disc(reach, 0.02)]), *arm, shade]
+        arm = [rod((0, 0, 0.01), elbow, stem), rod(elbow, tip, stem)]
+        return [*[disc(reach, 0.02)], *arm, shade]
     shade = _shade(rng, rng.uniform(0.1, 0.24), rng.uniform(0.12, 0.3))
     shade.apply_translation((0, 0, height - 0.04))
     if form == "table" and rng.random() < 0.6:
         belly, neck = rng.uniform(0.05, 0.13), rng.uniform(0.015, 0.03)
         levels = height * np.array((0.0, 0.02, 0.35, 0.7, 1.0))
         radii = (0.0, reach * 0.8, belly, neck, neck)
-        return [*named("stem", [turned(list(zip(radii, levels, strict=True)))]), shade]
+        return [*[turned(list(zip(radii, levels, strict=True)))], shade]
     column, *base = pedestal(rng, 3 * reach, height)
-    return [*named("stem", [column]), *named("foot", base), shade]
+    return [*[column], *base, shade]
 
 
 def mug(rng: Generator) -> list[Trimesh]:
@@ -227,7 +226,7 @@ def mug(rng: Generator) -> list[Trimesh]:
     sides = [] if rng.random() < 0.12 else ([1, -1] if rng.random() < 0.06 else [1])
     parts += _handles(rng, sides, (foot + radius) / 2, height, low=0.35, high=0.7)
     if rng.random() < 0.12:
-        parts += named("saucer", [disc(radius * rng.uniform(1.4, 1.9), 0.006, z=-0.006)])
+        parts += [disc(radius * rng.uniform(1.4, 1.9), 0.006, z=-0.006)]
     return parts
 
 
@@ -256,7 +255,7 @@ def _shade(rng: Generator, radius: float, height: float) -> Trimesh:
         profile = list(zip(radius * np.cos(angles), height * np.sin(angles), strict=True))
     else:
         profile = [(radius, 0.0), (top, height)]
-    (shade,) = named("shade", [turned(profile)])
+    (shade,) = [turned(profile)]
     return shade
 
 
@@ -274,17 +273,17 @@ def _case(rng: Generator, width: float, depth: float, height: float, y: float = 
     thickness = rng.uniform(0.015, 0.035)
     shelves = int(rng.integers(2, max(3, int(height / 0.26)) + 1))
     levels = z + (height - thickness) * np.arange(shelves + 1) / shelves
-    parts = named("case", [board(thickness, depth, height, side * (width - thickness) / 2, y, z) for side in (-1, 1)])
-    parts += named("shelf", [board(width, depth, thickness, y=y, z=level) for level in levels])
+    parts = [board(thickness, depth, height, side * (width - thickness) / 2, y, z) for side in (-1, 1)]
+    parts += [board(width, depth, thickness, y=y, z=level) for level in levels]
     if rng.random() < 0.65:
-        parts += named("panel", [board(width, 0.01, height, y=y + depth / 2, z=z)])
+        parts += [board(width, 0.01, height, y=y + depth / 2, z=z)]
     if rng.random() < 0.3:
-        parts += named("case", [board(thickness, depth, height, y=y, z=z)])
+        parts += [board(thickness, depth, height, y=y, z=z)]
     for level in levels[:-1]:
         if rng.random() < 0.35:
             run, tall = width * rng.uniform(0.2, 0.7), height / shelves * rng.uniform(0.5, 0.85)
             x = rng.uniform(-0.5, 0.5) * (width - run - 2 * thickness)
-            parts += named("book", [board(run, 0.7 * depth, tall, x, y + 0.1 * depth, level + thickness)])
+            parts += [board(run, 0.7 * depth, tall, x, y + 0.1 * depth, level + thickness)]
     return parts
 
 
@@ -296,17 +295,17 @@ def _drawers(
     front, across, tall = -depth / 2, width / columns, height / rows
     out = rng.uniform(0.005, 0.03)
     handle = rng.choice(["knob", "bar", "none"])
-    parts = named("case", [board(width, depth, height, x, z=z)])
+    parts = [board(width, depth, height, x, z=z)]
     for column in range(columns):
         for row in range(rows):
             middle = x - width / 2 + across * (column + 0.5)
             level = z + tall * row
             drawer = board(0.9 * across, out, 0.85 * tall, middle, front - out / 2, level + 0.075 * tall)
-            parts += named("drawer", [drawer])
+            parts += [drawer]
             if handle != "none":
                 reach = 0.015 if handle == "knob" else 0.25 * across
                 grip = (front - out - 0.02, level + tall / 2)
-                parts += named("handle", [rod((middle - reach, *grip), (middle + reach, *grip), 0.012)])
+                parts += [rod((middle - reach, *grip), (middle + reach, *grip), 0.012)]
     return parts
 
 
@@ -315,7 +314,7 @@ def _vessel(radii: list[float], levels: list[float], wall: float) -> list[Trimes
     outside = [(0.0, levels[0]), *zip(radii, levels, strict=True)]
     inside = [(max(radius - wall, 0.2 * radius), level) for radius, level in zip(radii, levels, strict=True)]
     inside = [(radius, max(level, 2 * wall)) for radius, level in inside][::-1]
-    return named("vessel", [turned([*outside, *inside, (0.0, 2 * wall)])])
+    return [turned([*outside, *inside, (0.0, 2 * wall)])]
 
 
 def _handles(rng: Generator, sides: list[int], radius: float, height: float, low: float, high: float) -> list[Trimesh]:
@@ -324,4 +323,4 @@ def _handles(rng: Generator, sides: list[int], radius: float, height: float, low
     angles = np.radians(np.linspace(-90.0, 90.0, 8))
     x, z = 0.9 * radius + out * np.cos(angles), level + rise * np.sin(angles)
     path = np.stack([x, 0 * angles, z], axis=1)
-    return named("handle", [piece for side in sides for piece in tube(path * (side, 1, 1), thick)])
+    return [piece for side in sides for piece in tube(path * (side, 1, 1), thick)]

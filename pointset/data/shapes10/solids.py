@@ -18,19 +18,7 @@ if TYPE_CHECKING:
 
 SECTIONS = 20
 """Corners of a round cross-section, enough to look round at 1,000 points."""
-PARTS = (
-    "seat", "back", "arm", "leg", "top", "panel", "shelf", "case", "door", "book", "drawer", "handle", "mirror", "foot",
-    "stem", "shade", "vessel", "saucer",
-)  # fmt: skip
-"""The parts of all kinds of objects; supports of any style are legs."""
 STYLES = ("legs", "round legs", "splayed", "panels", "sled", "pedestal")
-
-
-def named(part: str, solids: list[Trimesh]) -> list[Trimesh]:
-    """The solids, marked as a part of the object, one of `PARTS`."""
-    for solid in solids:
-        solid.metadata["part"] = PARTS.index(part)
-    return solids
 
 
 def board(width: float, depth: float, height: float, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Trimesh:
@@ -101,7 +89,7 @@ def legs(
         share = spread + (1 - spread) * level / height
         ring = [(*(top * share), level) for top in tops]
         parts += [rod(a, b, 0.6 * radius, square) for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)]
-    return named("leg", parts)
+    return parts
 
 
 def panels(rng: Generator, width: float, depth: float, height: float) -> list[Trimesh]:
@@ -111,7 +99,7 @@ def panels(rng: Generator, width: float, depth: float, height: float) -> list[Tr
     parts = [board(thickness, depth * rng.uniform(0.7, 1.0), height, side * x) for side in (-1, 1)]
     if rng.random() < 0.5:
         parts.append(board(2 * x, 0.03, height * rng.uniform(0.1, 0.4), z=height * rng.uniform(0.1, 0.6)))
-    return named("leg", parts)
+    return parts
 
 
 def sled(rng: Generator, width: float, depth: float, height: float) -> list[Trimesh]:
@@ -119,7 +107,7 @@ def sled(rng: Generator, width: float, depth: float, height: float) -> list[Trim
     radius = rng.uniform(0.012, 0.025)
     x, y = width / 2 - radius - 0.05 * width, depth / 2 - radius
     corners = [(-y, height), (-y, radius), (y, radius), (y, height)]
-    return named("leg", [bar for side in (-x, x) for bar in tube([(side, *corner) for corner in corners], radius)])
+    return [bar for side in (-x, x) for bar in tube([(side, *corner) for corner in corners], radius)]
 
 
 def pedestal(rng: Generator, size: float, height: float) -> list[Trimesh]:
@@ -129,12 +117,12 @@ def pedestal(rng: Generator, size: float, height: float) -> list[Trimesh]:
     column = rod((0, 0, 0.02), (0, 0, height), radius)
     form = rng.choice(["disc", "cone", "star"])
     if form == "disc":
-        return named("leg", [column, disc(reach, rng.uniform(0.015, 0.04))])
+        return [column, disc(reach, rng.uniform(0.015, 0.04))]
     if form == "cone":
         cone = turned([(0, 0), (reach, 0), (reach, 0.015), (radius, height * rng.uniform(0.15, 0.4))])
-        return named("leg", [column, cone])
+        return [column, cone]
     count = int(rng.integers(3, 6))
     feet = 2 * np.pi * np.arange(count) / count
     lift = height * rng.uniform(0.03, 0.2)
     ends = [(reach * np.cos(angle), reach * np.sin(angle), 0.015) for angle in feet]
-    return named("leg", [column, *[rod((0, 0, lift), end, 0.6 * radius) for end in ends]])
+    return [column, *[rod((0, 0, lift), end, 0.6 * radius) for end in ends]]

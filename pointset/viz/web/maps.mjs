@@ -41,7 +41,6 @@ export class Layer {
   }
 
   describe(index, point) {
-    if (this.tips) return this.tips.map(([name, texts, chosen]) => `${name}: ${texts[chosen[point]]}`).join("\n");
     const own = this.code(index, point);
     if (own === 0) return `point ${point}: weight exactly 0`;
     let rank = 1;

@@ -40,11 +40,9 @@ def test_fields_by_name(tmp_path: Path, name: str, point_format: int) -> None:
     wanted = [FIELDS[color] / 65535 for color in ("red", "green", "blue")]
     wanted += [FIELDS["intensity"] / 65535, FIELDS["return_number"], POINTS[:, 2], *POINTS[:, :2].T]
     rows = np.column_stack([POINTS, *wanted])
-    cloud = read_cloud(path, features=features, labels="Classification")
-    np.testing.assert_array_equal(cloud.labels, FIELDS["classification"])
+    cloud = read_cloud(path, features=features)
     np.testing.assert_allclose(cloud.features, rows[:, 3:], rtol=1e-6)
     np.testing.assert_allclose(cloud.points + np.array(cloud.corner), POINTS, atol=1e-5, rtol=0)
-    assert cloud[np.array([7, 2])].labels.tolist() == FIELDS["classification"][[7, 2]].tolist()
     with pytest.raises(CloudError, match=r"a\.(las|LAZ): lacks the feature 'rough'.*x, y, z, intensity, return_number"):
         read_cloud(path, features=["rough"])
 
@@ -96,10 +94,6 @@ def test_columns_of_csv_files_by_name(tmp_path: Path, order: str) -> None:
     columns = dict(zip(("x", "y", "z", "label", "rough"), [*rows, np.arange(9) % 3, rows[0]], strict=True))
     table = np.column_stack([columns[name.lower()] for name in order.split(",")])
     np.savetxt(tmp_path / "a.csv", table, delimiter=",", header=order, comments="", fmt="%.3f")
-    cloud = read_cloud(tmp_path / "a.csv", features=["rough"], labels="label")
-    assert (cloud.labels.dtype, cloud.labels.tolist()) == (np.int64, [0, 1, 2] * 3)
+    cloud = read_cloud(tmp_path / "a.csv", features=["rough"])
     np.testing.assert_allclose(cloud.points + np.array(cloud.corner), POINTS[:9], atol=1e-5, rtol=0)
     np.testing.assert_allclose(cloud.features, POINTS[:9, :1])
-    for name, words in (("rough", r"point 0 has the label 500\d\d.*whole numbers"), ("class", "lacks .*'class'")):
-        with pytest.raises(CloudError, match=words):
-            read_cloud(tmp_path / "a.csv", labels=name)
