@@ -173,7 +173,7 @@ def _states(runs: "Sequence[Run]", experiment: "Experiment") -> Result:
 
 def _compared(result: "Comparison") -> Result:
     """The table, where it is saved, and commands to run next; failed runs are an error."""
-    from pointset.comparison.tables import RESULT_FILES
+    from pointset.comparison.saving import RESULT_FILES
     from pointset.runs import digests
 
     page = shlex.quote(str(result.folder / "report.html"))

@@ -10,15 +10,18 @@ import pointset
 from pointset.commands.models import load_model
 from pointset.commands.options import out_file
 from pointset.commands.terminal import Result
+from pointset.comparison.tables import Spreads
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import write_for_user
 
 if TYPE_CHECKING:
     from pointset.comparison.audit import Step
+    from pointset.comparison.verdict import Verdict
 
 WORSE = 3
 """Exit code if a model is distinguishably worse than the baseline."""
-VERDICT_WRITERS = {".html": "as_html", ".htm": "as_html", ".md": "as_markdown", ".tex": "as_latex"}
+PICTURES = (".svg", ".png", ".pdf")
+PAGES = (".html", ".htm", ".md", ".tex")
 
 
 def judge(
@@ -26,35 +29,57 @@ def judge(
     /,
     *,
     columns: tuple[str, ...] = (),
-    output: Annotated[tuple[Path, ...], out_file("a verdict", *VERDICT_WRITERS)] = (),
+    level: float = 0.05,
+    deterministic: tuple[str, ...] = (),
+    output: Annotated[tuple[Path, ...], out_file("a verdict", *PAGES, *PICTURES)] = (),
+    spread: Spreads = "both",
     fail_if_worse: str | None = None,
 ) -> Result:
     """Judge predictions of any classifiers: which models differ for new seeds and new items, and what would settle it.
 
     Every file has one row for each item, with the columns item, label and prediction, or one column of probabilities
-    for each class in place of prediction, and model and seed if the file has several. Files that `pointset classify -o`
-    and `pointset evaluate -o` write can be used as they are.
+    for each class in place of prediction, and model, seed and data (a data set) if the file has several. Files that
+    `pointset classify -o` and `pointset evaluate -o` write can be used as they are, and the folder of a comparison.
+    Several data sets get a verdict each, and one on their mean.
 
     Example: `pointset judge svm.csv network-seed0.csv network-seed1.csv --columns item=uid label=truth -o verdict.html`
 
     Args:
-        files: Predictions (*.csv, *.parquet, *.npz, *.json). Without a column model, the name of the file is the model,
-            and "-seed3" at its end the seed.
+        files: Predictions (*.csv, *.parquet, *.npz, *.json), a folder of runs, or a folder of `pointset compare`.
+            Without a column model, the name of the file is the model, and "-seed3" at its end the seed.
         columns: Columns that are named otherwise, as item=COLUMN label=COLUMN prediction=COLUMN model=COLUMN
-            seed=COLUMN.
-        output: Files for the verdict: a page (*.html), Markdown (*.md) or LaTeX (*.tex).
+            seed=COLUMN data=COLUMN.
+        level: Probability of any error in a table of equally good models.
+        deterministic: Models whose training has no seed, such as a support vector machine; an empty cell in the column
+            seed says the same.
+        output: Files for the verdict: a page (*.html), Markdown (*.md), LaTeX (*.tex), or all pairs as a picture (*.svg,
+            *.png, *.pdf).
+        spread: What the LaTeX table of models shows beside the mean.
         fail_if_worse: A model; the exit code is 3 if another model is distinguishably worse.
     """
     if wrong := next((word for word in columns if "=" not in word), None):
         raise PointsetError(f"--columns must be pairs such as item=uid, got {wrong!r}")
-    verdict = pointset.judge(files, dict(word.split("=", 1) for word in columns))
+    named = dict(word.split("=", 1) for word in columns)
+    verdict = pointset.judge(files, named, level=level, deterministic=deterministic)
     worse = verdict.worse_than(fail_if_worse) if fail_if_worse is not None else []
     for path in output:
-        text: str = getattr(verdict, VERDICT_WRITERS[path.suffix.lower()])()
-        write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
+        _write(verdict, path, spread)
     if worse:
         print(escaped(f"pointset: distinguishably worse than {fail_if_worse}: {', '.join(worse)}"), file=sys.stderr)
     return Result(verdict.as_dict(), *str(verdict).splitlines(), failure=SystemExit(WORSE) if worse else None)
+
+
+def _write(verdict: "Verdict", path: Path, spread: Spreads) -> None:
+    suffix = path.suffix.lower()
+    if suffix in PICTURES:
+        from pointset.comparison.report.matrix import draw_matrix  # imports matplotlib
+
+        if (figure := draw_matrix(verdict)) is None:
+            raise PointsetError(f"{path} would show pairs of models, and there is one model: give predictions of another")
+        pointset.viz.save(figure, path)
+        return
+    text = {".md": verdict.as_markdown, ".tex": lambda: verdict.as_latex(spread)}.get(suffix, verdict.as_html)()
+    write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
 
 
 def audit(

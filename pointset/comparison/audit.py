@@ -17,8 +17,7 @@ from jaxtyping import Bool
 from numpy import ndarray
 from torch import nn
 
-from pointset.comparison.crossed import Spread, crossed_interval
-from pointset.comparison.statistics import Interval
+from pointset.comparison.statistics import Interval, Spread, estimate_mean
 from pointset.data.arrays import from_arrays
 from pointset.data.point_sets import PointSets
 from pointset.data.sampling import downsample, seed_for
@@ -97,8 +96,8 @@ def _right(models: Sequence[nn.Module], votes: Sequence[PointSets]) -> Bool[ndar
 
 def _step(name: str, before: ndarray, after: ndarray) -> Step:
     apart = Spread.of(after.astype(float) - before)
-    gained = crossed_interval((apart,), apart.item_means)
-    return Step(name, float(after.mean()), gained.value, gained.interval)
+    gained = estimate_mean(apart)
+    return Step(name, float(after.mean()), gained.value, gained.interval() if apart.known else None)
 
 
 def draw_steps(steps: Sequence[Step]) -> "Figure":

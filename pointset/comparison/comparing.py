@@ -19,7 +19,7 @@ from typing import Any
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison, gather
 from pointset.comparison.runs import Run, check_folder, claim_folder, make_runs
-from pointset.comparison.tables import save_tables
+from pointset.comparison.saving import save_tables
 from pointset.errors import REPEATED, PointsetError, escaped, one_line, place_in_own_code
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.runs import digests

@@ -48,6 +48,10 @@ class Metric:
         """The value with a sign such that more is better."""
         return value if self.higher_is_better else -value
 
+    def inside(self, interval: Interval) -> Interval:
+        """The part of an interval that the metric can reach: a share is always in [0, 1]."""
+        return Interval(max(0.0, interval.low), min(1.0, interval.high)) if self.share else interval
+
     def write(self, value: float, deviation: float | None = None, sign: str = "") -> str:
         """Format a value, with its deviation if given; sign "+" always writes the sign, for differences."""
         scale = 100 if self.share else 1
@@ -90,7 +94,8 @@ class Summary:
     deviation: float | None
     """Sample standard deviation; None for a single seed."""
     interval: Interval | None
-    """95 % confidence interval of the mean over seeds, by Student's t."""
+    """95 % confidence interval of the mean: of the metric that ranks the rows for new seeds and test sets, as the
+    verdict has it; of others over seeds, by Student's t."""
     seeds: int
     published: Published | None
 
@@ -98,8 +103,8 @@ class Summary:
     def of(cls, values: Sequence[float], metric: Metric, published: Published | None) -> Summary:
         """Summarise the values of a metric in the runs of a row."""
         interval = mean_interval(values)
-        if metric.share and interval:  # a share is always in [0, 1]
-            interval = Interval(max(0.0, interval.low), min(1.0, interval.high))
+        if interval:
+            interval = metric.inside(interval)
         deviation = stdev(values) if len(values) > 1 else None
         return cls(fmean(values), deviation, interval, len(values), published)
 
@@ -132,12 +137,12 @@ class Row:
     seconds: float
     cost: Cost | None
     below_best: Pair | None
-    """The best row of this size (first) compared with this row; None for the best row, or without a shared seed."""
+    """The best row of this size (first) compared with this row; None for the best row."""
     best: bool
     """True for the row with the best mean of the first metric at its size; ties go to the first row."""
 
     def against_best(self, metric: Metric) -> str:
         """The difference from the best row as text, or why it is not shown; `metric` is the first metric."""
         if self.below_best is None:
-            return "best" if self.best else "no shared seed"
+            return "best"
         return self.below_best.in_table(metric.write(-self.below_best.difference, sign="+"))

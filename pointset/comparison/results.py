@@ -4,20 +4,22 @@ import html
 import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import msgspec
+import numpy as np
 from torch import nn
 
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.metric import Metric, Row, Size, Summary
 from pointset.comparison.runs import Run, of_size
-from pointset.comparison.statistics import Pair, compare_pairs
-from pointset.comparison.tables import make_table
+from pointset.comparison.statistics import Pair
+from pointset.comparison.tables import Spreads, as_latex, make_cells, make_table
+from pointset.comparison.verdict import Verdict, give_verdict
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import digests
@@ -104,8 +106,8 @@ class Comparison:
     """The experiment that was run."""
     runs: list[Run]
     """Finished runs, sorted by size, then model, then seed, each in the experiment's order."""
-    pairs: Mapping[Size, list[Pair]]
-    """The comparisons of all pairs of models, by size."""
+    verdicts: Mapping[Size, Verdict]
+    """Which models differ, by size, with the pairs that were compared."""
     costs: Mapping[Size, Mapping[str, Cost]]
     """Costs of the models, by size and label."""
     failures: Sequence[Run]
@@ -148,18 +150,16 @@ class Comparison:
         first, costs = self.metrics[0], self.costs.get(size, {})
         merits = {label: first.merit(fmean(run.metrics[first.name] for run in runs)) for label, runs in groups.items()}
         best = max(merits, key=lambda label: merits[label], default="")
-        below: dict[str, Pair] = {}
-        for pair in self.pairs.get(size, ()):
-            if pair.first == best:
-                below[pair.second] = pair
-            elif pair.second == best:
-                below[pair.first] = pair.reversed()
+        verdict = self.verdicts.get(size)
+        below = {label: verdict.pair(best, label) for label in groups if label != best} if verdict else {}
+        intervals = {row.model: row.interval for row in verdict.rows} if verdict else {}
         for label, runs in groups.items():
             yield Row(
                 model=label,
                 points=size,
                 seeds=len(runs),
-                metrics={metric.name: self._summary(metric, runs) for metric in self.metrics},
+                metrics={metric.name: self._summary(metric, runs) for metric in self.metrics}
+                | {first.name: replace(self._summary(first, runs), interval=intervals[label])},
                 parameters=runs[0].result.parameters,
                 seconds=fmean(run.result.seconds for run in runs),
                 cost=costs.get(label),
@@ -167,13 +167,47 @@ class Comparison:
                 best=label == best,
             )
 
+    @property
+    def pairs(self) -> dict[Size, list[Pair]]:
+        """The comparisons of all pairs of models, by size."""
+        return {size: list(verdict.pairs) for size, verdict in self.verdicts.items()}
+
     def _summary(self, metric: Metric, runs: Sequence[Run]) -> Summary:
         published = self.experiment.published_of(runs[0].model, runs[0].points, metric)
         return Summary.of([run.metrics[metric.name] for run in runs], metric, published)
 
-    def table(self, style: str = "simple", brief: bool = False) -> str:
-        """The table in one of tabulate's formats ("simple", "github", ...); `brief` has fewer columns."""
-        return make_table(self.rows, self.metrics, style, brief)
+    def table(self, style: str = "simple", brief: bool = False, spread: Spreads = "both") -> str:
+        """The table in one of tabulate's formats ("simple", "github", ...) or as "latex".
+
+        `brief` has fewer columns; `spread` is the "deviation" over seeds, the "interval", or "both".
+        """
+        if style == "latex":
+            return as_latex(make_cells(self.rows, self.metrics, brief, spread=spread))
+        return make_table(self.rows, self.metrics, style, brief, spread)
+
+    def sentences(self) -> list[str]:
+        """The verdict of each size in words, and which baselines no network is distinguishably better than."""
+        experiment, metric = self.experiment, self.metrics[0]
+        baselines = {entry.label for entry in experiment.models if entry.name in experiment.task.baselines}
+        sentences = []
+        for size, verdict in self.verdicts.items():
+            networks = [row.model for row in verdict.rows if row.model not in baselines]
+            unbeaten = [
+                model
+                for model in experiment.labels
+                if model in baselines and any(row.model == model for row in verdict.rows)
+                if not any(
+                    verdict.pair(other, model).distinguishable
+                    and metric.merit(verdict.pair(other, model).difference) > 0
+                    for other in networks
+                )
+            ]
+            own = verdict.sentences()
+            if networks and unbeaten:
+                own.append(f"No network is distinguishably better than {', '.join(unbeaten)}.")
+            at = f"At {size:,} points: " if size is not None and len(self.verdicts) > 1 else ""
+            sentences += [f"{at}{text}" for text in own]
+        return sentences
 
     def caption(self) -> str:
         """The caption of the table: data, training and how the numbers were taken."""
@@ -228,18 +262,19 @@ def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: 
     return Comparison(
         experiment,
         runs,
-        pairs={size: _pairs(experiment, group) for size, group in by_size.items()},
+        verdicts={size: _verdict(experiment, group) for size, group in by_size.items() if group},
         costs={size: _costs(experiment, out, group, size, measure) for size, group in by_size.items()},
         failures=[run for run in outcomes if run.reason],
         folder=out,
     )
 
 
-def _pairs(experiment: Experiment, runs: Sequence[Run]) -> list[Pair]:
-    scores: dict[str, dict[int, Any]] = {}
+def _verdict(experiment: Experiment, runs: Sequence[Run]) -> Verdict:
+    scores: dict[str, list[Any]] = {}
     for run in runs:
-        scores.setdefault(run.model, {})[run.seed] = experiment.task.scores(run)
-    return compare_pairs(scores, experiment.task.pooled)
+        scores.setdefault(run.model, []).append(experiment.task.scores(run))
+    stacked = {model: np.stack(own) for model, own in scores.items()}
+    return give_verdict(stacked, metric=experiment.task.measured[0])
 
 
 def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, measure: bool) -> dict[str, Cost]:

@@ -33,8 +33,6 @@ class Task(ABC):
     """Name in the file of an experiment, such as "max-regression"."""
     rows: ClassVar[Sequence[str]] = ()
     """Default models of an experiment."""
-    pooled: ClassVar[bool] = False
-    """Estimate the error over seeds from all rows together; see `pointset.comparison.statistics`."""
     unit: ClassVar[str]
     """Unit of the length of a training: "epochs" or "steps"."""
     sets_are: ClassVar[str]

@@ -1,22 +1,40 @@
 """A verdict on models as text, tables and a page: which differ, what the data can tell, what would settle the rest."""
 
-from dataclasses import asdict, dataclass
-from statistics import median
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean, stdev
 from typing import Any
 
-from pointset.comparison.crossed import CrossedPair
+import numpy as np
+from jaxtyping import Float, Shaped
+from numpy import ndarray
+
 from pointset.comparison.metric import Metric
-from pointset.comparison.statistics import Interval, write_p
-from pointset.comparison.tables import Table, format_table, in_table, templates
+from pointset.comparison.statistics import (
+    SIGNIFICANCE_LEVEL,
+    Estimate,
+    Interval,
+    Pair,
+    compare_models,
+    estimate_difference,
+    estimate_mean,
+    holm,
+    measure_spreads,
+    write_p,
+)
+from pointset.comparison.tables import Table, as_latex, format_table, in_table, templates, without_empty
 from pointset.errors import PointsetError, escaped, quoted
 
 METHOD = (
-    "Two-sided t-tests of a crossed analysis of variance over seeds and items together, a variance over seeds for each "
-    "model, Satterthwaite's degrees of freedom (the fewest for the part of the seeds), Holm's correction for the "
-    "number of pairs, level 0.05."
+    "Crossed analysis of variance over seeds and items together, a variance over seeds for each model (at least half of "
+    "the median), fewest degrees of freedom, {correction}, level {level:g}."
 )
 SHOWN_CLASSES = SHOWN_PAIRS = 12
-JUDGED_ACCURACY = Metric("accuracy", higher_is_better=True, digits=1, share=True)
+MORE_SEEDS = (5, 8, 10, 15, 20)
+"""Numbers of seeds that may be recommended."""
+FINER = 0.7
+"""More seeds are recommended if they tell this share of the differences that these cannot."""
+ACCURACY = Metric("accuracy", higher_is_better=True, digits=1, share=True, head="accuracy %")
 
 
 @dataclass(frozen=True)
@@ -24,13 +42,15 @@ class ModelRow:
     """One model of a verdict."""
 
     model: str
-    seeds: int
-    accuracy: float
-    """Mean over seeds and items."""
+    runs: int
+    fixed: bool
+    """True if the model has no seed, or gives the same answers in all runs."""
+    mean: float
+    """Mean of the metric over runs and items."""
     deviation: float | None
-    """Standard deviation over seeds; None for one seed."""
+    """Standard deviation over runs; None for one run, and without a seed."""
     interval: Interval | None
-    """95 % interval for new seeds and items; None for one seed."""
+    """Interval for new seeds and items, of this model alone; None for one run of a model with a seed."""
 
 
 @dataclass(frozen=True)
@@ -47,35 +67,40 @@ class ClassDifference:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What predictions say about models; `str(verdict)` is its text.
+    """What scores say about models; `str(verdict)` is its text.
 
     Example:
         >>> table = {"item": [0, 1, 0, 1], "label": [3, 5, 3, 5], "prediction": [3, 5, 3, 3],
         ...          "model": ["svm", "svm", "tree", "tree"]}
         >>> verdict = pointset.judge(table)
-        >>> verdict.best, [row.accuracy for row in verdict.rows]
+        >>> verdict.best, [row.mean for row in verdict.rows]
         ('svm', [1.0, 0.5])
     """
 
     rows: tuple[ModelRow, ...]
     """The models, best first."""
-    pairs: tuple[CrossedPair, ...]
+    pairs: tuple[Pair, ...]
     """All pairs of models."""
     classes: tuple[ClassDifference, ...]
     """Differences of the best model from the others in each class, smallest p first."""
     items: int
-    """Number of items."""
+    """Number of items, of all data sets; 1 for scores without items."""
+    level: float = SIGNIFICANCE_LEVEL
+    metric: Metric = ACCURACY
+    parts: Mapping[str, "Verdict"] = field(default_factory=dict)
+    """Of several data sets, the verdict on each; rows and pairs are then of means over the data sets."""
 
     @property
     def best(self) -> str:
-        """The model with the largest accuracy; the first of equals."""
+        """The model with the best mean; the first of equals."""
         return self.rows[0].model
 
-    def pair(self, first: str, second: str) -> CrossedPair:
-        """The comparison of two models, in any order."""
-        return next(pair for pair in self.pairs if {pair.first, pair.second} == {first, second})
+    def pair(self, first: str, second: str) -> Pair:
+        """The comparison of two models, in this order."""
+        pair = next(pair for pair in self.pairs if {pair.first, pair.second} == {first, second})
+        return pair if pair.first == first else pair.reversed()
 
-    def _is_level(self, model: str) -> bool:
+    def is_level(self, model: str) -> bool:
         """True for the best model, and for models that are not distinguishable from it."""
         return model == self.best or not self.pair(self.best, model).distinguishable
 
@@ -91,40 +116,56 @@ class Verdict:
         lower = models[models.index(baseline) + 1 :]
         return [model for model in lower if self.pair(baseline, model).distinguishable]
 
-    def table(self) -> Table:
-        """One row for each model, as text."""
-        return [
+    def table(self, spread: str = "both") -> Table:
+        """One row for each model, as text, with "deviation", "interval" or "both"."""
+        metric, several = self.metric, spread != "interval"
+        table = [
             {
                 "model": row.model,
-                "seeds": str(row.seeds),
-                "accuracy %": JUDGED_ACCURACY.write(row.accuracy, row.deviation),
-                "95 % interval": JUDGED_ACCURACY.write_interval(row.interval),
+                "seeds": "none" if row.fixed else str(row.runs),
+                metric.title: metric.write(row.mean, row.deviation if several else None),
+                self._interval_title: metric.write_interval(row.interval) if spread != "deviation" else "",
                 "against the best": self._against_best(row.model),
             }
             for row in self.rows
         ]
+        return without_empty(table)
+
+    @property
+    def _interval_title(self) -> str:
+        return f"{100 * (1 - self.level):g} % interval"
 
     def _against_best(self, model: str) -> str:
         if model == self.best:
             return "best"
-        pair = self.pair(self.best, model)
-        return pair.in_table(JUDGED_ACCURACY.write(-abs(pair.difference), sign="+"))
+        pair = self.pair(model, self.best)
+        return pair.in_table(self.metric.write(pair.difference, sign="+"))
 
     def pair_table(self, most: int | None = None) -> Table:
         """One row for each pair of models, as text; of many pairs, those with the best model come first."""
         ordered = sorted(self.pairs, key=lambda pair: self.best not in (pair.first, pair.second))
-        return [
+        table = [
             {
                 "pair": f"{pair.first} - {pair.second}",
-                "difference": JUDGED_ACCURACY.write(pair.difference, sign="+"),
-                "95 % interval": JUDGED_ACCURACY.write_interval(pair.interval, "+"),
-                "p": write_p(pair.tested),
-                "p Holm": write_p(pair.p_holm),
+                "difference": self.metric.write(pair.difference, sign="+"),
+                self._interval_title: self.metric.write_interval(pair.interval, "+"),
+                "p": write_p(pair.p if pair.p is not None else pair.p_runs),
                 "verdict": pair.verdict,
-                "to settle": _to_settle(pair),
+                "data sets": self.wins(pair),
+                "to settle": to_settle(pair),
             }
             for pair in ordered[:most]
         ]
+        return without_empty(table)
+
+    def wins(self, pair: Pair) -> str:
+        """In how many data sets the first model is better, not distinguishable, and worse; empty of one data set."""
+        if not self.parts:
+            return ""
+        inside = [part.pair(pair.first, pair.second) for part in self.parts.values()]
+        better = sum(one.distinguishable and self.metric.merit(one.difference) > 0 for one in inside)
+        worse = sum(one.distinguishable and self.metric.merit(one.difference) < 0 for one in inside)
+        return f"{better} better, {len(inside) - better - worse} level, {worse} worse"
 
     def class_table(self) -> Table:
         """The classes with the clearest differences, as text."""
@@ -133,7 +174,7 @@ class Verdict:
                 "class": row.label,
                 "items": f"{row.items:,}",
                 "pair": f"{self.best} - {row.other}",
-                "difference": JUDGED_ACCURACY.write(row.difference, sign="+"),
+                "difference": self.metric.write(row.difference, sign="+"),
                 "p Holm": write_p(row.p_holm),
             }
             for row in self.classes[:SHOWN_CLASSES]
@@ -145,11 +186,13 @@ class Verdict:
 
     def summary(self) -> str:
         """One sentence for a paper."""
-        best, others = self.rows[0], [row.model for row in self.rows[1:]]
-        interval = f" (95 % interval {JUDGED_ACCURACY.write_interval(best.interval)})" if best.interval else ""
-        accuracy = JUDGED_ACCURACY.write(best.accuracy)
-        text = f"On {self.items:,} items, {best.model} has the best accuracy, {accuracy} %{interval}"
-        level = [model for model in others if self._is_level(model)]
+        best, others, unit = self.rows[0], [row.model for row in self.rows[1:]], " %" * self.metric.share
+        interval = f" ({self._interval_title} {self.metric.write_interval(best.interval)})" if best.interval else ""
+        where = f"On {self.items:,} items" if self.items > 1 else ""
+        where += f" of {len(self.parts)} data sets" if self.parts else ""
+        mean = f"{self.metric.write(best.mean)}{unit}{interval}"
+        text = f"{where}{', ' * bool(where)}{best.model} has the best {self.metric.name}, {mean}"
+        level = [model for model in others if self.is_level(model)]
         if not others:
             return text + "."
         if not level:
@@ -159,66 +202,102 @@ class Verdict:
         return text + f"; not distinguishable from: {', '.join(level)}."
 
     def resolution(self) -> str:
-        """The smallest difference that these seeds and items tell for a typical pair, and that more would tell.
+        """The differences from the best model that these seeds and items cannot tell, and what more would tell.
 
-        Empty if no two models have several seeds.
+        Empty if nothing is known of the seeds, or over several data sets.
         """
-        designs = [pair.design for pair in self.pairs if pair.design]
+        if self.parts:
+            return ""
+        designs = [pair.design for pair in self.pairs if pair.design and self.best in (pair.first, pair.second)]
         if not designs:
             return ""
-        seeds = min(design.seeds for design in designs)
-        now, doubled = (median(design.resolution(seeds * times) for design in designs) for times in (1, 2))
-        text = (
-            f"{self.items:,} items and {seeds} seeds cannot tell differences below {JUDGED_ACCURACY.write(now)} points"
-        )
-        text += " (a typical pair)"
-        if doubled < 0.9 * now:
-            return f"{text}; {2 * seeds} seeds would tell {JUDGED_ACCURACY.write(doubled)}."
-        items = 4 * self.items
-        wider = median(design.resolution(seeds, items) for design in designs)
-        return f"{text}; more seeds hardly help, {items:,} items would tell {JUDGED_ACCURACY.write(wider)}."
+        seeds = min((design.seeds for design in designs if design.seeds), default=0)
+        of_items = f"{self.items:,} items" if self.items > 1 else ""
+        given = " and ".join(filter(None, (of_items, f"{seeds} seeds" if seeds else "")))
+        now = [design.resolution() for design in designs]
+        text = f"From {self.best}, {given} cannot tell differences below {self._from_to(now)}"
+        for more in (number for number in MORE_SEEDS if number > seeds > 0):
+            finer = [design.resolution(seeds=more) for design in designs]
+            if fmean(finer) < FINER * fmean(now):
+                return f"{text}; {more} seeds would tell {self._from_to(finer)}."
+        if self.items == 1:
+            return f"{text}."
+        wider = [design.resolution(items=4 * self.items) for design in designs]
+        return f"{text}; {'more seeds hardly help, ' * bool(seeds)}{4 * self.items:,} items would tell {self._from_to(wider)}."
+
+    def _from_to(self, values: Sequence[float]) -> str:
+        low, high = (self.metric.write(end(values)) for end in (min, max))
+        return (low if low == high else f"{low} to {high}") + " points" * self.metric.share
 
     def _caution(self) -> str:
-        single = [row.model for row in self.rows if row.seeds < 2]
+        single = [row.model for row in self.rows if row.runs < 2 and not row.fixed]
         if not single or len(self.rows) < 2:
             return ""
         which = "Every model has" if len(single) == len(self.rows) else f"{', '.join(single)} has"
-        return f"{which} one seed, which shows how its runs differ and not how the models do: give at least 2 seeds."
+        return (
+            f"{which} one run, which shows how the runs differ and not how the models do: give at least 2 seeds, or "
+            "name the models that have no seed as deterministic."
+        )
+
+    @property
+    def method(self) -> str:
+        """How the verdict was made, with its level, in one sentence."""
+        known = [row for row in self.rows if row.fixed or row.runs > 1]
+        correction = "studentised range of all models" if len(known) > 2 else "Student's t"
+        text = METHOD.format(correction=correction, level=self.level)
+        return f"{text} Means over data sets are of these data sets." if self.parts else text
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        content = asdict(self)
-        for row, pair in zip(content["pairs"], self.pairs, strict=True):
-            row |= {"distinguishable": pair.distinguishable, "to_settle": _to_settle(pair)}
-        return {"items": content.pop("items"), **content, "sentences": self.sentences(), "method": METHOD}
+        pairs = [
+            asdict(pair) | {"distinguishable": pair.distinguishable, "to_settle": to_settle(pair)} for pair in self.pairs
+        ]
+        parts = {"data": {name: part.as_dict() for name, part in self.parts.items()}} if self.parts else {}
+        return {
+            "items": self.items,
+            "rows": [asdict(row) for row in self.rows],
+            "pairs": pairs,
+            "classes": [asdict(row) for row in self.classes],
+            "level": self.level,
+            "sentences": self.sentences(),
+            "method": self.method,
+            **parts,
+        }
 
     def __str__(self) -> str:
-        drawn = [format_table(table) for table in (self.table(), self.pair_table(SHOWN_PAIRS)) if table]
+        texts = [text for name, part in self.parts.items() for text in (f"{escaped(name)}:", str(part), "")]
+        tables = [format_table(table) for table in (self.table(), self.pair_table(SHOWN_PAIRS)) if table]
         left = len(self.pairs) - SHOWN_PAIRS
         more = [f"and {left:,} more pairs; -o verdict.html has all"] if left > 0 else []
-        return "\n".join([*"\n\n".join(drawn).splitlines(), *more, "", *map(escaped, self.sentences())])
+        own = [*self.sentences(), *([] if self.parts else [self.method])]
+        head = [f"Mean of {len(self.parts)} data sets:"] if self.parts else []
+        return "\n".join([*texts, *head, "\n\n".join(tables), *more, "", *map(escaped, own)])
 
     def as_markdown(self) -> str:
         """As Markdown: sentences, and the tables of models, pairs and classes."""
-        sentences = "\n\n".join([*(in_table(text, "github") for text in self.sentences()), METHOD])
-        return f"{sentences}\n\n{self._sections('github', '##')}"
+        sentences = "\n\n".join(in_table(text, "github") for text in (*self.sentences(), self.method))
+        return f"{sentences}\n\n" + "\n\n".join(
+            f"## {title}\n\n{format_table(table, 'github')}" for title, table in self.tables().items()
+        )
 
-    def as_latex(self) -> str:
+    def as_latex(self, spread: str = "both") -> str:
         """As LaTeX (booktabs): the sentences as comments, and the tables of models, pairs and classes."""
-        comments = "".join(f"% {escaped(text)}\n" for text in [*self.sentences(), METHOD])
-        return comments + self._sections("latex_booktabs", "%")
+        comments = "".join(f"% {escaped(text)}\n" for text in (*self.sentences(), self.method))
+        return comments + "\n".join(f"% {title}\n{as_latex(table)}" for title, table in self.tables(spread).items())
 
-    def _sections(self, style: str, heading: str) -> str:
-        texts = [f"{heading} {title}\n\n{format_table(table, style)}" for title, table in self._tables().items()]
-        return "\n\n".join(texts) + "\n"
-
-    def _tables(self) -> dict[str, Table]:
-        tables = {"Models": self.table(), "Pairs": self.pair_table(), "Classes": self.class_table()}
-        return {title: table for title, table in tables.items() if table}
+    def tables(self, spread: str = "both") -> dict[str, Table]:
+        """The tables that are not empty, by title; of several data sets, those of each first."""
+        inside = {
+            f"{title}, {in_table(name, 'simple')}": table
+            for name, part in self.parts.items()
+            for title, table in part.tables(spread).items()
+        }
+        own = {"Models": self.table(spread), "Pairs": self.pair_table(), "Classes": self.class_table()}
+        return inside | {title: table for title, table in own.items() if table}
 
     def as_html(self) -> str:
         """As one page without outside files, with the intervals of the models drawn."""
-        ends = [row.interval or Interval(row.accuracy, row.accuracy) for row in self.rows]
+        ends = [row.interval or Interval(row.mean, row.mean) for row in self.rows]
         low, high = min(end.low for end in ends), max(end.high for end in ends)
         margin = 0.05 * (high - low) or 0.01
         low, high = max(0.0, low - margin), min(1.0, high + margin)
@@ -230,19 +309,99 @@ class Verdict:
         bars = [
             {
                 "model": row.model,
-                "level": self._is_level(row.model),
-                "mean": place(row.accuracy),
+                "level": self.is_level(row.model),
+                "mean": place(row.mean),
                 "low": place(end.low),
                 "high": place(end.high),
             }
             for row, end in zip(self.rows, ends, strict=True)
         ]
-        axis = [JUDGED_ACCURACY.write(low), JUDGED_ACCURACY.write(high)]
-        template = templates().get_template("verdict.html")
-        return template.render(verdict=self, bars=bars, ends=axis, tables=self._tables(), method=METHOD)
+        axis = [self.metric.write(low), self.metric.write(high)]
+        return templates().get_template("verdict.html").render(verdict=self, bars=bars, ends=axis, tables=self.tables())
 
 
-def _to_settle(pair: CrossedPair) -> str:
+def give_verdict(
+    scores: Mapping[str, ndarray],
+    labels: Shaped[ndarray, " items"] | None = None,
+    *,
+    level: float = SIGNIFICANCE_LEVEL,
+    fixed: Collection[str] = (),
+    metric: Metric = ACCURACY,
+) -> Verdict:
+    """The verdict on the scores [seeds, items] of some models; see `compare_models`.
+
+    `labels` are the classes of the items, in each of which the best model is compared with the others.
+    """
+    spreads = measure_spreads(scores, fixed)
+    rows = []
+    for model, spread in spreads.items():
+        runs = [float(mean) for mean in scores[model].mean(axis=1)]
+        deviation = stdev(runs) if len(runs) > 1 and not spread.fixed else None
+        interval = metric.inside(estimate_mean(spread).interval(level)) if spread.known else None
+        rows.append(ModelRow(model, len(runs), spread.fixed, fmean(runs), deviation, interval))
+    rows.sort(key=lambda row: -metric.merit(row.mean))
+    ordered = {row.model: scores[row.model] for row in rows}
+    classes = [] if labels is None else class_differences(ordered, labels, fixed)
+    items = next(iter(scores.values())).shape[1]
+    return Verdict(tuple(rows), tuple(compare_models(ordered, level, fixed)), tuple(classes), items, level, metric)
+
+
+def class_differences(
+    scores: Mapping[str, ndarray], labels: Shaped[ndarray, " items"], fixed: Collection[str]
+) -> list[ClassDifference]:
+    """The best model against each other model of which enough is known, in each class with at least two items."""
+    known = [model for model, spread in measure_spreads(scores, fixed).items() if spread.known]
+    rows: list[tuple[str, str, int, Estimate]] = []
+    for label in np.unique(labels) if len(known) > 1 else ():
+        inside = labels == label
+        if inside.sum() < 2:
+            continue
+        best, *others = spreads = measure_spreads({model: scores[model][:, inside] for model in known}, fixed)
+        for other in others:
+            rows.append((str(label), other, int(inside.sum()), estimate_difference(spreads[best], spreads[other])))
+    corrected = holm([row[3].p_value for row in rows])
+    differences = [ClassDifference(*row[:3], row[3].value, p) for row, p in zip(rows, corrected, strict=True)]
+    return sorted(differences, key=lambda row: (row.p_holm, -abs(row.difference)))
+
+
+def combine(parts: Mapping[str, Verdict], scores: Mapping[str, Mapping[str, ndarray]]) -> Verdict:
+    """The verdict on the means over several data sets, for new seeds and items of these data sets.
+
+    Every data set counts the same. `scores` are those of each data set and model, whose runs have the same seeds in
+    all data sets; models that a data set lacks are left out.
+
+    Raises:
+        PointsetError: no model is in all data sets.
+    """
+    first, *others = scores.values()
+    models = [model for model in first if all(model in own for own in others)]
+    if not models:
+        few, many = (f"{name} has {', '.join(row.model for row in part.rows)}" for name, part in [*parts.items()][:2])
+        raise PointsetError(f"no model is in all data sets: {few}, {many}")
+    fixed = [model for model in models if all(_row(part, model).fixed for part in parts.values())]
+    part = next(iter(parts.values()))
+    stacked = {model: stack([own[model] for own in scores.values()]) for model in models}
+    verdict = give_verdict(stacked, level=part.level, fixed=fixed, metric=part.metric)
+    return replace(verdict, parts=parts)
+
+
+def _row(verdict: Verdict, model: str) -> ModelRow:
+    return next(row for row in verdict.rows if row.model == model)
+
+
+def stack(scores: Sequence[Shaped[ndarray, "seeds _"]]) -> Float[ndarray, "seeds items"]:
+    """Scores of several data sets as one, such that each run's mean is the mean of its means on the data sets.
+
+    Items vary about the mean of their data set, and count such that all data sets weigh the same: the variance over
+    items of the mean is then that of a mean of independent means.
+    """
+    items = sum(own.shape[1] for own in scores)
+    middle = fmean(float(own.mean()) for own in scores)
+    scaled = [(own - own.mean()) * (items / (len(scores) * own.shape[1])) + middle for own in scores]
+    return np.concatenate(scaled, axis=1)
+
+
+def to_settle(pair: Pair) -> str:
     """How many seeds or items would find a difference as large as the one that was seen."""
     if pair.distinguishable or pair.design is None:
         return ""

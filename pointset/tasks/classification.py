@@ -14,6 +14,7 @@ from torch import nn
 
 from pointset.baselines.models import BASELINES
 from pointset.comparison.metric import Metric
+from pointset.comparison.predictions import PREDICTIONS_CSV
 from pointset.comparison.results import Results
 from pointset.comparison.runs import Run
 from pointset.configuration import PointCount, Seed, check
@@ -131,7 +132,7 @@ class Classification(ShapeTask):
         return {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())}
 
     def tables(self, folder: Path, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """The rows of classes.csv, and of robustness.csv if the run was tested on corrupted and smaller sets.
+        """The rows of classes.csv and predictions.csv, and of robustness.csv if the run was tested on corrupted and smaller sets.
 
         In classes.csv, `shapes` is the number of test shapes of a class. In robustness.csv, `test` is a corruption and
         `level` its severity (0 for clean sets); or `test` is "points" and `level` the number of points.
@@ -148,4 +149,12 @@ class Classification(ShapeTask):
             errors += [(name, level, error) for name, of in tested.errors.items() for level, error in of.items()]
             errors += [("points", size, 1.0 - accuracy) for size, accuracy in tested.by_size.items()]
         robustness = [{**columns, "test": test, "level": level, "error": error} for test, level, error in errors]
-        return {"classes.csv": classes} | ({"robustness.csv": robustness} if robustness else {})
+        place = {"model": columns["model"], "seed": columns["seed"]}
+        if len(self.points) > 1:
+            place["data"] = f"{columns['points']} points"
+        answers = zip(run.names, run.labels, run.predictions, strict=True)
+        predictions = [
+            {"item": item, "label": run.classes[label], "prediction": run.classes[predicted], **place}
+            for item, label, predicted in answers
+        ]
+        return {"classes.csv": classes, PREDICTIONS_CSV: predictions} | ({"robustness.csv": robustness} if robustness else {})

@@ -47,7 +47,6 @@ class ShapeTask(Task):
 
     TUPLES: ClassVar[tuple[str, ...]] = ("points",)
     """Fields that are tuples, for which a file has lists."""
-    pooled: ClassVar[bool] = True
     unit: ClassVar[str] = "epochs"
     sets_are: ClassVar[str] = "shapes"
 

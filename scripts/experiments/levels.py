@@ -1,15 +1,18 @@
-"""How often do the rules of `pointset compare` and `pointset judge` call equally good models different?
+"""Which rule for calling models different keeps its level, and which of those has the most power?
 
 Tables of simulated runs: each item, each model on each item, each seed and each answer has a random effect, and a run
-is right if their sum is positive. Equally good models that are called distinguishable are errors (level); one model
-that is truly better should be found (power).
+is right if their sum is positive. Equally good models that are called distinguishable are errors (level, family-wise:
+any pair of a table); with one model that is truly better, the share of its pairs that are found is the power. All rules
+are computed for many tables at once; `pointset.comparison.statistics` has the chosen one, and --check compares them.
 
-python scripts/experiments/levels.py                    # writes results/levels/ and figures/levels.svg
+python scripts/experiments/levels.py                    # writes results/levels/ and figures/levels.svg: 5 minutes
 python scripts/experiments/levels.py --tables 100       # a quick look, written nowhere
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -18,130 +21,356 @@ import numpy as np
 from cyclopts import Parameter
 from numpy import ndarray
 from saved import FOLDER, RESULTS, study_table, write_tables
+from scipy import stats
 
-from pointset.comparison.crossed import Spread, crossed_interval
-from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, seed_error
 from pointset.runs.atomic import write_json
 
-CASES: dict[str, tuple[int, int, Sequence[float]]] = {
-    "2 models, 3 seeds": (3, 500, (0.1, 0.1)),
-    "2 models, 3 seeds, one varies thrice": (3, 500, (0.3, 0.1)),
-    "2 models, 5 seeds, one varies thrice": (5, 500, (0.3, 0.1)),
-    "5 models, 3 seeds": (3, 500, (0.1,) * 5),
-    "5 models, 3 seeds, one varies thrice": (3, 500, (0.3, *(0.1,) * 4)),
-    "5 models, 5 seeds, one varies thrice": (5, 500, (0.3, *(0.1,) * 4)),
-    "7 models, 3 seeds, one varies thrice, 2,000 items": (3, 2000, (0.3, *(0.1,) * 6)),
-    "5 models, no variation over seeds": (3, 500, (0.0,) * 5),
+LEVEL = 0.05
+RESAMPLES = 1000
+MEMORY = 8_000_000
+"""Answers simulated at a time."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table: how many seeds and items, how much each model varies over seeds, and how much better the last one is."""
+
+    seeds: int
+    items: int
+    deviations: Sequence[float]
+    """Over seeds, for each model, in units of the noise of one answer."""
+    gap: float = 0.4
+    """Advantage of the last model where power is measured; 0.4 is about three points of accuracy."""
+    fixed: int = 0
+    """Number of models that give the same answers for all seeds."""
+    ease: float = 2.0
+    """Mean over items: 2 is 79 % right, 5 is 98 %."""
+
+
+CASES = {
+    "2 models, 3 seeds": Case(3, 500, (0.1, 0.1)),
+    "2 models, 3 seeds, one varies thrice": Case(3, 500, (0.3, 0.1)),
+    "2 models, 5 seeds, one varies thrice": Case(5, 500, (0.3, 0.1)),
+    "5 models, 2 seeds": Case(2, 500, (0.1,) * 5),
+    "5 models, 3 seeds": Case(3, 500, (0.1,) * 5),
+    "5 models, 5 seeds": Case(5, 500, (0.1,) * 5),
+    "5 models, 3 seeds, one varies thrice": Case(3, 500, (0.3, *(0.1,) * 4)),
+    "5 models, 5 seeds, one varies thrice": Case(5, 500, (0.3, *(0.1,) * 4)),
+    "5 models, 3 seeds, seeds dominate, one varies thrice": Case(3, 2000, (1.2, *(0.4,) * 4), 1.2),
+    "5 models, 5 seeds, seeds dominate, one varies thrice": Case(5, 2000, (1.2, *(0.4,) * 4), 1.2),
+    "7 models, 3 seeds, 2,000 items, one varies thrice": Case(3, 2000, (0.3, *(0.1,) * 6), 0.3),
+    "7 models, 3 seeds, 2,000 items, each varies differently": Case(3, 2000, (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.1), 0.4),
+    "5 models, 3 seeds, no variation over seeds": Case(3, 500, (0.0,) * 5),
+    "5 models, 3 seeds, one without seeds": Case(3, 500, (0.0, *(0.2,) * 4), 0.5, fixed=1),
+    "5 models, 3 seeds, 20 items": Case(3, 20, (0.1,) * 5, 2.5),
+    "5 models, 5 seeds, 20 items, one varies thrice": Case(5, 20, (0.3, *(0.1,) * 4), 2.5),
+    "5 models, 3 seeds, 98 % right": Case(3, 500, (0.1,) * 5, 1.0, ease=5.0),
+    "20 models, 3 seeds, one varies thrice": Case(3, 500, (0.3, *(0.1,) * 19), 0.6),
+    "20 models, 5 seeds, one varies thrice": Case(5, 500, (0.3, *(0.1,) * 19), 0.6),
 }
-"""Seeds, items, and the deviation over seeds of each model, in units of the noise of one answer."""
-GAP = 0.4
-"""Advantage of the last model, which varies little, where power is measured: about three points of accuracy."""
-RULES = {"judge": "crossed: seeds and items together (judge)", "compare": "both tests: seeds and items (compare)"}
 app = cyclopts.App(name="levels.py", help=__doc__, result_action="return_value")
 
 
-def simulate(rng: np.random.Generator, seeds: int, items: int, deviations: Sequence[float], gap: float) -> ndarray:
-    """Which answers are right, bool [models, seeds, items]; the last model is better by `gap`."""
-    models = len(deviations)
-    item, own = rng.normal(0, 2, items), rng.normal(0, 1, (models, 1, items))
-    shift = rng.normal(0, 1, (models, seeds, 1)) * np.reshape(deviations, (-1, 1, 1))
-    better = np.where(np.arange(models) == models - 1, gap, 0.0)[:, None, None]
-    return 2 + better + item + own + shift + rng.normal(0, 1, (models, seeds, items)) > 0
+def simulate(rng: np.random.Generator, case: Case, tables: int, gap: float) -> ndarray:
+    """Which answers are right, float32 [tables, models, seeds, items]; the last model is better by `gap`."""
+    models = len(case.deviations)
+
+    def normal(*shape: int) -> ndarray:
+        return rng.standard_normal((tables, *shape), dtype=np.float32)
+
+    answers = case.ease + 2 * normal(1, 1, case.items) + normal(models, 1, case.items)
+    answers = answers + normal(models, case.seeds, 1) * np.reshape(case.deviations, (-1, 1, 1)).astype(np.float32)
+    noise = normal(models, case.seeds, case.items)
+    noise[:, : case.fixed] = noise[:, : case.fixed, :1]
+    answers = answers + noise
+    answers[:, -1] += gap
+    return (answers > 0).astype(np.float32)
 
 
-def p_values(right: ndarray) -> dict[str, list[float]]:
-    """The p-value of every pair by both rules; the test over items of `compare` is a normal one, for speed."""
-    from scipy.stats import norm
+@dataclass(frozen=True)
+class Parts:
+    """What the rules are made of; P pairs of models, first and second."""
 
-    spreads = [Spread.of(scores) for scores in right]
-    seeds, items = right.shape[1:]
-    error = seed_error(right.mean(axis=2))
-    values: dict[str, list[float]] = {rule: [] for rule in RULES}
-    for a, b in itertools.combinations(spreads, 2):
-        apart = a.item_means - b.item_means
-        values["judge"].append(crossed_interval((a, b), apart).p_value)
-        over_items = 2 * float(norm.sf(abs(apart.mean()) / (apart.std(ddof=1) / items**0.5)))
-        over_seeds = error.of_difference(float(apart.mean()), seeds).p_value if error else 1.0
-        values["compare"].append(max(over_items, over_seeds))
-    return values
+    right: ndarray
+    first: ndarray
+    second: ndarray
+    difference: ndarray
+    """[tables, P]"""
+    over_seeds: ndarray
+    """Variance of the means of the runs, [tables, models]."""
+    over_items: ndarray
+    """Variance over items of the difference of item means, divided by the items, [tables, P]."""
+    doubled: ndarray
+    """Residual part, which both variances contain, [tables, P]."""
+
+    @classmethod
+    def of(cls, right: ndarray) -> "Parts":
+        """The variance components of all tables."""
+        _, models, seeds, items = right.shape
+        first, second = np.array([*itertools.combinations(range(models), 2)]).T
+        runs, means = right.mean(axis=3, dtype=np.float64), right.mean(axis=2, dtype=np.float64)
+        whole = runs.mean(axis=2)
+        over_seeds = runs.var(axis=2, ddof=1)
+        centred = means - whole[:, :, None]
+        covariance = centred @ centred.transpose(0, 2, 1) / (items - 1)
+        variance = np.diagonal(covariance, axis1=1, axis2=2)
+        apart = variance[:, first] + variance[:, second] - 2 * covariance[:, first, second]
+        total = items * seeds * whole * (1 - whole)  # sum of squares of zeros and ones about their mean
+        rest = total - items * (seeds - 1) * over_seeds - seeds * variance * (items - 1)
+        residual = np.maximum(rest, 0) / ((seeds - 1) * (items - 1))
+        doubled = (residual[:, first] + residual[:, second]) / (seeds * items)
+        return cls(right, first, second, whole[:, first] - whole[:, second], over_seeds, apart / items, doubled)
+
+    @property
+    def fixed(self) -> ndarray:
+        """True for models that give the same answers for all seeds, [tables, models]."""
+        return (self.right == self.right[:, :, :1]).all(axis=(2, 3))
+
+    def fewest(self, a: ndarray, b: ndarray) -> ndarray:
+        """The fewest degrees of freedom of the variance over seeds."""
+        return np.full(np.shape(a + b), self.seeds - 1.0)
+
+    @property
+    def seeds(self) -> int:
+        return int(self.right.shape[2])
+
+    @property
+    def items(self) -> int:
+        return int(self.right.shape[3])
 
 
-def rejects(p: Sequence[float]) -> bool:
-    """True if Holm's correction leaves any pair below the level: its first step is Bonferroni's."""
-    return min(p) * len(p) < SIGNIFICANCE_LEVEL
+Tested = tuple[ndarray, ndarray]
+"""|t| and degrees of freedom of each pair of each table, [tables, P]."""
 
 
-def measure(case: str, tables: int, gap: float) -> dict[str, float]:
-    """The share of tables in which each rule calls a pair distinguishable."""
-    rng = np.random.default_rng(0)
-    found = [p_values(simulate(rng, *CASES[case], gap)) for _ in range(tables)]
-    return {rule: float(np.mean([rejects(values[rule]) for values in found])) for rule in RULES}
+def crossed(parts: Parts, variances: ndarray, freedom: Callable[[ndarray, ndarray], ndarray], floor: float) -> Tested:
+    """Student's t over seeds and items together; `freedom` gives that of the seeds from v / S of both models."""
+    a, b = (variances[:, models] / parts.seeds for models in (parts.first, parts.second))
+    seeds, items = a + b, np.maximum(parts.over_items, 1 / parts.items**2)
+    variance = np.maximum(seeds + items - parts.doubled, np.maximum(seeds, items))
+    squares = seeds**2 / freedom(a, b) + items**2 / (parts.items - 1)
+    return np.abs(parts.difference) / np.sqrt(variance), np.maximum(variance**2 / squares, min(floor, parts.items - 1))
+
+
+def fewest(parts: Parts) -> Tested:
+    """The part of the seeds has the fewest degrees of freedom that it can have, S - 1."""
+    return crossed(parts, parts.over_seeds, parts.fewest, parts.seeds - 1)
+
+
+def welch(parts: Parts) -> Tested:
+    """Welch's estimate of the degrees of freedom of the seeds, at least S - 1."""
+    n = parts.seeds - 1
+
+    def freedom(a: ndarray, b: ndarray) -> ndarray:
+        return np.where(a + b > 0, n * (a + b) ** 2 / np.maximum(a**2 + b**2, 1e-300), n)
+
+    return crossed(parts, parts.over_seeds, freedom, n)
+
+
+def raised(parts: Parts) -> Tested:
+    """As `fewest`, but a variance over seeds is at least half of the median of all models that vary."""
+    varying = np.where(parts.fixed, np.nan, parts.over_seeds)
+    floor = np.nan_to_num(np.nanmedian(varying, axis=1, keepdims=True)) / 2
+    return crossed(parts, np.where(parts.fixed, 0.0, np.maximum(parts.over_seeds, floor)), parts.fewest, parts.seeds - 1)
+
+
+def larger_pooled(parts: Parts) -> Tested:
+    """The larger of a model's own variance over seeds and the mean of all models, with Welch's degrees of freedom."""
+    mean = parts.over_seeds.mean(axis=1, keepdims=True)
+    n, models = parts.seeds - 1, parts.over_seeds.shape[1]
+
+    def freedom(a: ndarray, b: ndarray) -> ndarray:
+        own_a, own_b = (np.where(v > mean / parts.seeds, n, models * n) for v in (a, b))
+        return np.where(a + b > 0, (a + b) ** 2 / np.maximum(a**2 / own_a + b**2 / own_b, 1e-300), n)
+
+    return crossed(parts, np.maximum(parts.over_seeds, mean), freedom, n)
+
+
+def tail(tested: Tested) -> ndarray:
+    """Two-sided p-values of Student's t."""
+    return 2 * stats.t.sf(*tested)
+
+
+def holm(p: ndarray) -> ndarray:
+    """Which pairs of each table Holm's correction leaves."""
+    order = p.argsort(axis=1)
+    adjusted = np.maximum.accumulate(np.take_along_axis(p, order, axis=1) * np.arange(p.shape[1], 0, -1), axis=1)
+    rejected = np.empty(p.shape, bool)
+    np.put_along_axis(rejected, order, adjusted < LEVEL, axis=1)
+    return rejected
+
+
+def range_test(tested: Tested) -> ndarray:
+    """Games and Howell (1976): the studentised range of all models in place of Holm's correction."""
+    t, freedom = tested
+    models = round((1 + (1 + 8 * t.shape[1]) ** 0.5) / 2)
+    grid, critical = _range_critical(models)
+    return t * 2**0.5 > np.interp(1 / np.maximum(freedom, 1.0), grid, critical)
+
+
+@cache
+def _range_critical(models: int) -> tuple[ndarray, ndarray]:
+    """Critical values of the studentised range at inverse degrees of freedom from 0 to 1."""
+    freedoms = np.array([1e5, 200, 60, 30, 20, 14, 10, 8, 6, 5, 4, 3.5, 3, 2.5, 2, 1.75, 1.5, 1.25, 1])
+    return 1 / freedoms, np.array([stats.studentized_range.ppf(1 - LEVEL, models, freedom) for freedom in freedoms])
+
+
+def both_tests(parts: Parts) -> ndarray:
+    """The larger of two p-values: over seeds, as blocks, with one variance for all models; and over items (normal)."""
+    runs = parts.right.mean(axis=3, dtype=np.float64)
+    residuals = runs - runs.mean(axis=2, keepdims=True) - runs.mean(axis=1, keepdims=True)
+    residuals = residuals + runs.mean(axis=(1, 2), keepdims=True)
+    freedom = (runs.shape[1] - 1) * (runs.shape[2] - 1)
+    error = np.sqrt((residuals**2).sum(axis=(1, 2)) / freedom * 2 / parts.seeds)[:, None]
+    apart = np.abs(parts.difference)
+    over_seeds = 2 * stats.t.sf(apart / np.maximum(error, 1e-12), freedom)
+    return np.maximum(over_seeds, 2 * stats.norm.sf(apart / np.sqrt(np.maximum(parts.over_items, 1e-12))))
+
+
+def permutation(parts: Parts) -> ndarray:
+    """The larger of two p-values: all exchanges of the runs of two models, and exchanges of their answers by item."""
+    runs = parts.right.mean(axis=3, dtype=np.float64)
+    both = np.concatenate([runs[:, parts.first], runs[:, parts.second]], axis=2)  # [tables, P, 2 S]
+    chosen = np.array([*itertools.combinations(range(2 * parts.seeds), parts.seeds)])
+    apart = 2 * both[..., chosen].mean(axis=3) - both.sum(axis=2, keepdims=True) / parts.seeds
+    over_seeds = (np.abs(apart) >= np.abs(parts.difference)[..., None] - 1e-9).mean(axis=2)
+    squares = parts.over_items * (parts.items - 1) / parts.items + parts.difference**2 / parts.items  # of the signs
+    return np.maximum(over_seeds, 2 * stats.norm.sf(np.abs(parts.difference) / np.sqrt(np.maximum(squares, 1e-12))))
+
+
+def bootstrap(parts: Parts) -> ndarray:
+    """Seeds of each model and items drawn with replacement together; Student's t is replaced by the resamples."""
+    rng = np.random.default_rng(1)
+    tables, models, seeds, items = parts.right.shape
+    drawn = rng.multinomial(items, np.full(items, 1 / items), RESAMPLES).astype(np.float32).T / items
+    weights = rng.multinomial(seeds, np.full(seeds, 1 / seeds), (RESAMPLES, models)).astype(np.float32) / seeds
+    means = np.empty((tables, RESAMPLES, models), np.float32)
+    for table in range(tables):
+        resampled = parts.right[table].reshape(-1, items) @ drawn  # [models x seeds, resamples]
+        means[table] = np.einsum("msr,rms->rm", resampled.reshape(models, seeds, RESAMPLES), weights)
+    spread = np.stack([(means[..., a] - means[..., b]).std(axis=1) for a, b in zip(parts.first, parts.second, strict=True)])
+    return 2 * stats.norm.sf(np.abs(parts.difference) / np.maximum(spread.T, 1e-12))
+
+
+CHOSEN = "crossed, fewest freedom, raised variances, range"
+RULES: dict[str, Callable[[Parts], ndarray]] = {
+    "both tests, one variance (compare before)": lambda parts: holm(both_tests(parts)),
+    "crossed, fewest freedom, Holm (judge before)": lambda parts: holm(tail(fewest(parts))),
+    "crossed, Satterthwaite with a floor, Holm": lambda parts: holm(tail(welch(parts))),
+    "crossed, fewest freedom, range": lambda parts: range_test(fewest(parts)),
+    "crossed, fewest freedom, raised variances, Holm": lambda parts: holm(tail(raised(parts))),
+    CHOSEN: lambda parts: range_test(raised(parts)),
+    "crossed, own or mean variance, range": lambda parts: range_test(larger_pooled(parts)),
+    "permutation of seeds and items, Holm": lambda parts: holm(permutation(parts)),
+    "hierarchical bootstrap, Holm": lambda parts: holm(bootstrap(parts)),
+}
+"""The candidates. Range: the studentised range of all models in place of Holm's correction."""
+
+
+def measure(case: Case, tables: int, gap: float) -> dict[str, float]:
+    """For each rule, the share of tables with any pair called different, or of the last model's pairs with a gap."""
+    rng, done = np.random.default_rng(0), 0
+    found: dict[str, list[ndarray]] = {rule: [] for rule in RULES}
+    while done < tables:
+        size = max(1, MEMORY // (len(case.deviations) * case.seeds * case.items))
+        parts = Parts.of(simulate(rng, case, min(size, tables - done), gap))
+        done += len(parts.right)
+        last = parts.second == len(case.deviations) - 1
+        for rule, rejects in RULES.items():
+            different = rejects(parts)
+            if gap:
+                found[rule].append((different & (parts.difference < 0))[:, last].mean(axis=1))
+            else:
+                found[rule].append(different.any(axis=1))
+    return {rule: float(np.mean(np.concatenate(values))) for rule, values in found.items()}
 
 
 def draw(results: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -> None:
-    """Two panels with a bar for each case and rule: level and power."""
+    """One dot for each case and rule, in two panels: level and power."""
     import matplotlib
 
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "levels"
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    for axes, what in zip(panels, ("level", "power"), strict=True):
-        for offset, (rule, words) in zip((-0.2, 0.2), RULES.items(), strict=True):
-            shares = [100 * case[what][rule] for case in results.values()]
-            axes.barh(
-                np.arange(len(shares)) + offset,
-                shares,
-                0.36,
-                color={"judge": "#0072b2"}.get(rule, "#bbbbbb"),
-                label=words,
-            )
-        axes.set_yticks(range(len(results)), list(results), fontsize=8)
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    titles = {
+        "level": "% of tables of equal models with an error, in each case",
+        "power": "% of true differences found, mean over cases",
+    }
+    for axes, (what, title) in zip(panels, titles.items(), strict=True):
+        for place, rule in enumerate(RULES):
+            shares = 100 * np.array([case[what][rule] for case in results.values()])
+            color = "#0072b2" if rule == CHOSEN else "#888888"
+            if what == "level":
+                axes.plot(shares, np.full(len(shares), place), "o", ms=4.5, color=color, alpha=0.6, mew=0)
+            else:
+                axes.barh(place, shares.mean(), 0.5, color=color)
+        axes.set_yticks(range(len(RULES)), list(RULES), fontsize=8)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.set_xlabel(
-            {"level": "% of tables of equal models with an error", "power": "% of tables in which a pair is found"}[
-                what
-            ]
-        )
+        axes.set_xlabel(title, fontsize=8)
     panels[0].invert_yaxis()
-    panels[0].axvline(100 * SIGNIFICANCE_LEVEL, color="#1c1c1c", lw=0.8)
-    figure.legend(
-        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=8
-    )
+    panels[0].axvline(100 * LEVEL, color="#1c1c1c", lw=0.8)
     figure.savefig(path, metadata={"Date": None})
+
+
+def agreement(tables: int = 20) -> float:
+    """The largest difference between the verdicts of the chosen rule here and in the package, as a share of the pairs."""
+    from pointset.comparison.statistics import compare_models
+
+    case = CASES["5 models, 5 seeds, one varies thrice"]
+    parts = Parts.of(simulate(np.random.default_rng(0), case, tables, case.gap))
+    here = RULES[CHOSEN](parts)
+    there = [
+        [pair.distinguishable for pair in compare_models({str(model): runs > 0 for model, runs in enumerate(table)})]
+        for table in parts.right
+    ]
+    return float((here != np.array(there)).mean())
 
 
 @app.default
 def levels(
-    *, tables: Annotated[int, Parameter(help="Tables for each level; a quarter of them for power.")] = 2000
+    *, tables: Annotated[int, Parameter(help="Tables for each level; a quarter of them for power.")] = 10_000
 ) -> None:
     """Simulate, print, and with the full number of tables write the results and their figure."""
     results = {}
-    for case in CASES:
-        results[case] = {"level": measure(case, tables, 0.0), "power": measure(case, tables // 4, GAP)}
-        print(
-            case,
-            {what: {rule: f"{100 * share:.1f} %" for rule, share in by.items()} for what, by in results[case].items()},
-            flush=True,
-        )
-    if tables >= 2000:
+    for name, case in CASES.items():
+        results[name] = {"level": measure(case, tables, 0.0), "power": measure(case, tables // 4, case.gap)}
+        shown = (f"{100 * results[name]['level'][rule]:.1f}/{100 * results[name]['power'][rule]:.0f}" for rule in RULES)
+        print(name, *shown, sep="  ", flush=True)
+    if tables >= 10_000:
         write(results, tables)
 
 
 def write(results: Mapping[str, Mapping[str, Mapping[str, float]]], tables: int) -> None:
-    """Keep the shares, their figure and their table for the results page."""
-    write_json(RESULTS / "levels" / "levels.json", {"tables": tables, "gap": GAP, "cases": results})
+    """Keep the shares, their figure and their tables for the results page."""
+    write_json(RESULTS / "levels" / "levels.json", {"tables": tables, "cases": results})
     draw(results, FOLDER / "figures" / "levels.svg")
-    write_tables("levels", [table(results)])
+    write_tables("levels", [rule_table(results), case_table(results)])
 
 
-def table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    """Level and power of each case and rule, in per cent."""
-    columns = [(what, rule) for what in ("level", "power") for rule in RULES]
-    lines = [[case, *(f"{100 * shares[what][rule]:.1f}" for what, rule in columns)] for case, shares in results.items()]
-    return study_table(lines, ["case", *(f"{what} %, {rule}" for what, rule in columns)])
+def rule_table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    """For each rule, its largest level and its mean power."""
+    lines = []
+    for rule in RULES:
+        levels = [case["level"][rule] for case in results.values()]
+        power = [case["power"][rule] for case in results.values()]
+        lines.append(
+            [rule, f"{100 * max(levels):.1f}", str(sum(one > LEVEL for one in levels)), f"{100 * np.mean(power):.1f}"]
+        )
+    return study_table(lines, ["rule", "largest level %", "cases above 5 %", "mean power %"])
+
+
+def case_table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    """Level and power of the chosen rule and of the two before it, in each case."""
+    shown = [*list(RULES)[:2], CHOSEN]
+    lines = [
+        [name, *(f"{100 * case[what][rule]:.1f}" for what in ("level", "power") for rule in shown)]
+        for name, case in results.items()
+    ]
+    heads = [f"{what} %, {rule}" for what in ("level", "power") for rule in ("compare before", "judge before", "now")]
+    return study_table(lines, ["case", *heads])
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pointset.comparison.metric import Metric
 from pointset.comparison.report import charts
+from pointset.comparison.report.matrix import draw_matrix
 from pointset.comparison.results import Comparison, Results
 from pointset.comparison.runs import of_size
-from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Pair, write_p
-from pointset.comparison.tables import Table, commit_of, machine_of, make_cells, origins, templates
+from pointset.comparison.saving import commit_of, machine_of, origins
+from pointset.comparison.tables import Table, make_cells, templates
 from pointset.runs import digests
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
@@ -29,12 +29,11 @@ PARETO_TEXT = (
     "Multiply-adds are counted; times were measured on the machine below. The grey line joins the rows that no other "
     "row beats on both axes"
 )
-PARETO_BARS = "; bars are 95 % intervals over seeds"
-HOLM = "Holm's correction for the number of pairs"
-POOLED = (
-    "If one model varies three times as much as the others, that rule is wrong in 8 to 12 % of tables of equal models, "
-    "in place of 5: pointset judge tests without it. "
+PAIRS_TEXT = (
+    "Row minus column; bold: distinguishable, for new seeds and new test sets, at a level that holds for the whole "
+    "table. To settle: what would find a difference as large as the one seen."
 )
+PARETO_BARS = "; bars are 95 % intervals"
 SCHEME = {
     "#000000": "ink",
     INK: "ink",
@@ -47,7 +46,6 @@ SCHEME = {
 """CSS variables of the page, which has a light and a dark scheme, by the colour that they replace."""
 SHEET = re.compile(r'(<path d="[^"]*") style="fill: #ffffff"/>')
 """The white background of a figure or of its axes."""
-SEEDS_DIFFER = "other seeds of the same models may differ as much"
 
 
 @dataclass
@@ -103,86 +101,13 @@ def sections(comparison: Comparison) -> Iterator[Section]:
 def _common_sections(comparison: Comparison, results: Results) -> Iterator[Section]:
     """The sections of one size that every task has."""
     metric = results.metric
-    if compared := comparison.pairs.get(results.points):
-        text = pairs_text(compared, metric, comparison.experiment.task.pooled)
-        yield Section("Which models are distinguishable", text, table=pair_table(compared, metric))
+    verdict = comparison.verdicts[results.points]
+    if verdict.pairs:
+        text = f"{PAIRS_TEXT} {verdict.method}"
+        yield Section("Which models are distinguishable", text, draw_matrix(verdict), "matrix", verdict.pair_table())
     bars = any(summary.interval for row in results.rows.values() for summary in row.metrics.values())
     title = f"{metric.name[:1].upper()}{metric.name[1:]} against cost"
     yield Section(title, PARETO_TEXT + PARETO_BARS * bars + ".", charts.pareto(results), "pareto")
-
-
-def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
-    """Explain the tests in the table of pairs, and the rule for distinguishable pairs."""
-    lone = [pair.p_seeds is None for pair in pairs]
-    shapes = pairs[0].over_shapes is not None
-    text = f"Differences of {metric.name}{' in points of per cent' * metric.share}. "
-    if not all(lone):
-        error = "one standard error for all models" if pooled else "a standard error for each pair"
-        text += f"Over seeds: 95 % interval by Student's t, with seeds as blocks and {error}. "
-        text += POOLED * (pooled and len({pair.first for pair in pairs}) > 1)
-    if shapes:
-        averaged, first = ("", "") if all(lone) else (" averaged over seeds", " of the first seed")
-        text += f"Over test shapes: 95 % interval of a paired bootstrap of the difference{averaged}. "
-        text += f"McNemar: exact test of the two runs{first}. "
-    both = "larger of the p-values over seeds and over shapes" if shapes else "p-value over seeds"
-    rules = [f"A pair is distinguishable when the {both} is below 0.05 after {HOLM}."] * (not all(lone))
-    if any(lone) and shapes:
-        rules += [f"With a single seed, McNemar's test, after {HOLM}, tells if the two runs differ; {SEEDS_DIFFER}."]
-    elif any(lone):
-        rules += ["With a single seed, no pair is distinguishable."]
-    return text + " ".join(rules)
-
-
-def verdicts(comparison: Comparison) -> list[str]:
-    """One sentence per size: which row is best, and which rows are not distinguishable from it."""
-    experiment, metric = comparison.experiment, comparison.metrics[0]
-    baselines = {entry.label for entry in experiment.models if entry.name in experiment.task.baselines}
-    sentences = []
-    for points in dict.fromkeys(row.points for row in comparison.rows):
-        rows = [row for row in comparison.rows if row.points == points]
-        best = next(row for row in rows if row.best)
-        pairs = [row.below_best for row in rows if row.below_best is not None]
-        level = [row.model for row in rows if row.against_best(metric) == NOT_DISTINGUISHABLE]
-        at = "" if points is None else f"At {points:,} points "
-        mean = metric.write(best.metrics[metric.name].mean) + " %" * metric.share
-        sentence = f"{at}{best.model} has the best {metric.name}, {mean}"
-        if any(pair.p_seeds is None for pair in pairs):
-            sentence += "; with a single seed this may be chance"
-        elif len(rows) > 1 and sum(pair.distinguishable for pair in pairs) == len(rows) - 1:
-            sentence += ", distinguishable from every other row"
-        elif level:
-            sentence += f"; not distinguishable from: {', '.join(level)}"
-        sentences.append(sentence + ".")
-        networks = {row.model for row in rows} - baselines
-        beaten = {
-            pair.second if (pair.difference > 0) == metric.higher_is_better else pair.first
-            for pair in comparison.pairs.get(points, ())
-            if pair.distinguishable and networks & {pair.first, pair.second}
-        }
-        if networks and (unbeaten := [row.model for row in rows if row.model in baselines - beaten]):
-            start = f"{at}no" if at else "No"
-            sentences.append(f"{start} network is distinguishably better than {', '.join(unbeaten)}.")
-    return sentences
-
-
-def pair_table(pairs: Sequence[Pair], metric: Metric) -> Table:
-    """The table of all pairs with intervals and p-values; empty columns are left out."""
-    table = [
-        {
-            "pair": f"{pair.first} - {pair.second}",
-            "difference": metric.write(pair.difference, sign="+"),
-            "over seeds": metric.write_interval(pair.over_seeds),
-            "over shapes": metric.write_interval(pair.over_shapes),
-            "p seeds": write_p(pair.p_seeds),
-            "p shapes": write_p(pair.p_shapes),
-            "McNemar": write_p(pair.p_mcnemar),
-            "p Holm": write_p(pair.p_holm),
-            "verdict": pair.verdict,
-        }
-        for pair in pairs
-    ]
-    filled = [name for name in table[0] if any(row[name] for row in table)]
-    return [{name: row[name] for name in filled} for row in table]
 
 
 def write_report(comparison: Comparison) -> None:
@@ -217,7 +142,7 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
     commits, machines = _each_once(map(commit_of, made)), _each_once(map(machine_of, made))
     seeds = ", ".join(map(str, experiment.seeds))
     return {
-        "verdicts": verdicts(comparison),
+        "verdicts": comparison.sentences(),
         "without": _each_once(filter(None, without)),
         "costs": f"{costs} (processor time without a GPU).",
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.title}",

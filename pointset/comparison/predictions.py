@@ -1,0 +1,301 @@
+"""Tables of predictions of any classifiers, from files and folders of this or another package.
+
+A table has one row for each item, model and seed, with the columns item, label, prediction, model and seed. In place of
+`prediction`, there may be one column of probabilities for each class. A column `data` names the data set of a row.
+Columns of other names are found by `COLUMN_ALIASES`, or named by the caller. Without a column `model`, the name of the
+file is the model, and "-seed3" at its end the seed; without a column `seed`, all rows are of one run. An empty cell in
+the column `seed` says that the model has no seed.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool
+from numpy import ndarray
+
+from pointset.errors import PointsetError, quoted
+from pointset.runs.files import require_file
+from pointset.runs.spreadsheets import from_text
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+COLUMN_ALIASES = {
+    "item": ("item", "name", "id"),
+    "label": ("label", "true_class", "target", "y_true"),
+    "prediction": ("prediction", "predicted", "class_1", "y_pred"),
+    "model": ("model",),
+    "seed": ("seed",),
+    "data": ("data", "dataset"),
+}
+"""Names under which columns are found, in this order."""
+PROBABILITY_PREFIX = re.compile("^(probability_|prob_|p_)")
+"""A column of probabilities is named like its class, with or without one of these in front."""
+OWN = re.compile(r"class_\d+|probability_\d+|entropy|points|unlike.*")
+"""Columns of `pointset classify -o` that are not probabilities of a class."""
+SUM_ERROR = 1e-3
+"""Probabilities of an item sum to 1 within this, since files often have few digits."""
+JUDGED_SUFFIXES = (".csv", ".parquet", ".npz", ".json")
+IN_NAME = re.compile(r"[-_.]seed(\d+)$")
+PREDICTIONS_CSV, PREDICTIONS_NPZ = "predictions.csv", "predictions.npz"
+NO_SEED = -1
+"""Seed of a model that has none."""
+
+
+def find_files(path: Path) -> list[Path]:
+    """The files of predictions of a path: of a comparison its predictions.csv, of a folder those of all its runs.
+
+    Raises:
+        PointsetError: a folder has none.
+    """
+    if not path.is_dir():
+        return [path]
+    if (path / PREDICTIONS_CSV).exists():
+        return [path / PREDICTIONS_CSV]
+    found = [file for folder in (path, path / "runs") for file in sorted(folder.glob(f"*/{PREDICTIONS_NPZ}"))]
+    own = [path / PREDICTIONS_NPZ] if (path / PREDICTIONS_NPZ).exists() else []
+    if not (own or found):
+        raise PointsetError(
+            f"{path} has neither {PREDICTIONS_CSV} nor runs with {PREDICTIONS_NPZ}: name files of predictions, or the "
+            "folder of a finished comparison"
+        )
+    return own or found
+
+
+def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
+    """Read files of predictions, or folders of runs, into one table with the columns of `COLUMN_ALIASES`; see `tidy`.
+
+    They are CSV, parquet, npz or JSON files (of `pointset classify` and `evaluate`), or folders as of `find_files`.
+    """
+    import pandas
+
+    if not paths:
+        raise PointsetError("no files of predictions were given: name at least one CSV, parquet, npz or JSON file")
+    twice = next((path for path in paths if paths.count(path) > 1), None)
+    if twice is not None:
+        raise PointsetError(f"{twice} is given twice: leave one out")
+    files = [file for path in paths for file in find_files(path)]
+    tables = [tidy(_read(file), columns, str(file), *_named(file)) for file in files]
+    return pandas.concat(tables, ignore_index=True)
+
+
+def _named(path: Path) -> tuple[str, int]:
+    """The model and the seed that a path names; the predictions of a run are named by its folder."""
+    name = path.parent.name if path.name == PREDICTIONS_NPZ and path.parent.name else path.stem
+    match = IN_NAME.search(name)
+    if match is None or match.start() == 0:
+        return name, 0
+    return name[: match.start()], int(match[1])
+
+
+def _read(path: Path) -> "DataFrame":
+    import pandas
+
+    readers = {".csv": _read_csv, ".parquet": pandas.read_parquet, ".npz": _read_npz, ".json": _read_json}
+    if (suffix := path.suffix.lower()) not in JUDGED_SUFFIXES:
+        raise PointsetError(f"{path} is not a file of predictions: its name must end in {', '.join(JUDGED_SUFFIXES)}")
+    try:
+        require_file(path)
+        return readers[suffix](path)
+    except FileNotFoundError as error:
+        raise PointsetError(f"{path} does not exist: name a file of predictions") from error
+    except (PointsetError, OSError):
+        raise
+    except ImportError as error:
+        raise PointsetError(f"reading {path} needs pyarrow: pip install pyarrow") from error
+    except Exception as error:  # parsers of other libraries raise errors of many kinds
+        raise PointsetError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
+
+
+def _read_csv(path: Path) -> "DataFrame":
+    import pandas
+
+    # pandas would take classes such as None and NA for gaps.
+    table = pandas.read_csv(path, keep_default_na=False, na_values=["", "nan", "NaN"]).rename(columns=from_text)
+    words = table.select_dtypes(exclude="number").columns
+    return table.assign(**{name: table[name].map(from_text) for name in words})
+
+
+def _read_npz(path: Path) -> "DataFrame":
+    """Arrays with one entry for each row; predictions may be given as `logits` or `probabilities` [rows, classes]."""
+    import pandas
+
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file}
+    scores = arrays.pop("logits", arrays.pop("probabilities", None))
+    classes = arrays.pop("classes", None)
+    renamed = {"names": "item", "labels": "label", "predictions": "prediction", "items": "item"}
+    table = {renamed.get(name, name): array for name, array in arrays.items() if array.ndim < 2}
+    if scores is not None:
+        table["prediction"] = scores.argmax(axis=1)
+    if classes is not None and len(classes):
+        table |= {key: classes[table[key]] for key in ("label", "prediction") if table[key].dtype.kind in "iu"}
+    return pandas.DataFrame(table)
+
+
+def _read_json(path: Path) -> "DataFrame":
+    import pandas
+
+    rows = json.loads(path.read_text(encoding="utf-8"))["predictions"]
+    best = [{"item": row["name"], "label": row["true_class"], "prediction": row["classes"][0]["class"]} for row in rows]
+    return pandas.DataFrame(best)
+
+
+def tidy(
+    table: "DataFrame | Mapping[str, Any]",
+    columns: Mapping[str, str] | None = None,
+    what: str = "the table",
+    model: str = "model",
+    seed: int = 0,
+) -> "DataFrame":
+    """The columns of `COLUMN_ALIASES` of a table of predictions, which messages call `what`.
+
+    `model` and `seed` are those of all rows if no column has them; an empty seed becomes `NO_SEED`. A PointsetError is
+    raised if a column is missing or has gaps, the table is empty, or probabilities do not sum to one.
+    """
+    import pandas
+
+    table = pandas.DataFrame(table)
+    names = _columns_of(table, dict(columns or {}), what)
+    if not len(table):
+        raise PointsetError(f"{what} has no rows: give at least one prediction")
+    tidied = pandas.DataFrame({key: table[name] for key, name in names.items()})
+    if "prediction" not in names:
+        tidied["prediction"] = _most_likely(table, [*names.values()], tidied["label"], what)
+    for key, value in (("model", model), ("seed", seed), ("data", "")):
+        if key not in tidied:
+            tidied[key] = value
+    tidied["seed"] = _seeds(tidied["seed"], what)
+    for key in COLUMN_ALIASES:
+        if (gaps := tidied[key].isna()).any():
+            raise PointsetError(f"row {int(gaps.to_numpy().argmax()) + 1} of {what} has no {key}: fill it in, or leave the row out")
+    numbers = all(pandas.api.types.is_numeric_dtype(tidied[key]) for key in ("label", "prediction"))
+    words = ("item", "model", "data") if numbers else ("item", "model", "data", "label", "prediction")
+    return tidied.astype(dict.fromkeys(words, str))
+
+
+def _seeds(column: Any, what: str) -> Any:
+    """Seeds as whole numbers; an empty one is `NO_SEED`."""
+    import pandas
+
+    seeds = pandas.to_numeric(column, errors="coerce")
+    if (wrong := (seeds.isna() & column.notna()) | (seeds % 1 > 0)).any():
+        row = int(wrong.to_numpy().argmax())
+        raise PointsetError(
+            f"row {row + 1} of {what} has the seed {quoted(str(column.iloc[row]))}: seeds must be whole numbers, or "
+            "empty for a model without a seed"
+        )
+    return seeds.fillna(NO_SEED).astype(int)
+
+
+def _columns_of(table: "DataFrame", columns: dict[str, str], what: str) -> dict[str, str]:
+    """The column of each meaning; those that a table may lack are left out."""
+    for key, name in columns.items():
+        if key not in COLUMN_ALIASES:
+            raise PointsetError(f"{quoted(key)} is not a column of predictions: use {', '.join(COLUMN_ALIASES)}")
+        if name not in table:
+            raise PointsetError(f"{what} has no column {quoted(name)}: it has {_listed(table)}")
+    given = {key: next((name for name in names if name in table), None) for key, names in COLUMN_ALIASES.items()}
+    names = {key: name for key, name in (given | columns).items() if name is not None}
+    for key in ("item", "label"):
+        if key not in names:
+            raise PointsetError(
+                f"{what} has no column {' or '.join(COLUMN_ALIASES[key])}: name it with {key}=COLUMN; "
+                f"it has {_listed(table)}"
+            )
+    return names
+
+
+def _listed(table: "DataFrame") -> str:
+    names = [str(name) for name in table.columns]
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+
+
+def _most_likely(table: "DataFrame", taken: Sequence[str], labels: Any, what: str) -> ndarray:
+    """The class with the largest probability in each row."""
+    rest = [name for name in table if name not in taken and not OWN.fullmatch(str(name))]
+    wide = [name for name in rest if table[name].dtype.kind in "fiu"]
+    if len(wide) < 2:
+        raise PointsetError(
+            f"{what} has no column {' or '.join(COLUMN_ALIASES['prediction'])}, and no columns of probabilities: "
+            f"name it with prediction=COLUMN; it has {_listed(table)}"
+        )
+    classes = [PROBABILITY_PREFIX.sub("", str(name)) for name in wide]
+    if strange := sorted(set(map(str, labels.unique())) - set(classes)):
+        raise PointsetError(f"{what} has no column of probabilities for the class {quoted(strange[0])}")
+    values = table[wide].to_numpy(np.float64)
+    sums = values.sum(axis=1)
+    wrong = ~(np.abs(sums - 1) <= SUM_ERROR) | (values < 0).any(axis=1)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise PointsetError(
+            f"the probabilities in row {row + 1} of {what} sum to {sums[row]:.4g} and must be at least 0 and sum to 1: "
+            "apply softmax to logits"
+        )
+    return np.array(classes)[values.argmax(axis=1)]
+
+
+def pivot(table: "DataFrame") -> tuple[ndarray, dict[str, dict[int, Bool[ndarray, " items"]]]]:
+    """The label of each item of a table of `tidy` of one data set, and by model and seed which items are right.
+
+    A PointsetError is raised if an item is missing or stands twice for a run, or its labels differ.
+    """
+    keys = ["model", "seed", "item"]
+    if (again := table.duplicated(keys)).any():
+        first = table[again].iloc[0]
+        count = int((table[keys] == first[keys]).all(axis=1).sum())
+        raise PointsetError(f"item {quoted(first['item'])} stands {count} times for {_run(*first[keys[:2]])}: keep one")
+    labels = table.drop_duplicates("item").set_index("item")["label"]
+    if (differ := table["label"] != table["item"].map(labels)).any():
+        row = table[differ].iloc[0]
+        raise PointsetError(
+            f"item {quoted(row['item'])} has the label {quoted(str(labels[row['item']]))} and, for "
+            f"{_run(row['model'], row['seed'])}, {quoted(str(row['label']))}: an item must have one label"
+        )
+    right = table.assign(right=table["label"] == table["prediction"]).pivot(
+        index=keys[:2], columns="item", values="right"
+    )
+    _require_same_items(right.notna())
+    by_model: dict[str, dict[int, ndarray]] = {str(model): {} for model in table["model"].unique()}
+    for (model, seed), answers in right.iterrows():
+        by_model[model][int(seed)] = answers.to_numpy(bool)
+    return labels[right.columns].to_numpy(), by_model
+
+
+def _require_same_items(there: "DataFrame") -> None:
+    """Raise a PointsetError that names the run with the fewest items, and the run that has what it lacks."""
+    counts = there.sum(axis=1)
+    if there.shape[1] < 2:
+        raise PointsetError("there is one item: a verdict needs at least 2")
+    if counts.min() == there.shape[1]:
+        return
+    fewest = counts.idxmin()
+    lacking = there.columns[~there.loc[fewest]]
+    other = there[lacking[0]].idxmax()
+    common = int((there.loc[fewest] & there.loc[other]).sum())
+    if not common:
+        raise PointsetError(
+            f"{_run(*fewest)} and {_run(*other)} have no common item, {quoted(there.columns[there.loc[fewest]][0])} "
+            f"is one of the first and {quoted(lacking[0])} of the second: give all runs the same names of items"
+        )
+    raise PointsetError(
+        f"{_run(*fewest)} lacks {len(lacking):,} of {there.shape[1]:,} items, such as {quoted(lacking[0])}, which "
+        f"{_run(*other)} has: all runs must have the same items"
+    )
+
+
+def _run(model: str, seed: int) -> str:
+    return f"model {model}" if seed == NO_SEED else f"model {model}, seed {int(seed)}"
+
+
+def without_seed(table: "DataFrame") -> list[str]:
+    """The models of a table of `tidy` that have no seed; a PointsetError if one has runs with a seed too."""
+    found = list(table[table["seed"] == NO_SEED]["model"].unique())
+    mixed = [model for model in found if table[table["model"] == model]["seed"].nunique() > 1]
+    if mixed:
+        raise PointsetError(f"model {mixed[0]} has rows with and without a seed: fill in the seeds, or leave all empty")
+    return found
