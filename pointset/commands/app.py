@@ -27,7 +27,6 @@ from pointset.errors import REPEATED, PointsetError, one_line, quoted
 COMMANDS = (
     zoo.zoo,
     evaluate.evaluate,
-    comparing.task,
     attend.attend,
     predict.classify,
     similar.embed,

@@ -1,8 +1,9 @@
-"""`pointset compare` and `pointset task`: many models, one protocol, one table."""
+"""`pointset compare`: many models, one protocol, one table."""
 
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +19,14 @@ from pointset.commands.options import (
     Running,
     RunningFlags,
     given_fields,
+    out_file,
 )
 from pointset.commands.terminal import Result, in_hours
+from pointset.comparison.tables import Spreads
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError, quoted
+from pointset.errors import PointsetError, escaped, quoted
+from pointset.runs.atomic import write_for_user
 from pointset.runs.workers import Workers
 from pointset.tasks.shipped import shipped_experiment
 from pointset.training.recipe import Recipe
@@ -33,15 +37,19 @@ if TYPE_CHECKING:
     from pointset.comparison.results import Comparison
     from pointset.comparison.runs import Run
 
+TABLE_STYLES = {".tex": "latex", ".md": "github", ".html": "html"}
+
 
 def compare(
-    file: Annotated[Path | None, COMMON] = None,
+    file: Annotated[str | None, COMMON] = None,
     /,
     *,
     models: Annotated[tuple[str, ...] | None, COMMON] = None,
     data: Annotated[str | None, COMMON] = None,
     seeds: Annotated[tuple[int, ...] | None, COMMON] = None,
     out: Annotated[Out | None, COMMON] = None,
+    output: Annotated[tuple[Path, ...], out_file("a table", *TABLE_STYLES)] = (),
+    spread: Spreads = "both",
     running: Annotated[Running, RunningFlags] = Running(),
     data_options: Annotated[DataOptions, DataFlags] = DataOptions(),
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),
@@ -58,14 +66,17 @@ def compare(
     Example: `pointset compare --data path/to/parts --models rff-max isab16-pma --points 256 --out runs/parts`
 
     Args:
-        file: An experiment file (TOML), such as those in scripts/experiments, on point sets or on a set problem. It
-            sets everything that affects the results; the flags --models, --data, --seeds and --threads can change that,
-            and no others.
+        file: An experiment file (TOML), such as those in scripts/experiments, or a set problem without meshes, whose
+            published results stand beside ours: max-regression, clustering, counting or anomaly. It sets everything
+            that affects the results; the flags --models, --data, --seeds, --steps and --threads can change that, and no
+            others.
         models: Names from `pointset zoo`; with FILE, the rows to run.
         data: Name of a card, or a folder; default: shapes10.
         seeds: Seeds, one run per model, size and seed; default: 0 1 2.
         out: Folder for the runs, report.html, results.csv, results.json and table.md; default: runs/compare
             or runs/FILE.
+        output: Files for the table: LaTeX (*.tex), Markdown (*.md) or HTML (*.html).
+        spread: What these show beside the mean: the deviation over seeds, the interval, or both.
     """
     flags = Options(data_options, model_options, recipe)
     changes = {"data": data, "seeds": seeds, "threads": running.threads}
@@ -73,45 +84,28 @@ def compare(
         title = None if models is None and data is None else ""  # the file's speaks of its models and data
         experiment = _changed(_with_flags(data, models, flags, given), None, **changes, title=title)
     else:
-        if file.is_dir():
-            raise PointsetError(f"{file} is a folder, and no experiment file: write --data {shlex.quote(str(file))}")
-        for name in (name for options in flags for name in given_fields(options, given)):
-            raise PointsetError(f"{file} sets {name}: leave the flag out, or change the value in a copy of the file")
-        experiment = _changed(pointset.read_experiment(file), models, **changes)
-    return _run_or_show(experiment, out or Path("runs") / (file.stem if file else "compare"), running)
+        experiment = _from_file(file, models, flags, given, changes)
+    name = "compare" if file is None else Path(file).stem
+    return _run_or_show(experiment, out or Path("runs") / name, running, output, spread)
 
 
-def task(
-    name: str,
-    /,
-    *,
-    models: tuple[str, ...] | None = None,
-    seeds: tuple[int, ...] | None = None,
-    steps: int | None = None,
-    data: str | None = None,
-    out: Out | None = None,
-    running: Annotated[Running, RunningFlags] = Running(),
-) -> Result:
-    """Run an experiment on a set problem without meshes, and compare it with published results.
-
-    If interrupted, run the same command again to continue.
-
-    Example: `pointset task max-regression --models "rFF + max" "SAB + PMA" --seeds 0`
-
-    Args:
-        name: max-regression, clustering, counting or anomaly; or an experiment file (TOML), such as those in
-            scripts/experiments/tasks.
-        models: Rows of the experiment to run; default: all.
-        seeds: Seeds, one run per model and seed; default: as in the experiment.
-        steps: Training steps; default: as in the experiment.
-        data: Folder of images for counting and anomaly, such as Omniglot; default: embedded images of digits.
-        out: Folder for the runs, report.html, table.md, results.csv and results.json; default: runs/NAME.
-    """
-    file = Path(name) if name.endswith(".toml") else shipped_experiment(name)
-    experiment = pointset.read_experiment(file)
-    recipe = None if steps is None else replace(experiment.recipe, steps=steps)
-    experiment = _changed(experiment, models, seeds=seeds, threads=running.threads, data=data, recipe=recipe)
-    return _run_or_show(experiment, out or Path("runs") / file.stem, running)
+def _from_file(
+    file: str,
+    models: tuple[str, ...] | None,
+    flags: Options,
+    given: frozenset[str],
+    changes: dict[str, Any],
+) -> "Experiment":
+    """The experiment of a file, or a shipped one by its name, changed by the flags that may change it."""
+    path = Path(file)
+    if path.is_dir():
+        raise PointsetError(f"{path} is a folder, and no experiment file: write --data {shlex.quote(file)}")
+    read = pointset.read_experiment(path if path.suffix or path.exists() else shipped_experiment(file))
+    for name in (name for options in flags for name in given_fields(options, given) if name != "steps"):
+        raise PointsetError(f"{file} sets {name}: leave the flag out, or change the value in a copy of the file")
+    if flags.recipe.steps is not None:
+        changes = {**changes, "recipe": replace(read.recipe, steps=flags.recipe.steps)}
+    return _changed(read, models, **changes)
 
 
 def _with_flags(
@@ -143,7 +137,9 @@ def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes
     return experiment.changed(**given)
 
 
-def _run_or_show(experiment: "Experiment", out: Path, running: Running) -> Result:
+def _run_or_show(
+    experiment: "Experiment", out: Path, running: Running, output: Sequence[Path], spread: Spreads
+) -> Result:
     """Run an experiment, or say its state or an estimate of its time, or report its finished runs."""
     from pointset.comparison.comparing import estimate_time, report_finished, run_experiment, status
 
@@ -151,7 +147,11 @@ def _run_or_show(experiment: "Experiment", out: Path, running: Running) -> Resul
         return _states(status(experiment, out), experiment)
     if running.dry_run:
         return _estimates(estimate_time(experiment, out), experiment.threads, running)
-    return _compared(report_finished(experiment, out) if running.report else run_experiment(experiment, out, running))
+    comparison = report_finished(experiment, out) if running.report else run_experiment(experiment, out, running)
+    for path in output:
+        text = comparison.table(TABLE_STYLES[path.suffix.lower()], spread=spread)
+        write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
+    return _compared(comparison)
 
 
 def _states(runs: "Sequence[Run]", experiment: "Experiment") -> Result:
@@ -173,8 +173,7 @@ def _states(runs: "Sequence[Run]", experiment: "Experiment") -> Result:
 
 def _compared(result: "Comparison") -> Result:
     """The table, where it is saved, and commands to run next; failed runs are an error."""
-    from pointset.comparison.saving import RESULT_FILES
-    from pointset.runs import digests
+    from pointset.comparison.saving import RESULT_FILES, as_dict
 
     page = shlex.quote(str(result.folder / "report.html"))
     commands = [f"python -m webbrowser {page}", *result.experiment.task.next_commands(result.runs)]
@@ -184,9 +183,11 @@ def _compared(result: "Comparison") -> Result:
         count, total = len(result.failures), len(result.failures) + len(result.runs)
         failure = PointsetError(f"{count} of {total} runs failed ({reasons}): run the same command to try again")
     return Result(
-        digests.read_json(result.folder / "results.json", "run the same command again"),
+        as_dict(result),
         result.caption(),
         *result.table(brief=True).splitlines(),
+        "",
+        *map(escaped, result.sentences()),
         f"saved in {result.folder}: {', '.join(RESULT_FILES)}",
         "next:",
         *(f"  {command}" for command in commands),

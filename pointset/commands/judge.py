@@ -52,8 +52,8 @@ def judge(
         level: Probability of any error in a table of equally good models.
         deterministic: Models whose training has no seed, such as a support vector machine; an empty cell in the column
             seed says the same.
-        output: Files for the verdict: a page (*.html), Markdown (*.md), LaTeX (*.tex), or all pairs as a picture (*.svg,
-            *.png, *.pdf).
+        output: Files for the verdict: a page (*.html), Markdown (*.md), LaTeX (*.tex), or all pairs as a picture
+            (*.svg, *.png, *.pdf).
         spread: What the LaTeX table of models shows beside the mean.
         fail_if_worse: A model; the exit code is 3 if another model is distinguishably worse.
     """
@@ -75,7 +75,9 @@ def _write(verdict: "Verdict", path: Path, spread: Spreads) -> None:
         from pointset.comparison.report.matrix import draw_matrix  # imports matplotlib
 
         if (figure := draw_matrix(verdict)) is None:
-            raise PointsetError(f"{path} would show pairs of models, and there is one model: give predictions of another")
+            raise PointsetError(
+                f"{path} would show pairs of models, and there is one model: give predictions of another"
+            )
         pointset.viz.save(figure, path)
         return
     text = {".md": verdict.as_markdown, ".tex": lambda: verdict.as_latex(spread)}.get(suffix, verdict.as_html)()

@@ -95,9 +95,9 @@ def _right(models: Sequence[nn.Module], votes: Sequence[PointSets]) -> Bool[ndar
 
 
 def _step(name: str, before: ndarray, after: ndarray) -> Step:
-    apart = Spread.of(after.astype(float) - before)
+    apart = Spread.of(after.astype(float) - before, fixed=len(after) == 1)
     gained = estimate_mean(apart)
-    return Step(name, float(after.mean()), gained.value, gained.interval() if apart.known else None)
+    return Step(name, float(after.mean()), gained.value, gained.interval())
 
 
 def draw_steps(steps: Sequence[Step]) -> "Figure":

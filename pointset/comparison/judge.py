@@ -59,7 +59,9 @@ def judge(
     models = list(table["model"].unique())
     for model in deterministic:
         if model not in models:
-            raise PointsetError(f"deterministic names {quoted(model)}, which is not a model: there are {', '.join(models)}")
+            raise PointsetError(
+                f"deterministic names {quoted(model)}, which is not a model: there are {', '.join(models)}"
+            )
     fixed = {*deterministic, *without_seed(table)}
     tables = {str(data): pivot(rows) for data, rows in table.groupby("data", sort=False)}
     parts = {
@@ -75,7 +77,9 @@ def _runs(by_seed: Mapping[int, ndarray]) -> Bool[ndarray, "seeds items"]:
     return np.stack([*by_seed.values()])
 
 
-def _in_all(tables: Sequence[Mapping[str, Mapping[int, ndarray]]], names: Sequence[str]) -> dict[str, dict[str, ndarray]]:
+def _in_all(
+    tables: Sequence[Mapping[str, Mapping[int, ndarray]]], names: Sequence[str]
+) -> dict[str, dict[str, ndarray]]:
     """The scores of each data set and model, of the seeds that a model has in all data sets."""
     scores: dict[str, dict[str, ndarray]] = {name: {} for name in names}
     for model in tables[0]:
@@ -83,7 +87,9 @@ def _in_all(tables: Sequence[Mapping[str, Mapping[int, ndarray]]], names: Sequen
             continue
         seeds = [seed for seed in tables[0][model] if all(seed in table[model] for table in tables)]
         if not seeds:
-            raise PointsetError(f"model {model} has no seed that is in all data sets: give it the same seeds everywhere")
+            raise PointsetError(
+                f"model {model} has no seed that is in all data sets: give it the same seeds everywhere"
+            )
         for name, table in zip(names, tables, strict=True):
             scores[name][model] = np.stack([table[model][seed] for seed in seeds])
     return scores

@@ -172,7 +172,9 @@ def tidy(
     tidied["seed"] = _seeds(tidied["seed"], what)
     for key in COLUMN_ALIASES:
         if (gaps := tidied[key].isna()).any():
-            raise PointsetError(f"row {int(gaps.to_numpy().argmax()) + 1} of {what} has no {key}: fill it in, or leave the row out")
+            raise PointsetError(
+                f"row {int(gaps.to_numpy().argmax()) + 1} of {what} has no {key}: fill it in, or leave the row out"
+            )
     numbers = all(pandas.api.types.is_numeric_dtype(tidied[key]) for key in ("label", "prediction"))
     words = ("item", "model", "data") if numbers else ("item", "model", "data", "label", "prediction")
     return tidied.astype(dict.fromkeys(words, str))

@@ -26,8 +26,8 @@ from pointset.comparison.tables import Table, as_latex, format_table, in_table, 
 from pointset.errors import PointsetError, escaped, quoted
 
 METHOD = (
-    "Crossed analysis of variance over seeds and items together, a variance over seeds for each model (at least half of "
-    "the median), fewest degrees of freedom, {correction}, level {level:g}."
+    "Crossed analysis of variance over seeds and items together, a variance over seeds for each model (at least half "
+    "of the median), fewest degrees of freedom, {correction}, level {level:g}."
 )
 SHOWN_CLASSES = SHOWN_PAIRS = 12
 MORE_SEEDS = (5, 8, 10, 15, 20)
@@ -122,7 +122,7 @@ class Verdict:
         table = [
             {
                 "model": row.model,
-                "seeds": "none" if row.fixed else str(row.runs),
+                "seeds": "none" if row.fixed and row.runs == 1 else str(row.runs),
                 metric.title: metric.write(row.mean, row.deviation if several else None),
                 self._interval_title: metric.write_interval(row.interval) if spread != "deviation" else "",
                 "against the best": self._against_best(row.model),
@@ -223,7 +223,8 @@ class Verdict:
         if self.items == 1:
             return f"{text}."
         wider = [design.resolution(items=4 * self.items) for design in designs]
-        return f"{text}; {'more seeds hardly help, ' * bool(seeds)}{4 * self.items:,} items would tell {self._from_to(wider)}."
+        hardly = "more seeds hardly help, " * bool(seeds)
+        return f"{text}; {hardly}{4 * self.items:,} items would tell {self._from_to(wider)}."
 
     def _from_to(self, values: Sequence[float]) -> str:
         low, high = (self.metric.write(end(values)) for end in (min, max))
@@ -250,7 +251,8 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         pairs = [
-            asdict(pair) | {"distinguishable": pair.distinguishable, "to_settle": to_settle(pair)} for pair in self.pairs
+            asdict(pair) | {"distinguishable": pair.distinguishable, "to_settle": to_settle(pair)}
+            for pair in self.pairs
         ]
         parts = {"data": {name: part.as_dict() for name, part in self.parts.items()}} if self.parts else {}
         return {

@@ -3,7 +3,7 @@
 classification.py classifies point sets of shapes. The other tasks are set problems from the papers that need no meshes
 (set_problem.py has their shared code). For max-regression and clustering, tables include the published results:
 
-    pointset task max-regression
+    pointset compare max-regression
 """
 
 import lazy_loader

@@ -132,7 +132,7 @@ class Classification(ShapeTask):
         return {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())}
 
     def tables(self, folder: Path, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """The rows of classes.csv and predictions.csv, and of robustness.csv if the run was tested on corrupted and smaller sets.
+        """The rows of classes.csv, predictions.csv, and robustness.csv if there were corrupted and smaller sets.
 
         In classes.csv, `shapes` is the number of test shapes of a class. In robustness.csv, `test` is a corruption and
         `level` its severity (0 for clean sets); or `test` is "points" and `level` the number of points.
@@ -157,4 +157,6 @@ class Classification(ShapeTask):
             {"item": item, "label": run.classes[label], "prediction": run.classes[predicted], **place}
             for item, label, predicted in answers
         ]
-        return {"classes.csv": classes, PREDICTIONS_CSV: predictions} | ({"robustness.csv": robustness} if robustness else {})
+        return {"classes.csv": classes, PREDICTIONS_CSV: predictions} | (
+            {"robustness.csv": robustness} if robustness else {}
+        )

@@ -23,7 +23,7 @@ from saved import FOLDER, study_table
 from torch import Tensor
 
 from pointset.baselines.models import Baseline
-from pointset.comparison.tables import commit_of, machine_of
+from pointset.comparison.saving import commit_of, machine_of
 from pointset.data.arrays import from_arrays
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets

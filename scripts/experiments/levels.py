@@ -132,10 +132,12 @@ class Parts:
 
     @property
     def seeds(self) -> int:
+        """Runs of each model."""
         return int(self.right.shape[2])
 
     @property
     def items(self) -> int:
+        """Items of each run."""
         return int(self.right.shape[3])
 
 
@@ -171,7 +173,9 @@ def raised(parts: Parts) -> Tested:
     """As `fewest`, but a variance over seeds is at least half of the median of all models that vary."""
     varying = np.where(parts.fixed, np.nan, parts.over_seeds)
     floor = np.nan_to_num(np.nanmedian(varying, axis=1, keepdims=True)) / 2
-    return crossed(parts, np.where(parts.fixed, 0.0, np.maximum(parts.over_seeds, floor)), parts.fewest, parts.seeds - 1)
+    return crossed(
+        parts, np.where(parts.fixed, 0.0, np.maximum(parts.over_seeds, floor)), parts.fewest, parts.seeds - 1
+    )
 
 
 def larger_pooled(parts: Parts) -> Tested:
@@ -248,7 +252,9 @@ def bootstrap(parts: Parts) -> ndarray:
     for table in range(tables):
         resampled = parts.right[table].reshape(-1, items) @ drawn  # [models x seeds, resamples]
         means[table] = np.einsum("msr,rms->rm", resampled.reshape(models, seeds, RESAMPLES), weights)
-    spread = np.stack([(means[..., a] - means[..., b]).std(axis=1) for a, b in zip(parts.first, parts.second, strict=True)])
+    spread = np.stack(
+        [(means[..., a] - means[..., b]).std(axis=1) for a, b in zip(parts.first, parts.second, strict=True)]
+    )
     return 2 * stats.norm.sf(np.abs(parts.difference) / np.maximum(spread.T, 1e-12))
 
 
@@ -281,7 +287,7 @@ def measure(case: Case, tables: int, gap: float) -> dict[str, float]:
             if gap:
                 found[rule].append((different & (parts.difference < 0))[:, last].mean(axis=1))
             else:
-                found[rule].append(different.any(axis=1))
+                found[rule].append(np.any(different, axis=1))
     return {rule: float(np.mean(np.concatenate(values))) for rule, values in found.items()}
 
 
@@ -316,7 +322,7 @@ def draw(results: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -
 
 
 def agreement(tables: int = 20) -> float:
-    """The largest difference between the verdicts of the chosen rule here and in the package, as a share of the pairs."""
+    """The share of the pairs on which the chosen rule differs between here and the package."""
     from pointset.comparison.statistics import compare_models
 
     case = CASES["5 models, 5 seeds, one varies thrice"]

@@ -106,7 +106,7 @@ def render(saved: Mapping[str, Saved]) -> str:
 def _experiments() -> Iterator[str]:
     """Every experiment that is shipped: its file, which begins with what it is for, and its title."""
     yield "## The experiments"
-    yield "Run a file with `pointset compare FILE` or `pointset task FILE`; `--dry-run` estimates the time."
+    yield "Run a file with `pointset compare FILE`; `--dry-run` estimates the time."
     titles = {file: tomllib.loads(file.read_text(encoding="utf-8"))["title"] for file in sorted(FOLDER.rglob("*.toml"))}
     links = ((file.relative_to(FOLDER).as_posix(), title) for file, title in titles.items())
     yield "\n".join(["| file | title |", "|---|---|", *(f"| [`{link}`]({link}) | {title} |" for link, title in links)])

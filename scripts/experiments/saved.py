@@ -24,8 +24,8 @@ from tabulate import tabulate
 
 from pointset.comparison.experiment import Entry
 from pointset.comparison.runs import of_run
-from pointset.comparison.statistics import SIGNIFICANCE_LEVEL
 from pointset.comparison.saving import commit_of, machine_of
+from pointset.comparison.statistics import SIGNIFICANCE_LEVEL
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import Cost
 from pointset.evaluation.predictions import load_predictions

@@ -139,26 +139,25 @@ def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_
 
 @pytest.mark.slow
 def test_a_task_by_name(capsys, tmp_path):
-    out = succeed(capsys, "task", *SHORT, "--models", "SAB + PMA", "rFF + max")
+    out = succeed(capsys, "compare", *SHORT, "--models", "SAB + PMA", "rFF + max")
     assert "Max regression, 1 seed, 3 steps of 128 sets, width 64" in out
     assert "0.1355 ± 0.0074" in out
     assert "rFF + mean" not in out
     assert "saved in runs/max-regression: report.html, table.md, results.csv, results.json" in out
-    states = asked(capsys, "task", *SHORT[:-2], "--status")
+    states = asked(capsys, "compare", *SHORT[:-2], "--status")
     assert [one["model"] for one in states] == ["rFF + mean", "rFF + sum", "rFF + max", "SAB + PMA"]
     assert [one["state"] for one in states] == ["waiting", "waiting", "finished", "finished"]
-    whole = asked(capsys, "task", *SHORT, "--models", "rFF + max")
+    whole = asked(capsys, "compare", *SHORT, "--models", "rFF + max")
     assert [row["model"] for row in whole["rows"]] == ["rFF + max"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["compare", "task"])
-def test_a_file_on_a_task(command, capsys, tmp_path):
+def test_a_file_on_a_task(capsys, tmp_path):
     (tmp_path / "two.toml").write_text(TASK)
-    out = succeed(capsys, command, "two.toml", "--seeds", "1", "--workers", "1")
+    out = succeed(capsys, "compare", "two.toml", "--seeds", "1", "--workers", "1")
     assert "attention" in out
     assert "saved in runs/two: report.html" in out
-    shown = succeed(capsys, command, "two.toml", "--status")
+    shown = succeed(capsys, "compare", "two.toml", "--status")
     assert shown.count("finished") == 2
     assert shown.count("waiting") == 2
     assert (tmp_path / "runs" / "two" / "runs" / "attention-seed1" / "model.safetensors").exists()

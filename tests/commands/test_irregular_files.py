@@ -29,7 +29,7 @@ find BAD.off clouds --model classes
 find cube.npy BAD.npz
 find cube.npy BAD.csv
 compare BAD.toml
-task BAD.toml
+
 train rff-max --data BAD.data --run new
 evaluate --model BAD.pointset
 evaluate --model broken

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -12,10 +13,12 @@ from toy import results
 import pointset
 from pointset.comparison.comparing import estimate_time
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.results import Comparison
+from pointset.comparison.results import Comparison, gather
+from pointset.comparison.runs import make_runs
+from pointset.comparison.saving import save_tables
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
-from pointset.evaluation.predictions import load_predictions
+from pointset.evaluation.predictions import load_predictions, save_predictions
 from pointset.runs.claims import claim
 from pointset.tasks.classification import Classification
 from pointset.training.recipe import Recipe
@@ -85,7 +88,8 @@ def test_the_files_hold_every_run_and_the_protocol(done):
         ]
         found = [(row["accuracy"], row["parameters"], row["seconds"]) for row in csv.DictReader(file)]
         assert found == expected
-    table, caption = (folder / "table.md").read_text().split("\n\n")
+    table, caption, *sentences = (folder / "table.md").read_text().strip().split("\n\n")
+    assert sentences == comparison.sentences()
     assert table.count("\n") == 3
     assert "24 points, 2 seeds, 2 epochs, width 16, form reference; every test shape, last epoch, mean ±" in caption
 
@@ -102,9 +106,30 @@ def test_metrics_follow_from_the_predictions(done, clouds_folder):
         assert one.metrics == {name: kept.summary()[name] for name in one.metrics}
         assert len(one.metrics) == 6
         assert one.result.parameters == sum(parameter.numel() for parameter in model.parameters())
-    differences = comparison.pairs[24][0].seed_differences
     accuracies = [one.metrics["accuracy"] for one in comparison.runs]
-    assert differences == pytest.approx([accuracies[0] - accuracies[2], accuracies[1] - accuracies[3]])
+    first = comparison.verdicts[24].pair("isab4-pma", "rff-max")
+    assert first.difference == pytest.approx(np.mean(accuracies[:2]) - np.mean(accuracies[2:]))
+
+
+def test_compare_and_judge_give_one_verdict(done, tmp_path):
+    """From the comparison, from its folder, from its predictions.csv, and from the predictions of its runs."""
+    folder, rng = shutil.copytree(done[0], tmp_path / "copy"), np.random.default_rng(0)
+    for run in make_runs(done[1].experiment, folder):
+        kept = load_predictions(run.folder)
+        right = np.eye(len(kept.classes))[kept.labels] * (2.0 if run.model == "rff-max" else 0.5)
+        save_predictions(replace(kept, logits=right + rng.normal(size=right.shape)), run.folder)
+    comparison = gather(done[1].experiment, folder, [run.read() for run in make_runs(done[1].experiment, folder)])
+    save_tables(comparison)
+    ours = comparison.verdicts[24]
+    pair = ours.pair("rff-max", "isab4-pma")
+    assert 0 < pair.p < 0.9
+    runs = sorted(folder.glob("runs/*/predictions.npz"))
+    for given, suffix in ((folder, ""), (folder / "predictions.csv", ""), (folder / "runs", "-n24"), (runs, "-n24")):
+        theirs = pointset.judge(given)
+        same = theirs.pair(f"rff-max{suffix}", f"isab4-pma{suffix}")
+        assert (same.difference, same.interval, same.p) == (pair.difference, pair.interval, pair.p)
+        assert [(row.mean, row.interval) for row in theirs.rows] == [(row.mean, row.interval) for row in ours.rows]
+        assert theirs.method == ours.method
 
 
 def test_the_caption_says_which_shapes_are_left_out(tmp_path):

@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 from toy import ODD
 
-from pointset.comparison.tables import RESULT_FILES
+from pointset.comparison.saving import RESULT_FILES
 
 pytestmark = pytest.mark.slow
 
 SECTIONS = {
-    "Which models are distinguishable": "",
+    "Which models are distinguishable": "matrix",
     "Accuracy against cost": "pareto",
     "Learning curves": "learning-curves",
     "Corrupted and smaller test sets": "",

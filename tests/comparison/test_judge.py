@@ -36,7 +36,7 @@ def frame():
 def test_a_verdict_says_who_is_best_and_who_is_not_distinguishable(frame):
     verdict = judge(frame)
     shares = (frame.label == frame.prediction).groupby(frame.model).mean().sort_values(ascending=False)
-    assert {row.model: row.accuracy for row in verdict.rows} == pytest.approx(shares.to_dict())
+    assert {row.model: row.mean for row in verdict.rows} == pytest.approx(shares.to_dict())
     assert [row.model for row in verdict.rows] == [*shares.index]
     assert verdict.pair("tree", verdict.best).distinguishable
     assert not verdict.pair("network", "svm").distinguishable
@@ -63,7 +63,7 @@ def test_columns_of_probabilities_and_of_other_names_are_read(frame):
     table = renamed.join(wide.rename(columns="p_{}".format))
     assert judge(table, {"item": "uid", "label": "truth"}).as_dict() == judge(frame).as_dict()
     numbers = {"item": [0, 1], "label": [3, 5], "prediction": ["3", "4"]}
-    assert judge(numbers).rows[0].accuracy == 0.5, "numbers as text are the same classes"
+    assert judge(numbers).rows[0].mean == 0.5, "numbers as text are the same classes"
 
 
 def test_predictions_of_runs_and_of_classify_are_read(tmp_path):
@@ -76,8 +76,8 @@ def test_predictions_of_runs_and_of_classify_are_read(tmp_path):
     table = "name,true_class,class_1,probability_1\na,cup,cup,0.9\nb,cup,lamp,0.8\n"
     (tmp_path / "other.csv").write_text(table)
     (row,) = judge(run / "predictions.npz").rows
-    assert (row.model, row.accuracy) == ("isab16-pma-n100", 0.75)
-    assert [(row.model, row.accuracy) for row in judge([tmp_path / "best.json", tmp_path / "other.csv"]).rows] == [
+    assert (row.model, row.mean) == ("isab16-pma-n100", 0.75)
+    assert [(row.model, row.mean) for row in judge([tmp_path / "best.json", tmp_path / "other.csv"]).rows] == [
         ("best", 1.0),
         ("other", 0.5),
     ]
@@ -87,7 +87,7 @@ def test_one_seed_judges_runs_and_says_so(frame):
     verdict = judge(frame[frame.seed == 0])
     assert verdict.pair("network", "tree").runs_differ
     assert not verdict.pair("network", "tree").distinguishable
-    assert "Every model has one seed" in " ".join(verdict.sentences())
+    assert "Every model has one run" in " ".join(verdict.sentences())
     assert verdict.resolution() == ""
 
 
@@ -112,9 +112,42 @@ def test_classes_are_ordered_by_their_p_values_corrected_by_holm():
 
 def test_the_resolution_and_what_settles_open_pairs_are_said(frame):
     assert f"{ITEMS} items and 3 seeds cannot tell differences below" in str(judge(frame))
+    assert "level 0.05" in str(judge(frame))
     (pair,) = judge(predictions({"network": 0.9, "svm": 0.86})).pair_table()
     assert pair["verdict"] == "not distinguishable"
     assert int(pair["to settle"].removesuffix(" items").replace(",", "")) > ITEMS
+
+
+def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
+    once = frame[(frame.model != "svm") | (frame.seed == 0)]
+    assert judge(once).pair("svm", "network").p is None
+    named = judge(once, deterministic=["svm"])
+    assert named.pair("svm", "tree").distinguishable
+    empty = once.assign(seed=once.seed.where(once.model != "svm"))
+    assert judge(empty).as_dict() == named.as_dict()
+    assert {row["model"]: row["seeds"] for row in named.table()} == {"svm": "none", "network": "3", "tree": "3"}
+
+
+def test_several_data_sets_have_a_verdict_each_and_one_on_their_mean(frame, tmp_path):
+    named = frame.assign(data=np.where(frame.item < 50, "small", "large"))
+    verdict = judge(named)
+    for data, part in verdict.parts.items():
+        assert part.as_dict() == judge(frame[(named.data == data)]).as_dict()
+    for row in verdict.rows:
+        own = [next(one.mean for one in part.rows if one.model == row.model) for part in verdict.parts.values()]
+        assert row.mean == pytest.approx(np.mean(own)), "every data set counts the same"
+    assert verdict.wins(verdict.pair("network", "tree")) == "2 better, 0 level, 0 worse"
+    assert {"small:", "large:", "Mean of 2 data sets:"} <= set(str(verdict).splitlines())
+    with pytest.raises(PointsetError, match="no model is in all data sets: "):
+        judge(named[(named.data == "small") == (named.model == "tree")])
+
+
+def test_the_mean_over_equal_data_sets_is_as_sure_as_their_union(frame):
+    """Two halves of the same size, with the same seeds: the union is what the mean over both is."""
+    halves = judge(frame.assign(data=frame.item % 2)).pair("network", "tree")
+    union = judge(frame).pair("network", "tree")
+    assert halves.difference == pytest.approx(union.difference)
+    assert halves.error == pytest.approx(union.error, rel=0.02)
 
 
 WIDE = {"item": [0, 1], "label": ["a", "b"], "a": [0.9, 0.5], "b": [0.1, 0.5]}
@@ -124,7 +157,12 @@ WIDE = {"item": [0, 1], "label": ["a", "b"], "a": [0.9, 0.5], "b": [0.1, 0.5]}
     ("change", "words"),
     [
         (lambda t: pandas.concat([t, t.head(1)]), ("'0'", "2 times", "network, seed 0")),
-        (lambda t: t.drop(index=5), ("network, seed 0", "lacks 1 of 200 items", "'5'")),
+        (lambda t: t.drop(index=5), ("network, seed 0", "lacks 1 of 200 items", "'5'", "seed 1 has")),
+        (lambda t: t.assign(item=t.item + 1000 * t.seed), ("seed 0 and", "seed 1 have no common item", "'1000'")),
+        (lambda t: t[t.item == 0], ("one item", "at least 2")),
+        (lambda t: t.assign(seed=t.seed + 0.5), ("row 1", "'0.5'", "whole numbers")),
+        (lambda t: t.assign(seed=t.seed.where(t.seed > 0)), ("network", "with and without a seed")),
+        (lambda t: t.assign(label=np.where(t.index == 599, 3, 1), prediction=1), ("label '1' and", "seed 2, '3'")),
         (lambda t: t.assign(label=np.where(t.index == 599, "vase", t.label)), ("'199'", "'vase'", "network, seed 2")),
         (lambda t: t.head(0), ("no rows",)),
         (lambda _: {**WIDE, "b": [0.1, 0.9]}, ("row 2", "sum to 1.4")),
@@ -142,18 +180,19 @@ def test_bad_tables_are_refused_in_one_sentence(frame, change, words):
 
 def test_the_command_prints_writes_and_fails_if_a_model_is_worse(frame, tmp_path, capsys):
     frame.to_csv(tmp_path / "all.csv", index=False)
-    outputs = [tmp_path / name for name in ("v.html", "v.md", "v.tex")]
+    outputs = [tmp_path / name for name in ("v.html", "v.md", "v.tex", "v.svg")]
     command = ["judge", tmp_path / "all.csv", "-o", *outputs]
     assert "distinguishable" in succeed(capsys, *command, "--fail-if-worse", "tree")
     with pytest.raises(SystemExit) as left:
         succeed(capsys, *command, "--fail-if-worse", "svm")
     assert left.value.code == 3
     assert "tree" in capsys.readouterr().err
-    page, markdown, latex = (path.read_text() for path in outputs)
+    page, markdown, latex, matrix = (path.read_text() for path in outputs)
     assert "<svg" in page
     assert "://" not in page
     assert markdown.count("| tree") == 1
     assert latex.count(r"\toprule") == 3
+    assert "<svg" in matrix
 
 
 def test_names_of_models_and_classes_are_text(frame, tmp_path, capsys):
@@ -177,6 +216,9 @@ def test_names_of_models_and_classes_are_text(frame, tmp_path, capsys):
         (["all.csv", "-o", "verdict.pdf"], "verdict.pdf"),
         (["all.csv", "--fail-if-worse", "forest"], "'forest'"),
         (["all.csv", "all.csv"], "twice"),
+        (["all.csv", "--level", "1"], "level must be in (0, 1)"),
+        (["all.csv", "--deterministic", "forest"], "'forest'"),
+        (["."], "predictions.csv"),
     ],
 )
 def test_wrong_commands_end_with_one_sentence(frame, tmp_path, monkeypatch, capsys, arguments, word):

@@ -14,9 +14,9 @@ from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
 from pointset.comparison.metric import Metric
 from pointset.comparison.report import charts
-from pointset.comparison.report.sections import pair_table, report_texts, sections, verdicts
+from pointset.comparison.report.sections import report_texts, sections
 from pointset.comparison.runs import make_runs
-from pointset.comparison.tables import origins
+from pointset.comparison.saving import origins
 from pointset.data.dataset import load_split
 from pointset.errors import PointsetError
 from pointset.evaluation import calibration
@@ -40,20 +40,6 @@ def saved(reported, label: str, seed: int, name: str) -> dict:
 @pytest.fixture(scope="module")
 def results(reported):
     return reported.results(24)
-
-
-def test_pairs_are_shown_with_their_evidence(reported):
-    pair = reported.pairs[24][0]
-    (shown,) = pair_table([pair], METRIC)
-    assert shown["pair"] == f"rff-max - {ODD}"
-    assert float(shown["difference"]) == pytest.approx(100 * pair.difference, abs=0.051)
-    assert shown["verdict"] in ("distinguishable", "not distinguishable")
-    low = replace(pair, p_seeds=None, over_seeds=None, p_mcnemar=0.00004, p_holm=0.049)
-    shown, _ = pair_table([low, pair], METRIC)
-    assert (shown["p seeds"], shown["over seeds"], shown["McNemar"]) == ("", "", "< 0.001")
-    assert (shown["p Holm"], shown["verdict"]) == ("0.049", "the runs differ; one seed")
-    shown, _ = pair_table([replace(low, p_holm=0.051), pair], METRIC)
-    assert shown["verdict"] == "not distinguishable"
 
 
 def test_curves_and_robustness_are_what_lies_in_the_folders(reported, results):
@@ -89,21 +75,13 @@ def test_tables_of_the_report(reported, results):
     assert classes[2]["rff-max %"] == f"{100 * fmean(run.per_class['rod'] for run in runs):.1f}"
 
 
-def test_the_verdict_in_a_sentence(reported):
-    rows = reported.rows[:2]
-    best, other = sorted(rows, key=lambda row: not row.best)
-    at = "At 24 points"
-    mean = best.metrics["accuracy"].mean
-    assert f"{at} {best.model} has the best accuracy, {100 * mean:.1f} %" in verdicts(reported)[0]
-    assert len(verdicts(reported)) == 2
-
-    def said(p_holm: float, **changes) -> str:
-        pairs = {24: [replace(other.below_best, p_holm=p_holm, **changes)]}
-        return verdicts(replace(reported, pairs=pairs))[0]
-
-    assert said(0.01).endswith("distinguishable from every other row.")
-    assert said(0.06).endswith(f"not distinguishable from: {other.model}.")
-    assert said(0.01, p_seeds=None).endswith(" %; with a single seed this may be chance.")
+def test_the_verdict_in_sentences(reported):
+    first, second = (reported.verdicts[size] for size in (24, 12))
+    said = reported.sentences()
+    assert said[0] == f"At 24 points: {first.summary()}"
+    assert f"At 12 points: {second.summary()}" in said
+    best = next(row for row in reported.rows if row.best and row.points == 24)
+    assert first.rows[0].mean == pytest.approx(best.metrics["accuracy"].mean)
 
 
 def test_a_report_that_cannot_be_drawn_costs_no_table(reported, tmp_path, monkeypatch):
@@ -149,14 +127,26 @@ def test_the_mean_class_accuracy_is_shown_where_classes_are_unbalanced(reported,
 def test_one_size_one_model_one_seed_has_what_can_be_shown(reported):
     experiment = reported.experiment.changed(models=(Entry("rff-max"),), points=(24,), seeds=(3,))
     runs = [run for run in reported.runs if (run.model, run.points, run.seed) == ("rff-max", 24, 3)]
-    small = replace(reported, experiment=experiment, runs=runs, pairs={24: []}, failures=())
+    small = replace(
+        reported,
+        experiment=experiment,
+        runs=runs,
+        verdicts={
+            24: replace(
+                reported.verdicts[24],
+                rows=tuple(row for row in reported.verdicts[24].rows if row.model == "rff-max"),
+                pairs=(),
+            )
+        },
+        failures=(),
+    )
     found = list(sections(small))
     # Robustness is shown where it was tested, and that was for the other seed.
     assert [section.title for section in found] == [
         "Learning curves", "Calibration", "Confusion matrices",
         "The most frequent confusions", "Accuracy of every class",
     ]  # fmt: skip
-    assert verdicts(small)[0].startswith("At 24 points rff-max has the best accuracy")
+    assert "rff-max has the best accuracy" in small.sentences()[0]
 
 
 def test_confusions_are_those_of_the_predictions_and_need_the_tested_shapes(reported, results):

@@ -1,7 +1,9 @@
 """From runs and pairs, made by hand, to rows, verdicts and tables."""
 
 import dataclasses
+import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +14,8 @@ from pointset.comparison.metric import Metric, Published, Row
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Result, Run
 from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, Pair
-from pointset.comparison.tables import in_table, make_table
+from pointset.comparison.tables import as_latex, in_table, make_table
+from pointset.comparison.verdict import ModelRow, Verdict
 from pointset.evaluation.costs import Cost
 from pointset.tasks.classification import Classification
 from pointset.tasks.max_regression import MaxRegression
@@ -31,11 +34,33 @@ def run(model: str, accuracy: float, points: int = 24, seed: int = 0) -> Run:
     return finished(model, points, seed, metrics, 1234, 3.0 + seed, 2, 60)
 
 
-def pair(first: str, second: str, difference: float, p_holm: float) -> Pair:
-    over_seeds, over_shapes = Interval(difference - 0.04, difference + 0.03), Interval(difference - 0.02, difference)
-    p_values = (p_holm / 3, p_holm / 4, p_holm / 5, p_holm / 3, p_holm)
-    apart = [difference - 0.01, difference + 0.01]
-    return Pair(first, second, difference, apart, over_seeds, over_shapes, *p_values)
+def pair(first: str, second: str, difference: float, p: float | None, p_runs: float | None = None) -> Pair:
+    interval = None if p is None else Interval(difference - 0.02, difference + 0.01)
+    return Pair(first, second, difference, 0.1, interval, p, p_runs, None)
+
+
+def verdict_of(runs: Sequence[Run], points: int | None, pairs: Sequence[Pair], metric: Metric) -> Verdict:
+    """A verdict with these pairs; all others are distinguishable."""
+    models = {one.model: one.metrics[metric.name] for one in runs if one.points == points}
+    known = {frozenset((one.first, one.second)) for one in pairs}
+    rest = [
+        pair(a, b, models[a] - models[b], 0.001)
+        for a, b in itertools.combinations(models, 2)
+        if frozenset((a, b)) not in known
+    ]
+    count = Counter(one.model for one in runs if one.points == points)
+    rows = [
+        ModelRow(
+            model,
+            count[model],
+            False,
+            mean,
+            None,
+            metric.inside(Interval(mean - 1, mean + 1)) if count[model] > 1 else None,
+        )
+        for model, mean in models.items()
+    ]
+    return Verdict(tuple(rows), (*pairs, *rest), (), 10, metric=metric)
 
 
 def rows_of(
@@ -51,7 +76,8 @@ def rows_of(
         seeds=tuple(dict.fromkeys(one.seed for one in runs)),
         published=published or {},
     )
-    return Comparison(experiment, runs, pairs or {}, costs or {}, [], Path()).rows
+    verdicts = {size: verdict_of(runs, size, (pairs or {}).get(size, ()), METRICS[0]) for size in points}
+    return Comparison(experiment, runs, verdicts, costs or {}, [], Path()).rows
 
 
 def test_rows_are_means_with_sample_deviations():
@@ -61,37 +87,30 @@ def test_rows_are_means_with_sample_deviations():
     assert accuracy.mean == pytest.approx(0.6)
     assert accuracy.deviation == pytest.approx(0.1)  # divided by 2, not by 3
     assert (mean_class.mean, mean_class.deviation) == (pytest.approx(0.3), pytest.approx(0.05))
-    assert accuracy.interval.high == pytest.approx(0.6 + 4.302653 * 0.1 / math.sqrt(3))
+    assert mean_class.interval.high == pytest.approx(0.3 + 4.302653 * 0.05 / math.sqrt(3))
     assert (first.seeds, second.seeds) == (3, 1)
     assert second.metrics["accuracy"].deviation is None
-    assert second.metrics["accuracy"].interval is None
+    assert second.metrics["mean_class_accuracy"].interval is None
     assert columns([first, second])[:2] == ["model", "seeds"], "rows over different numbers of seeds say so"
     assert "±" not in make_table([first, second], METRICS).splitlines()[-1]
 
 
 def test_differences_from_the_best():
     """For each size separately; pairs may be given in either order."""
-    runs = [run("a", 0.5), run("b", 0.8), run("c", 0.79), run("a", 0.9, 7), run("b", 0.6, 7), run("c", 0.3, 7)]
-    pairs = {
-        24: [pair("a", "b", -0.3, 0.01), pair("a", "c", -0.29, 0.01), pair("b", "c", 0.01, 0.05)],
-        7: [pair("a", "b", 0.3, 0.049), pair("b", "c", 0.3, 0.2)],
-    }
+    runs = [run("a", 0.5), run("b", 0.8), run("c", 0.79), run("a", 0.9, 7), run("b", 0.6, 7)]
+    pairs = {24: [pair("a", "b", -0.3, 0.01), pair("b", "c", 0.01, 0.05)], 7: [pair("a", "b", 0.3, 0.049)]}
     rows = rows_of(runs, pairs)
-    shown = ["-30.0", "best", NOT_DISTINGUISHABLE, "best", "-30.0", "no shared seed"]
-    assert [row.against_best(METRICS[0]) for row in rows] == shown
-    assert [row.best for row in rows] == [False, True, False, True, False, False]
+    assert [row.against_best(METRICS[0]) for row in rows] == ["-30.0", "best", NOT_DISTINGUISHABLE, "best", "-30.0"]
+    assert [row.best for row in rows] == [False, True, False, True, False]
     assert [row.best for row in rows_of([run("first", 0.5), run("second", 0.5)])] == [True, False]
     turned = rows[0].below_best
-    assert (turned.first, turned.second, turned.difference, turned.p_holm) == ("b", "a", 0.3, 0.01)
-    assert turned.over_seeds == Interval(pytest.approx(0.27), pytest.approx(0.34))
-    assert turned.over_shapes == Interval(pytest.approx(0.3), pytest.approx(0.32))
-    assert turned.seed_differences == pytest.approx([0.31, 0.29])
+    assert (turned.first, turned.second, turned.difference, turned.p) == ("b", "a", 0.3, 0.01)
+    assert turned.interval == Interval(pytest.approx(0.29), pytest.approx(0.32))
 
 
-@pytest.mark.parametrize(("p_holm", "words"), [(0.049, "-20.0, one seed"), (0.051, NOT_DISTINGUISHABLE)])
-def test_one_seed_is_named(p_holm, words):
-    apart = dataclasses.replace(pair("a", "b", 0.2, p_holm), p_seeds=None, over_seeds=None)
-    rows = rows_of([run("a", 0.7), run("b", 0.5)], {24: [apart]})
+@pytest.mark.parametrize(("p_runs", "words"), [(0.049, "-20.0, one seed"), (0.051, "one seed")])
+def test_one_seed_is_named(p_runs, words):
+    rows = rows_of([run("a", 0.7), run("b", 0.5)], {24: [pair("a", "b", 0.2, None, p_runs)]})
     assert [row.against_best(METRICS[0]) for row in rows] == ["best", words]
 
 
@@ -152,7 +171,7 @@ def test_the_table_as_it_is_printed():
     assert first == {
         "model": "a",
         "accuracy %": "55.0 ± 7.1",
-        "95 % interval": "0.0 to 100.0",  # -8.5 to 118.5 by Student's t, and no accuracy is beyond 0 or 100
+        "95 % interval": "0.0 to 100.0",
         "published %": "79.5 ± 1.7",
         "verdict": "below by 24.5 (4.8 errors)",
         "against the best": "-25.0",
@@ -187,8 +206,9 @@ def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
     runs = errors("rFF + max", 0.5, 0.75) + errors("SAB + PMA", 2.5, 3.5)
     published = {"SAB + PMA": {"worst": Published(5.0, 0.25, 5)}}
     experiment = Experiment(task=Errors(), seeds=(0, 1), published=published)
-    pairs = {None: [pair("rFF + max", "SAB + PMA", -2.375, 0.01)]}
-    rows = Comparison(experiment, runs, pairs, {}, [], Path()).rows
+    pairs = [pair("rFF + max", "SAB + PMA", -2.375, 0.01)]
+    verdict = verdict_of(runs, None, pairs, Errors.measured[0])
+    rows = Comparison(experiment, runs, {None: verdict}, {}, [], Path()).rows
     assert [(row.best, row.against_best(Errors.measured[0])) for row in rows] == [(True, "best"), (False, "+2.38")]
     assert rows[0].metrics["MAE"].interval.low < 0, "no share: it is not cut off at 0"
     assert columns(rows, Errors.measured) == [
@@ -209,3 +229,10 @@ def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
 def test_markup_is_escaped_in_markdown_alone(text: str, shown: str) -> None:
     assert in_table(text, "github") == shown
     assert "\\|" not in in_table(text, "simple")
+
+
+def test_latex_aligns_numbers_and_escapes_names() -> None:
+    lines = as_latex([{"model": "a_b 50 %", "accuracy %": "90.1 ± 0.2", "against the best": "-1.5"}]).splitlines()
+    assert lines[0] == r"\begin{tabular}{lrl}"
+    assert lines[2] == r"model & accuracy \% & against the best \\"
+    assert lines[4] == r"a\_b 50 \% & 90.1 $\pm$ 0.2 & $-$1.5 \\"

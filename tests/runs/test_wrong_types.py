@@ -24,7 +24,7 @@ from pointset.comparison.experiment import Experiment
 from pointset.comparison.judge import judge
 from pointset.comparison.results import gather
 from pointset.comparison.runs import check_folder, make_runs
-from pointset.comparison.tables import as_dict, commit_of, machine_of, origins
+from pointset.comparison.saving import as_dict, commit_of, machine_of, origins
 from pointset.data.catalogue.cards import cards_folder, read_card
 from pointset.data.loading import load_like
 from pointset.errors import PointsetError

@@ -13,7 +13,7 @@ from pointset.comparison.comparing import status
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import make_runs
-from pointset.comparison.tables import RESULT_FILES
+from pointset.comparison.saving import RESULT_FILES
 from pointset.tasks import create_task, list_tasks
 from pointset.tasks.max_regression import MaxRegression
 from pointset.tasks.set_problem import measure, task_recipe
@@ -61,7 +61,7 @@ def test_a_report_has_pairs_costs_and_curves(done):
     assert re.findall("<h2>(.*)</h2>", text) == [
         "Which models are distinguishable", "MAE against cost", "Learning curves", "How to repeat and cite",
     ]  # fmt: skip
-    assert "a standard error for each pair" in text
+    assert "fewest degrees of freedom" in text
     assert {path.name for path in (done.folder / "figures").glob("*.svg")} == {"learning-curves.svg", "pareto.svg"}
     assert all(row.cost.multiply_adds > 0 and row.cost.step_memory_mb >= 0 for row in done.rows)
 
