@@ -165,8 +165,9 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Res
 def _in_words(overview: dict[str, Any]) -> Iterator[str]:
     sizes = list(overview["classes"].items())
     (most, largest), (least, smallest) = sizes[0], sizes[-1]
-    extremes = f": {most} is the largest with {largest:,} shapes, {least} the smallest with {smallest:,}"
-    yield f"{len(sizes)} classes{extremes if largest > smallest else f' of {largest:,} shapes each'}"
+    extremes = f"es: {most} is the largest with {largest:,} shapes, {least} the smallest with {smallest:,}"
+    equal = f"es of {largest:,} shapes each" if len(sizes) > 1 else f" of {largest:,} shapes"
+    yield f"{len(sizes)} class{extremes if largest > smallest else equal}"
     splits = ", ".join(f"{count:,} {split}" for split, count in overview["splits"].items())
     yield f"splits: {splits}; {overview['split_rule']}"
     differ = "; the types differ: do all shapes of the picture stand upright?" if overview["up_differs"] else ""

@@ -5,10 +5,11 @@ Files are scanned by name; those that are skipped are named in a warning.
 
 import hashlib
 import os
+import re
 import unicodedata
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,26 +21,42 @@ from pointset.data.readers.formats import (
     FileKind,
     content_by_name,
     is_mesh_file,
+    require_library,
     suffix_of,
 )
 from pointset.data.readers.reading import read_columns
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
+FORMATS = [".off", ".obj", *sorted(MESH_SUFFIXES - {".off", ".obj"}), *sorted(CLOUD_SUFFIXES - {".ply"})]
+"""Suffixes in the order in which one of several files of a shape is chosen."""
+TABLE_HEAD = 2048
+"""Bytes of a text file in which names of shapes are looked for."""
 DEPTH = 2
 """Levels of subfolders that are scanned."""
-HIDDEN_FILES = (".", "__MACOSX")
-"""First characters of the names of files and folders that are ignored."""
+HIDDEN_FILES = (".", "__", "@", "~$", "$RECYCLE")
+"""First characters of the names of files and folders that are ignored: of systems, of caches and of office programs."""
 TOO_DEEP = "more than two folders deep"
 BESIDE_SHAPES = "beside folders of shapes"
 UNREAD = "of formats that are not read"
-REMEDIES = {TOO_DEEP: "move them up", BESIDE_SHAPES: "move them into a folder", UNREAD: "unpack or convert them"}
+EMPTY = "without a mesh or a point cloud"
+COPIES = "of shapes that are there in another format"
+TABLES = "with names of shapes, which is not read"
+REMEDIES = {
+    TOO_DEEP: "move them up",
+    BESIDE_SHAPES: "move them into a folder",
+    UNREAD: "unpack or convert them",
+    EMPTY: "they are no classes",
+    COPIES: "each shape counts once",
+    TABLES: "classes are the names of folders",
+}
 TEST_SHARE = 0.2
 """Share of test shapes in a folder without splits."""
 
-SPLIT_FOLDERS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation"})
-"""Case-insensitive folder names that distinguish split/class/file from class/split/file."""
-SPLIT_ALIASES = {"training": "train", "testing": "test"}
-"""Alternative names of splits."""
+SPLIT_FOLDERS = re.compile(
+    r"(\d+[-_ ]?)?((?P<train>train(ing)?|trn)|(?P<test>test(ing)?|tst|eval(uation)?)|"
+    r"(?P<validation>val(id(ation)?)?|dev))([-_ ]?(set|split|data))?"
+)
+"""Names of folders of splits, in lower case, which distinguish split/class/file from class/split/file."""
 
 SHAPE_TYPES = (
     f"meshes of type {', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
@@ -92,13 +109,13 @@ class FileTree:
     def warn_of_skipped(self) -> None:
         """Warn once of shape files that are skipped, with their number, the first of them and what to do."""
         reasons = [
-            f"{len(paths):,} file{'s' * (len(paths) > 1)} {reason}, the first "
-            f"{quoted(paths[0].relative_to(self.path))} ({REMEDIES[reason]})"
+            f"{len(paths):,} {'folder' if reason == EMPTY else 'file'}{'s' * (len(paths) > 1)} {reason}, the first "
+            f"{quoted(paths[0].relative_to(self.path))} ({REMEDIES.get(reason, 'they are left out')})"
             for reason, paths in self.skipped.items()
             if paths
         ]
         if reasons:
-            told = f"{self.path} has files of shapes that are skipped: {' and '.join(reasons)}"
+            told = f"{self.path} has files that are skipped: {' and '.join(reasons)}"
             warnings.warn(told, UserWarning, stacklevel=7)  # the caller of load_dataset
 
 
@@ -115,8 +132,9 @@ def list_splits(folder: Path, *, seed: int = 0) -> dict[str, Listing]:
     """List the shapes of each split of a folder, by class and then by name.
 
     Hidden files, files that are neither meshes nor clouds, and text files beside meshes (notes) are skipped. Names are
-    compared, sorted and returned in Unicode's composed form (NFC). The names of the splits train and test are
-    case-insensitive, and may be training and testing.
+    compared, sorted and returned in Unicode's composed form (NFC). The splits train, test and validation may be called
+    in other ways, such as Training, 1_train, trn, eval or dev. Of files that differ in their suffix alone, one is
+    listed. Folders of one shape each inside a class, which are not called like splits, are shapes.
 
     A class/file folder is split by a rule: within each class, files are ordered by a hash of (`seed`, name); the first
     fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". The split
@@ -130,7 +148,9 @@ def list_splits(folder: Path, *, seed: int = 0) -> dict[str, Listing]:
             says what was found.
     """
     tree = _scan_folder(folder)
+    _leave_out_copies(tree, {name for name in tree.files if suffix_of(name) not in NOTE_SUFFIXES})
     kind = _kind_of_files(tree)
+    _leave_out_copies(tree, {*tree.files})
     layout = _layout(tree)
     parts = {name: dict(zip(layout.split("/"), name.split("/"), strict=True)) for name in tree.files}
     class_of = {name: own["class"] for name, own in parts.items()}
@@ -178,8 +198,8 @@ def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
 
 def split_called(name: str) -> str:
     """The split of a folder's name: train for Train, TRAIN and Training; other names are returned unchanged."""
-    folded = name.casefold()
-    return SPLIT_ALIASES.get(folded, folded) if folded in SPLIT_FOLDERS else name
+    match = SPLIT_FOLDERS.fullmatch(name.casefold())
+    return next(split for split, word in match.groupdict().items() if word) if match else name
 
 
 def list_shapes(folder: Path) -> list[ShapeFile]:
@@ -200,6 +220,7 @@ def list_shapes(folder: Path) -> list[ShapeFile]:
         shapes += [ShapeFile(path, name, true_class) for name, path in used.items()]
     if not shapes:
         raise PointsetError(f"{folder} {_nothing_in(tree, folder)}; expected {SHAPE_TYPES}")
+    tree.skipped.pop(TABLES, None)  # such as the predictions that a command wrote there
     tree.warn_of_skipped()
     return sorted(shapes, key=lambda shape: shape.name)
 
@@ -210,6 +231,8 @@ def _layout(tree: FileTree) -> str:
     loose = sum("/" not in name for name in tree.files)
     if not tops or loose:
         content = f"{loose} mesh or cloud files beside {len(tops)} folders" if loose else "no folder in it"
+        unread = [path.name for reason in (TABLES, UNREAD) for path in tree.skipped[reason]]
+        content += f", and {quoted(unread[0])}, which is not read" if unread else ""
         raise PointsetError(f"{tree.path} is not a dataset of shapes: found {content}; {LAYOUTS}")
     direct, nested = ([name for name in tree.files if name.count("/") == depth] for depth in (1, 2))
     inner = {folder.split("/")[1] for folder in tree.folders if "/" in folder}
@@ -219,21 +242,31 @@ def _layout(tree: FileTree) -> str:
         raise PointsetError(f"{tree.path} is not in a known layout: found {direct[0]}{other}; {LAYOUTS}")
     filled = {name.split("/")[int(splits_first)] for name in tree.files}
     for class_name in sorted((inner if splits_first else {*tops}) - filled):
-        folders = [tree.path / top / class_name for top in tops] if splits_first else [tree.path / class_name]
-        raise PointsetError(f"class {quoted(class_name)} of {tree.path} {_nothing_in(tree, *folders)}; {LAYOUTS}")
-    return "split/class/file" if splits_first else "class/split/file" if nested else "class/file"
+        folders = [path for top in tops if (path := tree.path / top / class_name).is_dir()]
+        folders = folders if splits_first else [tree.path / class_name]
+        if not filled or any(path.is_relative_to(folder) for path in tree.skipped[TOO_DEEP] for folder in folders):
+            raise PointsetError(f"class {quoted(class_name)} of {tree.path} {_nothing_in(tree, *folders)}; {LAYOUTS}")
+        tree.skipped[EMPTY] += folders
+    if splits_first or not nested:
+        return "split/class/file" if splits_first else "class/file"
+    are_shapes = not _are_splits(inner) and len({name.rpartition("/")[0] for name in nested}) == len(nested)
+    return "class/shape/file" if are_shapes else "class/split/file"
 
 
 def _are_splits(names: Iterable[str]) -> bool:
-    return {name.casefold() for name in names} <= SPLIT_FOLDERS
+    return all(SPLIT_FOLDERS.fullmatch(name.casefold()) for name in names)
 
 
 def _nothing_in(tree: FileTree, *folders: Path) -> str:
     """The part of a message about folders without shapes."""
-    for path in tree.skipped[TOO_DEEP]:
-        if any(path.is_relative_to(folder) for folder in folders):
-            return f"holds shapes in too deeply nested folders, the first is {quoted(path)}: move them up"
-    return "holds no mesh and no point cloud"
+    inside = {
+        reason: [path for path in paths if any(path.is_relative_to(folder) for folder in folders)]
+        for reason, paths in tree.skipped.items()
+    }
+    if paths := inside.get(TOO_DEEP):
+        return f"holds shapes in too deeply nested folders, the first is {quoted(paths[0])}: move them up"
+    found = [f"; it has {len(paths):,} {reason}, as {quoted(paths[0])}" for reason, paths in inside.items() if paths]
+    return "holds no mesh and no point cloud" + "".join(found)
 
 
 def _splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
@@ -263,6 +296,7 @@ def _scan_folder(folder: Path, *, loose: bool = False) -> FileTree:
     tree = FileTree(folder)
     try:
         _scan(tree, folder, "")
+        _leave_out_tables(tree)
         if loose and not any("/" in name for name in tree.files):
             tree.files |= tree.beside
         else:
@@ -270,7 +304,36 @@ def _scan_folder(folder: Path, *, loose: bool = False) -> FileTree:
     except PermissionError as error:
         raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
     tree.files = dict(sorted(tree.files.items(), key=lambda item: item[0].split("/")))
+    for suffix in sorted({suffix_of(name) for name in tree.files}):
+        try:
+            require_library(suffix)
+        except PointsetError as error:  # said once for all files
+            tree.skipped[f"that cannot be read ({error})"] = [
+                tree.files.pop(name) for name in [*tree.files] if suffix_of(name) == suffix
+            ]
     return tree
+
+
+def _leave_out_copies(tree: FileTree, names: Set[str]) -> None:
+    """Of files that differ in their suffix alone, keep the first by the order of `FORMATS`."""
+    by_stem: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        by_stem[name.rpartition(".")[0]].append(name)
+    for same in by_stem.values():
+        for name in sorted(same, key=lambda name: (FORMATS.index(suffix_of(name)), name))[1:]:
+            tree.skipped[COPIES].append(tree.files.pop(name))
+    tree.skipped[COPIES].sort()
+
+
+def _leave_out_tables(tree: FileTree) -> None:
+    """Leave out text files beside shapes that list their names, such as predictions or an index of classes."""
+    names = {path.name for path in (*tree.files.values(), *tree.beside.values())}
+    for name, path in [*tree.beside.items()]:
+        if suffix_of(name) in NOTE_SUFFIXES and path.is_file():
+            with path.open("rb") as file:
+                words = re.split(r'[\s,;"/\\]+', file.read(TABLE_HEAD).decode("utf-8", "replace"))
+            if not names.isdisjoint(words):
+                tree.skipped[TABLES].append(tree.beside.pop(name))
 
 
 def _scan(tree: FileTree, folder: Path, inside: str) -> None:
@@ -284,7 +347,9 @@ def _scan(tree: FileTree, folder: Path, inside: str) -> None:
             if depth < DEPTH:
                 tree.folders.append(inside + name)
             _scan(tree, path, f"{inside}{name}/")
-        elif not content or (path.exists() and not path.is_file()):  # reading a dangling link reports an error
+        elif path.exists() and not path.is_file():  # a pipe or a device; reading a dangling link reports an error
+            tree.skipped[UNREAD] += [path] if content else []
+        elif not content:
             continue
         elif content == "unread":
             unread.append(path)
@@ -296,7 +361,7 @@ def _scan(tree: FileTree, folder: Path, inside: str) -> None:
             files[inside + name] = path
             stems.add(Path(name).stem)
     # Copies of read files do not count: next to chair.off, neither chair.fbx nor chair.off.gz.
-    if depth <= DEPTH:
+    if depth <= DEPTH and (depth or not stems):
         tree.skipped[UNREAD] += [path for path in unread if stems.isdisjoint((path.stem, Path(path.stem).stem))]
 
 

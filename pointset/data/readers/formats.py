@@ -19,8 +19,9 @@ LIST_SUFFIXES = NOTE_SUFFIXES | {".npy", ".npz"}
 LAS_SUFFIXES = frozenset({".las", ".laz"})
 CLOUD_SUFFIXES = LIST_SUFFIXES | LAS_SUFFIXES | {".ply", ".pcd", ".xyz", ".asc", ".pts", ".xyzn", ".xyzrgb"}
 SHAPE_SUFFIXES = MESH_SUFFIXES | CLOUD_SUFFIXES
-UNREAD_SUFFIXES = frozenset({".3ds", ".e57", ".fbx", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
+UNREAD_SUFFIXES = frozenset({".3ds", ".bin", ".e57", ".fbx", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
 """Suffixes of unsupported shape formats."""
+ARCHIVE_SUFFIXES = frozenset({".7z", ".rar", ".tar", ".tgz", ".zip"})
 MOST_HEADER = 1 << 20
 """Most bytes of the header of a PLY file."""
 LIBRARIES = {
@@ -34,17 +35,20 @@ LIBRARIES = {
 PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
+WITHOUT_SUFFIX = re.compile("readme|licen[cs]e|copying|notice|authors|makefile|version")
+"""Beginnings of the lower-case names of files without a suffix that are no shapes."""
 
 
 def content_by_name(name: str) -> Literal["shape", "shape or list", "unread", ""]:
-    """What a file holds, by its name: text and arrays may be lists; unread are other formats and compressed shapes."""
+    """What a file holds, by its name; text and arrays may be lists, and unread are other formats and archives."""
     suffix = suffix_of(name)
     if suffix in LIST_SUFFIXES:
         return "" if NOTES.fullmatch(name.lower()) else "shape or list"
     if suffix in SHAPE_SUFFIXES:
         return "shape"
     inner = suffix_of(name[: -len(suffix)]) if suffix in PACKED_SUFFIXES else suffix
-    return "unread" if inner in UNREAD_SUFFIXES or inner in SHAPE_SUFFIXES else ""
+    is_unread = inner in UNREAD_SUFFIXES | SHAPE_SUFFIXES or suffix in ARCHIVE_SUFFIXES
+    return "unread" if is_unread or not (suffix or WITHOUT_SUFFIX.match(name.lower())) else ""
 
 
 def suffix_of(name: str) -> str:

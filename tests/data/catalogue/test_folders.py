@@ -1,6 +1,7 @@
 """Layouts of folders of shapes: recognised, split by rule, rejected; and files in them that are skipped."""
 
 import os
+import sys
 import warnings
 from pathlib import Path
 
@@ -36,8 +37,8 @@ def names(folder: Path, split: str, seed: int = 0) -> set[str]:
     [
         (["a.off", "A.OBJ", "a.pcd", "a.xyz", "readme.off"], "shape"),
         (["a.npy", "a.TXT", "license_plate_0.txt", "licence2.txt", "copying_machine.txt"], "shape or list"),
-        (["README.txt", "readme_first.txt", "License.TXT", "copying.txt", "a.png", "off", "a.gz"], ""),
-        (["a.step", "a.off.gz", "A.TXT.ZIP"], "unread"),
+        (["README.txt", "readme_first.txt", "License.TXT", "copying.txt", "a.png", "LICENSE", "a.gz"], ""),
+        (["a.step", "a.off.gz", "A.TXT.ZIP", "shapes.zip", "a.bin", "chair_0001"], "unread"),
     ],
 )
 def test_files_of_shapes_by_name(names: list[str], content: str) -> None:
@@ -99,7 +100,8 @@ def test_class_file_is_split_in_fifths_by_names_and_seed(tmp_path: Path) -> None
         (["a.off", "twins/b.off"], "train", "found 1 mesh or cloud files beside 1 folders"),
         (["chair/train/a.off", "bed/b.off"], "train", "found bed/b.off beside chair/train/a.off"),
         (["train/a.off", "test/b.off"], "train", "found test/b.off; expected class/split/file"),
-        (["chair/train/a.off", "bed/readme.txt"], "train", "'bed' of .* holds no mesh and no point cloud"),
+        (["bed/readme.txt"], "train", "'bed' of .* holds no mesh and no point cloud"),
+        (["bed.zip", "chair.zip"], "train", "found no folder in it, and 'bed.zip', which is not read"),
         (["chair/points.step"], "train", "'chair' of .* holds no mesh.*.obj.*.xyz"),
         (["chair/a/1.ply", "bed/a/b/2.ply"], "train", "'bed' of .*too deeply nested .*/bed/a/b/2.ply': move them up"),
         (["chair/a.off", "chair/b.xyz"], "train", "found chair/a.off beside chair/b.xyz"),
@@ -130,7 +132,10 @@ def test_a_single_split_and_classes_called_like_one(tmp_path: Path) -> None:
     assert list_folder(tmp_path / "deep", "test").classes == ["train"]
 
 
-@pytest.mark.parametrize(("train", "test"), [("Train", "Test"), ("TRAIN", "TEST"), ("training", "Testing")])
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [("Train", "Test"), ("TRAIN", "TEST"), ("training", "Testing"), ("train_set", "test_set"), ("1_train", "2_eval")],
+)
 @pytest.mark.parametrize("layout", ["{split}/chair/{file}", "chair/{split}/{file}"])
 def test_splits_may_be_called_train_and_test_in_other_ways(layout: str, train: str, test: str, tmp_path: Path) -> None:
     touch(tmp_path, layout.format(split=train, file="1.off"), layout.format(split=test, file="2.off"))
@@ -139,6 +144,45 @@ def test_splits_may_be_called_train_and_test_in_other_ways(layout: str, train: s
             (shape,) = list_folder(tmp_path, split).shapes
             assert (shape.path.name, shape.split) == (file, usual)
     assert set(list_folder(tmp_path, "train").present) == {"train", "test"}
+
+
+def test_one_of_several_files_of_a_shape_counts_with_a_warning(tmp_path: Path) -> None:
+    touch(tmp_path, *(f"bed/{number}{suffix}" for number in range(5) for suffix in (".stl", ".off", ".txt")))
+    with pytest.warns(UserWarning, match="5 files of shapes that are there in another format, the first 'bed/0.stl'"):
+        train, test = names(tmp_path, "train"), names(tmp_path, "test")
+    assert sorted(train | test) == [f"bed/{number}.off" for number in range(5)]
+
+
+def test_other_folders_beside_classes_are_left_out_with_a_warning(tmp_path: Path) -> None:
+    touch(tmp_path, "bed/1.off", "bed/thumbs/1.png", "@eaDir/x.off", "__pycache__/x.pyc", "maps/a.shp", "bed/~$1.off")
+    with pytest.warns(UserWarning, match="1 folder without a mesh or a point cloud, the first 'maps'"):
+        assert names(tmp_path, "train") == {"bed/1.off"}
+
+
+def test_folders_of_one_shape_each_are_shapes(tmp_path: Path) -> None:
+    touch(tmp_path, *(f"{name}/model{number}/mesh.off" for name in ("bed", "chair") for number in range(5)))
+    assert len(names(tmp_path, "train")) == 8
+    assert len(names(tmp_path, "test")) == 2
+
+
+@pytest.mark.parametrize("table", ["index.csv", "predictions.csv"])
+def test_a_table_that_lists_shapes_is_no_shape_and_not_read(table: str, tmp_path: Path) -> None:
+    touch(tmp_path, "flat/0.npy", "flat/1.npy", "classes/meshes/0.off", "classes/meshes/1.off")
+    (tmp_path / "flat" / table).write_text("name,class\n0.npy,a\n1.npy,b\n")
+    (tmp_path / "classes" / table).write_text("path,label\nmeshes/0.off,a\nmeshes/1.off,b\n")
+    assert [shape.name for shape in list_shapes(tmp_path / "flat")] == ["0.npy", "1.npy"]
+    with pytest.raises(PointsetError, match=f"'{table}'.*not read"):
+        list_folder(tmp_path / "flat", "train")
+    with pytest.warns(UserWarning, match=f"1 file with names of shapes, which is not read, the first '{table}'"):
+        assert list_folder(tmp_path / "classes", "train").classes == ["meshes"]
+
+
+def test_a_missing_library_is_said_once_for_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "laspy", None)
+    touch(tmp_path, "1.off", *(f"{number}.laz" for number in range(9)))
+    with pytest.warns(UserWarning, match="9 files .*laspy.*pip install") as warned:
+        assert [shape.name for shape in list_shapes(tmp_path)] == ["1.off"]
+    assert len(warned) == 1
 
 
 def test_names_in_any_script_are_composed_and_sorted(tmp_path: Path) -> None:
@@ -172,7 +216,8 @@ def test_links_are_followed_and_loops_pipes_and_devices_are_not(tmp_path: Path) 
         (parts / name).symlink_to(target)
     os.mkfifo(parts / "bed/train/pipe.npy")
     os.mkfifo(parts / "bed/train/pipe.ply")
-    shapes, classes = shapes_and_classes(parts, "train")
+    with pytest.warns(UserWarning, match=r"4 files of formats that are not read, the first 'bed/train/pipe.npy'"):
+        shapes, classes = shapes_and_classes(parts, "train")
     assert classes == ["bed", "chair"]
     # Links that lead nowhere are files that cannot be read, which is said: they are not left out in silence.
     bed = ["bed/train/1.npy", "bed/train/gone.npy", "bed/train/linked.npy", "bed/train/ring.npy"]
@@ -237,7 +282,7 @@ def test_shapes_that_are_skipped_are_named_in_one_warning(files: list[str], word
             np.save(tmp_path / name, np.arange(5) if "labels" in name else np.eye(3))
     (tmp_path / "parts" / "list.txt").write_text("chair\nbed\n")
     for list_them in (list_shapes, lambda folder: list_folder(folder, "train")):
-        with pytest.warns(UserWarning, match=f"parts has files of shapes that are skipped: {words}$") as warned:
+        with pytest.warns(UserWarning, match=f"parts has files that are skipped: {words}$") as warned:
             list_them(tmp_path / "parts")
         assert len(warned) == 1
 
