@@ -34,7 +34,6 @@ COMMANDS = (
     export.export,
     export.pack,
     judge.judge,
-    judge.audit,
 )
 LONG = (train.train, comparing.compare)
 """Commands with many options, of which `--help` shows those that are marked COMMON where they are declared."""

@@ -1,13 +1,11 @@
-"""`pointset judge` and `pointset audit`: a verdict on predictions of any classifiers; what an accuracy is made of."""
+"""`pointset judge`: a verdict on predictions of any classifiers."""
 
 import sys
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import pointset
-from pointset.commands.models import load_model
 from pointset.commands.options import out_file
 from pointset.commands.terminal import Result
 from pointset.comparison.tables import Spreads
@@ -15,7 +13,6 @@ from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import write_for_user
 
 if TYPE_CHECKING:
-    from pointset.comparison.audit import Step
     from pointset.comparison.verdict import Verdict
 
 WORSE = 3
@@ -82,61 +79,3 @@ def _write(verdict: "Verdict", path: Path, spread: Spreads) -> None:
         return
     text = {".md": verdict.as_markdown, ".tex": lambda: verdict.as_latex(spread)}.get(suffix, verdict.as_html)()
     write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
-
-
-def audit(
-    runs: list[str],
-    /,
-    *,
-    data: str | None = None,
-    output: Annotated[Path | None, out_file("a picture", ".svg", ".png")] = None,
-) -> Result:
-    """Say what an accuracy is made of: farthest points, votes and the best seed, from the same weights.
-
-    Published accuracies differ in these by more than most models do. Each step is measured on top of those before it,
-    beside published figures on ModelNet40 and what is known to be in them.
-
-    Example: `pointset audit runs/a-seed0 runs/a-seed1 runs/a-seed2 -o audit.svg`
-
-    Args:
-        runs: Folders of runs of one model with different seeds, or a trained model from `pointset zoo --pretrained`.
-        data: Name of a card, or a folder; default: the dataset of the runs.
-        output: A picture of the steps (*.svg or *.png).
-    """
-    from pointset.comparison.audit import audit as audit_models
-    from pointset.comparison.audit import draw_steps, published_accuracies
-    from pointset.data.loading import load_like
-
-    trained = [load_model(run) for run in runs]
-    descriptions = [one.data for one in trained]
-    keys = ("classes", "points", "normalize", "features")
-    if any(other.get(key) != descriptions[0].get(key) for other in descriptions for key in keys):
-        raise PointsetError("the runs differ in their data: audit runs of one model that differ only in their seeds")
-    sets = load_like(descriptions[0], "test", data)
-    whole = load_like(descriptions[0], "test", data, points=int(sets.source_pool.sizes.min()))
-    steps = audit_models([one.network for one in trained], sets, whole)
-    published = published_accuracies()
-    if output is not None:
-        pointset.viz.save(draw_steps(steps), output)
-    shown = ("name", "accuracy", "epoch", "points", "votes", "normals", "source")
-    return Result(
-        {"steps": [asdict(step) for step in steps], "published": published},
-        [_row(step) for step in steps],
-        "",
-        [{key: _word(one[key]) for key in shown} for one in published],
-    )
-
-
-def _row(step: "Step") -> dict[str, Any]:
-    interval = step.interval
-    return {
-        "step": step.name,
-        "accuracy %": "" if step.accuracy is None else f"{100 * step.accuracy:.1f}",
-        "gain": "" if step.gain is None else f"{100 * step.gain:+.1f}",
-        "95 % interval": "" if interval is None else f"{100 * interval.low:+.1f} to {100 * interval.high:+.1f}",
-        "note": step.note,
-    }
-
-
-def _word(value: Any) -> Any:
-    return {True: "yes", False: "no", "": "not said"}.get(value, value) if isinstance(value, bool | str) else value

@@ -107,7 +107,10 @@ def _experiments() -> Iterator[str]:
     """Every experiment that is shipped: its file, which begins with what it is for, and its title."""
     yield "## The experiments"
     yield "Run a file with `pointset compare FILE`; `--dry-run` estimates the time."
-    titles = {file: tomllib.loads(file.read_text(encoding="utf-8"))["title"] for file in sorted(FOLDER.rglob("*.toml"))}
+    titles = {
+        file: tomllib.loads(file.read_text(encoding="utf-8"))["title"]
+        for file in sorted([*FOLDER.glob("*.toml"), *FOLDER.glob("tasks/*.toml")])
+    }
     links = ((file.relative_to(FOLDER).as_posix(), title) for file, title in titles.items())
     yield "\n".join(["| file | title |", "|---|---|", *(f"| [`{link}`]({link}) | {title} |" for link, title in links)])
 

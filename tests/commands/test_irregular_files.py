@@ -35,7 +35,6 @@ evaluate --model BAD.pointset
 evaluate --model broken
 evaluate --model classes --data BAD.data
 export --model BAD.pointset -o a.onnx
-audit BAD.pointset
 judge BAD.csv
 judge BAD.parquet
 judge BAD.npz

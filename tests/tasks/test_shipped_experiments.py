@@ -15,7 +15,7 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 FOLDER = Path(__file__).parents[2] / "scripts" / "experiments"
-FILES = sorted(FOLDER.rglob("*.toml"))
+FILES = sorted([*FOLDER.glob("*.toml"), *FOLDER.glob("tasks/*.toml")])
 
 
 @pytest.mark.slow

@@ -1,24 +1,30 @@
 """What a published accuracy is made of: the same weights under the usual ways to raise the figure.
 
+python scripts/experiments/audit.py runs/minutes_100/runs/*      # runs of one model; draws figures/audit.svg
+
 Every step is measured on top of the steps before it, from the same weights: the points of a test set are spread by
 farthest-point order in place of a random draw; predictions are averaged over ten such sets (votes); of several runs the
 best is reported. Two steps cannot be measured from finished weights, and are listed with what is known about them:
-choosing the epoch on the test set, and normals.
+choosing the epoch on the test set, and normals. What published
+accuracies are made of stands in results/audit/published.toml.
 """
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from cyclopts import App
 from jaxtyping import Bool
 from numpy import ndarray
+from saved import run, study_table
 from torch import nn
 
+import pointset
 from pointset.comparison.statistics import Interval, Spread, estimate_mean
 from pointset.data.arrays import from_arrays
+from pointset.data.loading import load_like
 from pointset.data.point_sets import PointSets
 from pointset.data.sampling import downsample, seed_for
 from pointset.errors import PointsetError
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 VOTES = 10
+app = App(name="audit.py", help=__doc__, help_format="plaintext")
 KNOWN = {
     "best epoch on the test set": "not in the weights: 0.5 points in the log of DuMLP-Pin",
     "normals": "not in these runs: train with --features normals",
@@ -126,7 +133,27 @@ def draw_steps(steps: Sequence[Step]) -> "Figure":
     return figure
 
 
-def published_accuracies() -> list[dict[str, Any]]:
-    """Published accuracies on ModelNet40 with what they are made of, from published.toml."""
-    text = (files("pointset.comparison") / "published.toml").read_text(encoding="utf-8")
-    return list(tomllib.loads(text)["published"])
+@app.default
+def main(*runs: Path, data: str | None = None, output: Path = Path(__file__).parent / "figures" / "audit.svg") -> None:
+    """Measure the steps for finished runs of one model with different seeds, print their table and draw it."""
+    trained = [pointset.load_run(folder) for folder in runs]
+    descriptions = [description["data"] for _, description in trained]
+    keys = ("classes", "points", "normalize", "features")
+    if any(other.get(key) != descriptions[0].get(key) for other in descriptions for key in keys):
+        raise PointsetError("the runs differ in their data: give runs of one model that differ only in their seeds")
+    sets = load_like(descriptions[0], "test", data)
+    whole = load_like(descriptions[0], "test", data, points=int(sets.source_pool.sizes.min()))
+    steps = audit([model for model, _ in trained], sets, whole)
+    pointset.viz.save(draw_steps(steps), output)
+    print(study_table([_cells(step) for step in steps], ["step", "accuracy %", "gain", "95 % interval"]))
+
+
+def _cells(step: Step) -> list[str]:
+    interval = step.interval
+    between = step.note if interval is None else f"{100 * interval.low:+.1f} to {100 * interval.high:+.1f}"
+    accuracy = "" if step.accuracy is None else f"{100 * step.accuracy:.1f}"
+    return [step.name, accuracy, "" if step.gain is None else f"{100 * step.gain:+.1f}", between]
+
+
+if __name__ == "__main__":
+    run(app)
