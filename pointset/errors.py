@@ -24,11 +24,6 @@ class PointsetError(Exception):
 
     The message is one sentence that says what is wrong, where, and what to do about it. The command line prints it
     without a traceback and exits with code 2.
-
-    Example:
-        >>> pointset.create_model("isab16-pam")
-        Traceback (most recent call last):
-        pointset.errors.PointsetError: ...
     """
 
 

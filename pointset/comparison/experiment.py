@@ -30,13 +30,7 @@ Shares = Annotated[
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of a comparison: a model's name and its changes to the shared options.
-
-    Example:
-        >>> from pointset.comparison.experiment import Entry
-        >>> Entry.of({"name": "isab16-pma", "seeds": "pooled"}).label
-        'isab16-pma seeds=pooled'
-    """
+    """One row of a comparison: a model's name and its changes to the shared options."""
 
     name: str
     """Name of a model, as in `list_models`."""

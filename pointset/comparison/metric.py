@@ -66,13 +66,7 @@ class Metric:
 
 
 class Published(NamedTuple):
-    """A published value of a metric.
-
-    Example:
-        >>> from pointset.comparison.metric import Published
-        >>> Published(mean=0.8915, deviation=0.0144, runs=5).runs
-        5
-    """
+    """A published value of a metric."""
 
     mean: float
     """Mean over the runs, in the unit of the metric: accuracies are shares from 0 to 1."""

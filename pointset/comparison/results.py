@@ -83,24 +83,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The finished runs of an experiment and their statistics, as returned by `run_experiment` and `compare`.
-
-    Example:
-        >>> from pointset.comparison.experiment import Entry, Experiment
-        >>> from pointset.runs.workers import Workers
-        >>> from pointset.tasks import create_task, task_recipe
-        >>> experiment = Experiment(
-        ...     task=create_task("max-regression"),
-        ...     models=(Entry("rff-max"),),
-        ...     seeds=(0,),
-        ...     recipe=task_recipe(steps=2, batch_size=4),
-        ... )
-        >>> comparison = pointset.run_experiment(experiment, "runs/maxima", Workers(1), progress=False, report=False)
-        >>> len(comparison.runs), comparison.failures
-        (1, [])
-        >>> print(comparison.table().splitlines()[2].split()[0])
-        rff-max
-    """
+    """The finished runs of an experiment and their statistics, as returned by `run_experiment` and `compare`."""
 
     experiment: Experiment
     """The experiment that was run."""

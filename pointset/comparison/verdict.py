@@ -67,15 +67,7 @@ class ClassDifference:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What scores say about models; `str(verdict)` is its text.
-
-    Example:
-        >>> table = {"item": [0, 1, 0, 1], "label": [3, 5, 3, 5], "prediction": [3, 5, 3, 3],
-        ...          "model": ["svm", "svm", "tree", "tree"]}
-        >>> verdict = pointset.judge(table)
-        >>> verdict.best, [row.mean for row in verdict.rows]
-        ('svm', [1.0, 0.5])
-    """
+    """What scores say about models; `str(verdict)` is its text."""
 
     rows: tuple[ModelRow, ...]
     """The models, best first."""

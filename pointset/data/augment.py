@@ -39,13 +39,7 @@ class Change(Checked):
 
 @dataclass(frozen=True)
 class Scale(Change):
-    """Multiply each cloud by a factor uniform on [low, high]; defaults of PointNet++'s released code.
-
-    Example:
-        >>> larger = pointset.data.Scale(low=2.0, high=2.0)(train.points[:2], torch.Generator().manual_seed(0))
-        >>> torch.allclose(larger, 2 * train.points[:2])
-        True
-    """
+    """Multiply each cloud by a factor uniform on [low, high]; defaults of PointNet++'s released code."""
 
     low: Positive = 0.8
     """The smallest factor."""
@@ -65,11 +59,6 @@ class Jitter(Change):
     """Add normal noise to every coordinate, clipped; defaults of PointNet's released code.
 
     The paper (arXiv 1612.00593, section 5.1) uses a standard deviation of 0.02 and does not mention clipping.
-
-    Example:
-        >>> moved = pointset.data.Jitter()(train.points[:2], torch.Generator().manual_seed(0))
-        >>> bool((moved - train.points[:2]).abs().max() <= 0.05 + 1e-6)
-        True
     """
 
     sigma: NonNegative = 0.01
@@ -85,13 +74,7 @@ class Jitter(Change):
 
 @dataclass(frozen=True)
 class Shift(Change):
-    """Move each cloud by a vector uniform on [-limit, limit]^3; default of PointNet++'s released code.
-
-    Example:
-        >>> moved = pointset.data.Shift(limit=0.1)(train.points[:2], torch.Generator().manual_seed(0))
-        >>> bool((moved - train.points[:2]).abs().max() <= 0.1 + 1e-6)
-        True
-    """
+    """Move each cloud by a vector uniform on [-limit, limit]^3; default of PointNet++'s released code."""
 
     limit: NonNegative = 0.1
     """The largest move along an axis, in the units of the points."""
@@ -103,13 +86,7 @@ class Shift(Change):
 
 @dataclass(frozen=True)
 class RotateUp(Change):
-    """Turn each cloud about the up axis by an angle uniform on [-degrees, degrees].
-
-    Example:
-        >>> turned = pointset.data.RotateUp(up="z")(train.points[:2], torch.Generator().manual_seed(0))
-        >>> torch.allclose(turned[..., 2], train.points[:2, :, 2], atol=1e-6)
-        True
-    """
+    """Turn each cloud about the up axis by an angle uniform on [-degrees, degrees]."""
 
     up: Axis = "z"
     """The axis that points up."""
@@ -135,13 +112,7 @@ class RotateUp(Change):
 
 @dataclass(frozen=True)
 class RotateAny(Change):
-    """Turn each cloud by a rotation uniform on SO(3): a unit quaternion of uniform direction.
-
-    Example:
-        >>> turned = pointset.data.RotateAny()(train.points[:2], torch.Generator().manual_seed(0))
-        >>> torch.allclose(turned.norm(dim=2), train.points[:2].norm(dim=2), atol=1e-5)
-        True
-    """
+    """Turn each cloud by a rotation uniform on SO(3): a unit quaternion of uniform direction."""
 
     def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
         rotations = rotation_matrices(normal((len(points), 4), points, generator)).transpose(1, 2)
@@ -173,13 +144,7 @@ class Drop(Change):
 
 @dataclass(frozen=True)
 class Compose:
-    """Several augmentations, one after the other.
-
-    Example:
-        >>> steps = pointset.data.Compose((pointset.data.Scale(), pointset.data.Jitter()))
-        >>> steps(train.points[:2], torch.Generator().manual_seed(0)).shape
-        torch.Size([2, 32, 3])
-    """
+    """Several augmentations, one after the other."""
 
     steps: tuple[Augmentation, ...]
     """Augmentations, in the order in which they are applied."""

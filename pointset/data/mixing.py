@@ -113,11 +113,6 @@ class Background(_Imperfection):
 
     The cube reaches as far from the mean, along each axis, as the farthest point, as "background" of ModelNet40-C
     (arXiv 2201.12296). A replaced point keeps its normal and features.
-
-    Example:
-        >>> scattered = pointset.data.Background()(train.points[:2], torch.Generator().manual_seed(0))
-        >>> scattered.shape
-        torch.Size([2, 32, 3])
     """
 
     most: Share = 0.1
@@ -137,13 +132,7 @@ class Background(_Imperfection):
 
 @dataclass(frozen=True)
 class Crop(_Imperfection):
-    """Cut the points beyond a random plane off, up to a share of all.
-
-    Example:
-        >>> cut = pointset.data.Crop(most=0.5, probability=1.0)(train.points[:2], torch.Generator().manual_seed(0))
-        >>> cut.shape
-        torch.Size([2, 32, 3])
-    """
+    """Cut the points beyond a random plane off, up to a share of all."""
 
     most: Share = 0.5
     """The share that is cut off is uniform on [0, most]."""
@@ -163,11 +152,6 @@ class Uneven(_Imperfection):
     """Draw the points again, with replacement, so that their density falls along a random direction.
 
     The logarithm of the density falls by a number uniform on [0, most] per standard deviation of the cloud.
-
-    Example:
-        >>> drawn = pointset.data.Uneven(probability=1.0)(train.points[:2], torch.Generator().manual_seed(0))
-        >>> drawn.shape
-        torch.Size([2, 32, 3])
     """
 
     most: NonNegative = 1.5

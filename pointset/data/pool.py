@@ -32,11 +32,6 @@ class Pool:
 
     A memory-mapped pool is pickled as its path, so that worker processes share the file, and releases the pages that
     it has read, so that they do not count as memory of the process.
-
-    Example:
-        >>> pool = train.source_pool
-        >>> len(pool), pool.points.dtype, pool.classes
-        (16, dtype('float32'), ['flat', 'round'])
     """
 
     points: NDArray[np.float32]

@@ -112,11 +112,6 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
 
     Raises:
         PointsetError: n is larger than N, or another argument is wrong.
-
-    Example:
-        >>> kept = pointset.data.downsample(X[0], 8, seed=0, sampler="fps")
-        >>> X[0][kept].shape
-        (8, 3)
     """
     if points.ndim != 2 or points.shape[1] != 3 or points.dtype.kind not in "fiu" or not np.isfinite(points).all():
         raise PointsetError(f"a cloud must be finite numbers [N, 3], got {list(points.shape)}")

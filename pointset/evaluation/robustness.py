@@ -34,13 +34,7 @@ TESTED_SIZES = (16, 32, 64, 128, 256, 512, 1000)
 
 @dataclass(frozen=True)
 class Robustness:
-    """Errors of one model under corruptions; an error is the share of all shapes that are wrong, 0 to 1.
-
-    Example:
-        >>> result = pointset.evaluation.robustness(model, test, names=["rotation"], severities=[1, 5])
-        >>> sum(result.errors["rotation"].values()) / 2 == result.corruption_errors["rotation"]
-        True
-    """
+    """Errors of one model under corruptions; an error is the share of all shapes that are wrong, 0 to 1."""
 
     clean_error: float
     """Without a corruption."""
@@ -143,11 +137,6 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
     Raises:
         PointsetError: the corruption or severity is unknown, or the points have features: corruptions are defined
             for coordinates alone.
-
-    Example:
-        >>> worse = pointset.evaluation.corrupted_sets(test, "rotation", 5)
-        >>> len(worse), worse.points.shape
-        (8, torch.Size([8, 32, 3]))
     """
     corruption, level = find_corruption(name, severity)
     if data.options.features:
@@ -188,11 +177,6 @@ def accuracy_by_size(
 
     Raises:
         PointsetError: a size is below 1.
-
-    Example:
-        >>> accuracies = pointset.evaluation.accuracy_by_size(model, test, sizes=[8, 32])
-        >>> list(accuracies)
-        [8, 32]
     """
     clouds = [cloud[:size] for cloud, size in zip(data.points, data.sizes, strict=True)]
     # Not the data's seed: the subsets would follow the order that chose the sets.

@@ -33,13 +33,7 @@ GARBAGE = (1.0, 1e4, math.nan)
 
 @dataclass(frozen=True)
 class Symmetry:
-    """The largest deviations found, relative to the largest output; inf where an output is not finite.
-
-    Example:
-        >>> result = pointset.check_symmetry(model)
-        >>> result.kind, result.permutation < 1e-4, result.padding < 1e-4
-        ('invariant', True, True)
-    """
+    """The largest deviations found, relative to the largest output; inf where an output is not finite."""
 
     kind: str
     """"invariant" when the output has no row per element, "equivariant" when it has."""

@@ -72,14 +72,7 @@ EXPLANATIONS: dict[str, Explanation] = {
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Probabilities of the predicted class along the order of one explanation.
-
-    Example:
-        >>> from pointset.explain.faithfulness import check_explanations
-        >>> curves = check_explanations(model.eval(), [test.points[0]])["occlusion"]
-        >>> curves.deletion.shape, curves.insertion.shape
-        ((1, 12), (1, 12))
-    """
+    """Probabilities of the predicted class along the order of one explanation."""
 
     deletion: Float[ndarray, "shapes shares"]
     """Without the most important points, for each of `REMOVED_SHARES`."""

@@ -70,12 +70,6 @@ def load_maps(path: str | Path) -> list[AttentionMap]:
 
     Raises:
         PointsetError: the file is missing or damaged, or has another format.
-
-    Example:
-        >>> from pointset.explain.files import load_maps, save_maps
-        >>> path = save_maps(pointset.attention_maps(model, test.points[0]), "maps.npz")
-        >>> load_maps(path)[0].layer
-        'encoder.0.reads'
     """
     try:
         with np.load(io.BytesIO(read_file(Path(path))), allow_pickle=False) as file:

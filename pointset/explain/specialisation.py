@@ -150,11 +150,6 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
 
     Raises:
         PointsetError: the model is not from the zoo.
-
-    Example:
-        >>> from pointset.explain.specialisation import untrained
-        >>> untrained(model).spec.name == model.spec.name
-        True
     """
     spec = getattr(model, "spec", None)
     if not isinstance(spec, Spec):

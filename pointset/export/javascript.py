@@ -38,13 +38,7 @@ LARGEST_FLOAT16 = float(np.finfo(np.float16).max)
 
 @dataclass(frozen=True)
 class PlainModel:
-    """A classifier as data: a tree of its modules, and its weights as 16-bit numbers.
-
-    Example:
-        >>> plain = pointset.describe_plainly(model)
-        >>> plain.tree["pool"]["kind"]
-        'AttentionPool'
-    """
+    """A classifier as data: a tree of its modules, and its weights as 16-bit numbers."""
 
     tree: dict[str, Any]
     """Plain data: `name`, `inputs`, `classes`, `normalize`, `up`, `temperature`, the modules `encoder`, `pool` and

@@ -48,11 +48,6 @@ class Agreement:
     error of the model. This error is measured as the difference between the model in float32 and in float64 on the same
     sets, and is at least half a unit in the last place of the largest logit. An error in the file (a size or a branch
     that became a constant, or an ignored mask) changes the leading digits of the logits.
-
-    Example:
-        >>> agreement = pointset.Agreement(difference=1e-7, rounding=2e-7, batches=((1, 100),))
-        >>> agreement.holds
-        True
     """
 
     difference: float

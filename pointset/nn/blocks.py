@@ -39,10 +39,6 @@ def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
 
     Returns:
         A module: rows [..., dim_in] -> [..., dim].
-
-    Example:
-        >>> pointset.nn.rff(3, 16)(torch.rand(2, 100, 3)).shape
-        torch.Size([2, 100, 16])
     """
     hidden = dim if hidden is None else hidden
     return nn.Sequential(nn.Linear(dim_in, hidden), nn.ReLU(), nn.Linear(hidden, dim))

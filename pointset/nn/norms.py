@@ -40,11 +40,6 @@ class LayerNorm(nn.LayerNorm):
     Args:
         dim: width of the rows.
         eps: is added to the variance.
-
-    Example:
-        >>> norm = pointset.nn.LayerNorm(16)
-        >>> norm(torch.rand(2, 100, 16)).shape
-        torch.Size([2, 100, 16])
     """
 
     def forward(self, X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
@@ -71,11 +66,6 @@ class SetNorm(nn.Module):
 
     Raises:
         InputError: groups does not divide dim.
-
-    Example:
-        >>> norm = pointset.nn.SetNorm(16)
-        >>> bool(norm(5 + torch.rand(2, 100, 16)).mean().abs() < 1e-4)
-        True
     """
 
     def __init__(self, dim: int, groups: int = 1, eps: float = 1e-5) -> None:

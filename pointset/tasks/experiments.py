@@ -63,10 +63,6 @@ def list_tasks() -> list[str]:
 
     Returns:
         Names for `create_task`.
-
-    Example:
-        >>> "max-regression" in pointset.tasks.list_tasks()
-        True
     """
     return list(TASKS)
 
@@ -83,10 +79,6 @@ def create_task(name: str, **options: Any) -> Any:
 
     Raises:
         PointsetError: the name or an option is unknown, or the value of an option is not allowed.
-
-    Example:
-        >>> pointset.tasks.create_task("clustering").most
-        500
     """
     known = _options_of(name)
     for option in options:

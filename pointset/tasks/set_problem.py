@@ -51,13 +51,7 @@ UNUSED = PER_EPOCH | OF_SHAPES
 
 @dataclass(frozen=True)
 class SetBatch:
-    """A batch of sets with their targets.
-
-    Example:
-        >>> batch = pointset.tasks.create_task("max-regression").draw(4, torch.Generator().manual_seed(0))
-        >>> batch.X.shape[0], batch.target["maximum"].shape[0]
-        (4, 4)
-    """
+    """A batch of sets with their targets."""
 
     X: Float[Tensor, "B n d"]
     """Elements, padded with zeros."""
@@ -85,10 +79,6 @@ def task_recipe(**changes: Any) -> Recipe:
 
     Raises:
         PointsetError: a changed field is unknown, or is not used by set problems.
-
-    Example:
-        >>> pointset.tasks.task_recipe(steps=2000).optimizer
-        'adam'
     """
     usual: dict[str, Any] = {
         "steps": 20_000,
@@ -111,11 +101,6 @@ class SetProblem(Task):
     """Base class of set problems, as tasks of the comparison engine.
 
     Rows are names of models, such as "ISAB16 + PMA" or "isab16-pma"; see `row_model`.
-
-    Example:
-        >>> task = pointset.tasks.create_task("max-regression")
-        >>> isinstance(task, pointset.tasks.SetProblem)
-        True
     """
 
     unit: ClassVar[str] = "steps"

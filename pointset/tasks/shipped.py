@@ -23,10 +23,6 @@ def shipped_experiment(name: str) -> Path:
 
     Raises:
         PointsetError: no shipped experiment has this name.
-
-    Example:
-        >>> pointset.tasks.shipped_experiment("max-regression").name
-        'max-regression.toml'
     """
     check("name", name, str)
     files = {file.stem: file for folder in FOLDERS for file in sorted(folder.glob("*.toml"))}

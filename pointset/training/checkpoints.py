@@ -281,13 +281,7 @@ def _checked(rows: Any) -> list[EpochRow]:
 
 @dataclass(frozen=True)
 class Fitted:
-    """The result of a training.
-
-    Example:
-        >>> fitted = pointset.fit(model, train, pointset.Recipe(epochs=2), progress=False)
-        >>> [row["epoch"] for row in fitted.history], fitted.best_epoch, fitted.seconds > 0
-        ([1, 2], 2, True)
-    """
+    """The result of a training."""
 
     model: nn.Module
     """The given model, now trained, in evaluation mode."""

@@ -18,14 +18,7 @@ Up = Literal["y", "z"]
 
 @dataclass(frozen=True)
 class Camera:
-    """The position of the camera, which looks at the middle of the cloud.
-
-    Example:
-        >>> camera = pointset.viz.Camera(azimuth=-60, elevation=10, up="y")
-        >>> flat, depth = camera.project(X[0])
-        >>> flat.shape, depth.shape
-        ((32, 2), (32,))
-    """
+    """The position of the camera, which looks at the middle of the cloud."""
 
     azimuth: float = -50.0
     """Degrees around the up axis; at 0 the camera is on the positive x axis."""

@@ -159,10 +159,6 @@ def draw_clouds(
 
     Raises:
         PointsetError: clouds is empty, a cloud is empty or not [n, 3], or names and clouds differ in number.
-
-    Example:
-        >>> pointset.viz.save(pointset.viz.draw_clouds(test.points[:2], names=["flat", "round"]), "clouds.png").name
-        'clouds.png'
     """
     if not len(clouds) or len(names or clouds) != len(clouds):
         raise PointsetError(f"give at least one cloud and one name each, got {len(clouds)} and {len(names or ())}")

@@ -43,11 +43,6 @@ class Page:
 
     A page of maps also has a still picture. As the last line of a notebook cell, it shows both as two outputs: the
     still picture remains in viewers that remove scripts and frames.
-
-    Example:
-        >>> page = pointset.viz.make_page(maps, points, title="a flat one")
-        >>> page.save("flat.html").stat().st_size > 10_000
-        True
     """
 
     html: str

@@ -46,10 +46,6 @@ def draw_maps(
 
     Raises:
         PointsetError: cloud and map do not belong together, or the head or query does not exist.
-
-    Example:
-        >>> len(pointset.viz.draw_maps(pools, points).axes) >= 4  # one panel per head
-        True
     """
     cloud, camera = as_cloud(points), camera or Camera()
     rows = point_rows(attention, cloud)
@@ -96,11 +92,6 @@ def draw_reads_and_writes(
     Raises:
         PointsetError: the maps are not of kinds "reads" and "writes" or do not fit the cloud, or the
             head or query does not exist.
-
-    Example:
-        >>> reads, writes = (pointset.find_map(maps, layer=f"encoder.0.{kind}") for kind in ("reads", "writes"))
-        >>> len(pointset.viz.draw_reads_and_writes(reads, writes, points, queries=[0, 1]).axes) >= 4
-        True
     """
     if (reads.kind, writes.kind) != ("reads", "writes"):
         raise PointsetError(f"give a map that reads and then one that writes, got {reads.kind} and {writes.kind}")
@@ -145,12 +136,6 @@ def draw_instances(
     Raises:
         PointsetError: clouds is empty, the numbers of maps, names and clouds differ, the maps are of different
             layers, or the head or query does not exist.
-
-    Example:
-        >>> clouds = test.points[:2]
-        >>> maps = [pointset.find_map(pointset.attention_maps(model, points), kind="pools") for points in clouds]
-        >>> len(pointset.viz.draw_instances(maps, clouds, head=1).axes) >= 2
-        True
     """
     if not len(maps) or len(maps) != len(clouds) or len(names or maps) != len(maps):
         counts = f"{len(maps)} maps, {len(clouds)} clouds" + (f" and {len(names)} names" if names else "")
@@ -192,11 +177,6 @@ def draw_pooling_comparison(
 
     Raises:
         PointsetError: none of the three is given, or one does not have n finite values.
-
-    Example:
-        >>> seed = pools.weights.mean(dim=0)[0]
-        >>> len(pointset.viz.draw_pooling_comparison(points, pools=seed).axes) >= 1
-        True
     """
     cloud, camera = as_cloud(points), camera or Camera()
     measures = {"critical": critical, "pools": pools, "influence": influence}

@@ -40,10 +40,6 @@ def draw_predictions(
 
     Raises:
         PointsetError: models or sets are empty, or a model does not have one number per set.
-
-    Example:
-        >>> len(pointset.viz.draw_predictions([1.0, 2.0, 3.0], {"mine": [1.1, 1.8, 3.2]}).axes)
-        1
     """
     true = finite_numbers("truth", truth).ravel()
     models = {name: finite_numbers(name, values).ravel() for name, values in predictions.items()}
@@ -86,14 +82,6 @@ def draw_clusters(X: Any, mixtures: Mapping[str, Mixture], *, title: str = "Sets
     Raises:
         PointsetError: the sets are not [B, n, 2], mixtures is empty, or a mixture is of other sets or has more
             components than colours exist.
-
-    Example:
-        >>> from pointset.tasks.clustering import draw_elements, draw_mixtures
-        >>> generator = torch.Generator().manual_seed(0)
-        >>> truth = draw_mixtures(2, generator)
-        >>> elements, _ = draw_elements(truth, 100, generator)
-        >>> len(pointset.viz.draw_clusters(elements, {"truth": truth}).axes) >= 2
-        True
     """
     X = as_points(X, 2, None)
     _check(X, mixtures)
@@ -168,11 +156,6 @@ def draw_specialisation(
 
     Raises:
         PointsetError: the two do not have the same measures, or no measures.
-
-    Example:
-        >>> trained, control = {"entropy": np.full((4, 16), 0.6)}, {"entropy": np.full((4, 16), 0.99)}
-        >>> len(pointset.viz.draw_specialisation(trained, control).axes) >= 1
-        True
     """
     if not trained or set(trained) != set(control):
         names = f"{', '.join(trained) or 'none'} and {', '.join(control) or 'none'}"

@@ -36,10 +36,6 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
 
     Raises:
         PointsetError: the path has another suffix, or cannot be written.
-
-    Example:
-        >>> pointset.viz.save(pointset.viz.draw_clouds(test.points[:1]), "cloud.svg").name
-        'cloud.svg'
     """
     path = checked_suffix(path, STILL_SUFFIXES, "a still picture")
     if path.suffix.lower() == ".png":

@@ -46,10 +46,6 @@ def list_models() -> list[str]:
 
     Returns:
         Names for `create_model`.
-
-    Example:
-        >>> {"rff-max", "isab16-pma"} <= set(pointset.list_models())
-        True
     """
     load_files()
     pairs = [f"{one.listed}-{other.listed}" for one in registry.parts("encoder") for other in registry.parts("pooling")]

@@ -87,10 +87,6 @@ def list_pretrained() -> list[str]:
 
     Returns:
         Names for `load_run`. The part after the dot is `pretrained` for `create_model`.
-
-    Example:
-        >>> "isab16-pma.modelnet40-1024" in pointset.list_pretrained()
-        True
     """
     return sorted(file.parent.name for file in FOLDER.glob("*/card.toml"))
 

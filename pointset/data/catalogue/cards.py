@@ -31,13 +31,7 @@ class Download(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The description of one dataset.
-
-    Example:
-        >>> card = pointset.data.load_card("modelnet40")
-        >>> card.title, card.up, card.splits["test"], len(card.classes)
-        ('ModelNet40', 'z', 2468, 40)
-    """
+    """The description of one dataset."""
 
     name: Text
     """The name for `load_dataset` and the command line."""
@@ -111,10 +105,6 @@ def list_cards() -> list[str]:
 
     Returns:
         Names for `load_card` and `pointset.load_dataset`, sorted.
-
-    Example:
-        >>> "modelnet40" in pointset.data.list_cards()
-        True
     """
     return sorted(path.stem for path in cards_folder().glob("*.toml"))
 
@@ -130,10 +120,6 @@ def load_card(name: str) -> Card:
 
     Raises:
         PointsetError: no card has that name, or its file is wrong.
-
-    Example:
-        >>> pointset.data.load_card("shapes10").classes[:3]
-        ('bench', 'bookshelf', 'chair')
     """
     check("name", name, str)
     if name not in list_cards():

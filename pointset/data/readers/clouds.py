@@ -28,23 +28,12 @@ FINE_STEPS = 2**16
 
 
 class CloudError(PointsetError, ValueError):
-    """A point cloud cannot be used; the message names the file and, where it can, the line.
-
-    Example:
-        >>> issubclass(pointset.data.CloudError, pointset.PointsetError)
-        True
-    """
+    """A point cloud cannot be used; the message names the file and, where it can, the line."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """A point cloud, with optional normals and features.
-
-    Example:
-        >>> np.save("one.npy", X[0])
-        >>> pointset.data.read_cloud("one.npy").points.shape
-        (32, 3)
-    """
+    """A point cloud, with optional normals and features."""
 
     points: np.ndarray
     """float32 [n, 3], finite, in the file's own units and axes, with the origin at `corner`."""

@@ -17,12 +17,7 @@ CORNER_TOLERANCE = 1e-6
 
 
 class MeshError(PointsetError, ValueError):
-    """A mesh cannot be used; the message names the file and, where it can, the line.
-
-    Example:
-        >>> issubclass(pointset.data.MeshError, pointset.PointsetError)
-        True
-    """
+    """A mesh cannot be used; the message names the file and, where it can, the line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +31,6 @@ class Mesh:
 
     Raises:
         MeshError: an array has another shape or type, a coordinate is not finite, or an index is out of range.
-
-    Example:
-        >>> triangle = pointset.data.Mesh(np.eye(3), np.array([[0, 1, 2]]))
-        >>> triangle.vertices.shape, triangle.faces.shape
-        ((3, 3), (1, 3))
     """
 
     vertices: np.ndarray

@@ -81,10 +81,6 @@ def list_corruptions() -> list[str]:
 
     Returns:
         Names for `corrupt`.
-
-    Example:
-        >>> "gaussian" in pointset.evaluation.list_corruptions()
-        True
     """
     return sorted(CORRUPTIONS)
 

@@ -47,11 +47,6 @@ class EquivariantLayer(nn.Module):
 
     Source:
         Zaheer et al., Deep Sets (arXiv 1703.06114), section 3.1 and appendix H.
-
-    Example:
-        >>> layer = pointset.nn.EquivariantLayer(3, 16)
-        >>> layer(torch.rand(2, 100, 3)).shape
-        torch.Size([2, 100, 16])
     """
 
     def __init__(self, dim_in: int, dim: int, statistic: Statistic = "max", norm: NormName = "none") -> None:
