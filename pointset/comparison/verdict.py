@@ -78,7 +78,9 @@ class Verdict:
     items: int
     """Number of items, of all data sets; 1 for scores without items."""
     level: float = SIGNIFICANCE_LEVEL
+    """Level of the tests."""
     metric: Metric = ACCURACY
+    """What the scores measure."""
     parts: Mapping[str, "Verdict"] = field(default_factory=dict)
     """Of several data sets, the verdict on each; rows and pairs are then of means over the data sets."""
 
