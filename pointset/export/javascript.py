@@ -21,7 +21,6 @@ from pointset.errors import PointsetError
 from pointset.explain.maps import attention_kinds, attentions
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB
-from pointset.nn.dropout import Dropout
 from pointset.nn.encoders.deepsets import EquivariantLayer
 from pointset.nn.encoders.dumlp import InteractionLayer, Stem
 from pointset.nn.layers import ConnectedLayers, Masked
@@ -164,7 +163,7 @@ class Describer:
         return [
             self.describe(module, f"{name}.{index}".lstrip("."))
             for index, module in enumerate(modules)
-            if not isinstance(module, Dropout | nn.Identity)
+            if not isinstance(module, nn.Dropout | nn.Identity)
         ]
 
     def _description(self, module: nn.Module) -> Any:

@@ -149,7 +149,7 @@ class Multihead(nn.Module):
         may_absorb = isinstance(self.score, DotScore) and self.weights.sum_to_one
         B, n, m = _known(Y.shape[0], 1), _known(Q.shape[1], ANY_SIZE), _known(Y.shape[-2], ANY_SIZE)
         if may_absorb and absorbing_saves_products(n, m, self.heads, *self.key.weight.shape):
-            if plain and _known(Q.shape[0], 0) == 1 and may_tile(self, Q, Y):
+            if plain and _known(Q.shape[0], 0) == 1 and may_tile(Q, Y, self.key.weight):
                 return absorbed_in_tiles
             if not plain or B * self.heads * n * m <= MOST_WEIGHTS:
                 return absorbed

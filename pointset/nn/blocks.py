@@ -124,7 +124,7 @@ class MAB(nn.Module):
         attention = self.multihead
         if self.form == "paper" or self.norm != "none" or not attention.is_plain or attention.record is not None:
             return False
-        if not may_tile(self, X, Y) or Y.shape[1] > FEW_KEYS:
+        if not may_tile(X, Y, attention.query.weight) or Y.shape[1] > FEW_KEYS:
             return False
         return len(X) == len(Y) and Y.shape[1] <= X.shape[1]
 

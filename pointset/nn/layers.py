@@ -13,7 +13,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.configuration import HeadNormName
-from pointset.nn.dropout import Dropout
 from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.norms import has_shift, is_norm, make_norm
 
@@ -119,9 +118,9 @@ class PointHead(nn.Module):
     ) -> None:
         super().__init__()
         self.of_rows = nn.Linear(width, dim, bias=not has_shift(norm))
-        self.of_set = nn.Sequential(nn.Flatten(), Dropout(pooled_dropout), nn.Linear(pooled, dim, bias=False))
+        self.of_set = nn.Sequential(nn.Flatten(), nn.Dropout(pooled_dropout), nn.Linear(pooled, dim, bias=False))
         self.norm = make_norm(norm, dim)
-        self.last = nn.Sequential(activation(), Dropout(dropout), nn.Linear(dim, classes))
+        self.last = nn.Sequential(activation(), nn.Dropout(dropout), nn.Linear(dim, classes))
 
     def forward(
         self, Z: Float[Tensor, "B n d"], pooled: Float[Tensor, "B k d_pooled"], mask: Mask | None = None

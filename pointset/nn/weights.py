@@ -25,9 +25,8 @@ from torch import Tensor, nn
 from pointset.configuration import RELEASED, AttentionOptions, Weighting, name_of
 from pointset.errors import PointsetError, quoted
 from pointset.nn import registry
-from pointset.nn.dropout import Dropout
 from pointset.nn.simplex import BOUNDED, WEIGHTS
-from pointset.nn.simplex.gradients import single_or_double
+from pointset.nn.simplex.masked import single_or_double
 
 
 class Weights(nn.Module):
@@ -63,7 +62,7 @@ class Weights(nn.Module):
         modules = [function for function in self.functions.values() if isinstance(function, nn.Module)]
         self.modules_of_functions = nn.ModuleList(modules)
         self.bound, self.coverage = options.bound, options.coverage
-        self.dropout = Dropout(options.attention_dropout)
+        self.dropout = nn.Dropout(options.attention_dropout)
 
     @property
     def are_softmax(self) -> bool:
@@ -76,7 +75,7 @@ class Weights(nn.Module):
 
         Such weights also do not change when a constant is added to all logits of a row.
         """
-        return not self.functions and (not self.training or self.dropout.rate == 0.0)
+        return not self.functions and (not self.training or self.dropout.p == 0.0)
 
     def unexportable(self) -> list[str]:
         """The user-defined functions that are not registered for export."""

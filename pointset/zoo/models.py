@@ -14,7 +14,6 @@ from pointset.configuration import Count, NormName, check, check_seed
 from pointset.data.loading import normalization_elsewhere
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, quoted
-from pointset.nn.dropout import Dropout
 from pointset.nn.layers import ConnectedLayers, Masked, in_evaluation_mode, split_layers
 from pointset.nn.norms import NORMS, has_shift, make_norm
 from pointset.nn.pooling.statistics import JoinedPool
@@ -214,11 +213,11 @@ def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
         pooled += math.prod(shape_of([own], width))
     first = options.dropout if options.pooled_dropout is None else options.pooled_dropout
     dim, norm = options.head_dim or options.dim, options.head_norm
-    head: list[nn.Module] = [nn.Flatten(), Dropout(first)]
+    head: list[nn.Module] = [nn.Flatten(), nn.Dropout(first)]
     if pooling.part.head == "hidden":
         head.append(nn.Linear(pooled, dim, bias=not has_shift(norm)))
         head += [] if norm == "none" else [make_norm(norm, dim)]
-        head += [activation(), Dropout(options.dropout)]
+        head += [activation(), nn.Dropout(options.dropout)]
         pooled = dim
     return SetClassifier(layers, pool, nn.Sequential(*head, nn.Linear(pooled, spec.classes)), inputs)
 
@@ -237,7 +236,7 @@ def put_together(encoder: Choice, modules: list[nn.Module], inputs: int, options
     """
     layers = split_layers(modules)
     if options.row_dropout:
-        layers = [[*layer, Masked(Dropout(options.row_dropout))] for layer in layers]
+        layers = [[*layer, Masked(nn.Dropout(options.row_dropout))] for layer in layers]
     if len(layers) < 2 or (options.coordinates == "first" and options.outputs == "last"):
         return list(itertools.chain(*layers))
     widths = [inputs]

@@ -19,7 +19,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB
-from pointset.nn.dropout import Dropout
 from pointset.nn.layers import Masked
 from pointset.nn.pooling.pma import AttentionPool
 from pointset.zoo.classifiers import SetClassifier
@@ -115,11 +114,9 @@ def _rewrite(module: nn.Module, attend: Attend) -> nn.Module:
             return PlainPMA(seeds, _rewrite(module.mab, attend))
         case AttentionPool(sab=None):
             return nn.Sequential(_rewrite(module.dropout, attend), _rewrite(module.pma, attend))
-        case Dropout():
-            return nn.Dropout(module.rate)
         case Masked():
             return module.rowwise
-        case nn.Linear() | nn.ReLU() | nn.Flatten():
+        case nn.Linear() | nn.ReLU() | nn.Flatten() | nn.Dropout():
             return module
     raise TypeError(f"the benchmark has no plain form of {type(module).__name__}")
 

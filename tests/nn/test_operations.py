@@ -5,6 +5,7 @@ import torch
 
 from pointset.configuration import AttentionOptions
 from pointset.evaluation.costs import flops
+from pointset.nn import attention, blocks
 from pointset.nn.blocks import ISAB, PMA, SAB
 
 N, M, D, H = 300, 6, 32, 4
@@ -26,15 +27,10 @@ def rows() -> torch.Tensor:
 
 
 @pytest.fixture(params=["tiled", "plain"])
-def order(request):
-    """With a hook, the plain operations are used instead of tiles."""
-    hooks = []
-    if request.param == "plain":
-        modules = [module for block, _, _ in FORMULAS.values() for module in block.modules()]
-        hooks = [module.register_forward_hook(lambda *_: None) for module in modules]
-    yield
-    for hook in hooks:
-        hook.remove()
+def order(request, monkeypatch):
+    for module in (attention, blocks):
+        if request.param == "plain":
+            monkeypatch.setattr(module, "may_tile", lambda *_: False)
 
 
 @pytest.mark.parametrize("name", FORMULAS)

@@ -13,7 +13,6 @@ from pointset.nn.simplex import WEIGHTS
 
 NAMES = sorted(WEIGHTS)
 SIZES = st.integers(1, 90)
-"""Keys: rows are laid out in two ways, up to 64 and beyond."""
 
 cases = st.builds(
     case,
@@ -95,16 +94,3 @@ def test_data_types_are_kept_with_errors_of_rounding_only(name, keys, dtype, ato
         found = weights_of(name, u)(z, mask)
         assert found.dtype == dtype
         torch.testing.assert_close(found.double(), reference(name, z, u, mask), atol=atol, rtol=0)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_rows_of_a_large_batch_do_not_depend_on_each_other(name):
-    """More rows than fit one piece, in both layouts."""
-    for keys in (16, 700):
-        rows = 300_000 // keys
-        z = torch.randn(rows, keys, generator=torch.Generator().manual_seed(0))
-        upper = 2.5 / keys
-        p = weights_of(name, upper)(z)
-        some = slice(None, None, rows // 7)
-        torch.testing.assert_close(p[some], weights_of(name, upper)(z[some]))
-        torch.testing.assert_close(p.sum(dim=-1), torch.ones(rows))

@@ -1,4 +1,4 @@
-"""Upper bounds: solvers against each other, bounds that sum to 1, and bounds that no weights satisfy."""
+"""Upper bounds: large scores, bounds that sum to 1, and bounds that no weights satisfy."""
 
 import math
 
@@ -7,12 +7,8 @@ import torch
 from simplex_cases import case, reference, weights_of
 
 from pointset.errors import PointsetError
-from pointset.nn.simplex import BOUNDED, WEIGHTS, BoundsError, bounded_softmax, bounded_sparsemax, unbounded
+from pointset.nn.simplex import BOUNDED, BoundsError
 from pointset.nn.simplex.bounded_sparsemax import constrained_sparsemax
-
-SOLVERS = {"bisection": constrained_sparsemax, "sort": torch.func.vmap(constrained_sparsemax)}
-"""Traced code sorts."""
-
 
 # By hand. From the largest score on, keys take all they may, and equal scores share what is left. In these sizes a
 # score less a bound is the score itself.
@@ -28,10 +24,9 @@ HUGE = {
 }
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
 @pytest.mark.parametrize("masked", [False, True])
-def test_scores_however_large_keep_rows_on_the_simplex(solver, dtype, masked):
+def test_scores_however_large_keep_rows_on_the_simplex(dtype, masked):
     """Exact results, because every number has few bits; with a mask, padded keys come first."""
     scores, bounds, expected = zip(*HUGE.values(), strict=True)
     z, p = torch.tensor(scores, dtype=dtype), torch.tensor(expected, dtype=dtype)
@@ -40,18 +35,8 @@ def test_scores_however_large_keep_rows_on_the_simplex(solver, dtype, masked):
     if masked:
         z, u, p = (torch.nn.functional.pad(part, (2, 0), value=fill) for part, fill in ((z, 3e38), (u, 1.0), (p, 0.0)))
         mask = torch.nn.functional.pad(mask, (2, 0))
-    found = SOLVERS[solver](z, u, mask)
+    found = constrained_sparsemax(z, u, mask)
     assert dict(zip(HUGE, found.tolist(), strict=True)) == dict(zip(HUGE, p.tolist(), strict=True))
-
-
-@pytest.mark.parametrize("name", sorted(WEIGHTS))
-def test_sorting_takes_over_where_iterations_give_up(name, monkeypatch):
-    z, u, mask = case(1, 20)
-    expected = weights_of(name, u)(z, mask)
-    monkeypatch.setattr(unbounded, "UNBOUNDED_STEPS", 1)
-    monkeypatch.setattr(bounded_softmax, "NEWTON_STEPS", 1)
-    monkeypatch.setattr(bounded_sparsemax, "HALVINGS", {z.dtype: 1})
-    torch.testing.assert_close(weights_of(name, u)(z, mask), expected)
 
 
 @pytest.mark.parametrize("name", sorted(BOUNDED))

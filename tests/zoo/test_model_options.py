@@ -7,7 +7,6 @@ from torch import nn
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.nn.dropout import Dropout
 from pointset.zoo.names import used_options
 
 
@@ -104,7 +103,7 @@ def test_the_head_has_the_width_the_norm_and_the_rates_that_are_asked_for(norm):
     linear = [one for one in head if isinstance(one, nn.Linear)]
     assert [(one.in_features, one.out_features) for one in linear] == [(16, 24), (24, CLASSES)]
     assert (linear[0].bias is None) == (norm == "batch")  # which would take it away again
-    assert [one.rate for one in head if isinstance(one, Dropout)] == [0.0, 0.25]
+    assert [one.p for one in head if isinstance(one, nn.Dropout)] == [0.0, 0.25]
     names = [type(one).__name__ for one in head]
     assert ("LayerNorm" in names, "BatchNorm" in names) == (norm == "layer", norm == "batch")
 

@@ -14,8 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.nn.fast.tiles import Scratch, in_tiles, whole_sets
-from pointset.nn.fast.torch_private import softmax_backward
+from pointset.nn.fast.tiles import Scratch, in_tiles, softmax_backward, whole_sets
 from pointset.nn.scores import DotScore, split_heads
 
 

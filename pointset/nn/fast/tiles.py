@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from pointset.nn.fast.torch_private import has_hooks, is_traced
+from pointset.nn.fast.tracing import have_values
 
 TILE = 2**18
 """Numbers in a tile, per thread: 1 MiB of float32. A tile and its result fit a second-level cache of 2 MiB, where
@@ -19,16 +19,15 @@ def tile_size() -> int:
     return TILE * torch.get_num_threads()
 
 
-def may_tile(module: nn.Module, *rows: Tensor) -> bool:
-    """True if a module may compute these rows tile by tile, in place of plain torch operations.
+def may_tile(*tensors: Tensor) -> bool:
+    """True if rows and weights may be computed tile by tile, in place of plain torch operations.
 
-    It may not on a GPU, which has fast kernels for the plain operations; under a compiler, an exporter or a transform
-    of `torch.func`, which must see the plain operations; under autocast, which chooses the type of each operation; or
-    if a hook is registered, because hooks run only when modules are called.
+    They may not on a GPU, which has fast kernels for the plain operations; under a compiler, an exporter or a transform
+    of `torch.func`, which must see the plain operations; or under autocast, which chooses the type of each operation.
     """
-    if not all(part.device.type == "cpu" and part.dtype in (torch.float32, torch.float64) for part in rows):
+    if not all(part.device.type == "cpu" and part.dtype in (torch.float32, torch.float64) for part in tensors):
         return False
-    return not (is_traced() or torch.is_autocast_enabled("cpu") or has_hooks(module))
+    return have_values(*tensors) and not torch.is_autocast_enabled("cpu")
 
 
 class Tile(NamedTuple):
@@ -53,6 +52,12 @@ def parts_of_sets(sets: int, length: int, width: int) -> Iterator[Tile]:
         step = most if chosen.stop - chosen.start == 1 else max(1, last - first)
         for start in range(first, last, step):
             yield Tile(chosen, slice(start, min(start + step, last)))
+
+
+def softmax_backward(g: Tensor, A: Tensor) -> Tensor:
+    """The gradient A (g - sum(g A)) of the logits, given the gradient g of A = softmax(logits); overwrites g."""
+    g *= A
+    return g.addcmul_(A, g.sum(dim=-1, keepdim=True), value=-1)
 
 
 class Scratch:

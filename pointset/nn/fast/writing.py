@@ -13,8 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pointset.nn.fast.tiles import Scratch, Tile, in_tiles, parts_of_sets
-from pointset.nn.fast.torch_private import relu_backward, softmax_backward
+from pointset.nn.fast.tiles import Scratch, Tile, in_tiles, parts_of_sets, softmax_backward
 
 
 class Keys(NamedTuple):
@@ -114,7 +113,7 @@ def _backward(gO: Tensor, for_rows: bool, X: Tensor, *given: Tensor, heads: int)
     for tile in parts_of_sets(B, n, hidden.shape[1]):
         g, H = gO[tile.rows], hidden[tile.rows]
         gT = torch.sub(O[tile.rows], H, out=fed(*H.shape))
-        relu_backward(g, gT)
+        gT.sign_().mul_(g)  # the ReLU was open where O > H
         gW.addmm_(gT.mT, H)
         gb += gT.sum(dim=0)
         gH = torch.addmm(g, gT, maps.feed, out=attended(*H.shape))

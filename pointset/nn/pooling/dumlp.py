@@ -17,7 +17,7 @@ from pointset.nn.checks import check_rows
 from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.norms import has_shift, make_norm, normed_linear
 from pointset.nn.registry import register
-from pointset.nn.simplex.gradients import single_or_double
+from pointset.nn.simplex.masked import single_or_double
 from pointset.nn.simplex.unbounded import softmax
 
 

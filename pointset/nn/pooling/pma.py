@@ -6,7 +6,6 @@ from torch import Tensor, nn
 from pointset.configuration import AttentionOptions, DecoderName, InitialName, SeedSource
 from pointset.errors import PointsetError
 from pointset.nn.blocks import PMA, SAB, rff
-from pointset.nn.dropout import Dropout
 from pointset.nn.masks import Mask
 from pointset.nn.registry import register
 
@@ -36,7 +35,7 @@ class AttentionPool(nn.Module):
                 "norm=instance turns a single pooled row into zeros: use several seeds, as in "
                 "isab16-pma4, or prenorm, or norm=group"
             )
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.pma = PMA(dim, k, pool_attention, seeds, initial)
         self.sab = SAB(dim, dim, attention) if k > 1 or head == "rff" else None
         self.feed_forward = rff(dim, dim) if head == "rff" else None

@@ -12,7 +12,7 @@ from torch import Tensor
 from pointset.configuration import CONSTRAINED
 from pointset.nn.simplex.bounded_softmax import constrained_softmax
 from pointset.nn.simplex.bounded_sparsemax import constrained_sparsemax
-from pointset.nn.simplex.gradients import BoundsError as BoundsError
+from pointset.nn.simplex.masked import BoundsError as BoundsError
 from pointset.nn.simplex.unbounded import entmax15, softmax, sparsemax
 
 WEIGHTS: dict[str, Callable[..., Tensor]] = {

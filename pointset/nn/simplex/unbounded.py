@@ -1,16 +1,14 @@
 """Weights without upper bounds: softmax, sparsemax, and entmax-1.5 half way between them.
 
-Sparsemax and entmax-1.5 find the threshold of each row by Newton's method, and by sorting where code is traced.
+Sorting finds the support of each row, without gradients; the weights are then a formula of the scores on the support.
 """
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.simplex.gradients import on_simplex
-
-UNBOUNDED_STEPS = 30
-"""Maximum number of Newton steps; if a row needs more, which only artificial scores do, sorting takes over."""
+from pointset.nn.fast.sorting import sorted_values
+from pointset.nn.simplex.masked import on_simplex
 
 
 def softmax(
@@ -41,14 +39,13 @@ def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = No
         mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
             a real key is all 0.
     """
-    return on_simplex(z, mask, _sparsemax_by_newton, _sparsemax_by_sorting, torch.sign)
+    return on_simplex(z, mask, _sparsemax)
 
 
-def _sparsemax_by_sorting(z: Tensor) -> Tensor:
-    """The weights by sorting; z is [..., n]. Differentiable."""
+def _sparsemax(z: Tensor) -> Tensor:
     shifted = z - z.detach().amax(dim=-1, keepdim=True)
     with torch.no_grad():
-        descending = shifted.sort(dim=-1, descending=True).values
+        descending = -sorted_values(-shifted)
         sums = descending.cumsum(dim=-1)
         ranks = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
         # The support is the largest k for which the k-th score has a weight above 0.
@@ -61,22 +58,6 @@ def _sparsemax_by_sorting(z: Tensor) -> Tensor:
     return torch.where(support, above - step, 0).clamp(min=0)
 
 
-def _sparsemax_by_newton(z: Tensor) -> tuple[Tensor]:
-    """The weights by Newton's method; z is [n, r], keys first."""
-    # The sum of max(z - tau, 0) is convex and piecewise linear in tau: steps that start to the left of the solution
-    # stay there, and the last was exact if it found the support of the one before. Five cost a fraction of a sort.
-    shifted = z - z.amax(dim=0, keepdim=True)
-    tau, size = shifted.mean(dim=0, keepdim=True).sub_(1 / len(z)).clamp_(min=-1), None
-    for _ in range(UNBOUNDED_STEPS):
-        above = (shifted - tau).relu_()
-        total = above.sum(dim=0, keepdim=True)
-        before, size = size, above.sign_().sum(dim=0, keepdim=True)
-        tau += (total - 1) / size
-        if before is not None and torch.equal(before, size):
-            return (shifted.sub_(tau).relu_(),)
-    return (_sparsemax_by_sorting(z.T).T,)
-
-
 def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*rows n"]:
     """argmax_p p.z + H(p) over the simplex, with H the Tsallis entropy of order 1.5: 4/3 sum_i (p_i - p_i^1.5).
 
@@ -84,40 +65,16 @@ def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = Non
     on the support. Its Jacobian is Diag(s) - s s^T / sum(s) with s = sqrt(p). Source: Peters, Niculae and Martins,
     "Sparse sequence-to-sequence models" (arXiv 1905.05702). For z and the mask see `sparsemax`.
     """
-    return on_simplex(z, mask, _entmax_by_newton, _entmax_by_sorting, _root)
+    return on_simplex(z, mask, _entmax15)
 
 
-def _root(p: Tensor) -> Tensor:
-    """The square root of p, computed so that it is differentiable at 0 and fast on a CPU."""
-    return p * p.clamp(min=torch.finfo(p.dtype).tiny).rsqrt()
-
-
-def _entmax_by_newton(z: Tensor) -> tuple[Tensor]:
-    """The weights by Newton's method; z is [n, r], keys first."""
-    # |max(z / 2 - tau, 0)| = 1 is solved for tau. The norm is convex in tau, so steps that start to the left of the
-    # solution stay there, and nearly linear, so about five steps reach it up to rounding.
-    shifted = (z - z.amax(dim=0, keepdim=True)) / 2
-    tau = shifted.mean(dim=0, keepdim=True).sub_(len(z) ** -0.5).clamp_(min=-1)
-    enough = 8 * torch.finfo(z.dtype).eps
-    for _ in range(UNBOUNDED_STEPS):
-        above = (shifted - tau).relu_()
-        total = above.sum(dim=0, keepdim=True)
-        squares = above.square_().sum(dim=0, keepdim=True)
-        step = (squares - squares.sqrt()) / total
-        tau += step
-        if (step.abs() <= enough).all():
-            return (shifted.sub_(tau).relu_().square_(),)
-    return (_entmax_by_sorting(z.T).T,)
-
-
-def _entmax_by_sorting(z: Tensor) -> Tensor:
-    """The weights by sorting; z is [..., n]. Differentiable."""
+def _entmax15(z: Tensor) -> Tensor:
     halves = z / 2
     shifted = halves - halves.detach().amax(dim=-1, keepdim=True)
     with torch.no_grad():
         # Each size of the support gives a candidate for the threshold; the last one that does not exceed the smallest
         # score of its support is the threshold. A key at or below -1 has weight 0.
-        descending = shifted.sort(dim=-1, descending=True).values.clamp(min=-2)
+        descending = -sorted_values(-shifted).clamp(max=2)
         size = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
         mean = descending.cumsum(dim=-1) / size
         spread = (descending.square().cumsum(dim=-1) - size * mean.square()).clamp(min=0)

@@ -1,0 +1,85 @@
+"""What all functions from scores to weights share: masks, the type of the computation, and upper bounds."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from pointset.errors import PointsetError
+from pointset.nn.fast.tracing import have_values
+
+SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
+"""By data type, how far below 1 the sum of a row's bounds may be: the rounding error of about a thousand bounds."""
+
+
+class BoundsError(PointsetError, ValueError):
+    """Upper bounds that no weights on the simplex satisfy."""
+
+
+def single_or_double(z: Tensor) -> Tensor:
+    """The scores in the type of the computation: float64 stays, every other type becomes float32."""
+    return z if z.dtype == torch.float64 else z.float()
+
+
+def on_simplex(
+    z: Tensor, mask: Tensor | None, weigh: Callable[..., Tensor], upper: Tensor | float | None = None
+) -> Tensor:
+    """Weights p [..., n] of scores z [..., n].
+
+    Args:
+        z: scores of any floating type.
+        mask: True at real keys, broadcastable to z; None if all are real.
+        weigh: differentiable, computes the weights from scores [..., n], and from bounds if there are any.
+        upper: bounds of at least 0, broadcastable to z.
+
+    Raises:
+        BoundsError: a bound is negative, or the bounds of a row's real keys sum to less than 1. In compiled, exported
+            or transformed code this is not checked, and such a row gets its bounds as weights.
+    """
+    if z.shape[-1] == 0:
+        return z.clone()
+    scores = single_or_double(z)
+    bounds = () if upper is None else (_checked_bounds(upper, scores, mask),)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(torch.float32).min if upper is None else 0.0)
+    p = weigh(scores, *bounds)
+    return (p if mask is None else p * mask).to(z.dtype)  # for rows without a real key
+
+
+def leave_no_choice(u: Tensor) -> Tensor:
+    """True for the rows whose bounds sum to 1 up to rounding, or to less: every weight is then at its bound."""
+    return u.detach().sum(dim=-1, keepdim=True) <= 1 + 8 * torch.finfo(u.dtype).eps
+
+
+def gradient_of_shares(p: Tensor, free: Tensor) -> Tensor:
+    """The weights p [..., n] unchanged; rows without a free weight get the gradient of p / sum(p).
+
+    A weight is free if it is neither 0 nor at its bound. A constant added to the gradient of a row then has no effect,
+    as in all other rows.
+    """
+    total = p.sum(dim=-1, keepdim=True)
+    scale = total.detach() / total.clamp(min=torch.finfo(p.dtype).tiny)
+    return torch.where(free.any(dim=-1, keepdim=True), p, p * scale)
+
+
+def _checked_bounds(upper: Tensor | float, z: Tensor, mask: Tensor | None) -> Tensor:
+    """The bounds of scores z [..., n], 0 at padded keys; see `on_simplex`."""
+    given = torch.as_tensor(upper, device=z.device)
+    u = given.to(z.dtype).expand(z.shape)
+    if mask is not None:
+        u = torch.where(mask, u, 0)
+    if not z.numel() or not have_values(z, u):
+        return u
+    sums = u.detach().sum(dim=-1)
+    if mask is not None:
+        sums = sums.masked_fill(~mask.expand(u.shape).any(dim=-1), 1)
+    smallest, lowest = torch.stack((sums.min(), u.detach().min())).tolist()
+    slack = SLACK.get(given.dtype, 1e-2)
+    if not lowest >= 0:
+        raise BoundsError(f"upper bounds of weights must be at least 0, got {lowest:.6g}: clamp them to 0")
+    if not smallest >= 1 - slack:
+        raise BoundsError(
+            f"the upper bounds of each row's real keys must sum to at least 1, got a sum of {smallest:.6g}: "
+            "raise the bounds"
+        )
+    return u
