@@ -3,7 +3,6 @@
 from pointset.nn.attention import Multihead, attend
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
 from pointset.nn.encoders.deepsets import EquivariantLayer
-from pointset.nn.layers import PointHead
 from pointset.nn.norms import LayerNorm, SetNorm
 from pointset.nn.pooling.statistics import MaxPool, MeanPool, StatisticPool, SumPool
 from pointset.nn.weights import Weights
@@ -18,7 +17,6 @@ __all__ = [
     "MaxPool",
     "MeanPool",
     "Multihead",
-    "PointHead",
     "SetNorm",
     "StatisticPool",
     "SumPool",

@@ -27,7 +27,7 @@ from pointset.nn.masks import Mask, full_mask, zero_padded_rows
 class NoNorm(nn.Module):
     """Returns the rows unchanged."""
 
-    def forward(self, X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
+    def forward(self, X: Float[Tensor, "*rows d"], mask: Mask | None = None) -> Float[Tensor, "*rows d"]:
         """Return X."""
         return X
 
@@ -42,7 +42,7 @@ class LayerNorm(nn.LayerNorm):
         eps: is added to the variance.
     """
 
-    def forward(self, X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
+    def forward(self, X: Float[Tensor, "*rows d"], mask: Mask | None = None) -> Float[Tensor, "*rows d"]:
         """Return the normalised X."""
         return super().forward(X)
 

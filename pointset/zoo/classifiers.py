@@ -1,4 +1,4 @@
-"""Classifiers of point sets and of their points: head(pool(encoder(X))), and context models with the same methods."""
+"""Classifiers of point sets: head(pool(encoder(X))), and context models with the same methods."""
 
 import html
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from pointset.baselines.models import Baseline
 from pointset.inputs import InputError, as_sets
 from pointset.nn.checks import LOWER
 from pointset.nn.masks import Mask, zero_padded_rows
-from pointset.zoo.predicting import SETS_AT_ONCE, as_given, cloud_batches, embed_rows, predict, predict_points
+from pointset.zoo.predicting import SETS_AT_ONCE, as_given, cloud_batches, embed_rows, predict
 from pointset.zoo.trust import Trust
 
 CloudsLike = Any
@@ -112,28 +112,7 @@ class Classifier(SetModel):
         return as_given(torch.from_numpy(probabilities).float(), points)
 
 
-class PooledClassifier(Classifier):
-    """Base class of the models with an encoder, a pooling and a head; see `SetClassifier` and `Segmenter`."""
-
-    def __init__(self, encoder: list[nn.Module], pool: nn.Module, head: nn.Module, inputs: int = 3) -> None:
-        super().__init__(inputs)
-        self.encoder = nn.ModuleList(encoder)
-        self.pool = pool
-        self.head = head
-
-    def encode(self, points: Float[Tensor, "B n inputs"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
-        """Return the encoded rows [B, n, d], in the order of the points."""
-        for module in self.encoder:
-            points = module(points, mask)
-        return points
-
-    def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
-        """Return the pooled rows of each set side by side: what the head gets. Points are taken as they are."""
-        points, mask = checked_points(self, points, mask)
-        return self.pool(self.encode(points, mask), mask).flatten(1)
-
-
-class SetClassifier(PooledClassifier):
+class SetClassifier(Classifier):
     """logits = head(pool(encoder(X))): invariant to the order of the rows, for sets of any size.
 
     Attributes:
@@ -141,6 +120,12 @@ class SetClassifier(PooledClassifier):
         pool: called as `pool(Z, mask)`; [B, n, d] to [B, k, d].
         head: from the k pooled rows to logits [B, classes].
     """
+
+    def __init__(self, encoder: list[nn.Module], pool: nn.Module, head: nn.Module, inputs: int = 3) -> None:
+        super().__init__(inputs)
+        self.encoder = nn.ModuleList(encoder)
+        self.pool = pool
+        self.head = head
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes].
@@ -155,42 +140,16 @@ class SetClassifier(PooledClassifier):
         points, mask = checked_points(self, points, mask)
         return self.head(self.pool(self.encode(points, mask), mask))
 
+    def encode(self, points: Float[Tensor, "B n inputs"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
+        """Return the encoded rows [B, n, d], in the order of the points."""
+        for module in self.encoder:
+            points = module(points, mask)
+        return points
 
-class Segmenter(PooledClassifier):
-    """logits of each point = head(row of the encoder, pool(encoder(X))), as in PointNet's segmentation network.
-
-    Equivariant to the order of the points, for sets of any size. The layers know a point by its coordinates and by
-    what it reads from summaries of its set (inducing points, a pooled vector), not by its neighbours as PointNet++ and
-    DGCNN do, which learn more from each pass over the data and take far longer for it.
-
-    Attributes:
-        encoder, pool: as of a `SetClassifier`.
-        head: called as `head(Z, pooled, mask)`; logits of every row.
-        classes: names of the classes of points, in the order of the logits; None before training.
-    """
-
-    def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B n classes"]:
-        """Return logits [B, n, classes], zeros for padded points; see `SetClassifier.forward`."""
-        shape = getattr(points, "shape", ())
+    def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
+        """Return the pooled rows of each set side by side: what the head gets. Points are taken as they are."""
         points, mask = checked_points(self, points, mask)
-        rows = self.encode(points, mask)
-        logits = self.head(rows, self.pool(rows, mask), mask)
-        return logits[:, :0] if shape[-2:-1] == (0,) else logits  # `checked_points` gives an empty set one row
-
-    def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
-        """Return the class index of each real point: an array or a tensor [n] for each cloud, in a list.
-
-        See `Classifier.predict`.
-        """
-        return [as_given(logits.argmax(dim=1), points) for logits in self._logits(points, mask, batch_size)]
-
-    def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
-        """Return the probabilities of the classes of each point, float32 [n, classes] for each cloud; see `predict`."""
-        each = self._logits(points, mask, batch_size)
-        return [as_given((logits / self.temperature).softmax(dim=1), points) for logits in each]
-
-    def _logits(self, points: Any, mask: Any, batch_size: int) -> list[Tensor]:
-        return predict_points(self, self._batches(points, mask, batch_size))
+        return self.pool(self.encode(points, mask), mask).flatten(1)
 
 
 class WholeClassifier(Classifier):

@@ -87,21 +87,6 @@ def _prediction(model: nn.Module, logits: Tensor, rows: list[Tensor]) -> Predict
     return Prediction(logits, temperature, last_rows, novelty)
 
 
-def predict_points(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) -> list[Float[Tensor, "n classes"]]:
-    """The logits of every real point of each set, float32 on the model's device; see `predict`."""
-    logits: list[Tensor] = []
-    for rows, mask, sets_in_batch in _each_batch(model, sets, batch_size, partial(forward_points, model)):
-        sizes = [len(rows) // sets_in_batch] * sets_in_batch if mask is None else mask.sum(dim=1).tolist()
-        logits += rows.split(sizes)
-    return logits
-
-
-def forward_points(model: nn.Module, points: Tensor, mask: Tensor | None) -> Float[Tensor, "rows classes"]:
-    """The logits of all real points of a batch [B, n, d], set after set; see `forward`."""
-    logits = model(points, mask)
-    return logits.flatten(0, 1) if mask is None else logits[mask]
-
-
 def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) -> Float[Tensor, "N d"]:
     """The embedding of sets: what `model.embed_sets` gives, float32 on the model's device; see `predict`."""
     embed: Any = getattr(model, "embed_sets", None)
@@ -158,18 +143,11 @@ def as_given(values: Tensor, clouds: Clouds) -> Any:
 
 def _each(model: nn.Module, sets: Sets, batch_size: int, compute: Callable[[Tensor, Tensor | None], Tensor]) -> Tensor:
     """The results of all batches, in float32 on the model's device."""
-    return torch.cat([results for results, *_ in _each_batch(model, sets, batch_size, compute)])
-
-
-def _each_batch(
-    model: nn.Module, sets: Sets, batch_size: int, compute: Callable[[Tensor, Tensor | None], Tensor]
-) -> list[tuple[Tensor, Tensor | None, int]]:
-    """The results of each batch, in float32 on the model's device, its mask and its number of sets."""
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     batches = fixed_batches(sets, batch_size) if isinstance(sets, PointSets) else sets
     with torch.inference_mode(), in_evaluation_mode(model):
         moved = ((points.to(device), None if mask is None else mask.to(device)) for points, mask, *_ in batches)
-        return [(compute(points, mask).float(), mask, len(points)) for points, mask in moved]
+        return torch.cat([compute(points, mask).float() for points, mask in moved])
 
 
 def _converted(clouds: Any, mask: Any, inputs: int, batch_size: int) -> Iterator[tuple[Tensor, Tensor | None]]:
