@@ -22,7 +22,7 @@ from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
 from pointset.runs.files import require_file
 from pointset.tasks.set_problem import EMBEDDING, SetBatch, SetProblem, fully_connected, parts_of, row_model, seeded
-from pointset.zoo.classifiers import PooledClassifier, SetClassifier
+from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
 
 Split = Literal["train", "test"]
@@ -271,7 +271,7 @@ MEMBERS = 7
 """Number of images of a set that have something in common; the set has one more, the stranger."""
 
 
-class ElementScorer(PooledClassifier):
+class ElementScorer(SetClassifier):
     """One logit for each element, from its row and the pooled set: head([z_i, pool(Z)]), Z = encoder(X). Equivariant.
 
     The pooling gives [B, k, width], and the head takes rows [..., d + k * width] to [..., 1].
