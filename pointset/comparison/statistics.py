@@ -274,8 +274,13 @@ class Design:
         )
 
     def resolution(self, seeds: int | None = None, items: int | None = None) -> float:
-        """The smallest difference that so many seeds and items call distinguishable; default: those of the design."""
-        return self._reach(seeds or self.seeds, items or self.items, 0.0)
+        """The smallest difference that so many seeds and items call distinguishable; default: those of the design.
+
+        More items alone may leave fewer degrees of freedom; they never tell less than those of the design.
+        """
+        own = self._reach(self.seeds, self.items, 0.0)
+        found = self._reach(seeds or self.seeds, items or self.items, 0.0)
+        return min(own, found) if (seeds or 0) >= self.seeds or (items or 0) >= self.items else found
 
     def seeds_for(self, difference: float) -> int | None:
         """Seeds of each model that find a true difference, on these items, with the probability `POWER`, if any do."""
