@@ -158,12 +158,14 @@ def test_the_page_and_its_figures_stand_as_the_saved_results_make_them():
     assert page.outdated(FOLDER) == [], "run scripts/experiments/page.py"
 
 
-def test_every_saved_result_is_on_the_page_with_where_it_comes_from():
-    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+def test_every_saved_result_is_on_a_page_with_where_it_comes_from():
+    pages = page.render(read_all())
+    contents, text = pages["README.md"], "\n".join(pages.values())
     for name, one in read_all().items():
         assert f"(`{name}`)" in text
         assert f"```\n{one.about['command']}\n```\n\n{one.about['date']}, commit {one.about['commit']}" in text
         assert one.table in text or name in SECTIONS[0].names
+        assert one.about["title"] in contents
     for section in SECTIONS:
         for name in section.names:
             assert (f"(`{name}`)" in text) != (f"### {name}\n\nOpen: " in text)

@@ -5,8 +5,7 @@ python scripts/experiments/audit.py runs/minutes_100/runs/*      # runs of one m
 Every step is measured on top of the steps before it, from the same weights: the points of a test set are spread by
 farthest-point order in place of a random draw; predictions are averaged over ten such sets (votes); of several runs the
 best is reported. Two steps cannot be measured from finished weights, and are listed with what is known about them:
-choosing the epoch on the test set, and normals. What published
-accuracies are made of stands in results/audit/published.toml.
+choosing the epoch on the test set, and normals. For what others publish, see published.py.
 """
 
 from collections.abc import Sequence
@@ -108,16 +107,18 @@ def _step(name: str, before: ndarray, after: ndarray) -> Step:
 
 
 def draw_steps(steps: Sequence[Step]) -> "Figure":
-    """A waterfall: the plain accuracy, and what each step adds to it, with its 95 % interval."""
+    """The plain accuracy as a dot, and bars for what each step adds to it, with its 95 % interval."""
     figure, (axes,) = make_panels(1, 1, 0.4 * len(steps) + 0.5)
     reached = 0.0
     for place, step in enumerate(steps):
         if step.accuracy is None:
             axes.text(100 * reached, place, f"  {step.note}", fontsize=6.5, color=FAINT, va="center")
             continue
-        color = COLORS[0] if step.gain is None else COLORS[2] if step.gain >= 0 else COLORS[1]
-        left = 0.0 if step.gain is None else reached
-        axes.barh(place, 100 * (step.accuracy - left), 0.6, left=100 * left, color=color)
+        if step.gain is None:  # a bar would begin left of the axis
+            axes.plot(100 * step.accuracy, place, "o", color=COLORS[0], ms=6)
+        else:
+            color = COLORS[2] if step.gain >= 0 else COLORS[1]
+            axes.barh(place, 100 * (step.accuracy - reached), 0.6, left=100 * reached, color=color)
         if step.interval is not None:
             ends = [100 * (reached + end) for end in (step.interval.low, step.interval.high)]
             axes.plot(ends, [place, place], color=INK, lw=1)

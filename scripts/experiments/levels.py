@@ -302,8 +302,8 @@ def draw(results: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     titles = {
-        "level": "% of tables of equal models with an error, in each case",
-        "power": "% of true differences found, mean over cases",
+        "level": "% of tables with an error; a dot is a case",
+        "power": "% of true differences found, mean",
     }
     for axes, (what, title) in zip(panels, titles.items(), strict=True):
         for place, rule in enumerate(RULES):

@@ -24,8 +24,8 @@ from pointset.comparison.verdict import ACCURACY, Verdict, give_verdict
 from pointset.runs.atomic import write_json, write_text
 
 CAUTIOUS = (
-    "Predictions were not saved: the mistakes of two models count as correlated by 0.4, the least that other tables have, "
-    "so that fewer models differ."
+    "Predictions were not saved: the mistakes of two models count as correlated by 0.4, the least that other tables "
+    "have, so that fewer models differ."
 )
 SHARED = 0.6
 """Correlation of the hardness of a shape for two models; at 80 % accuracy their mistakes are then correlated by 0.4."""
@@ -40,7 +40,9 @@ def verdicts() -> None:
         lines = list(csv.DictReader((one.folder / "results.csv").open(encoding="utf-8", newline="")))
         if "model" not in lines[0]:
             continue
-        found = {size: give(one.folder, lines, size) for size in dict.fromkeys(line.get("points", "") for line in lines)}
+        found = {
+            size: give(one.folder, lines, size) for size in dict.fromkeys(line.get("points", "") for line in lines)
+        }
         for change in changes(one, found):
             print(f"{one.name}: {change}")
         rewrite(one, found)
@@ -135,9 +137,7 @@ def fill(row: dict[str, str], verdict: Verdict) -> None:
     if "95 % interval" in row:
         row["95 % interval"] = verdict.metric.write_interval(own.interval)
     if "against the best" in row:
-        row["against the best"] = next(
-            line["against the best"] for line in verdict.table() if line["model"] == model
-        )
+        row["against the best"] = next(line["against the best"] for line in verdict.table() if line["model"] == model)
 
 
 if __name__ == "__main__":
