@@ -32,7 +32,8 @@ Width = Annotated[int, Meta(ge=1, le=8192, description="a whole number from 1 to
 """Width of a layer. The largest weight matrix takes 0.3 GB, and four times as much in training."""
 Depth = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 """Number of layers of one kind."""
-PointCount = Annotated[int, Meta(ge=1, le=10**7, description="a whole number from 1 to 10,000,000")]
+MOST_POINTS = 10**7
+PointCount = Annotated[int, Meta(ge=1, le=MOST_POINTS, description="a whole number from 1 to 10,000,000")]
 """Number of points of a set or a pool; of a larger cloud a random part is used."""
 SizeRange = Annotated[
     tuple[PointCount, PointCount],
@@ -75,6 +76,8 @@ InitialName = Literal["normal", "xavier"]
 DecoderName = Literal["released", "rff"]
 Coordinates = Literal["first", "every"]
 Outputs = Literal["last", "all"]
+Neighbourhoods = Literal["none", "oriented", "invariant"]
+"""Numbers of each point's neighbourhood; see `pointset.data.neighbourhoods`."""
 
 
 class Checked:

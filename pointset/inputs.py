@@ -1,5 +1,6 @@
 """Points, masks and indices as users give them, as tensors; errors have the expected and the given types and shapes."""
 
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -73,12 +74,12 @@ def as_numbers(values: np.ndarray) -> Tensor:
     return torch.from_numpy(np.array(values, np.float32 if single else np.float64, order="C"))
 
 
-def as_points(points: Any, width: int, like: Tensor | None, shape: str = "[B, n, {}]") -> Tensor:
+def as_points(points: Any, width: int | Sequence[int], like: Tensor | None, shape: str = "[B, n, {}]") -> Tensor:
     """Convert points to a tensor [..., width] of a model's type.
 
     Args:
         points: tensor or array of any real type; integers must be exact in the model's type.
-        width: numbers per point.
+        width: numbers per point, or several that are allowed, the usual one first.
         like: a parameter of the model, whose type is used, and for arrays its device; None keeps a floating type.
         shape: the expected shape for the message; {} is replaced by the width.
 
@@ -86,13 +87,14 @@ def as_points(points: Any, width: int, like: Tensor | None, shape: str = "[B, n,
         InputError: the points are not such numbers; the message has their type and shape.
     """
     wanted = torch.get_default_dtype() if like is None else like.dtype
+    widths = (width,) if isinstance(width, int) else tuple(width)
     told = described(points)
     if isinstance(points, np.ndarray) and points.dtype.kind in "fiu":
         points = as_numbers(points).to(None if like is None else like.device)
     real = isinstance(points, Tensor) and not points.is_complex() and points.dtype != torch.bool
-    if not real or points.dim() == 0 or points.shape[-1] != width:
+    if not real or points.dim() == 0 or points.shape[-1] not in widths:
         hint = "" if real else ": give a tensor or an array of real numbers"
-        raise InputError(f"points must be {shape.format(width)}, got {told}{hint}")
+        raise InputError(f"points must be {shape.format(widths[0])}, got {told}{hint}")
     if points.is_floating_point():
         return points if like is None else points.to(wanted)
     converted = points.to(wanted)
@@ -103,7 +105,7 @@ def as_points(points: Any, width: int, like: Tensor | None, shape: str = "[B, n,
     return converted
 
 
-def as_sets(points: Any, mask: Any, width: int, like: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def as_sets(points: Any, mask: Any, width: int | Sequence[int], like: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """Convert points [B, n, width], or one cloud [n, width], and their mask, to tensors with a batch axis.
 
     Raises:
@@ -111,7 +113,8 @@ def as_sets(points: Any, mask: Any, width: int, like: Tensor | None) -> tuple[Te
     """
     sets = as_points(points, width, like)
     if sets.dim() not in (2, 3):
-        raise InputError(f"points must be [B, n, {width}] or, of one cloud, [n, {width}], got {described(points)}")
+        usual = width if isinstance(width, int) else width[0]
+        raise InputError(f"points must be [B, n, {usual}] or, of one cloud, [n, {usual}], got {described(points)}")
     mask = as_mask(mask, sets)
     if sets.dim() == 2:
         return sets[None], None if mask is None else mask[None]

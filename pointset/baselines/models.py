@@ -121,7 +121,8 @@ class Mixture(nn.Module):
         self.register_buffer("prior", torch.zeros(classes))
 
     def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
-        return self.combine([member(points, mask) for member in self.members])
+        given = [points if member.neighbourhoods != "none" else points[..., : member.inputs] for member in self.members]
+        return self.combine([member(own, mask) for member, own in zip(self.members, given, strict=True)])
 
     def combine(self, logits: list[Float[Tensor, "B classes"]]) -> Float[Tensor, "B classes"]:
         """The logits of the product, from those of the members."""

@@ -20,8 +20,6 @@ from pointset.zoo.pretrained import USUAL, list_pretrained
 if TYPE_CHECKING:
     from pointset.export.javascript import PlainModel
 
-ENOUGH_TO_SEE = 1024
-"""Least number of points in a picture of one shape."""
 MOST_TO_ASK = 2048
 """Number of points on a live page."""
 STILLS = (".png", ".svg")
@@ -66,8 +64,8 @@ def attend(
         check_: Check which explanation is faithful: remove points in the order of attention, gradients, occlusion and
             others, and print how far the probability falls; a page shows the curves too.
         live: Write a page that runs the model, and other trained models of the package with the same classes.
-        points: Number of points to sample on the mesh; default: as many as the model was trained on, but at least
-            1,024, or 2,048 with --live.
+        points: Number of points to sample on the mesh, or to take of a cloud; default: as many as the model was trained
+            on, which gives the prediction of `pointset classify`.
         seed: Seed for sampling points on the mesh.
         keep_outliers: Keep isolated points of a point cloud, such as a background.
     """
@@ -82,7 +80,6 @@ def attend(
         if points is not None and points > MOST_TO_ASK:
             raise PointsetError(f"--points must be at most {MOST_TO_ASK:,} with --live, got {points:,}")
     from pointset.data.catalogue.folders import ShapeFile
-    from pointset.data.loading import load_shape_like
     from pointset.data.readers.formats import require_shape_file
     from pointset.evaluation.shape_predictions import guess
     from pointset.explain.faithfulness import check_explanations
@@ -92,9 +89,8 @@ def attend(
     trained = load_model(model)
     plain = plain_models(trained) if live else []
     network, data, file = trained.network, trained.data, ShapeFile(shape, str(shape))
-    points = max(data["points"], MOST_TO_ASK if live else ENOUGH_TO_SEE) if points is None else points
     turn = settled_up(up, trained, [file])
-    loaded = load_shape_like(data, shape, points=points, seed=seed, up=turn, keep_outliers=keep_outliers)
+    loaded = network.prepare(shape, points=points, seed=seed, up=turn, keep_outliers=keep_outliers)
     outputs = predict(network, padded_batches([loaded.points]))
     (best,) = guess([file], outputs, data["classes"], [len(loaded.points)])
     name, confidence = best.likeliest[0]
@@ -103,10 +99,10 @@ def attend(
     checks = check_explanations(network, [loaded.points]) if check_ else {}
 
     title, note = escaped(shape.name), escaped(f"predicted: {prediction}")
-    cloud, camera = loaded.points[:, :3], viz.Camera(up=data["up"])
+    cloud, camera = loaded.points[:, :3], viz.Camera(up=network.preparation.up)
     chosen: dict[str, Any] = {"heads": None if head is None else [head], "queries": None if query is None else [query]}
     if live:
-        live_page(plain, shape.name, loaded.raw, data["up"]).save(output)
+        live_page(plain, shape.name, loaded.raw, network.preparation.up).save(output)
     elif output.suffix.lower() == ".html":
         chosen |= {"layer": layer, "checks": checks, "classes": list(best.likeliest)}
         viz.make_page(maps, cloud, title=title, prediction=note, camera=camera, **chosen).save(output)

@@ -151,7 +151,7 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Res
     axis = overview["up"]
     if up == "guess":
         trained = load_model(None)
-        guess = best_turn(turn_scores(trained.network, trained.data, clouds))
+        guess = best_turn(turn_scores(trained.network, clouds))
         clouds = tuple(turned_up(cloud, guess.turn, "z") for cloud in clouds)
         axis = "z"
         overview |= {"up": guess.up, "up_assumed": False, "up_guess": str(guess), "up_sure": guess.is_sure}

@@ -85,7 +85,7 @@ def settled_up(up: str, trained: Trained, files: "Sequence[ShapeFile]") -> Any:
 
     if up != "guess":
         return up
-    guess = guess_up(trained.network, trained.data, files)
+    guess = guess_up(trained.network, files)
     print(guess, file=sys.stderr)
     return guess.turn
 
@@ -108,7 +108,7 @@ def answers(
     from pointset.evaluation.files import Failure
 
     options |= {"up": settled_up(reading.up, trained, files), "keep_outliers": reading.keep_outliers}
-    found = of_files(trained.on_device(), trained.data, files, **options)
+    found = of_files(trained.on_device(), files, **options)
     answered = list(followed(found, what, "shape", len(files), show=len(files) > FEW))
     results = [answer for answer in answered if not isinstance(answer, Failure)]
     failures = [answer for answer in answered if isinstance(answer, Failure)]

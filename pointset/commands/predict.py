@@ -28,8 +28,8 @@ def classify(
 ) -> Result:
     """Classify files of shapes, or all files in a folder, with a trained model.
 
-    Each mesh is sampled with as many points as the model was trained on. All points of a point cloud are used, but for
-    isolated ones; of a cloud of more than 16,384 points a random part, as many as the model was trained on.
+    Each mesh is sampled with as many points as the model was trained on. Isolated points of a point cloud are left out,
+    and of a cloud with more points a random part of so many is taken.
 
     Example: `pointset classify path/to/scans --model runs/parts -o predictions.csv`
 
@@ -49,7 +49,7 @@ def classify(
     shapes, start = in_folders(files), perf_counter()
     model = ANY_POSE if pose == "any" and model is None else model
     trained = load_model(model)
-    if pose == "any" and trained.data["normalize"] != POSES["any"]:
+    if pose == "any" and trained.network.preparation.normalize != POSES["any"]:
         raise PointsetError(f"{model} was not trained for any pose: leave out --model, or train with --pose any")
     guesses, failures = answers(classify_files, trained, shapes, reading, "classifying")
     accuracy, known = accuracy_of(guesses, trained.data["classes"])

@@ -99,16 +99,14 @@ class Shapes:
 
     def points(self, path: str | Path, seed: int = 0) -> Any:
         """The points of a file, sampled as for the model."""
-        from pointset.data.loading import load_shape_like
-
         up, keep_outliers = self.reading.up, self.reading.keep_outliers
-        return load_shape_like(self.trained.data, path, seed=seed, up=up, keep_outliers=keep_outliers).points
+        return self.trained.network.prepare(path, seed=seed, up=up, keep_outliers=keep_outliers).points
 
     def draw(self, tiles: "list[Tile]", title: str, note: str, output: Path) -> None:
         """Write a page of shapes."""
         from pointset.viz.html_page import make_similar_page
 
-        up = self.trained.data["up"]
+        up = self.trained.network.preparation.up
         make_similar_page(tiles, title=escaped(title), note=note, up=up).save(output)
 
 

@@ -127,20 +127,20 @@ def _started(
 ) -> "Training":
     """A model that begins from trained weights, with the recipe for it."""
     from pointset.data.dataset import load_split
-    from pointset.data.loading import normalization_elsewhere
     from pointset.training.automatic import transfer_recipe
     from pointset.training.devices import is_main
     from pointset.zoo.transfer import start_from
 
     trained, description = pointset.load_run(start)
-    name, about = description["model"]["name"], description["data"]
+    name = description["model"]["name"]
     if model not in (None, name):
         raise PointsetError(f"{start} is a {name}, not a {model}: leave out the name")
     for field in given_fields(flags.model, given):
         raise PointsetError(f"{field} is that of {start}: leave it out, or --start")
-    usual = DataOptions.from_dict({"points": about["points"], "normalize": normalization_elsewhere(about)})
+    prepared = trained.preparation
+    usual = DataOptions.from_dict({"points": prepared.points, "normalize": prepared.normalize})
     sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)), progress=is_main())
-    network = start_from(trained, sets, trained_up=about["up"], seed=seed, start=start, freeze=freeze)
+    network = start_from(trained, sets, trained_up=prepared.up, seed=seed, start=start, freeze=freeze)
     return name, network, sets, transfer_recipe(sets, **given_fields(flags.recipe, given))
 
 

@@ -1,39 +1,53 @@
-"""Augmentations of a batch: `augmentation(points [B, n, d], generator, mask=None, normals=False) -> points`.
+"""Augmentations of a batch: `augmentation(points [B, n, d], generator, mask=None, columns=Columns()) -> points`.
 
 All random numbers come from the `torch.Generator`; features (d > 3) do not change how many are drawn. The mask [B, n]
 is True at real points; padded rows come out as zeros. Distances are in the unit of the points.
 
-Only coordinates change, not features. But with `normals=True`, columns 3 to 5 are unit normals, which are transformed
-with the shape: the map x -> A x takes a normal v to A^-T v, scaled to unit length.
+Only coordinates change, not features, unless `columns` says that they have a direction. Normals are transformed with
+the shape: the map x -> A x takes a normal v to A^-T v, scaled to unit length; numbers of neighbourhoods are turned.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
-from pointset.configuration import Checked, NonNegative, Positive, Share
+from pointset.configuration import Checked, Neighbourhoods, NonNegative, Positive, Share
 from pointset.data.axes import Axis as Axis
+from pointset.data.neighbourhoods import WIDTHS, turned_numbers
 from pointset.data.ragged import zero_padding
 from pointset.inputs import check_clouds
 
 Augmentation = Callable[..., Tensor]
-"""A function of `points`, `generator`, `mask` and `normals`, which returns changed points; see above."""
+"""A function of `points`, `generator`, `mask` and `columns`, which returns changed points; see above."""
+
+
+class Columns(NamedTuple):
+    """Which numbers of a point, beside its coordinates, turn with the shape."""
+
+    normals: bool = False
+    """Columns 3 to 5 are unit normals."""
+    neighbourhoods: Neighbourhoods = "none"
+    """The last columns are numbers of this kind; see `pointset.data.neighbourhoods`."""
+
+
+_NO_COLUMNS = Columns()
 
 
 class Change(Checked):
     """Base class of augmentations that checks the arguments and pads with zeros."""
 
     def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, columns: Columns = _NO_COLUMNS
     ) -> Tensor:
-        """Change [B, n, d]; with `normals`, columns 3 to 5 are normals."""
+        """Change the sets [B, n, d]."""
         check_clouds(points, mask, features=True)
-        return zero_padding(self._changed(points, generator, mask, normals), mask)
+        return zero_padding(self._changed(points, generator, mask, columns), mask)
 
-    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         raise NotImplementedError
 
 
@@ -48,9 +62,9 @@ class Scale(Change):
     anisotropic: bool = False
     """One factor per axis, as in the released code of Deep Sets, instead of one per cloud."""
 
-    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         factors = uniform((len(points), 1, 3 if self.anisotropic else 1), self.low, self.high, points, generator)
-        turned = torch.nn.functional.normalize(points[..., 3:6] / factors, dim=2) if normals else None
+        turned = torch.nn.functional.normalize(points[..., 3:6] / factors, dim=2) if columns.normals else None
         return _rows(points, points[..., :3] * factors, turned)
 
 
@@ -66,7 +80,7 @@ class Jitter(Change):
     clip: NonNegative = 0.05
     """Largest move of a coordinate."""
 
-    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         place = points[..., :3]
         noise = normal(place.shape, points, generator).mul_(self.sigma).clamp_(-self.clip, self.clip)
         return _rows(points, noise.add_(place))
@@ -79,7 +93,7 @@ class Shift(Change):
     limit: NonNegative = 0.1
     """The largest move along an axis, in the units of the points."""
 
-    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         offsets = uniform((len(points), 1, 3), -self.limit, self.limit, points, generator)
         return _rows(points, points[..., :3] + offsets)
 
@@ -93,31 +107,24 @@ class RotateUp(Change):
     degrees: NonNegative = 180.0
     """The largest angle."""
 
-    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         limit = math.radians(self.degrees)
-        angles = uniform((len(points), 1), -limit, limit, points, generator)
-        turned = self._turned(points[..., 3:6], angles) if normals else None
-        return _rows(points, self._turned(points[..., :3], angles), turned)
-
-    def _turned(self, vectors: Tensor, angles: Tensor) -> Tensor:
-        # A rotation about y acts on (z, x) as one about z acts on (x, y): both pairs are right-handed.
-        first, second, height = (0, 1, 2) if self.up == "z" else (2, 0, 1)
-        a, b, cosine, sine = vectors[..., first], vectors[..., second], angles.cos(), angles.sin()
-        turned = torch.empty_like(vectors)
-        turned[..., first] = cosine * a - sine * b
-        turned[..., second] = sine * a + cosine * b
-        turned[..., height] = vectors[..., height]
-        return turned
+        angles = uniform((len(points),), -limit, limit, points, generator)
+        zero, one = torch.zeros_like(angles), torch.ones_like(angles)
+        cosine, sine = angles.cos(), angles.sin()
+        if self.up == "z":
+            rows = ((cosine, -sine, zero), (sine, cosine, zero), (zero, zero, one))
+        else:
+            rows = ((cosine, zero, sine), (zero, one, zero), (-sine, zero, cosine))
+        return turned(points, torch.stack([torch.stack(row, dim=1) for row in rows], dim=1), columns)
 
 
 @dataclass(frozen=True)
 class RotateAny(Change):
     """Turn each cloud by a rotation uniform on SO(3): a unit quaternion of uniform direction."""
 
-    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
-        rotations = rotation_matrices(normal((len(points), 4), points, generator)).transpose(1, 2)
-        turned = points[..., 3:6] @ rotations if normals else None
-        return _rows(points, points[..., :3] @ rotations, turned)
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
+        return turned(points, rotation_matrices(normal((len(points), 4), points, generator)), columns)
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,7 @@ class Drop(Change):
     most: Share = 0.875
     """The share is uniform on [0, most]."""
 
-    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         share = uniform((len(points), 1, 1), 0.0, self.most, points, generator)
         dropped = uniform((*points.shape[:2], 1), 0.0, 1.0, points, generator) < share
         if mask is None or not points.numel():
@@ -150,20 +157,35 @@ class Compose:
     """Augmentations, in the order in which they are applied."""
 
     def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, columns: Columns = _NO_COLUMNS
     ) -> Tensor:
         """Apply the steps in order to [B, n, d]."""
         for step in self.steps:
-            points = step(points, generator, mask, normals=normals)
+            points = step(points, generator, mask, columns=columns)
         return points
 
 
 def turned_by_one_of(
-    matrices: Tensor, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    matrices: Tensor,
+    points: Tensor,
+    generator: Generator,
+    mask: Tensor | None = None,
+    *,
+    columns: Columns = _NO_COLUMNS,
 ) -> Tensor:
     """The sets [B, n, d], each turned about the origin by one of the matrices [k, 3, 3], chosen at random."""
     chosen = torch.randint(len(matrices), (len(points),), generator=generator)
-    return _rows(points, points[..., :3] @ matrices[chosen].to(points).mT)
+    return turned(points, matrices[chosen].to(points), columns)
+
+
+def turned(points: Tensor, matrices: Tensor, columns: Columns = _NO_COLUMNS) -> Tensor:
+    """The sets [B, n, d], turned about the origin by rotations [B, 3, 3], with what turns with them."""
+    inverse = matrices.mT
+    changed = _rows(points, points[..., :3] @ inverse, points[..., 3:6] @ inverse if columns.normals else None)
+    if width := WIDTHS[columns.neighbourhoods]:
+        numbers = turned_numbers(points[..., -width:], matrices, columns.neighbourhoods)
+        changed = torch.cat([changed[..., :-width], numbers], dim=2)
+    return changed
 
 
 def _rows(points: Tensor, places: Tensor, normals: Tensor | None = None) -> Tensor:

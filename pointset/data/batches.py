@@ -53,7 +53,7 @@ def batches(
             where = dataset.draw_indices(rows, generator, size and size(index))
             points, mask = dataset.points_at(where)
             if augment is not None:
-                points = augment(points, generator, mask, normals=dataset.options.has_normals)
+                points = augment(points, generator, mask, columns=dataset.columns)
             mixed = None if mix is None else mix(points, generator, mask)
             points, labels = points if mixed is None else mixed.points, dataset.labels[rows]
         if mixed is None:

@@ -28,6 +28,7 @@ from pointset.data.augment import (
     Augmentation,
     Axis,
     Change,
+    Columns,
     Compose,
     Drop,
     Jitter,
@@ -97,7 +98,7 @@ class CutMix(Checked):
 class _Imperfection(Change):
     """Base class that restores mean and standard deviation."""
 
-    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, normals: bool) -> Tensor:
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         if not points.numel():
             return points
         real = torch.ones(points.shape[:2], dtype=torch.bool, device=points.device) if mask is None else mask

@@ -3,6 +3,7 @@
 import copy
 import functools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from pointset.configuration import PointCount, check, check_seed
-from pointset.data.augment import Axis
+from pointset.configuration import Neighbourhoods, PointCount, check, check_seed
+from pointset.data.augment import Axis, Columns
+from pointset.data.catalogue.cards import list_cards
+from pointset.data.neighbourhood_pools import ARRAY, pool_with_neighbourhoods
+from pointset.data.neighbourhoods import WIDTHS
 from pointset.data.normalize import normalization
-from pointset.data.options import MORE_POINTS, DataOptions
+from pointset.data.options import MORE_POINTS, SAMPLERS, DataOptions
 from pointset.data.pool import AS_RELEASED, Indices, Pool, fixed_indices, random_indices
+from pointset.data.preparation import CLOUD_POINTS, Preparation
 from pointset.data.ragged import mask_of, pad_rows
 from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
 from pointset.errors import PointsetError, quoted
@@ -36,8 +41,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     and the shape's name. The training view (`draw`) is a fresh random subset each time. Both are normalised after the
     subset is taken, so a model sees nothing of a shape except its points.
 
-    A point has d numbers (`inputs`): three coordinates, then the features in `options.features`, normals first. Only
-    coordinates are normalised.
+    A point has d numbers: three coordinates, then the features in `options.features`, normals first, then the numbers
+    of its neighbourhood, see `with_neighbourhoods`. Only coordinates are normalised.
 
     Sets have n points each; a smaller shape of a ragged pool gives all its points. Sets of different sizes are padded
     with zeros, and a mask is True at real points.
@@ -60,6 +65,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         >>> train.draw([0, 1], torch.Generator().manual_seed(0), size=8).shape
         torch.Size([2, 8, 3])
     """
+
+    neighbourhoods: Neighbourhoods = "none"
+    """What the points say of their neighbourhoods."""
 
     def __init__(
         self,
@@ -100,8 +108,13 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def inputs(self) -> int:
-        """Numbers per point, d: 3 coordinates and the features."""
+        """Numbers per point that the data have: 3 coordinates and the features."""
         return 3 + sum(self.source_pool.arrays[name].shape[-1] for name in self._beside)
+
+    @property
+    def columns(self) -> Columns:
+        """What augmentations turn with the shapes."""
+        return Columns(self.options.has_normals, self.neighbourhoods)
 
     @property
     def _beside(self) -> list[str]:
@@ -164,7 +177,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def points(self) -> Tensor:
         """The evaluation view, float32 [N, n, d], padded with zeros; made at first use."""
         sizes = self.sizes
-        whole = torch.zeros(len(self), int(sizes.max(initial=0)), self.inputs)
+        whole = torch.zeros(len(self), int(sizes.max(initial=0)), self.inputs + WIDTHS[self.neighbourhoods])
         for first in range(0, len(self), _AT_ONCE):
             some, _ = self.points_at(self._fixed(self.rows.numpy()[first : first + _AT_ONCE]))
             whole[first : first + len(some), : some.shape[1]] = some
@@ -205,7 +218,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """
         points, mask = self._padded("points", where)
         normalised = normalization(self.options.normalize)(points, mask)
-        beside = [self._padded(name, where)[0] for name in self._beside]
+        arrays = [*self._beside, *([ARRAY] if self.neighbourhoods != "none" else [])]
+        beside = [self._padded(name, where)[0].float() for name in arrays]
         return (torch.cat([normalised, *beside], dim=2) if beside else normalised), mask
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
@@ -218,6 +232,21 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def of_pool(self, pool: Pool) -> "PointSets":
         """The same shapes of another pool, with other points, labels or classes."""
         return PointSets(pool, self.options, name=self.name, source=self.source, split=self.split, rows=self.rows)
+
+    def with_neighbourhoods(self, kind: Neighbourhoods) -> "PointSets":
+        """The same shapes, whose points have numbers of their neighbourhoods in a cloud of `Preparation.cloud_points`.
+
+        Sets are drawn from that cloud: of a pool with more points, from a random part. The numbers are computed once
+        per pool.
+        """
+        if kind == self.neighbourhoods:
+            return self
+        view = copy.copy(self)
+        if kind != "none":
+            most = max(self.size, CLOUD_POINTS)
+            view.source_pool = pool_with_neighbourhoods(self.source_pool, kind, most, self.options.data_seed)
+        view.neighbourhoods = kind
+        return view
 
     def normalized(self, how: str) -> "PointSets":
         """The same sets with another normalisation, see `DataOptions.normalize`; "none" keeps the files' units."""
@@ -264,10 +293,34 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "pool": int(self.source_pool.sizes.max(initial=0)),
             "sampler": self.source_pool.sampler,
             "up": self.up,
-            "kinds": sorted({suffix_of(name) for name in self.names} & SHAPE_SUFFIXES),
-            "centred": self.source_pool.is_centred(self.rows.numpy()),
             "fingerprint": self.fingerprint,
+            "preparation": self.preparation.as_dict(),
         }
+
+    @property
+    def preparation(self) -> Preparation:
+        """How another shape becomes a set like these.
+
+        `standardize` subtracts one number from all coordinates, so an off-centre shape would stay off-centre: if all
+        shapes are centred already, others are centred first. Arrays are taken with all their points; files lose
+        isolated ones.
+        """
+        how = self.options.normalize
+        if how == "standardize" and self.source_pool.is_centred(self.rows.numpy()):
+            how = "center-standardize"
+        from_files = Path(self.source).is_absolute() or self.source in list_cards()
+        return Preparation(
+            points=self.size,
+            normalize=how,
+            up=self.up,
+            kinds=tuple(sorted({suffix_of(name) for name in self.names} & SHAPE_SUFFIXES)),
+            sampler=self.options.sampler if self.source_pool.sampler in SAMPLERS else "uniform",
+            pool_points=self.options.pool_points,
+            features=self.options.features,
+            inputs=self.inputs,
+            isolated="leave out" if from_files else "keep",
+            neighbourhoods=self.neighbourhoods,
+        )
 
     @functools.cached_property
     def fingerprint(self) -> str:

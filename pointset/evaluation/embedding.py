@@ -9,7 +9,7 @@ import contextlib
 import csv
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,23 +23,23 @@ from torch import Tensor, nn
 
 from pointset.data.axes import UsualUp
 from pointset.data.catalogue.folders import ShapeFile, list_splits
-from pointset.data.loading import load_shape_like
 from pointset.data.point_sets import PointSets
-from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError
-from pointset.evaluation.files import Failure
+from pointset.evaluation.files import Failure, read_points
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.runs.files import require_file
 from pointset.runs.spreadsheets import as_csv, read_csv
 from pointset.runs.workers import Workers, run_in_workers
 from pointset.zoo.classifiers import Classifier
-from pointset.zoo.predicting import SETS_AT_ONCE, cloud_batches, embed_rows, padded_batches
+from pointset.zoo.predicting import SETS_AT_ONCE, embed_rows, padded_batches, prepared_batches
 
 CHUNK = 16
 """Files that one task of another process reads."""
 FEW_FILES = 256
 """So many files or fewer are not worth other processes, which take seconds to start."""
 EMBEDDING_SUFFIXES = (".npz", ".csv")
+ROUNDING = 1e-4
+"""Relative distance of rows that are one on another processor."""
 SAME_SHAPE = 0.95
 """Share of shapes of which two samplings are at most the threshold for near-duplicates apart."""
 
@@ -66,8 +66,7 @@ def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Flo
     if not isinstance(sets, PointSets):
         if not isinstance(model, Classifier):
             raise PointsetError(f"model must be a model of the zoo, got a {type(model).__name__}")
-        sets = cloud_batches(sets, inputs=model.inputs, normalize=model.normalize, batch_size=batch_size)
-        return embed_rows(model, sets).cpu().numpy()
+        return embed_rows(model, prepared_batches(model, sets, batch_size=batch_size)).cpu().numpy()
     sets.require_inputs(model)
     return embed_rows(model, sets, batch_size=batch_size).cpu().numpy()
 
@@ -128,32 +127,20 @@ def load_embedded(path: Path) -> Embedded:
 
 
 def embed_files(
-    model: nn.Module,
-    data: Mapping[str, Any],
+    model: Classifier,
     shapes: Sequence[ShapeFile],
     *,
     up: UsualUp = "auto",
     keep_outliers: bool = False,
 ) -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
     """Yield each shape and its row, in their order, or why a file cannot be used; arguments as of `classify_files`."""
-    read = partial(read_points, data, up=up, keep_outliers=keep_outliers)
+    read = partial(read_points, model.preparation, up=up, keep_outliers=keep_outliers)
     answers = zip(shapes, _read_all(read, shapes), strict=True)
     while block := [*itertools.islice(answers, SETS_AT_ONCE)]:
         clouds = [points for _, points in block if isinstance(points, Tensor)]
         rows = iter(embed_rows(model, padded_batches(clouds)).cpu().numpy() if clouds else ())
         for shape, points in block:
             yield points if isinstance(points, Failure) else (shape, next(rows))
-
-
-def read_points(
-    data: Mapping[str, Any], shape: ShapeFile, up: UsualUp, keep_outliers: bool = False
-) -> Tensor | Failure:
-    """The points [n, d] of a file, prepared like the sets in a `PointSets.describe` description."""
-    try:
-        require_shape_file(shape.path)
-        return load_shape_like(data, shape.path, up=up, keep_outliers=keep_outliers).points
-    except (PointsetError, OSError) as error:
-        return Failure.of(shape, error)
 
 
 def _read_all(read: Callable[[ShapeFile], Tensor | Failure], shapes: Sequence[ShapeFile]) -> Iterator[Tensor | Failure]:
@@ -201,8 +188,9 @@ def nearest(
 
 
 def same_shape_distance(first: Float[ndarray, "N d"], second: Float[ndarray, "N d"]) -> float:
-    """The distance that two samplings of one shape, row by row, rarely exceed: 95 % quantile."""
-    return float(np.quantile(np.linalg.norm(first - second, axis=1), SAME_SHAPE))
+    """The distance that two samplings of one shape, row by row, rarely exceed: the 95 % quantile, or rounding."""
+    distance = np.quantile(np.linalg.norm(first - second, axis=1), SAME_SHAPE)
+    return float(max(distance, ROUNDING * np.linalg.norm(first, axis=1).max(initial=0.0)))
 
 
 def near_duplicates(

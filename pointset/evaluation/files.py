@@ -1,25 +1,17 @@
 """Predictions for files of shapes."""
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 from torch import Tensor
 
 from pointset.data.catalogue.folders import ShapeFile, list_shapes
-from pointset.data.loading import load_shape_like
-from pointset.data.readers.formats import is_mesh_file, require_shape_file
-from pointset.data.readers.reading import read_columns
+from pointset.data.preparation import Preparation
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.shape_predictions import Guess, guess
-from pointset.zoo.classifiers import Classifier, SetModel
-from pointset.zoo.predicting import SETS_AT_ONCE, Prediction, padded_batches, predict
-
-T = TypeVar("T")
-MOST_POINTS = 16_384
-"""Most points of a cloud that are all used; of a larger one a random part is, as many points as in training."""
+from pointset.zoo.classifiers import Classifier
+from pointset.zoo.predicting import SETS_AT_ONCE, padded_batches, predict
 
 
 @dataclass(frozen=True)
@@ -36,69 +28,47 @@ class Failure:
 
 
 def classify_files(
-    model: Classifier, data: Mapping[str, Any], shapes: Iterable[ShapeFile], **reading: Any
+    model: Classifier, shapes: Iterable[ShapeFile], *, up: str = "auto", keep_outliers: bool = False
 ) -> Iterator[Guess | Failure]:
-    """Classify meshes and point clouds, each prepared like those that a model was trained on.
+    """Classify meshes and point clouds, each prepared by the model; for `up` and `keep_outliers`, see `prepare`.
 
-    `data` is `description["data"]` of the model's run; for `up` and `keep_outliers`, see `load_shape_like`. Yields for
-    each shape, in their order, its prediction, or why it cannot be used: such a file stops nothing.
+    Yields for each shape, in their order, its prediction, or why it cannot be used: such a file stops nothing.
     """
-
-    def answer(shapes: Sequence[ShapeFile], prediction: Prediction, points: Sequence[int]) -> list[Guess]:
-        return guess(shapes, prediction, data["classes"], points)
-
-    return answer_files(model, data, shapes, answer, **reading)
-
-
-def answer_files(
-    model: SetModel,
-    data: Mapping[str, Any],
-    shapes: Iterable[ShapeFile],
-    answer: Callable[[Sequence[ShapeFile], Prediction, Sequence[int]], Sequence[T]],
-    *,
-    up: str = "auto",
-    keep_outliers: bool = False,
-) -> Iterator[T | Failure]:
-    """The answers that `answer(shapes, prediction, points)` makes for files; see `classify_files`."""
     waiting: list[tuple[ShapeFile, Tensor]] = []
-
-    def answers() -> Iterator[T | Failure]:
-        """The answers for the waiting clouds, which go through the model together."""
-        if waiting:
-            shapes, clouds = zip(*waiting, strict=True)
-            waiting.clear()
-            prediction = predict(model, padded_batches(clouds))
-            yield from _finite(shapes, prediction, answer(shapes, prediction, [*map(len, clouds)]))
-
     for shape in shapes:
-        try:
-            cloud = open_shape(data, shape.path, up, keep_outliers)
-        except (PointsetError, OSError) as error:
-            yield from answers()
-            yield Failure.of(shape, error)
+        points = read_points(model.preparation, shape, up=up, keep_outliers=keep_outliers)
+        if isinstance(points, Failure):
+            yield from _classified(model, waiting)
+            yield points
             continue
-        waiting.append((shape, cloud))
+        waiting.append((shape, points))
         if len(waiting) == SETS_AT_ONCE:
-            yield from answers()
-    yield from answers()
+            yield from _classified(model, waiting)
+    yield from _classified(model, waiting)
 
 
-def _finite(shapes: Sequence[ShapeFile], prediction: Prediction, answers: Sequence[T]) -> Iterator[T | Failure]:
-    """The answers, or failures where the outputs of the model are not finite."""
-    for shape, one, finite in zip(shapes, answers, prediction.logits.isfinite().all(dim=1).tolist(), strict=True):
-        yield one if finite else Failure(shape.name, f"{shape.path}: the model's logits are not finite")
+def read_points(
+    preparation: Preparation, shape: ShapeFile, *, up: str = "auto", keep_outliers: bool = False
+) -> Tensor | Failure:
+    """The prepared points [n, d] of a file."""
+    try:
+        return preparation.prepare(shape.path, up=up, keep_outliers=keep_outliers).points
+    except (PointsetError, OSError) as error:
+        return Failure.of(shape, error)
 
 
-def open_shape(data: Mapping[str, Any], path: Path, up: str, keep_outliers: bool) -> Tensor:
-    """A file's points, prepared as those that the model was trained on; of a large cloud a random part."""
-    require_shape_file(path)
-    points = None
-    if not is_mesh_file(path):
-        count = len(read_columns(path, data.get("features", ()))["x"])
-        points = count if count <= MOST_POINTS else None
-        if points is None:
-            warnings.warn(f"{path}: a random {data['points']:,} of its {count:,} points are used", stacklevel=2)
-    return load_shape_like(data, path, points=points, up=up, keep_outliers=keep_outliers).points
+def _classified(model: Classifier, waiting: list[tuple[ShapeFile, Tensor]]) -> Iterator[Guess | Failure]:
+    """The predictions for the waiting shapes, which go through the model together; none waits any more."""
+    if not waiting:
+        return
+    shapes, clouds = zip(*waiting, strict=True)
+    waiting.clear()
+    prediction = predict(model, padded_batches(clouds))
+    finite = prediction.logits.isfinite().all(dim=1).tolist()
+    for shape, one, usable in zip(
+        shapes, guess(shapes, prediction, model.classes or [], [*map(len, clouds)]), finite, strict=True
+    ):
+        yield one if usable else Failure(shape.name, f"{shape.path}: the model's logits are not finite")
 
 
 def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:

@@ -5,20 +5,17 @@ them apart (Hendrycks et al., arXiv 1911.11132). A model of upright shapes knows
 the six directions is tried with four quarter turns about the vertical. All files of a folder share one turn.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
-from pointset.data.axes import TURNS, UP_TO_Z, turned_up
+from pointset.data.axes import TURNS, UP_TO_Z
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.data.loading import load_shape_like, normalization_elsewhere, own_up
-from pointset.data.normalize import normalize_points
 from pointset.data.options import POSES
+from pointset.data.preparation import CLOUD_POINTS
 from pointset.errors import PointsetError
+from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import padded_batches, predict
 
 UPRIGHT_POINTS = 512
@@ -61,30 +58,30 @@ class Upright:
         return f"{line} ({margin})" + ("" if self.is_sure else ": unsure, look at the shapes with `pointset data show`")
 
 
-def guess_up(model: nn.Module, data: Mapping[str, Any], shapes: Sequence[ShapeFile]) -> Upright:
+def guess_up(model: Classifier, shapes: Sequence[ShapeFile]) -> Upright:
     """Guess the turn that all files share, from evenly spaced ones that can be read."""
+    preparation = model.preparation
+    wanted = UPRIGHT_POINTS if preparation.neighbourhoods == "none" else CLOUD_POINTS
     chosen = [shapes[index] for index in np.unique(np.linspace(0, len(shapes) - 1, SHAPES).astype(int))]
     clouds, reason = [], ""
     for shape in chosen:
         try:
-            loaded = load_shape_like(data, shape.path, points=min(UPRIGHT_POINTS, data["points"]), up=own_up(data))
-            clouds.append(np.concatenate([loaded.raw, loaded.points.numpy()[:, 3:]], axis=1))
+            loaded = preparation.prepare(shape.path, points=min(wanted, preparation.points), up=preparation.up)
+            clouds.append(np.concatenate([loaded.raw, loaded.points.numpy()[:, 3 : preparation.inputs]], axis=1))
         except (PointsetError, OSError) as error:
             reason = reason or str(error)
     if not clouds:
         raise PointsetError(f"no shape can be read to guess which direction is up: {reason}")
-    return best_turn(turn_scores(model, data, clouds))
+    return best_turn(turn_scores(model, clouds))
 
 
-def turn_scores(model: nn.Module, data: Mapping[str, Any], clouds: Sequence[np.ndarray]) -> np.ndarray:
-    """The largest logit [24, N] of each cloud [n, 3 + features], turned by each of `TURNS`; see `guess_up`."""
-    if data["normalize"] == POSES["any"]:
+def turn_scores(model: Classifier, clouds: Sequence[np.ndarray]) -> np.ndarray:
+    """The largest logit [24, N] of each cloud [n, inputs], turned by each of `TURNS`; see `guess_up`."""
+    if model.preparation.normalize == POSES["any"]:
         raise PointsetError("the model takes shapes in any pose: leave out --up guess")
-    how, wanted, features = normalization_elsewhere(data), own_up(data), data.get("features", ())
     scores = []
     for turn in TURNS:
-        turned = [torch.from_numpy(turned_up(cloud, turn, wanted, normals="normals" in features)) for cloud in clouds]
-        sets = [torch.cat([normalize_points(X[None, :, :3], how)[0], X[:, 3:]], dim=1) for X in turned]
+        sets = [model.prepare(cloud, up=turn, keep_outliers=True).points for cloud in clouds]
         scores.append(predict(model, padded_batches(sets)).logits.amax(dim=1).cpu().numpy())
     return np.stack(scores)
 

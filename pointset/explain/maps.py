@@ -147,8 +147,8 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     Args:
         model: any module that contains attention blocks of this package.
         points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives maps
-            [B, heads, queries, keys]; a tensor or an array. They are taken as they are: normalise a cloud in other
-            units first, as `model.normalize` says, with `pointset.data.normalize_points`.
+            [B, heads, queries, keys]; a tensor or an array. They are taken as they are: of a shape in other
+            units, give `model.prepare(shape).points`.
         mask: [n] or [B, n], True at real points.
 
     Returns:
@@ -219,12 +219,13 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ma
 def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
     """Check one cloud or a batch, and return tensors for `model(points, mask)`; finite, and without an empty set."""
     require_model(model)
-    width = getattr(model, "inputs", getattr(points, "shape", [3])[-1])
-    clouds = as_points(points, width, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
+    widths = getattr(model, "widths", None) or (getattr(points, "shape", [3])[-1],)
+    width = widths[0]
+    clouds = as_points(points, widths, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
     if clouds.dim() not in (2, 3):
         raise InputError(f"points must be [n, {width}] or [B, n, {width}], got {described(points)}")
     keep = as_mask(mask, clouds)
-    real = clouds.reshape(-1, width) if keep is None else clouds[keep]
+    real = clouds.reshape(-1, clouds.shape[-1]) if keep is None else clouds[keep]
     if not len(real) or (keep is not None and not bool(keep.any(dim=-1).all())):
         raise InputError("every cloud must have at least one real point, got an empty one")
     if not bool(real.isfinite().all()):

@@ -114,7 +114,7 @@ def specialisation(
     points, labels = sets.points[rows], sets.labels[rows]
     mask = None if sets.mask is None else sets.mask[rows]
     augment = augmentation_from_names(("scale", "jitter"), sets.up)
-    changed = augment(points, epoch_generator(seed, 0), mask, normals=sets.options.has_normals)
+    changed = augment(points, epoch_generator(seed, 0), mask, columns=sets.columns)
     real = (points.flatten(0, 1) if mask is None else points[mask])[:, :3]
     box, measured = (real.amin(dim=0), real.amax(dim=0)), []
     for batch in torch.arange(len(rows)).split(SHAPES_AT_ONCE):

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pointset.data.loading import normalization_elsewhere
 from pointset.errors import PointsetError
 from pointset.explain.maps import attention_kinds, attentions
 from pointset.nn.attention import Multihead
@@ -31,6 +30,7 @@ from pointset.nn.pooling.statistics import JoinedPool, StatisticPool
 from pointset.nn.registry import part_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier
+from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
 
 LARGEST_FLOAT16 = float(np.finfo(np.float16).max)
 
@@ -82,19 +82,24 @@ def describe_plainly(
     name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
     if not isinstance(model, SetClassifier):
         raise PointsetError(f"{name} has no encoder and pooling, so no page can run it: use a model such as isab16-pma")
-    if "axes" in model.normalize:
+    preparation = model.preparation
+    if "axes" in preparation.normalize:
         raise PointsetError(
-            f"{name} turns shapes to their axes ({model.normalize}), and a page cannot: draw without --live"
+            f"{name} turns shapes to their axes ({preparation.normalize}), and a page cannot: draw without --live"
         )
     describer, data = Describer(model), (description or {}).get("data", {})
     tree = {
         "name": name,
         "inputs": model.inputs,
-        "normalize": normalization_elsewhere(data) if "normalize" in data else model.normalize,
-        "up": data.get("up") or "z",
+        "normalize": preparation.normalize,
+        "up": preparation.up,
+        "points": preparation.points,
         "temperature": temperature,
         "classes": list(data.get("classes", model.classes or [])),
-        "encoder": describer.describe_all(model.encoder, "encoder"),
+        "encoder": [
+            *([] if model.numbers is None else [describer.describe(model.numbers, "numbers")]),
+            *describer.describe_all(model.encoder, "encoder"),
+        ],
         "pool": describer.describe(model.pool, "pool"),
         "head": describer.describe(model.head, "head"),
         "arrays": describer.arrays,
@@ -132,6 +137,7 @@ FIELDS: dict[type[nn.Module], tuple[str, ...]] = {
     StatisticPool: ("statistics",),
     AttentionPool: ("pma", "sab", "feed_forward"),
     JoinedPool: ("pools",),
+    NeighbourhoodInputs: ("mean", "deviation", "constants"),
 }
 """The attributes of each type of module that its JavaScript class needs: tensors, modules, lists of them, numbers."""
 

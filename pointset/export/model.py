@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import pointset
-from pointset.data.loading import normalization_elsewhere
+from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError
 from pointset.export.files import RunModel, format_of, record
 from pointset.inputs import require_model
@@ -136,15 +136,17 @@ def export_metadata(model: nn.Module, mask: bool, description: dict[str, Any]) -
     text["logits"] = "output: float32 [batch, classes]; softmax over the classes makes them probabilities"
     if "classes" in data:
         text["classes"] = list(data["classes"])
-    if data.get("normalize") in NORMALIZATION_TEXTS:
-        how = normalization_elsewhere(data)
+    preparation = Preparation.from_dict(data["preparation"]) if "preparation" in data else None
+    if preparation is not None:
+        how = preparation.normalize
         text["normalize"] = f"{how}: {NORMALIZATION_TEXTS[how]}, before the points are given"
     if data.get("features"):
         text["features"] = f"after the coordinates of each point: {', '.join(data['features'])}; not normalised"
-    if data.get("up"):
-        text["up"] = f"{data['up']} is the upward axis of the points"
-    if "points" in data:
-        text["trained_on"] = f"sets of {data['points']} points"
+    if preparation is not None:
+        text["up"] = f"{preparation.up} is the upward axis of the points"
+        text["trained_on"] = f"sets of {preparation.points} points"
+    if getattr(model, "neighbourhoods", "none") != "none":
+        text["neighbourhoods"] = "the file computes what it needs of each point's neighbours from the points given"
     return text | {
         "model": describe_model(model),
         "made_by": f"pointset {pointset.__version__}, torch {torch.__version__}",

@@ -186,4 +186,4 @@ def _at_any_size(description: dict[str, Any]) -> dict[str, Any]:
     """What affects the weights."""
     decisive = {name: description.get(name) for name in ("model", "recipe", "seed", "processes", CONTINUED_FROM)}
     data = description.get("data", {})
-    return {**decisive, "data": {name: value for name, value in data.items() if name != "points"}}
+    return {**decisive, "data": {name: value for name, value in data.items() if name not in ("points", "preparation")}}

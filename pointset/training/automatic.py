@@ -24,7 +24,7 @@ from pointset.runs.claims import claim
 from pointset.training.baselines import FOLDS, assign_folds, fit_rows
 from pointset.training.candidates import Classes
 from pointset.training.checkpoints import Fitted, RunFolder, describe_run
-from pointset.training.loop import fit, know_training_data
+from pointset.training.loop import fit, set_training_preparation
 from pointset.training.objectives import require_classes
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import MIXTURE, create_for, create_pretrained
@@ -142,7 +142,7 @@ class _Choice:
         model = self.kind.mix(self.models, self.outputs, common) if name == MIXTURE else self.models[name]
         if common.any():
             self.outputs[MIXTURE] = mixed
-        know_training_data(model, self.train)
+        set_training_preparation(model, self.train)
         candidates = tuple(self._candidate(each, each == name) for each in self.outputs)
         return Automatic(self._save(model, history, steps, candidates), name, candidates)
 

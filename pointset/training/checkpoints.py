@@ -241,11 +241,13 @@ class RunFolder:
 
 def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
     """Describe a run of one process completely, so that it can be repeated."""
+    data = train.describe()
+    data["preparation"]["neighbourhoods"] = getattr(model, "neighbourhoods", "none")
     return {
         "model": describe_model(model),
         "recipe": recipe.as_dict(),
         "seed": seed,
-        "data": train.describe(),
+        "data": data,
         "processes": 1,
         **origin(),
     }

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -20,7 +19,6 @@ from pointset.inputs import InputError
 from pointset.training.devices import find_device
 from pointset.training.loading import load_run
 from pointset.zoo.models import create_model
-from pointset.zoo.predicting import cloud_batches
 
 CALLED = {"score": "attention_score"}
 """Fields of options under other names: an estimator has a method `score`."""
@@ -35,21 +33,13 @@ def clouds_of(X: Any) -> Any:
     return [cloud if isinstance(cloud, np.ndarray | Tensor) else np.asarray(cloud) for cloud in X]
 
 
-def sized(X: Any, points: int | None) -> Any:
-    """Clouds of at most so many points; which ones depends on the number of a cloud's points alone."""
+def require_clouds(X: Any) -> Any:
+    """X as `clouds_of` gives it, or an InputError where it is a single cloud."""
     X = clouds_of(X)
     if not isinstance(X, list) and X.ndim != 3:
         alone = ": for one cloud give X[None]" if X.ndim == 2 else ""
         raise InputError(f"X must be an array [N, n, d] or a list of clouds [n, d], got {described(X)}{alone}")
-    if points is None:
-        return X
-    if not isinstance(X, list):
-        return X[:, _places(X.shape[1], points)]
-    return [cloud[_places(len(cloud), points)] if cloud.ndim else cloud for cloud in X]
-
-
-def _places(count: int, points: int) -> NDArray[np.int64]:
-    return np.random.default_rng(count).permutation(count)[: min(count, points)]
+    return X
 
 
 @contextmanager
@@ -112,8 +102,8 @@ class PointSetEmbedding(TransformerMixin, CloudEstimator):
             if baseline in BASELINES:
                 self.model_ = create_model(baseline, classes=2)
             elif rows:
-                self.model_, description = load_run(self.model)
-                self.model_up_ = description["data"]["up"]
+                self.model_, _ = load_run(self.model)
+                self.model_up_ = self.model_.preparation.up
         self._size = self.model == "size" or (baseline in BASELINES and "size" in self.model.split("+"))
         self.n_features_in_ = self.model_.inputs if rows else 3
         return self
@@ -132,7 +122,7 @@ class PointSetEmbedding(TransformerMixin, CloudEstimator):
             if self.model_ is not None:
                 blocks.append(np.asarray(self.model_.to(find_device(self.device)).embed(clouds)))
             if self._size:
-                sizes = [log_size(points, mask) for points, mask in cloud_batches(clouds)]
+                sizes = [log_size(torch.from_numpy(np.asarray(cloud, np.float64))[None]) for cloud in clouds]
                 blocks.append(torch.cat(sizes).float().numpy(force=True)[:, None])
         return np.hstack(blocks)
 

@@ -25,13 +25,13 @@ from pointset.training.automatic import BUDGET, fit_automatic, transfer_recipe
 from pointset.training.baselines import baseline_of
 from pointset.training.checkpoints import Fitted
 from pointset.training.devices import find_device
-from pointset.training.embedding import CALLED, CloudEstimator, clouds_of, sized, value_errors
+from pointset.training.embedding import CALLED, CloudEstimator, clouds_of, require_clouds, value_errors
 from pointset.training.loading import load_run
 from pointset.training.loop import fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.predicting import Prediction, cloud_batches, predict
+from pointset.zoo.predicting import Prediction, predict, prepared_batches
 from pointset.zoo.transfer import start_from
 
 DATA = ("normalize", "up")
@@ -68,8 +68,8 @@ class PointSetEstimator(CloudEstimator):
         seed = int(self.random_state if is_seed else check_random_state(self.random_state).randint(2**31 - 1))
         with value_errors():
             if self.start is not None:
-                trained, description = load_run(self.start)
-                up = description["data"]["up"]
+                trained, _ = load_run(self.start)
+                up = trained.preparation.up
                 model = start_from(trained, sets, trained_up=up, seed=seed, start=str(self.start))
             elif self.model == "auto":
                 chosen = fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress)
@@ -103,8 +103,7 @@ class PointSetEstimator(CloudEstimator):
         check_is_fitted(self, "model_")
         with value_errors():
             model: Any = self.model_.to(find_device(self.device))
-            clouds = sized(X, self.points)
-            return predict(model, cloud_batches(clouds, inputs=model.inputs, normalize=model.normalize))
+            return predict(model, prepared_batches(model, require_clouds(X)))
 
     def _fields(self, kind: type) -> dict[str, Any]:
         """What was chosen of the fields of a configuration."""

@@ -23,7 +23,7 @@ from pointset.training.checkpoints import RunFolder, Weights, as_safetensors
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import SetModel
 from pointset.zoo.descriptions import RunDescription, check_run, not_a_run
-from pointset.zoo.models import build_model, know_data, load_weights, spec_of
+from pointset.zoo.models import build_model, load_weights, set_preparation, spec_of
 from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 SUFFIX = ".pointset"
@@ -158,7 +158,7 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
     try:
         built = build_model(spec_of(model))
         assert isinstance(built, SetModel)
-        know_data(built, data, folder.name if folder.parent == pretrained.FOLDER else "")
+        set_preparation(built, data, folder.name if folder.parent == pretrained.FOLDER else "")
     except PointsetError as error:
         raise PointsetError(f"{file} does not fit this installation: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:

@@ -39,7 +39,8 @@ from pointset.training.devices import Processes, find_device, join_processes, on
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import know_data
+from pointset.zoo.models import set_preparation
+from pointset.zoo.neighbourhood_inputs import fit_numbers
 
 
 def fit(
@@ -89,19 +90,20 @@ def fit(
     check_seed(seed)
     train.require_inputs(model)
     if baseline_of(model):
-        know_training_data(model, train)
+        set_training_preparation(model, train)
         return fit_baseline(model, train, recipe, seed, run, progress)
     warn_of_slow_products(recipe.precision, recipe.device)
-    training = Training(model, Classification(train, recipe, seed), recipe, seed, on_epoch)
+    sets = train.with_neighbourhoods(getattr(model, "neighbourhoods", "none"))
+    fit_numbers(model, sets)
+    training = Training(model, Classification(sets, recipe, seed), recipe, seed, on_epoch)
     fitted = training.fit(run, partial(describe_run, model, train, recipe, seed), progress)
-    know_training_data(model, train)
+    set_training_preparation(model, train)
     return fitted
 
 
-def know_training_data(model: nn.Module, train: PointSets) -> None:
-    """Set the classes and the normalisation of a zoo model from its training sets."""
-    centred = train.source_pool.is_centred(train.rows.numpy())
-    know_data(model, {"classes": train.classes, "normalize": train.options.normalize, "centred": centred})
+def set_training_preparation(model: nn.Module, train: PointSets) -> None:
+    """Give a zoo model the classes and the preparation of its training sets."""
+    set_preparation(model, {"classes": train.classes, "preparation": train.preparation.as_dict()})
 
 
 class Training:

@@ -22,7 +22,6 @@ from pointset.data.normalize import half_turns
 from pointset.errors import PointsetError, described, quoted
 from pointset.evaluation import evaluate
 from pointset.training.recipe import Recipe
-from pointset.zoo.predicting import forward
 
 _SIZES = 0x51
 """Keeps the draws of set sizes apart from other uses of the same seed and epoch."""
@@ -111,7 +110,7 @@ class SetObjective(Objective):
     def output(self, model: nn.Module, batch: Batch, device: torch.device) -> Float[Tensor, "B outputs"]:
         """One row for each set."""
         mask = None if batch.mask is None else batch.mask.to(device)
-        return forward(model, batch.points.to(device), mask).float()
+        return model(batch.points.to(device), mask).float()
 
     def fault(self) -> str:
         """The first shape that is not finite or far too large, in words; empty if there is none."""

@@ -1,7 +1,6 @@
 """Classifiers of point sets: head(pool(encoder(X))), and context models with the same methods."""
 
 import html
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -9,10 +8,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.baselines.models import Baseline
+from pointset.configuration import MOST_POINTS, Neighbourhoods
+from pointset.data.neighbourhoods import WIDTHS
+from pointset.data.preparation import Preparation, Prepared
 from pointset.inputs import InputError, as_sets
 from pointset.nn.checks import LOWER
 from pointset.nn.masks import Mask, zero_padded_rows
-from pointset.zoo.predicting import SETS_AT_ONCE, as_given, cloud_batches, embed_rows, predict
+from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
+from pointset.zoo.predicting import SETS_AT_ONCE, as_given, embed_rows, predict, prepared_batches
 from pointset.zoo.trust import Trust
 
 CloudsLike = Any
@@ -27,14 +30,35 @@ class SetModel(nn.Module):
     """Base class of the zoo's models: conversion of points, and embeddings of clouds in any unit.
 
     Attributes:
-        inputs: numbers per point.
-        normalize: how each cloud is normalised before a prediction, as in training; "none" before training.
+        inputs: numbers per point that are given.
+        preparation: how shapes become sets, as in training; points are taken as they are before training.
     """
 
     def __init__(self, inputs: int) -> None:
         super().__init__()
         self.inputs = inputs
-        self.normalize = "none"
+        self.preparation = Preparation(points=MOST_POINTS, inputs=inputs)
+
+    def prepare(self, shape: Any, **reading: Any) -> Prepared:
+        """Prepare a shape as the model's training shapes were; see `Preparation.prepare`.
+
+        Example:
+            >>> prepared = pointset.create_model("rff-max", pretrained="modelnet40-1024").prepare(X[0])
+            >>> prepared.points.shape
+            torch.Size([32, 3])
+        """
+        return self.preparation.prepare(shape, **reading)
+
+    @property
+    def neighbourhoods(self) -> Neighbourhoods:
+        """What the model is told of each point's neighbourhood."""
+        return "none"
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Numbers of each point that `forward` takes: as given, or with those of the neighbourhoods."""
+        width = WIDTHS[self.neighbourhoods]
+        return (self.inputs, self.inputs + width) if width else (self.inputs,)
 
     def __repr__(self) -> str:
         """What it is, in a line; `print(model)` shows its layers."""
@@ -60,10 +84,7 @@ class SetModel(nn.Module):
         know it is better than the layers after it: of labeled_db's shapes, the nearest row of
         isab16-max.modelnet40-1024 has the same class for 82.6 %, of the last layer's rows for 74.7 %.
         """
-        return as_given(embed_rows(self, self._batches(points, mask, batch_size)), points)
-
-    def _batches(self, points: Any, mask: Any, batch_size: int) -> Iterator[tuple[Tensor, Tensor | None]]:
-        return cloud_batches(points, mask, inputs=self.inputs, normalize=self.normalize, batch_size=batch_size)
+        return as_given(embed_rows(self, prepared_batches(self, points, mask, batch_size)), points)
 
 
 class Classifier(SetModel):
@@ -84,13 +105,13 @@ class Classifier(SetModel):
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return the class index of each cloud; its name is `model.classes[index]`.
 
-        Clouds may have any unit and position: they are normalised as in training, according to `normalize`, which
-        `pointset.fit`, `load_run` and `create_model(pretrained=...)` set. Normalised clouds, such as those of
-        `PointSets`, do not change. Predictions use evaluation mode and restore the mode afterwards.
+        Clouds may have any unit and position: each goes through `prepare`, so that a cloud has the same prediction as
+        a file with its points. Normalised clouds, such as those of `PointSets`, do not change. Predictions use
+        evaluation mode and restore the mode afterwards.
 
         Args:
             points: one cloud [n, inputs], a batch [B, n, inputs], or a list of B clouds [n_i, inputs]; arrays or
-                tensors of any number type. All points are used.
+                tensors of any number type. At most `preparation.points` points of a cloud are used, chosen at random.
             mask: bool [B, n] of a batch, True at real points.
             batch_size: clouds at a time; does not change the result beyond rounding.
 
@@ -100,7 +121,7 @@ class Classifier(SetModel):
         Raises:
             InputError: these are not clouds, or one of them has no point or is not finite; it is named.
         """
-        return as_given(predict(self, self._batches(points, mask, batch_size)).logits.argmax(dim=1), points)
+        return as_given(predict(self, prepared_batches(self, points, mask, batch_size)).logits.argmax(dim=1), points)
 
     def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return probabilities of the classes, float32 [B, classes]: softmax(logits / temperature); see `predict`.
@@ -108,7 +129,7 @@ class Classifier(SetModel):
         The trained models of the package raise the temperature of shapes unlike those of their training; see
         `pointset.zoo.trust`. A class of less than 50 % is more likely wrong than right.
         """
-        probabilities = predict(self, self._batches(points, mask, batch_size)).probabilities
+        probabilities = predict(self, prepared_batches(self, points, mask, batch_size)).probabilities
         return as_given(torch.from_numpy(probabilities).float(), points)
 
 
@@ -119,13 +140,44 @@ class SetClassifier(Classifier):
         encoder: equivariant modules, called in turn as `module(X, mask)`; rows in, rows out.
         pool: called as `pool(Z, mask)`; [B, n, d] to [B, k, d].
         head: from the k pooled rows to logits [B, classes].
+        numbers: appends numbers of neighbourhoods to the points; None for a model of coordinates and features alone.
     """
 
-    def __init__(self, encoder: list[nn.Module], pool: nn.Module, head: nn.Module, inputs: int = 3) -> None:
+    def __init__(
+        self,
+        encoder: list[nn.Module],
+        pool: nn.Module,
+        head: nn.Module,
+        inputs: int = 3,
+        numbers: NeighbourhoodInputs | None = None,
+    ) -> None:
         super().__init__(inputs)
         self.encoder = nn.ModuleList(encoder)
         self.pool = pool
         self.head = head
+        self.numbers = numbers
+
+    @property
+    def neighbourhoods(self) -> Neighbourhoods:
+        """What the model is told of each point's neighbourhood."""
+        return "none" if self.numbers is None else self.numbers.kind
+
+    def with_numbers(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n width"]:
+        """Return the points with the numbers of their neighbourhoods, if the model takes some and they lack them."""
+        return points if self.numbers is None else self.numbers.complete(points, mask)
+
+    def encode(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n width"]:
+        """Return the encoded rows, in the order of the points."""
+        if self.numbers is not None:
+            points = self.numbers(points, mask)
+        for module in self.encoder:
+            points = module(points, mask)
+        return points
+
+    def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
+        """Return the pooled rows of each set side by side: what the head gets. Points are taken as they are."""
+        points, mask = checked_points(self, points, mask)
+        return self.pool(self.encode(points, mask), mask).flatten(1)
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes].
@@ -140,24 +192,20 @@ class SetClassifier(Classifier):
         points, mask = checked_points(self, points, mask)
         return self.head(self.pool(self.encode(points, mask), mask))
 
-    def encode(self, points: Float[Tensor, "B n inputs"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
-        """Return the encoded rows [B, n, d], in the order of the points."""
-        for module in self.encoder:
-            points = module(points, mask)
-        return points
-
-    def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
-        """Return the pooled rows of each set side by side: what the head gets. Points are taken as they are."""
-        points, mask = checked_points(self, points, mask)
-        return self.pool(self.encode(points, mask), mask).flatten(1)
-
 
 class WholeClassifier(Classifier):
-    """A context model with the methods of `SetClassifier`."""
+    """A context model, a baseline or a product of classifiers, with the methods of `SetClassifier`."""
 
     def __init__(self, model: nn.Module, inputs: int = 3) -> None:
         super().__init__(inputs)
         self.model = model
+
+    @property
+    def neighbourhoods(self) -> Neighbourhoods:
+        """What the members of a product are told of each point's neighbourhood; those that are told are told alike."""
+        return next(
+            (own.neighbourhoods for own in getattr(self.model, "members", ()) if own.neighbourhoods != "none"), "none"
+        )
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]; see `SetClassifier.forward`."""
@@ -182,8 +230,8 @@ def checked_points(model: SetModel, points: Any, mask: Any) -> tuple[Tensor, Ten
     """Points [B, n, inputs] with zeros in padded rows and at least one row, or an error that shows the shapes."""
     # Mixed precision converts lower precision by itself; it leaves double precision alone.
     is_cast = isinstance(points, Tensor) and points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)
-    points, mask = as_sets(points, mask, model.inputs, None if is_cast else next(model.parameters(), None))
+    points, mask = as_sets(points, mask, model.widths, None if is_cast else next(model.parameters(), None))
     if points.shape[1] == 0:
-        points = points.new_zeros(points.shape[0], 1, model.inputs)
+        points = points.new_zeros(points.shape[0], 1, points.shape[2])
         mask = torch.zeros(points.shape[:2], dtype=torch.bool, device=points.device)
     return zero_padded_rows(points, mask), mask

@@ -47,8 +47,7 @@ class DataDescription(TypedDict, total=False):
     sampler: str
     features: list[str]
     up: str
-    kinds: list[str]
-    centred: bool
+    preparation: dict[str, Any]
     fingerprint: str
 
 
@@ -67,7 +66,12 @@ class RunDescription(TypedDict, total=False):
 
 OF_DATA = ("source", "classes", "points", "normalize", "pool", "sampler", "seed", "split_seed", "variant", "up")
 OF_MODEL = ("name", "classes", "inputs", "seed", "options")
-REQUIRED_KEYS = {"model": OF_MODEL, "data": (*OF_DATA, "fingerprint"), "recipe": ("validation",), "seed": ()}
+REQUIRED_KEYS = {
+    "model": OF_MODEL,
+    "data": (*OF_DATA, "fingerprint", "preparation"),
+    "recipe": ("validation",),
+    "seed": (),
+}
 """What the run.json of a model of the zoo has at least."""
 
 

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from pointset.baselines.models import Mixture
 from pointset.configuration import Count, NormName, check, check_seed
-from pointset.data.loading import normalization_elsewhere
+from pointset.data.neighbourhoods import WIDTHS
 from pointset.data.point_sets import PointSets
+from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import ConnectedLayers, Masked, in_evaluation_mode, split_layers
 from pointset.nn.norms import NORMS, has_shift, make_norm
@@ -20,6 +21,7 @@ from pointset.nn.pooling.statistics import JoinedPool
 from pointset.nn.registry import Choice
 from pointset.zoo.classifiers import Classifier, SetClassifier, SetModel, WholeClassifier
 from pointset.zoo.names import parse_name
+from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
 from pointset.zoo.registration import check_part, source_digests
@@ -118,7 +120,7 @@ def create_pretrained(
     if classes not in (None, spec.classes):  # the last layer stays new
         weights = {key: tensor if tensor.shape == own[key].shape else own[key] for key, tensor in weights.items()}
     load_weights(model, weights, name)
-    know_data(model, run["data"], name)
+    set_preparation(model, run["data"], name)
     return model
 
 
@@ -131,13 +133,14 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
         raise PointsetError(message) from error
 
 
-def know_data(model: nn.Module, data: Mapping[str, Any], trained: str = "") -> None:
-    """Set the classes and the normalisation of a zoo model's predictions from the description of its training data.
+def set_preparation(model: nn.Module, data: Mapping[str, Any], trained: str = "") -> None:
+    """Give a zoo model the classes and the preparation in the description of its training data, for predictions.
 
     A model of the package, by the name under which it was `trained`, gets the temperature of its card too.
     """
     if isinstance(model, SetModel):
-        model.normalize = normalization_elsewhere(data)
+        preparation = Preparation.from_dict(data["preparation"])
+        model.preparation = replace(preparation, neighbourhoods=model.neighbourhoods)
     if isinstance(model, Classifier):
         model.temperature, model.trust = 1.0, None
         same = model.spec.classes == len(data["classes"])  # type: ignore[union-attr]
@@ -198,8 +201,10 @@ def mix(members: list[nn.Module]) -> nn.Module:
 
 
 def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
-    options, inputs, activation = spec.options, spec.inputs, encoder.part.activation
-    values = _values(spec, statistic=pooling.part.statistic, any_width=pooling.any_width)
+    options, activation = spec.options, encoder.part.activation
+    numbers = _numbers(spec)
+    inputs = spec.inputs + WIDTHS[options.neighbourhoods]
+    values = _values(replace(spec, inputs=inputs), statistic=pooling.part.statistic, any_width=pooling.any_width)
     modules = encoder.make(values)
     if encoder.part.user_defined:
         check_part(encoder.part, modules, inputs, options.dim)
@@ -219,7 +224,15 @@ def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
         head += [] if norm == "none" else [make_norm(norm, dim)]
         head += [activation(), nn.Dropout(options.dropout)]
         pooled = dim
-    return SetClassifier(layers, pool, nn.Sequential(*head, nn.Linear(pooled, spec.classes)), inputs)
+    return SetClassifier(layers, pool, nn.Sequential(*head, nn.Linear(pooled, spec.classes)), spec.inputs, numbers)
+
+
+def _numbers(spec: Spec) -> NeighbourhoodInputs | None:
+    options = spec.options
+    if options.neighbourhoods == "none":
+        return None
+    noise, dropout = options.neighbourhood_noise, options.neighbourhood_dropout
+    return NeighbourhoodInputs(options.neighbourhoods, spec.inputs, noise, dropout)
 
 
 def _values(spec: Spec, **beside: Any) -> dict[str, Any]:

@@ -30,8 +30,9 @@ POOL_ATTENTION = {field.name for field in dataclasses.fields(AttentionOptions)} 
 ATTENTION = POOL_ATTENTION - {"coverage", "pool_weights"}
 HIDDEN_LAYER = {"head_dim", "head_norm"}
 """Options of the head's hidden layer."""
-CLASSIFIER = HIDDEN_LAYER | {"pooled_dropout"}
-"""Options of a classifier's head: other tasks have heads of their own."""
+NEIGHBOURHOODS = {"neighbourhoods", "neighbourhood_noise", "neighbourhood_dropout"}
+CLASSIFIER = HIDDEN_LAYER | NEIGHBOURHOODS | {"pooled_dropout"}
+"""Options of the head and the inputs of a classifier: other tasks have heads and inputs of their own."""
 CONNECTIONS = {"coordinates", "outputs"}
 """Options of how the layers of an encoder are connected, whichever it is."""
 ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\S+)")
@@ -77,7 +78,7 @@ def parse_name(name: str) -> tuple[Choice, ...]:
 def used_options(name: str) -> set[str]:
     """The fields of `ModelOptions` that change a model of this name."""
     choices = parse_name(name)
-    used = {"dim", "dropout", "pooled_dropout", "row_dropout"} if len(choices) > 1 else set[str]()
+    used = {"dim", "dropout", "pooled_dropout", "row_dropout", *NEIGHBOURHOODS} if len(choices) > 1 else set[str]()
     used |= CONNECTIONS if choices[0].part.kind == "encoder" and choices[0].part.layered else set()
     hidden = choices[-1].part.kind == "pooling" and choices[-1].part.head == "hidden"
     used |= HIDDEN_LAYER if hidden else set()

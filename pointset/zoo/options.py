@@ -12,6 +12,8 @@ from pointset.configuration import (
     Depth,
     HeadNormName,
     InitialName,
+    Neighbourhoods,
+    NonNegative,
     Outputs,
     SeedSource,
     Share,
@@ -41,10 +43,26 @@ class ModelOptions(AttentionOptions):
         ('sparsemax',)
     """
 
-    LATER = ("pooled_dropout", "head_dim", "head_norm", "coordinates", "outputs")
+    LATER = (
+        "neighbourhoods",
+        "neighbourhood_noise",
+        "neighbourhood_dropout",
+        "pooled_dropout",
+        "head_dim",
+        "head_norm",
+        "coordinates",
+        "outputs",
+    )
 
     dim: Annotated[Width, COMMON] = 256
     """Width d of every layer."""
+    neighbourhoods: Annotated[Neighbourhoods, COMMON] = "none"
+    """Numbers of each point's neighbourhood as inputs beside its coordinates, which are all that is given: "oriented"
+    for shapes that lie as those of training, "invariant" for shapes in any pose; see `pointset.data.neighbourhoods`."""
+    neighbourhood_noise: NonNegative = 0.1
+    """Standard deviation of the noise on these numbers in training, which are standardised."""
+    neighbourhood_dropout: Share = 0.1
+    """Share of the sets without these numbers in training."""
     layers: Depth | None = None
     """Layers of the encoder; None takes the published number (rff 4, rffp 3, sab 2, isab 2, dumlp 2)."""
     dropout: Share = 0.5

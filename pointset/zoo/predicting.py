@@ -1,13 +1,12 @@
 """The one way from sets to predictions: `predict` for classes, `embed_rows` for embeddings.
 
-They take `PointSets`, or batches: `cloud_batches` makes them of clouds as a user has them, `padded_batches` of prepared
-clouds.
+They take `PointSets`, or batches: `prepared_batches` makes them of clouds as a user has them,
+`padded_batches` of prepared clouds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -16,11 +15,10 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from pointset.data.batches import fixed_batches
-from pointset.data.normalize import center_standardize, is_standardized, normalization
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
-from pointset.errors import described
-from pointset.inputs import InputError, as_points, as_sets
+from pointset.errors import PointsetError, described
+from pointset.inputs import InputError, as_sets
 from pointset.nn.layers import in_evaluation_mode
 
 SETS_AT_ONCE = 64
@@ -72,19 +70,18 @@ def predict(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE, las
         >>> prediction.logits.shape, prediction.probabilities.sum(axis=1).round(6).tolist()[:2]
         (torch.Size([8, 2]), [1.0, 1.0])
     """
-    trust = getattr(model, "trust", None)
-    with _last_inputs(model, last_rows or trust is not None) as rows:
-        logits = _each(model, sets, batch_size, partial(forward, model))
-    return _prediction(model, logits, rows)
-
-
-def _prediction(model: nn.Module, logits: Tensor, rows: list[Tensor]) -> Prediction:
     temperature, trust = getattr(model, "temperature", 1.0), getattr(model, "trust", None)
-    last_rows, novelty = torch.cat(rows) if rows else None, None
-    if trust is not None and last_rows is not None:
-        temperature = (temperature * trust.factors(last_rows)).to(logits.device)
-        novelty = trust.novelty(last_rows)
-    return Prediction(logits, temperature, last_rows, novelty)
+    with _last_inputs(model, last_rows or trust is not None) as recorded:
+
+        def compute(points: Tensor, mask: Tensor | None) -> list[Tensor]:
+            recorded.clear()
+            return [model(points, mask), *recorded[-1:]]
+
+        logits, *rows = _results(model, sets, batch_size, compute)
+    found = rows[0] if rows else None
+    if trust is None or found is None:
+        return Prediction(logits, temperature, found)
+    return Prediction(logits, (temperature * trust.factors(found)).to(logits.device), found, trust.novelty(found))
 
 
 def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) -> Float[Tensor, "N d"]:
@@ -92,33 +89,25 @@ def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) 
     embed: Any = getattr(model, "embed_sets", None)
     if embed is None:
         raise InputError(f"a {type(model).__name__} has no embedding: use a model with an encoder and a pooling")
-    return _each(model, sets, batch_size, partial(_in_pieces, embed))
+    return _results(model, sets, batch_size, lambda points, mask: [embed(points, mask)])[0]
 
 
-def forward(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
-    """What `model(points, mask)` gives, where points and model are on one device.
-
-    Without gradients a batch goes in pieces, sets of several sizes sorted by size, so that there is little padding.
-    """
-    return model(points, mask) if torch.is_grad_enabled() else _in_pieces(model, points, mask)
-
-
-def cloud_batches(
-    clouds: Clouds, mask: Any = None, *, inputs: int = 3, normalize: str = "none", batch_size: int = SETS_AT_ONCE
+def prepared_batches(
+    model: Any, clouds: Clouds, mask: Any = None, batch_size: int = SETS_AT_ONCE
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Batches of clouds as a user has them, at most `batch_size` each, with normalised coordinates; for `predict`."""
-    change, first = normalization(normalize), 0
-    clouds = _listed(clouds)
-    for points, real in _converted(clouds, mask, inputs, batch_size):
-        _check(points, real, first)
-        first += len(points)
-        if normalize != "none":
-            places = points[..., :3]
-            moved = change(places, real)
-            if change is center_standardize:  # those that `standardize` has normalised stay where it has put them
-                moved = torch.where(is_standardized(places, real)[:, None, None], places, moved)
-            points = torch.cat([moved, points[..., 3:]], dim=2)
-        yield points, real
+    """Batches of clouds as a user has them, each prepared by the model; for `predict`."""
+    listed = _listed(clouds, mask, model.inputs)
+    if not len(listed):
+        raise InputError("clouds to predict are missing: give at least one")
+
+    def prepared() -> Iterator[Tensor]:
+        for index, cloud in enumerate(listed):
+            try:
+                yield model.prepare(cloud, name=f"cloud {index}").points
+            except PointsetError as error:
+                raise InputError(f"cloud {index}: {error}") from error
+
+    return padded_batches(prepared(), batch_size)
 
 
 def padded_batches(clouds: Iterable[Tensor], batch_size: int = SETS_AT_ONCE) -> Iterator[tuple[Tensor, Tensor | None]]:
@@ -136,86 +125,59 @@ def padded_batches(clouds: Iterable[Tensor], batch_size: int = SETS_AT_ONCE) -> 
 
 def as_given(values: Tensor, clouds: Clouds) -> Any:
     """A result [B, ...] as an array; if one of the clouds is a tensor, as a tensor on its device."""
-    clouds = [clouds] if isinstance(clouds, Tensor) else _listed(clouds)
+    clouds = [clouds] if isinstance(clouds, Tensor) else clouds
     tensor = next((cloud for cloud in clouds if isinstance(cloud, Tensor)), None)
     return values.cpu().numpy() if tensor is None else values.to(tensor.device)
 
 
-def _each(model: nn.Module, sets: Sets, batch_size: int, compute: Callable[[Tensor, Tensor | None], Tensor]) -> Tensor:
-    """The results of all batches, in float32 on the model's device."""
+def _results(
+    model: nn.Module, sets: Sets, batch_size: int, compute: Callable[[Tensor, Tensor | None], list[Tensor]]
+) -> list[Tensor]:
+    """What `compute` gives for all sets, in float32 on the model's device."""
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-    batches = fixed_batches(sets, batch_size) if isinstance(sets, PointSets) else sets
+    if isinstance(sets, PointSets):
+        sets = fixed_batches(sets.with_neighbourhoods(getattr(model, "neighbourhoods", "none")), batch_size)
     with torch.inference_mode(), in_evaluation_mode(model):
-        moved = ((points.to(device), None if mask is None else mask.to(device)) for points, mask, *_ in batches)
-        return torch.cat([compute(points, mask).float() for points, mask in moved])
+        moved = ((points.to(device), None if mask is None else mask.to(device)) for points, mask, *_ in sets)
+        each = [_in_pieces(compute, points, mask) for points, mask in moved]
+    return [torch.cat(parts).float() for parts in zip(*each, strict=True)]
 
 
-def _converted(clouds: Any, mask: Any, inputs: int, batch_size: int) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Clouds of a floating type and their mask; of one size or padded."""
-    listed = isinstance(clouds, Sequence) and not isinstance(clouds, str | bytes)
-    if not (listed or isinstance(clouds, Tensor | ndarray)):
+def _listed(clouds: Clouds, mask: Any, inputs: int) -> Sequence[Any]:
+    """Clouds one by one; of a batch with a mask the real points."""
+    if isinstance(clouds, ndarray) and clouds.dtype.kind == "O" and clouds.ndim == 1:
+        clouds = list(clouds)
+    if isinstance(clouds, Sequence) and not isinstance(clouds, str | bytes):
+        if mask is not None:
+            raise InputError("mask is for a batch [B, n]: leave it out, clouds of a list have only real points")
+        return clouds
+    if not isinstance(clouds, Tensor | ndarray):
         kinds = f"an array, a tensor or a list of clouds [n, {inputs}]"
         raise InputError(f"points must be {kinds}, got {described(clouds)}")
-    if listed and mask is not None:
-        raise InputError("mask is for a batch [B, n]: leave it out, clouds of a list have only real points")
-    if not len(clouds):
-        raise InputError("clouds to predict are missing: give at least one")
-    if listed:
-        yield from padded_batches([_cloud(cloud, index, inputs) for index, cloud in enumerate(clouds)], batch_size)
-        return
     points, real = as_sets(clouds, mask, inputs, None)
-    masks = [None] * len(points) if real is None else real.split(batch_size)
-    yield from zip(_floating(points).split(batch_size), masks, strict=False)
+    return list(points) if real is None else [cloud[rows] for cloud, rows in zip(points, real, strict=True)]
 
 
-def _listed(clouds: Clouds) -> Any:
-    """An array of objects, such as a column of ragged clouds, as a list."""
-    return list(clouds) if isinstance(clouds, ndarray) and clouds.dtype.kind == "O" and clouds.ndim == 1 else clouds
-
-
-def _cloud(cloud: Any, index: int, inputs: int) -> Tensor:
-    try:
-        points = _floating(as_points(cloud, inputs, None, "[n, {}]"))
-        if points.dim() != 2:
-            raise InputError(f"points must be [n, {inputs}], got {described(cloud)}")
-    except InputError as error:
-        raise InputError(f"cloud {index}: {error}") from error
-    return points
-
-
-def _floating(points: Tensor) -> Tensor:
-    """In single precision at least: a mean of half precision is not one."""
-    return points.float() if points.dtype in (torch.float16, torch.bfloat16) else points
-
-
-def _check(points: Tensor, mask: Tensor | None, first: int) -> None:
-    """Refuse clouds of which a prediction would say nothing."""
-    real = torch.ones(points.shape[:2], dtype=torch.bool, device=points.device) if mask is None else mask
-    empty = (~real.any(dim=1)).nonzero().flatten().tolist()
-    odd = (~points.isfinite().all(dim=2) & real).any(dim=1).nonzero().flatten().tolist()
-    if empty:
-        raise InputError(f"cloud {first + empty[0]} has no point: leave it out")
-    if odd:
-        raise InputError(f"cloud {first + odd[0]} has numbers that are not finite: correct it, or leave it out")
-
-
-def _in_pieces(compute: Callable[[Tensor, Tensor | None], Tensor], points: Tensor, mask: Tensor | None) -> Tensor:
+def _in_pieces(
+    compute: Callable[[Tensor, Tensor | None], list[Tensor]], points: Tensor, mask: Tensor | None
+) -> list[Tensor]:
     """The results for sets [B, n, d], a few at a time; of several sizes, those of one size after the other."""
     most = ROWS_AT_ONCE if points.device.type == "cpu" else MOST_ROWS
     if mask is None:
-        return torch.cat([compute(piece, None) for piece in points.split(max(1, most // max(1, points.shape[1])))])
+        each = [compute(piece, None) for piece in points.split(max(1, most // max(1, points.shape[1])))]
+        return [torch.cat(parts) for parts in zip(*each, strict=True)]
     lengths = (mask * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(dim=1)  # up to the last real point
     order = lengths.argsort(stable=True)
-    results, sizes, start = [], lengths[order].tolist(), 0
+    each, sizes, start = [], lengths[order].tolist(), 0
     while start < len(sizes):
         stop = start + 1
         while stop < len(sizes) and (stop + 1 - start) * sizes[stop] <= most:
             stop += 1
         rows, largest = order[start:stop], max(1, sizes[stop - 1])
         real = mask[rows, :largest]
-        results.append(compute(points[rows, :largest], None if bool(real.all()) else real))
+        each.append(compute(points[rows, :largest], None if bool(real.all()) else real))
         start = stop
-    return torch.cat(results)[order.argsort()]
+    return [torch.cat(parts)[order.argsort()] for parts in zip(*each, strict=True)]
 
 
 @contextmanager

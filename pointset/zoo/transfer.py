@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.data.axes import UP_TO_Z, Axis
+from pointset.data.neighbourhoods import turned_numbers
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.zoo.classifiers import SetClassifier
@@ -28,6 +29,7 @@ def start_from(
         raise PointsetError("a training starts from a model with an encoder and a pooling: use one of the zoo's names")
     spec: Any = trained.spec
     model = build_model(replace(spec, classes=len(wanted), seed=seed, start=start, freeze=freeze))
+    assert isinstance(model, SetClassifier)
     weights = dict(trained.state_dict())
     layer = f"head.{len(list(trained.head.children())) - 1}."
     # Classes that both have, by name, keep their weights of the last layer.
@@ -45,12 +47,19 @@ def start_from(
     return model
 
 
-def turn_inputs(model: nn.Module, turn: Tensor) -> None:
+def turn_inputs(model: SetClassifier, turn: Tensor) -> None:
     """Change a model, in place, into one that gives for X what it gave for X @ turn.T: exact, but for rounding.
 
-    Every layer that reads coordinates is linear, so the matrix [3, 3] goes into its weights.
+    Every layer that reads coordinates is linear, so the matrix [3, 3] goes into its weights. A turn between upward axes
+    takes each number of a neighbourhood to another one or its opposite, so that mean and deviation follow.
     """
+    whole = turn
+    if (numbers := model.numbers) is not None:
+        one = torch.eye(numbers.width)[None].to(turn)
+        turned = turned_numbers(one, turn[None], numbers.kind)[0].T
+        whole = torch.block_diag(turn, torch.eye(numbers.given - 3).to(turn), turned)
+        numbers.mean, numbers.deviation = turned.T @ numbers.mean, turned.abs().T @ numbers.deviation
     with torch.no_grad():
         for module in model.modules():
-            if isinstance(module, nn.Linear) and module.in_features == 3:
-                module.weight.copy_(module.weight @ turn.to(module.weight))
+            if isinstance(module, nn.Linear) and module.in_features == len(whole):
+                module.weight.copy_(module.weight @ whole.to(module.weight))

@@ -170,7 +170,7 @@ def measure(
     yield "test shapes", Worth.of(*clean)
     yield "test shapes, corrupted or turned", Worth.of(*map(np.concatenate, zip(*others, strict=True)))
     for folder in foreign:
-        answers = classify_files(model, description["data"], in_folders([Path(folder)]), up=up)
+        answers = classify_files(model, in_folders([Path(folder)]), up=up)
         guesses = [answer for answer in answers if isinstance(answer, Guess)]
         accuracies = [accuracy_of([guess], model.classes or []) for guess in guesses]
         probabilities = np.array([guess.likeliest[0][1] for guess in guesses])

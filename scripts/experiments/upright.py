@@ -11,7 +11,6 @@ import numpy as np
 from pointset.commands.terminal import as_table
 from pointset.data.axes import TURNS, UsualUp
 from pointset.data.catalogue.folders import list_shapes
-from pointset.data.loading import load_shape_like
 from pointset.evaluation.upright import UPRIGHT_POINTS, best_turn, turn_scores
 from pointset.training.loading import load_run
 from pointset.zoo.pretrained import USUAL
@@ -21,17 +20,17 @@ SIZES = (1, 2, 5, 10, 20)
 
 def main(folder: Path, *, up: UsualUp = "z", model: str = USUAL, draws: int = 200) -> None:
     """Print a row for each size of folder; `up` is the axis that points up in the files."""
-    network, description = load_run(model)
-    data, rng, rows = description["data"], np.random.default_rng(0), []
+    network, _ = load_run(model)
+    rng, rows = np.random.default_rng(0), list[dict[str, str]]()
     files = [shape.path for shape in list_shapes(folder)]
-    upright = [load_shape_like(data, path, points=UPRIGHT_POINTS, up=up).raw for path in files]
+    upright = [network.prepare(path, points=UPRIGHT_POINTS, up=up).raw for path in files]
     for size in SIZES:
         guesses = []
         for _ in range(draws):
             turn = rng.choice([*TURNS])
             # A turn of the file, which the guess must undo: the inverse matrix leads from upright to turned.
             clouds = [upright[index] @ TURNS[turn].astype(np.float32) for index in rng.choice(len(files), size, False)]
-            guesses.append((turn, best_turn(turn_scores(network, data, clouds))))
+            guesses.append((turn, best_turn(turn_scores(network, clouds))))
         direction = [guess.up == turn.partition("@")[0] for turn, guess in guesses]
         is_sure = [guess.is_sure for _, guess in guesses]
         both = [right for right, sure in zip(direction, is_sure, strict=True) if sure]

@@ -10,7 +10,17 @@ from sklearn.svm import SVC
 from torch import Generator, Tensor
 
 import pointset
-from pointset.data.augment import Augmentation, Drop, Jitter, RotateAny, RotateUp, Scale, Shift, rotation_matrices
+from pointset.data.augment import (
+    Augmentation,
+    Columns,
+    Drop,
+    Jitter,
+    RotateAny,
+    RotateUp,
+    Scale,
+    Shift,
+    rotation_matrices,
+)
 from pointset.data.mixing import Background, Crop, Uneven, augmentation_from_names
 
 IMPERFECT: list[Any] = [Background(probability=1.0), Crop(probability=1.0), Uneven(probability=1.0)]
@@ -216,7 +226,7 @@ def rows() -> Tensor:
 def test_normals_stay_normal_to_the_surface_and_features_stay(name: str, up: Any, rows: Tensor) -> None:
     beside = torch.rand(1, 40, 2, generator=seeded())
     given = torch.cat([rows[None], beside], dim=2)
-    changed = augmentation_from_names((name,), up)(given, seeded(1), normals=True)
+    changed = augmentation_from_names((name,), up)(given, seeded(1), columns=Columns(normals=True))
     assert torch.equal(changed[..., 6:], beside)
     assert torch.equal(augmentation_from_names((name,), up)(rows[None, :, :3], seeded(1)), changed[..., :3])
     if name in ("jitter", "shift"):

@@ -11,7 +11,7 @@ import torch
 import pointset
 from pointset.data import Mesh
 from pointset.data.axes import turned_up, usual_up
-from pointset.data.loading import load_like, load_shape_like
+from pointset.data.loading import load_like
 from pointset.data.readers.off import write_off
 from pointset.errors import PointsetError
 
@@ -61,37 +61,37 @@ def test_obj_files_beside_others_are_not_taken_for_z_up_in_silence(objs: Path) -
 
 
 def test_a_file_is_turned_to_the_axis_of_the_model(objs: Path, few: Path) -> None:
-    model = load(few).describe()  # OFF files: z
+    model = load(few).preparation  # OFF files: z
     path = write_obj(objs / "upright.obj", turned_up(CORNERS, "z", "y"))
-    upright = load_shape_like(model, write_obj(objs / "z.obj", CORNERS), up="z")
+    upright = model.prepare(write_obj(objs / "z.obj", CORNERS), up="z")
     with pytest.warns(UserWarning, match=r"\.obj files usually have Y up.*Z up.*turned; --up z") as warned:
-        turned = load_shape_like(model, path)
+        turned = model.prepare(path)
     assert len(warned) == 1
     torch.testing.assert_close(turned.points, upright.points)
     np.testing.assert_allclose(turned.raw, upright.raw, atol=1e-6)
     assert turned.mesh is not None
     np.testing.assert_allclose(turned.mesh.vertices, CORNERS)
     with pytest.warns(UserWarning, match=r"declared to have Y up.*they are turned$"):
-        assert torch.equal(load_shape_like(model, path, up="y").points, turned.points)
+        assert torch.equal(model.prepare(path, up="y").points, turned.points)
     with pytest.raises(PointsetError, match="'x'"):
-        load_shape_like(model, path, up="x")  # type: ignore[arg-type]
+        model.prepare(path, up="x")
     with pytest.raises(PointsetError, match=r"points must be .*got 0"):
-        load_shape_like(model, path, points=0)
+        model.prepare(path, points=0)
 
 
 @pytest.mark.parametrize("up", [None, "z"])
 def test_a_file_stands_as_files_of_its_kind_in_training(objs: Path, tmp_path: Path, up: str | None) -> None:
     with warnings.catch_warnings(action="ignore"):
-        model = load(objs, up=up).describe()
-    assert (model["up"], model["kinds"]) == (up or "y", [".obj"])
+        model = load(objs, up=up).preparation
+    assert (model.up, model.kinds) == (up or "y", (".obj",))
     np.save(tmp_path / "a.npy", CORNERS)
-    mesh = load_shape_like(model, objs / "class0" / "train" / "0.obj").mesh
-    raw = load_shape_like(model, tmp_path / "a.npy").raw
+    mesh = model.prepare(objs / "class0" / "train" / "0.obj").mesh
+    raw = model.prepare(tmp_path / "a.npy").raw
     np.testing.assert_allclose(mesh.vertices, CORNERS)
     other = "z" if up is None else "y"
     with pytest.warns(UserWarning, match=f"declared to have {other.upper()} up"):
-        turned = load_shape_like(model, tmp_path / "a.npy", up=other).raw
-    np.testing.assert_allclose(turned, turned_up(raw, other, model["up"]))
+        turned = model.prepare(tmp_path / "a.npy", up=other).raw
+    np.testing.assert_allclose(turned, turned_up(raw, other, model.up))
 
 
 def test_another_dataset_is_turned_to_the_axis_of_the_model(objs: Path, few: Path) -> None:
@@ -136,7 +136,7 @@ def test_another_dataset_is_normalised_wherever_it_stands(few: Path, tmp_path: P
             cloud = rng.normal(size=(20, 3))
             np.save(path, cloud - cloud.mean(axis=0) + place)
     near = load(clouds / "near", normalize="standardize")
-    assert near.describe()["centred"]
+    assert near.preparation.normalize == "center-standardize"
     far = load_like(near.describe(), "train", clouds / "far")
     assert far.points.mean(dim=1).abs().max() < 1e-5
     moved = near.describe() | {"source": "/another"}  # centred shapes are not centred again, of which sets are a part

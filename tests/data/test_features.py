@@ -10,7 +10,6 @@ import torch
 
 import pointset
 from pointset.data import augmentation_from_names, read_cloud
-from pointset.data.loading import load_shape_like
 from pointset.data.mixing import CutMix
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
@@ -109,7 +108,7 @@ def test_normals_of_meshes_stand_behind_the_coordinates(few: Path, home: Path) -
     torch.testing.assert_close(plain.points, sets.points[..., :3])
     with pytest.raises(PointsetError, match=r"meshes.*colors"):
         pointset.load_dataset(few, features="colors", progress=False)
-    shape = load_shape_like(sets.describe(), few / "class0" / "train" / "shape0.off")
+    shape = sets.preparation.prepare(few / "class0" / "train" / "shape0.off")
     assert shape.points.shape == (9, 6)
 
 

@@ -12,7 +12,6 @@ from toy import pool, write_pools
 from pointset.data.catalogue import locate
 from pointset.data.catalogue.cards import load_card
 from pointset.data.dataset import load_dataset
-from pointset.data.loading import load_shape_like
 from pointset.data.readers.reading import read_mesh
 from pointset.data.sampling import downsample, sample_points
 from pointset.data.shapes10 import build_shapes10
@@ -108,9 +107,9 @@ def test_the_embedded_data_set_is_built_at_first_use(home: Path, monkeypatch: py
 @pytest.mark.parametrize("sampler", ["uniform", "fps"])
 def test_a_file_is_sampled_as_the_sets_were(home: Path, few: Path, sampler: str) -> None:
     """A random part of points that are spread evenly is not spread evenly, and a model knows such parts alone."""
-    model = load_dataset(few, points=8, pool_points=40, sampler=sampler).describe()
+    model = load_dataset(few, points=8, pool_points=40, sampler=sampler).preparation
     path = few / "class0" / "train" / "shape0.off"
     pool = sample_points(read_mesh(path), 40, seed=3, sampler=sampler)
     expected = pool[:8] if sampler == "uniform" else pool[downsample(pool, 8, seed=3)]
-    np.testing.assert_array_equal(load_shape_like(model, path, points=8, seed=3).raw, expected)
-    assert load_shape_like(model, path, points=50).points.shape == (50, 3)
+    np.testing.assert_array_equal(model.prepare(path, points=8, seed=3).raw, expected)
+    assert model.prepare(path, points=50).points.shape == (50, 3)

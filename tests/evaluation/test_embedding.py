@@ -30,7 +30,7 @@ def embedded() -> Embedded:
 
 
 def test_rows_are_what_the_head_gets(model, clouds_folder):
-    sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.normalize)
+    sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.preparation.normalize)
     rows = pointset.embed(model, sets)
     assert rows.dtype == np.float32
     with torch.inference_mode():
@@ -38,7 +38,7 @@ def test_rows_are_what_the_head_gets(model, clouds_folder):
 
 
 def test_clouds_are_normalised_and_may_be_of_any_size(model, clouds_folder):
-    sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.normalize)
+    sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.preparation.normalize)
     clouds = [100 + 7 * sets.points[0], sets.points[1], sets.points[2, :9]]
     rows = model.embed(clouds)
     assert isinstance(rows, torch.Tensor)
@@ -86,10 +86,9 @@ def test_files_in_processes_as_in_one(model, tmp_path, monkeypatch):
         np.save(tmp_path / f"{number:02}.npy", rng.normal(size=(40, 3)))
     (tmp_path / "20.npy").write_text("nothing")
     shapes = [ShapeFile(path, path.name) for path in sorted(tmp_path.iterdir())]
-    data = pointset.load_run(NAME)[1]["data"]
-    alone = list(embed_files(model, data, shapes))
+    alone = list(embed_files(model, shapes))
     monkeypatch.setattr(embedding, "FEW_FILES", 1)
-    together = list(embed_files(model, data, shapes))
+    together = list(embed_files(model, shapes))
     assert isinstance(alone[20], Failure)
     assert alone[20] == together[20]
     for one, other in zip(alone[:20], together[:20], strict=True):

@@ -41,9 +41,9 @@ def test_every_turn_makes_its_direction_point_up(turn):
 
 @pytest.mark.parametrize("turn", ["y@90", "-x@180"])
 def test_shapes_that_stand_alike_are_turned_upright(turn, stools):
-    model, run = load_run(USUAL)
-    guess = best_turn(turn_scores(model, run["data"], [lying(cloud, "z@0") for cloud in stools]))
-    turned = best_turn(turn_scores(model, run["data"], [lying(cloud, turn) for cloud in stools]))
+    model, _ = load_run(USUAL)
+    guess = best_turn(turn_scores(model, [lying(cloud, "z@0") for cloud in stools]))
+    turned = best_turn(turn_scores(model, [lying(cloud, turn) for cloud in stools]))
     assert (guess.up, guess.is_sure, turned.is_sure) == ("z", True, True)
     np.testing.assert_array_equal(TURNS[turned.turn] @ TURNS[turn].T, TURNS[guess.turn])
 
@@ -78,9 +78,9 @@ def test_commands_take_the_guess_for_all_files(tmp_path, stools, capsys):
 
 
 def test_what_cannot_be_guessed_is_refused(tmp_path, stools, capsys):
-    model, run = load_run(ANY_POSE)
+    model, _ = load_run(ANY_POSE)
     with pytest.raises(PointsetError, match="any pose"):
-        turn_scores(model, run["data"], [stools[0]])
+        turn_scores(model, [stools[0]])
     (tmp_path / "a.off").write_text("OFF")
     assert "a.off" in fail(capsys, "classify", tmp_path / "a.off", "--up", "guess")
     assert "--data" in fail(capsys, "evaluate", "--up", "guess")

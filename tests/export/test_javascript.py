@@ -11,6 +11,7 @@ from torch import nn
 
 import pointset
 from pointset.data.normalize import normalize_points
+from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError
 from pointset.export.javascript import as_float16, describe_plainly
 from pointset.nn import registry
@@ -19,6 +20,8 @@ from pointset.viz.html_page import WEB
 ENCODERS = ("none", "rff", "rffp", "sab", "isab3", "dumlp3")
 POOLINGS = ("max", "mean", "sum", "max+mean", "pma", "pma2", "dumlp3", "max+pma2", "mean+dumlp3")
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("rff-max", {"neighbourhoods": "oriented"}),
+    ("isab3-pma", {"neighbourhoods": "invariant"}),
     *(
         ("isab3-pma2", {"form": form, "norm": norm, "prenorm": prenorm})
         for form in ("reference", "paper")
@@ -117,14 +120,14 @@ def test_a_page_answers_as_python_for_the_points_that_are_left(in_node: Callable
         model.encoder[0].rowwise[0].bias[0] = 70_000.0
         model.encoder[2].rowwise[1].weight[:, 0] = 2.0**-14
     about = [["d", "b", "c", "a"], "y", 2.0]
-    data = {"classes": about[0], "up": about[1], "normalize": "unit-sphere"}
-    described = describe_plainly(model, {"data": data}, temperature=2.0).as_content()
+    model.preparation = Preparation(up="y", normalize="unit-sphere")
+    described = describe_plainly(model, {"data": {"classes": about[0]}}, temperature=2.0).as_content()
     given = {"described": described, "cloud": cloud.tolist(), "questions": (Path(str(WEB)) / "questions.mjs").as_uri()}
     found = in_node("modules", ASKED, given)
     assert len(found["left"]) == 15
     assert found["about"] == about
     x, y, z = cloud[found["left"]].T
-    points = normalize_points(torch.stack([-y, x, z], dim=1)[None], "unit-sphere")
+    points = normalize_points(torch.stack([-y, z, -x], dim=1)[None], "unit-sphere")
     check_near(found["probabilities"], (model(points)[0] / 2).softmax(dim=0).detach())
     twins = [point % 10 for point in found["left"]]  # of two equal points, the first is selected
     selected = torch.tensor([twins.index(twins[most]) for most in model.encode(points)[0].argmax(dim=0)])
@@ -177,7 +180,7 @@ def test_a_module_of_the_users_own_is_refused() -> None:
 
 def test_a_pose_that_the_page_does_not_know_is_refused() -> None:
     model = pointset.create_model("rff-max", classes=4, dim=8)
-    model.normalize = "principal-axes"
+    model.preparation = Preparation(normalize="principal-axes")
     with pytest.raises(PointsetError, match="page"):
         describe_plainly(model)
 

@@ -27,7 +27,7 @@ class Live {
     const names = data.models.map((model) => model.name), begin = () => this.begin();
     this.sides = [new Side(element("sides"), names, 1, begin), new Side(element("sides"), [NONE, ...names], 2, begin)];
     this.sides[1].select.value = names[1] ?? NONE;
-    this.controls = listenToControls(this, data.shapes.map((shape) => shape.name));
+    this.controls = listenToControls(this, data.shapes.map((shape) => shape.name), data.models[0].points);
     this.open(0);
   }
 

@@ -11,11 +11,15 @@ const SLIDERS = {
   tilt: ["tilt", -180, 180, (at) => [at, `${at}°`]],
 };
 
-/** Connect the controls to the page `live`; `names` are those of the included shapes. Returns {points()}. */
-export function listenToControls(live, names) {
-  const points = slider("points", "points", 0, 100, 57, (at) => {
-    const count = Math.round(LEAST * (MOST / LEAST) ** (at / 100));
-    return [count, `${count}`];
+/**
+ * Connect the controls to the page `live`; `names` are those of the included shapes, and `count` is the number of points
+ * of the first model's training. Returns {points()}.
+ */
+export function listenToControls(live, names, count) {
+  const start = (100 * Math.log(Math.min(MOST, Math.max(LEAST, count)) / LEAST)) / Math.log(MOST / LEAST);
+  const points = slider("points", "points", 0, 100, start, (at) => {
+    const chosen = Math.round(LEAST * (MOST / LEAST) ** (at / 100));
+    return [chosen, `${chosen}`];
   }, () => live.begin());
   for (const [id, [label, least, most, meaning]] of Object.entries(SLIDERS))
     slider(id, label, least, most, 0, meaning, (value) => live.pose({ [id]: value }));
@@ -50,7 +54,7 @@ export function listenToControls(live, names) {
 
 /** Add a slider that calls `changed(value)`; return a function for its value. */
 function slider(id, label, min, max, start, meaning, changed) {
-  const output = made("output", {}), input = made("input", { type: "range", id, min, max, value: start });
+  const output = made("output", {}), input = made("input", { type: "range", id, min, max, step: id === "points" ? "any" : 1, value: start });
   const value = () => {
     const [number, text] = meaning(Number(input.value));
     say(output, text);

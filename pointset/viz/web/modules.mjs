@@ -3,6 +3,7 @@
  * one set, a Matrix, to rows.
  */
 import { fromBase64 } from "./maps.mjs";
+import { neighbourhoodNumbers } from "./neighbourhoods.mjs";
 import { fromHalf, mapped, Matrix, product, sideBySide, sum } from "./tensors.mjs";
 
 /**
@@ -34,6 +35,11 @@ const FORWARD = {
   Linear: ({ weight, bias }, X) => product(X, weight, bias),
   ReLU: (_, X) => mapped(X, relu),
   Tanh: (_, X) => mapped(X, Math.tanh),
+
+  /** Appends the numbers of the points' neighbourhoods, standardised. */
+  NeighbourhoodInputs: ({ mean, deviation, constants }, X) => (
+    sideBySide([X, mapped(neighbourhoodNumbers(X, constants), (x, j) => (x - mean[j]) / deviation[j])])
+  ),
 
   /** Concatenates the rows of a set to one row. */
   Flatten: (_, X) => X.flat(),

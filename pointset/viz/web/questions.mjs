@@ -83,7 +83,10 @@ export class Question {
 /** The logits of a model for some of the posed points; its attention and selection are added to `maps`, if given. */
 export function ask(model, posed, seen, maps = null) {
   const chosen = new Float64Array(3 * seen.length);
-  seen.forEach((from, to) => { for (let k = 0; k < 3; k++) chosen[3 * to + k] = posed[3 * from + k]; });
+  seen.forEach((from, to) => {
+    const [x, y, z] = posed.subarray(3 * from, 3 * from + 3);  // with Z up, as all shapes of a page
+    chosen.set(model.up === "y" ? [x, z, -y] : [x, y, z], 3 * to);
+  });
   const rows = model.encode(normalizePoints(chosen, model.normalize), maps), logits = model.decide(rows, maps);
   const selected = maps && model.selected(rows);
   if (selected) maps.push(selected);

@@ -1,0 +1,176 @@
+"""Numbers that say what a point's neighbourhood looks like, computed from coordinates alone.
+
+For each of two sizes k of a neighbourhood, the k nearest points of a point in its cloud, itself included: C is their
+covariance matrix divided by its trace, with eigenvalues l1 >= l2 >= l3, and s_i = sqrt(l_i + EPSILON).
+
+- linearity (s1 - s2) / s1 and planarity (s2 - s3) / s1 (Demantke et al., *Dimensionality based scale selection in 3D
+  lidar point clouds*, 2011; scattering s3 / s1 is one minus both);
+- the logarithm of the distance of the k-th point, relative to the cloud's root mean square radius;
+- "oriented": the products n_i n_j of the components of the normal, whose sign cancels; they turn with the shape;
+- "invariant", which no rotation changes: the normal's part of the direction to the centre of the cloud, and the part of
+  the offset of the neighbourhood's mean along the normal, both without sign.
+
+n n^T = (C - l1) (C - l2) / ((l3 - l1) (l3 - l2)) needs no eigenvectors, so the same lines run in a data loader, in an
+exported model and on a GPU. A neighbourhood without a plane (one place, a line, a ball) has no normal: where l2 - l3 is
+small, the products go to zero. Every cloud with a point gives finite numbers: one with fewer points than k has as many
+neighbours as there are points.
+"""
+
+import math
+from typing import get_args
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
+from torch import Tensor
+
+from pointset.configuration import Neighbourhoods
+
+KINDS: tuple[str, ...] = get_args(Neighbourhoods)[1:]
+SIZES = (12, 32)
+"""Points of a neighbourhood, itself included."""
+EPSILON = 1e-4
+"""Added to eigenvalues of trace 1: what float32 leaves of zero. Square roots of less are rounding."""
+GAP = 3e-3
+"""Of (l1 - l3) (l2 - l3), below which a normal fades: without a plane its direction is rounding."""
+NEAREST = 1e-4
+"""Smallest distance, relative to the cloud: equal points have a finite logarithm."""
+CONSTANTS = {"sizes": list(SIZES), "epsilon": EPSILON, "gap": GAP, "nearest": NEAREST}
+PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+"""Products of the components of a normal, in this order."""
+_PLACES = [0, 3, 4, 3, 1, 5, 4, 5, 2]
+"""Of the entries of a symmetric matrix, row by row, among `PAIRS`."""
+WIDTHS = {"none": 0, "oriented": len(SIZES) * (3 + len(PAIRS)), "invariant": len(SIZES) * 5}
+"""Numbers of each point, by kind."""
+
+
+def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[ndarray, "n width"]:
+    """The numbers of all points of one cloud, float32, from neighbours that a k-d tree finds; see the module.
+
+    Args:
+        points: [n, 3], finite, in any unit.
+        kind: "oriented" or "invariant".
+    """
+    from scipy.spatial import cKDTree
+
+    if not len(points):
+        return np.zeros((0, WIDTHS[kind]), np.float32)
+    exact = np.asarray(points, np.float64)
+    exact = exact - exact.mean(axis=0)
+    radius = math.sqrt(np.square(exact).sum(axis=1).mean())
+    exact = exact / (radius or 1.0)
+    distances, indices = cKDTree(exact).query(exact, [*range(1, min(max(SIZES), len(exact)) + 1)])
+    around = exact[indices] - exact[:, None]
+    X, offsets, reaches = map(torch.from_numpy, (exact, around, distances))
+    numbers: ndarray = _numbers(X, offsets, reaches, None, kind).to(torch.float32).numpy()
+    return numbers
+
+
+def stored_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[ndarray, "n width"]:
+    """`neighbourhood_numbers` as pools keep them and as single shapes get them too: float16, three digits."""
+    return neighbourhood_numbers(points, kind).astype(np.float16)
+
+
+def turned_numbers(
+    numbers: Float[Tensor, "B n width"], matrices: Float[Tensor, "B 3 3"], kind: str
+) -> Float[Tensor, "B n width"]:
+    """The numbers of clouds that are turned, x -> R x: the products of the normals become R (n n^T) R^T."""
+    if kind != "oriented":
+        return numbers
+    scales = numbers.unflatten(2, (len(SIZES), -1))
+    products = scales[..., 3:]
+    N = products[..., _PLACES].unflatten(-1, (3, 3))
+    turned = torch.einsum("bij,bnsjk,blk->bnsil", matrices, N, matrices)
+    products = torch.stack([turned[..., i, j] for i, j in PAIRS], dim=-1)
+    return torch.cat([scales[..., :3], products], dim=-1).flatten(2)
+
+
+def numbers_in_batch(
+    points: Float[Tensor, "B n 3"], kind: str, mask: Bool[Tensor, "B n"] | None = None
+) -> Float[Tensor, "B n width"]:
+    """The numbers of all points of a batch, in its type: for a model that gets bare points; zeros in padded rows.
+
+    Equal to `neighbourhood_numbers`, but for rounding and for the choice among neighbours at one distance.
+    """
+    real = torch.ones_like(points[:, :, :1]) if mask is None else mask[:, :, None].to(points.dtype)
+    count = real.sum(dim=1, keepdim=True).clamp(min=1)
+    moved = (points - (points * real).sum(dim=1, keepdim=True) / count) * real
+    radius = (moved.square().sum(dim=(1, 2), keepdim=True) / count).sqrt()
+    moved = moved / torch.where(radius > 0, radius, 1.0)
+    # Points at no place make K neighbours of any set, so that an exported model takes sets of any size.
+    most = max(SIZES)
+    others = torch.nn.functional.pad(moved, (0, 0, 0, most))
+    away = torch.nn.functional.pad(1 - real, (0, 0, 0, most), value=1.0)[:, :, 0]
+    squares = torch.finfo(moved.dtype).max / 4 * away[:, None]
+    for axis in range(3):  # without the products of a matrix multiplication, whose rounding chooses other neighbours
+        squares = squares + (moved[:, :, None, axis] - others[:, None, :, axis]).square()
+    indices = squares.topk(most, dim=2, largest=False, sorted=True).indices
+    found = away[:, None].expand(-1, moved.shape[1], -1).gather(2, indices) == 0
+    chosen = others[:, None].expand(-1, moved.shape[1], -1, -1).gather(2, indices[..., None].expand(-1, -1, -1, 3))
+    around = (chosen - moved[:, :, None]) * found[..., None]
+    return _numbers(moved, around, around.square().sum(dim=3).sqrt(), found, kind) * real
+
+
+def _numbers(X: Tensor, around: Tensor, distances: Tensor, found: Tensor | None, kind: str) -> Tensor:
+    """The numbers of points [..., n, 3] from the offsets [..., n, K, 3] of their neighbours, the nearest first."""
+    x, y, z = around.unbind(dim=-1)
+    moments = torch.stack([x, y, z, x * x, y * y, z * z, x * y, x * z, y * z])  # [9, ..., n, K]
+    moments = moments if found is None else moments * found
+    numbers = []
+    for size in SIZES:
+        used = moments[..., :size]
+        count = used.shape[-1] if found is None else found[..., :size].sum(dim=-1).clamp(min=1)
+        mean, squares = (used.sum(dim=-1) / count).split([3, 6])
+        reach = distances[..., :size].amax(dim=-1)
+        C = squares - torch.stack([mean[i] * mean[j] for i, j in PAIRS])
+        C = C / C[:3].sum(dim=0).clamp(min=torch.finfo(C.dtype).tiny)
+        values = _eigenvalues(C)
+        s1, s2, s3 = (value.clamp(min=0).add(EPSILON).sqrt() for value in values)
+        numbers += [(s1 - s2) / s1, (s2 - s3) / s1, reach.clamp(min=NEAREST).log()]
+        normal = _normal_products(C, *values)
+        if kind == "oriented":
+            numbers += normal.unbind()
+        else:
+            numbers += [_part(normal, X.unbind(dim=-1), X.norm(dim=-1)), _part(normal, mean.unbind(), reach)]
+    return torch.stack(numbers, dim=-1)
+
+
+def _eigenvalues(C: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Eigenvalues of symmetric matrices of trace 1 (or 0), given by `PAIRS` [6, ...]; the largest first.
+
+    The trigonometric solution of the characteristic equation (Smith, *Eigenvalues of a symmetric 3 x 3 matrix*, 1961).
+    """
+    mean = C[:3].sum(dim=0) / 3
+    (a, b, c), (xy, xz, yz) = (C[:3] - mean).unbind(), C[3:].unbind()
+    spread = ((a * a + b * b + c * c + 2 * (xy * xy + xz * xz + yz * yz)) / 6).clamp(min=1e-14).sqrt()
+    determinant = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz)
+    angle = (determinant / (2 * spread**3)).clamp(-1, 1).acos() / 3
+    largest = mean + 2 * spread * angle.cos()
+    smallest = mean + 2 * spread * (angle + 2 * math.pi / 3).cos()
+    return largest, 3 * mean - largest - smallest, smallest
+
+
+def _normal_products(C: Tensor, largest: Tensor, middle: Tensor, smallest: Tensor) -> Tensor:
+    """n_i n_j [6, ...] of the normals n, in the order of `PAIRS`; they go to zero where there is no plane."""
+    xx, yy, zz, xy, xz, yz = C.unbind()
+    square = torch.stack(
+        [
+            xx * xx + xy * xy + xz * xz,
+            xy * xy + yy * yy + yz * yz,
+            xz * xz + yz * yz + zz * zz,
+            xx * xy + xy * yy + xz * yz,
+            xx * xz + xy * yz + xz * zz,
+            xy * xz + yy * yz + yz * zz,
+        ]
+    )
+    one = torch.tensor([1.0, 1, 1, 0, 0, 0], dtype=C.dtype, device=C.device).view(6, *[1] * (C.dim() - 1))
+    gap = (largest - smallest) * (middle - smallest)
+    return (square - (largest + middle) * C + largest * middle * one) * (gap / (gap.square() + GAP**2))
+
+
+def _part(normal: Tensor, vectors: tuple[Tensor, ...], lengths: Tensor) -> Tensor:
+    """The part |n v| / |v| of vectors along the normals, from the products of their components."""
+    products = [(1 if i == j else 2) * vectors[i] * vectors[j] for i, j in PAIRS]
+    along = (normal * torch.stack(products)).sum(dim=0).clamp(min=0)
+    return (along + EPSILON**2).sqrt() / lengths.clamp(min=NEAREST)

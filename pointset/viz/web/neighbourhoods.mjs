@@ -1,0 +1,79 @@
+/* Numbers of the neighbourhoods of points: `pointset.data.neighbourhoods` in Python, which has the formulas. */
+import { Matrix } from "./tensors.mjs";
+
+const PAIRS = [[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]];
+
+/** The numbers of points [n, 3 or more], a Matrix [n, width]; the constants are those of Python. */
+export function neighbourhoodNumbers(X, { sizes, epsilon, gap, nearest, is_oriented: isOriented }) {
+  const points = unitCloud(X), n = points.length / 3, most = Math.min(Math.max(...sizes), n);
+  const width = sizes.length * (isOriented ? 9 : 5), numbers = new Matrix(n, width);
+  const near = new Int32Array(most), squares = new Float64Array(most);
+  for (let i = 0; i < n; i++) {
+    nearestOf(points, i, near, squares);
+    const place = [0, 1, 2].map((k) => points[3 * i + k]);
+    sizes.forEach((size, scale) => {
+      const count = Math.min(size, most), mean = [0, 0, 0], C = Array(6).fill(0);
+      for (let j = 0; j < count; j++) {
+        const offset = place.map((x, k) => points[3 * near[j] + k] - x);
+        offset.forEach((x, k) => { mean[k] += x / count; });
+        PAIRS.forEach(([a, b], p) => { C[p] += offset[a] * offset[b] / count; });
+      }
+      PAIRS.forEach(([a, b], p) => { C[p] -= mean[a] * mean[b]; });
+      const trace = Math.max(C[0] + C[1] + C[2], Number.MIN_VALUE), unit = C.map((x) => x / trace);
+      const values = eigenvalues(unit), [s1, s2, s3] = values.map((x) => Math.sqrt(Math.max(x, 0) + epsilon));
+      const reach = Math.max(Math.sqrt(squares[count - 1]), nearest), normal = normalProducts(unit, values, gap);
+      const row = [(s1 - s2) / s1, (s2 - s3) / s1, Math.log(reach)];
+      const part = (vector, length) => {
+        const along = PAIRS.reduce((sum, [a, b], p) => sum + (a === b ? 1 : 2) * normal[p] * vector[a] * vector[b], 0);
+        return Math.sqrt(Math.max(along, 0) + epsilon ** 2) / Math.max(length, nearest);
+      };
+      row.push(...(isOriented ? normal : [part(place, Math.hypot(...place)), part(mean, reach)]));
+      numbers.data.set(row, i * width + scale * row.length);
+    });
+  }
+  return numbers;
+}
+
+/** The points, centred and divided by their root mean square radius. */
+function unitCloud(X) {
+  const n = X.rows, points = new Float64Array(3 * n), mean = [0, 0, 0];
+  X.each((x, i, k) => { if (k < 3) { points[3 * i + k] = x; mean[k] += x / n; } });
+  let total = 0;
+  for (let i = 0; i < 3 * n; i++) { points[i] -= mean[i % 3]; total += points[i] ** 2 / n; }
+  const radius = Math.sqrt(total) || 1;
+  return points.map((x) => x / radius);
+}
+
+/** Fill `near` and `squares` with the nearest points of point i, itself included, and their squared distances. */
+function nearestOf(points, i, near, squares) {
+  const [x, y, z] = points.subarray(3 * i, 3 * i + 3), most = near.length;
+  let filled = 0;
+  for (let j = 0; j < points.length / 3; j++) {
+    const square = (points[3 * j] - x) ** 2 + (points[3 * j + 1] - y) ** 2 + (points[3 * j + 2] - z) ** 2;
+    if (filled === most && square >= squares[most - 1]) continue;
+    let to = filled < most ? filled++ : most - 1;
+    for (; to > 0 && squares[to - 1] > square; to--) { squares[to] = squares[to - 1]; near[to] = near[to - 1]; }
+    squares[to] = square;
+    near[to] = j;
+  }
+}
+
+/** Eigenvalues of a symmetric matrix of trace 1 or 0, the largest first. */
+function eigenvalues([xx, yy, zz, xy, xz, yz]) {
+  const mean = (xx + yy + zz) / 3, [a, b, c] = [xx - mean, yy - mean, zz - mean];
+  const spread = Math.sqrt(Math.max((a * a + b * b + c * c + 2 * (xy * xy + xz * xz + yz * yz)) / 6, 1e-14));
+  const determinant = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz);
+  const angle = Math.acos(Math.min(1, Math.max(-1, determinant / (2 * spread ** 3)))) / 3;
+  const largest = mean + 2 * spread * Math.cos(angle), smallest = mean + 2 * spread * Math.cos(angle + 2 * Math.PI / 3);
+  return [largest, 3 * mean - largest - smallest, smallest];
+}
+
+/** The products of the components of the normal, which fade where there is no plane. */
+function normalProducts(C, [largest, middle, smallest], gap) {
+  const [xx, yy, zz, xy, xz, yz] = C, own = (largest - smallest) * (middle - smallest), factor = own / (own * own + gap * gap);
+  const square = [
+    xx * xx + xy * xy + xz * xz, xy * xy + yy * yy + yz * yz, xz * xz + yz * yz + zz * zz,
+    xx * xy + xy * yy + xz * yz, xx * xz + xy * yz + xz * zz, xy * xz + yy * yz + yz * zz,
+  ];
+  return square.map((x, p) => factor * (x - (largest + middle) * C[p] + (p < 3 ? largest * middle : 0)));
+}

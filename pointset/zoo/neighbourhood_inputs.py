@@ -1,0 +1,85 @@
+"""Numbers of neighbourhoods as inputs of a network: computed where a user gives bare points, and standardised."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pointset.configuration import Neighbourhoods
+from pointset.data.neighbourhood_pools import ARRAY
+from pointset.data.neighbourhoods import CONSTANTS, WIDTHS, numbers_in_batch
+from pointset.data.point_sets import PointSets
+
+MOST_SHAPES = 512
+"""Shapes whose points give mean and deviation of the numbers."""
+
+
+class NeighbourhoodInputs(nn.Module):
+    """Append a network's inputs of neighbourhoods to its points, or standardise those that came with them.
+
+    In training, the numbers of a random share `dropout` of the sets are zeroed, and the others get normal noise: they
+    are exact on generated meshes, and a network that sees nothing else relies on more digits than scans have.
+
+    Attributes:
+        mean, deviation: [width], of the numbers over the points of the training shapes.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, kind: Neighbourhoods, given: int, noise: float = 0.0, dropout: float = 0.0) -> None:
+        """Make inputs of a kind for points of `given` numbers (coordinates and features)."""
+        super().__init__()
+        self.kind, self.given, self.width, self.noise, self.dropout = kind, given, WIDTHS[kind], noise, dropout
+        self.register_buffer("mean", torch.zeros(self.width))
+        self.register_buffer("deviation", torch.ones(self.width))
+
+    def fit(self, numbers: Float[Tensor, "N width"]) -> None:
+        """Take mean and deviation of the numbers of points."""
+        self.mean = numbers.mean(dim=0)
+        self.deviation = numbers.std(dim=0, correction=0).clamp(min=1e-3)
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What the formulas need, for another language."""
+        return {**CONSTANTS, "is_oriented": self.kind == "oriented"}
+
+    @property
+    def is_fitted(self) -> bool:
+        """True if mean and deviation are those of some points."""
+        return bool(self.mean.any())
+
+    def complete(
+        self, points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
+    ) -> Float[Tensor, "B n inputs"]:
+        """Return points with their numbers [B, n, given + width]: computed where only [B, n, given] are given."""
+        if points.shape[2] != self.given:
+            return points
+        return torch.cat([points, numbers_in_batch(points[..., :3], self.kind, mask)], dim=2)
+
+    def forward(
+        self, points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
+    ) -> Float[Tensor, "B n inputs"]:
+        """Return the completed points with standardised numbers; zeros in padded rows."""
+        points = self.complete(points, mask)
+        standard = (points[..., self.given :] - self.mean) / self.deviation
+        if self.training and self.noise:
+            standard = standard + self.noise * torch.randn_like(standard)
+        if self.training and self.dropout:
+            standard = standard * (torch.rand(len(points), 1, 1, device=points.device) >= self.dropout)
+        if mask is not None:
+            standard = standard.masked_fill(~mask[:, :, None], 0.0)
+        return torch.cat([points[..., : self.given], standard], dim=2)
+
+
+def fit_numbers(model: nn.Module, sets: PointSets) -> None:
+    """Standardise a new model's inputs by the neighbourhoods of its training shapes; trained weights keep theirs."""
+    numbers = getattr(model, "numbers", None)
+    if not isinstance(numbers, NeighbourhoodInputs) or numbers.is_fitted:
+        return
+    pool, rows = sets.source_pool, sets.rows.numpy()
+    some = rows[:: -(-len(rows) // MOST_SHAPES)]
+    table = np.concatenate([pool.cloud(row, ARRAY) for row in some.tolist()])
+    numbers.fit(torch.from_numpy(table.astype(np.float32)).to(numbers.mean.device))

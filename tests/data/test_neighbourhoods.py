@@ -1,0 +1,143 @@
+"""Numbers of neighbourhoods: against eigenvectors, on known surfaces, under turns, and on clouds with a fault."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
+
+from pointset.data.augment import Axis, Columns
+from pointset.data.mixing import augmentation_from_names
+from pointset.data.neighbourhoods import (
+    EPSILON,
+    GAP,
+    KINDS,
+    NEAREST,
+    PAIRS,
+    SIZES,
+    WIDTHS,
+    neighbourhood_numbers,
+    numbers_in_batch,
+)
+
+N = 200
+
+
+def blob(seed: int = 0, n: int = N) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, 3)) * [3.0, 2.0, 1.0] + 5.0
+
+
+def by_eigenvectors(points: np.ndarray) -> np.ndarray:
+    """The "oriented" numbers of each point, by the formulas of the module, one neighbourhood at a time."""
+    centred = points - points.mean(axis=0)
+    scaled = centred / np.sqrt((centred**2).sum(axis=1).mean())
+    rows = []
+    for point in scaled:
+        row: list[float] = []
+        for size in SIZES:
+            distances, indices = cKDTree(scaled).query(point, size)
+            C = np.cov(scaled[indices].T, bias=True)
+            values, vectors = np.linalg.eigh(C / np.trace(C))
+            s3, s2, s1 = np.sqrt(values.clip(0) + EPSILON)
+            gap = (values[0] - values[1]) * (values[0] - values[2])
+            normal = np.outer(vectors[:, 0], vectors[:, 0]) * gap**2 / (gap**2 + GAP**2)
+            row += [(s1 - s2) / s1, (s2 - s3) / s1, np.log(max(distances[-1], NEAREST))]
+            row += [normal[i, j] for i, j in PAIRS]
+        rows.append(row)
+    return np.array(rows)
+
+
+def test_numbers_follow_the_formulas() -> None:
+    points = blob()
+    assert neighbourhood_numbers(points, "oriented") == pytest.approx(by_eigenvectors(points), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_gives_the_numbers_of_its_clouds_and_zeros_in_padded_rows(kind: str) -> None:
+    points = torch.from_numpy(np.stack([blob(seed) for seed in range(3)]))
+    mask = torch.rand(3, N, generator=torch.Generator().manual_seed(0)) < torch.tensor([[2.0], [0.5], [0.02]])
+    numbers = numbers_in_batch(points, kind, mask)
+    assert numbers.shape == (3, N, WIDTHS[kind])
+    assert not numbers[~mask].any()
+    for row in range(3):
+        alone = neighbourhood_numbers(points[row][mask[row]].numpy(), kind)
+        assert numbers[row][mask[row]].numpy() == pytest.approx(alone, abs=1e-5)
+    whole = numbers_in_batch(points, kind)
+    assert whole[0].numpy() == pytest.approx(neighbourhood_numbers(points[0].numpy(), kind), abs=1e-5)
+
+
+def test_planes_lines_and_balls_are_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    plane = np.c_[rng.uniform(size=(500, 2)), np.zeros(500)]
+    line = np.c_[np.zeros((500, 2)), rng.uniform(size=500)]
+    ball = rng.normal(size=(500, 3))
+    linearity, planarity, _, *normal = neighbourhood_numbers(plane, "oriented")[:, 9:].mean(axis=0)
+    assert planarity > linearity
+    assert normal[2] > 0.99  # z
+    assert neighbourhood_numbers(line, "oriented")[:, 9].min() > 0.98
+    assert abs(neighbourhood_numbers(line, "oriented")[:, [3, 4, 5, 12, 13, 14]]).max() < 1e-3  # no plane, no normal
+    assert neighbourhood_numbers(ball, "oriented")[:, 10].mean() < planarity
+
+
+def test_turns_change_no_invariant_number_and_turn_the_normals() -> None:
+    points, turn = blob(), Rotation.random(random_state=1).as_matrix()
+    turned = points @ turn.T
+    assert neighbourhood_numbers(turned, "invariant") == pytest.approx(
+        neighbourhood_numbers(points, "invariant"), abs=1e-5
+    )
+    before, after = (neighbourhood_numbers(each, "oriented")[:, 3:9] for each in (points, turned))
+    matrices = np.zeros((2, N, 3, 3))
+    for column, (i, j) in enumerate(PAIRS):
+        matrices[:, :, i, j] = matrices[:, :, j, i] = before[:, column], after[:, column]
+    assert turn @ matrices[0] @ turn.T == pytest.approx(matrices[1], abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unit", [1e-12, 1e-3, 1e12])
+def test_units_and_places_do_not_matter(kind: str, unit: float) -> None:
+    points = blob()
+    moved = (points - 7.0) * unit
+    assert neighbourhood_numbers(moved, kind) == pytest.approx(neighbourhood_numbers(points, kind), abs=1e-5)
+
+
+FAULTS = {
+    "one point": np.ones((1, 3)),
+    "fewer points than neighbours": blob(n=5),
+    "equal points": np.full((50, 3), 3.0),
+    "points on a line": np.linspace(0, 1, 40)[:, None] * np.ones(3),
+    "points on a plane": blob() * [1, 1, 0],
+    "one far point": np.concatenate([blob(), [[1e9, 0, 0]]]),
+    "half of them equal": np.concatenate([blob(), np.zeros((N, 3))]),
+    "whole numbers": np.random.default_rng(0).integers(0, 3, (N, 3)),
+    "float16": blob().astype(np.float16),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_cloud_gives_finite_numbers_within_bounds(fault: str, kind: str) -> None:
+    numbers = neighbourhood_numbers(FAULTS[fault], kind)
+    assert numbers.shape == (len(FAULTS[fault]), WIDTHS[kind])
+    assert np.isfinite(numbers).all()
+    assert np.abs(numbers).max() <= -np.log(NEAREST) + 1e-5
+    batch = torch.from_numpy(np.asarray(FAULTS[fault], np.float32))[None]
+    assert numbers_in_batch(batch, kind).isfinite().all()
+
+
+def test_no_point_gives_no_numbers() -> None:
+    assert neighbourhood_numbers(np.zeros((0, 3)), "oriented").shape == (0, WIDTHS["oriented"])
+    mask = torch.zeros(1, 4, dtype=torch.bool)
+    assert not numbers_in_batch(torch.randn(1, 4, 3), "oriented", mask).any()
+
+
+@pytest.mark.parametrize("name", ["rotate-up", "rotate-any", "turn"])
+@pytest.mark.parametrize("up", ["y", "z"])
+def test_an_augmentation_that_turns_a_shape_turns_its_numbers(name: str, up: Axis) -> None:
+    points = np.stack([blob(seed) - 5.0 for seed in range(3)]).astype(np.float32)
+    numbers = [neighbourhood_numbers(cloud, "oriented") for cloud in points]
+    given = torch.from_numpy(np.concatenate([points, np.stack(numbers)], axis=2))
+    generator = torch.Generator().manual_seed(0)
+    changed = augmentation_from_names((name,), up)(given, generator, columns=Columns(neighbourhoods="oriented"))
+    assert not torch.allclose(changed[..., 3:], given[..., 3:], atol=0.1)
+    for cloud in changed:
+        assert cloud[:, 3:].numpy() == pytest.approx(neighbourhood_numbers(cloud[:, :3].numpy(), "oriented"), abs=2e-3)

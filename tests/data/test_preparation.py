@@ -1,0 +1,138 @@
+"""One preparation: one file has one set of points and one probability wherever it is given, and nothing jumps."""
+
+import json
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from command_line import asked, succeed
+
+import pointset
+from pointset.data.preparation import CLOUD_POINTS, EXAMINED, Preparation
+from pointset.data.readers.off import write_off
+from pointset.data.sampling import sample_points
+from pointset.data.shapes10.build import make_shape
+from pointset.errors import PointsetError
+
+pytestmark = pytest.mark.filterwarnings("ignore:of clouds with more points", "ignore:.*usually have Y up")
+
+
+@pytest.fixture(scope="module")
+def chair() -> Any:
+    return make_shape("chair", "test", 0)
+
+
+@pytest.fixture(scope="module", params=["none", "oriented", "invariant"])
+def run(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on points of chairs and lamps, with and without neighbourhoods; 100 points of pools of 300."""
+    folder = tmp_path_factory.mktemp("prepared")
+    for kind in ("chair", "lamp"):
+        for number in range(3):
+            (folder / "data" / kind / "train").mkdir(parents=True, exist_ok=True)
+            write_off(folder / "data" / kind / "train" / f"{number}.off", make_shape(kind, "train", number))
+    sets = pointset.load_dataset(folder / "data", points=100, pool_points=300, progress=False)
+    model = pointset.create_model("rff-max", classes=2, dim=8, neighbourhoods=request.param)
+    pointset.fit(model, sets, pointset.Recipe(epochs=1), run=folder / "run", progress=False)
+    return folder / "run"
+
+
+def write(shape: Any, path: Path) -> Path:
+    points = sample_points(shape, 400, seed=5)
+    if path.suffix == ".off":
+        write_off(path, shape)
+    elif path.suffix == ".npy":
+        np.save(path, points)
+    else:
+        turned = points[:, [0, 2, 1]] * [1, 1, -1]  # OBJ has Y up
+        faces = [f"f {i} {i + 1} {i + 2}" for i in range(1, 398, 3)]
+        path.write_text("\n".join([*(f"v {x} {y} {z}" for x, y, z in turned), *faces]))
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".off", ".npy", ".obj"])
+def test_one_file_has_one_probability(run: Path, chair: Any, suffix: str, tmp_path: Path, capsys: Any) -> None:
+    file, model = write(chair, tmp_path / f"chair{suffix}"), pointset.load_run(run)[0]
+    with torch.no_grad():
+        logits = model(model.prepare(file).points[None])
+    expected = float(logits.softmax(dim=1).max())
+    classified = asked(capsys, "classify", file, "--model", run)["predictions"][0]["classes"][0]["probability"]
+    page = tmp_path / "page.html"
+    attended = asked(capsys, "attend", file, "--model", run, "-o", page, "--live")["confidence"]
+    assert [classified, attended] == pytest.approx([expected] * 2, abs=1e-5)
+    assert float(model.predict_proba([file]).max()) == pytest.approx(expected, abs=1e-5)
+    succeed(capsys, "embed", file, "--model", run, "-o", tmp_path / "rows.npz")
+    row = np.load(tmp_path / "rows.npz")["embedding"]
+    np.testing.assert_allclose(row, model.embed([file]), atol=1e-5)
+    content = json.loads(re.search(r'<script id="data" type="application/json">(.*)</script>', page.read_text())[1])  # type: ignore[index]
+    assert content["models"][0]["points"] == 100
+
+
+def test_an_array_is_prepared_as_its_file(run: Path, chair: Any, tmp_path: Path) -> None:
+    file, model = write(chair, tmp_path / "chair.npy"), pointset.load_run(run)[0]
+    points = np.load(file)
+    for given in (points, points.astype(np.float64) * 7 + 3, torch.from_numpy(points)):
+        assert torch.allclose(model.prepare(given).points, model.prepare(file).points, atol=1e-4)
+    assert model.prepare(file).points.shape == (100, model.widths[-1])
+    assert model.prepare(points[:30]).points.shape == (30, model.widths[-1])
+    np.testing.assert_allclose(model.predict_proba(points), model.predict_proba([file]), atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [99, 100, 101, CLOUD_POINTS - 1, CLOUD_POINTS, CLOUD_POINTS + 1])
+def test_nothing_jumps_between_two_numbers_of_points(run: Path, chair: Any, count: int) -> None:
+    model = pointset.load_run(run)[0]
+    points = sample_points(chair, CLOUD_POINTS + 1, seed=0)[:count]
+    near = model.predict_proba(sample_points(chair, CLOUD_POINTS + 1, seed=0)[: count + 1])
+    assert abs(model.predict_proba(points) - near).max() < 0.1
+
+
+@pytest.mark.parametrize("count", [EXAMINED - 1, EXAMINED, EXAMINED + 1])
+def test_isolated_points_are_left_out_of_clouds_of_any_size(chair: Any, count: int) -> None:
+    preparation = Preparation(points=1000, normalize="unit-sphere", isolated="leave out")
+    points = sample_points(chair, count, seed=0)
+    size = np.ptp(points, axis=0).max()
+    points[:: count // 50] += np.random.default_rng(0).normal(size=(len(points[:: count // 50]), 3)) * 20 * size
+    with pytest.warns(UserWarning, match="left out as isolated"):
+        prepared = preparation.prepare(points)
+    assert np.ptp(prepared.raw, axis=0).max() < 3 * size
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(preparation.prepare(points, keep_outliers=True).points) == 1000
+
+
+def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair: Any) -> None:
+    """100 drawn points know what lay between them: training and evaluation sets as single shapes."""
+    points = sample_points(chair, 500, seed=0)
+    sets = pointset.from_arrays(points[None].repeat(2, 0), [0, 1], points=100).with_neighbourhoods("oriented")
+    preparation = sets.preparation
+    assert (preparation.points, preparation.neighbourhoods) == (100, "oriented")
+    many = Preparation(points=500, normalize=preparation.normalize, neighbourhoods="oriented").prepare(points).points
+    drawn = sets.draw([0], torch.Generator().manual_seed(0), 50)[0]
+    for row in torch.cat([drawn[:, 3:], sets.points[0][:, 3:]]):
+        assert (many[:, 3:] - row).abs().amax(dim=1).min() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (np.zeros((5, 4)), r"\[n, 3\]"),
+        (np.zeros((2, 5, 3)), r"\[n, 3\]"),
+        (np.ones((5, 3)), "no extent"),
+        (np.full((5, 3), np.nan), "not finite"),
+        (np.zeros((0, 3)), "no point"),
+        ("missing.off", "missing.off"),
+    ],
+)
+def test_what_cannot_be_prepared_is_refused(given: Any, words: str) -> None:
+    with pytest.raises(PointsetError, match=words):
+        Preparation().prepare(given)
+
+
+def test_a_preparation_is_saved_and_read_again(run: Path) -> None:
+    model, description = pointset.load_run(run)
+    saved = description["data"]["preparation"]
+    assert Preparation.from_dict(saved) == model.preparation
+    assert saved["neighbourhoods"] == model.neighbourhoods
