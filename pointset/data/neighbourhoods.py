@@ -1,7 +1,7 @@
 """Numbers that say what a point's neighbourhood looks like, computed from coordinates alone.
 
-For each of two sizes k of a neighbourhood, the k nearest points of a point in its cloud, itself included: C is their
-covariance matrix divided by its trace, with eigenvalues l1 >= l2 >= l3, and s_i = sqrt(l_i + EPSILON).
+Of the k nearest points of a point in its cloud, itself included, k = 16: C is their covariance matrix divided by its
+trace, with eigenvalues l1 >= l2 >= l3, and s_i = sqrt(l_i + EPSILON).
 
 - linearity (s1 - s2) / s1 and planarity (s2 - s3) / s1 (Demantke et al., *Dimensionality based scale selection in 3D
   lidar point clouds*, 2011; scattering s3 / s1 is one minus both);
@@ -14,6 +14,9 @@ n n^T = (C - l1) (C - l2) / ((l3 - l1) (l3 - l2)) needs no eigenvectors, so the 
 exported model and on a GPU. A neighbourhood without a plane (one place, a line, a ball) has no normal: where l2 - l3 is
 small, the products go to zero. Every cloud with a point gives finite numbers: one with fewer points than k has as many
 neighbours as there are points.
+
+Numbers depend on the density of points, for which two rules correct: of n < 1,024 points, k is 16 sqrt(n / 1024), at
+least 8; and the distance of the k-th point is as of 16 of 1,024, on a surface.
 """
 
 import math
@@ -28,20 +31,20 @@ from torch import Tensor
 from pointset.configuration import Neighbourhoods
 
 KINDS: tuple[str, ...] = get_args(Neighbourhoods)[1:]
-SIZES = (12, 32)
-"""Points of a neighbourhood, itself included."""
+SIZE, FEWEST, USUAL_POINTS = 16, 8, 1024
+"""Points of a neighbourhood, itself included, in a cloud of usual size, and in a small one."""
 EPSILON = 1e-4
 """Added to eigenvalues of trace 1: what float32 leaves of zero. Square roots of less are rounding."""
 GAP = 3e-3
 """Of (l1 - l3) (l2 - l3), below which a normal fades: without a plane its direction is rounding."""
 NEAREST = 1e-4
 """Smallest distance, relative to the cloud: equal points have a finite logarithm."""
-CONSTANTS = {"sizes": list(SIZES), "epsilon": EPSILON, "gap": GAP, "nearest": NEAREST}
+CONSTANTS = {"size": SIZE, "fewest": FEWEST, "usual": USUAL_POINTS, "epsilon": EPSILON, "gap": GAP, "nearest": NEAREST}
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Products of the components of a normal, in this order."""
 _PLACES = [0, 3, 4, 3, 1, 5, 4, 5, 2]
 """Of the entries of a symmetric matrix, row by row, among `PAIRS`."""
-WIDTHS = {"none": 0, "oriented": len(SIZES) * (3 + len(PAIRS)), "invariant": len(SIZES) * 5}
+WIDTHS = {"none": 0, "oriented": 3 + len(PAIRS), "invariant": 5}
 """Numbers of each point, by kind."""
 
 
@@ -60,10 +63,11 @@ def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[nda
     exact = exact - exact.mean(axis=0)
     radius = math.sqrt(np.square(exact).sum(axis=1).mean())
     exact = exact / (radius or 1.0)
-    distances, indices = cKDTree(exact).query(exact, [*range(1, min(max(SIZES), len(exact)) + 1)])
-    around = exact[indices] - exact[:, None]
-    X, offsets, reaches = map(torch.from_numpy, (exact, around, distances))
-    numbers: ndarray = _numbers(X, offsets, reaches, None, kind).to(torch.float32).numpy()
+    size = min(max(FEWEST, round(SIZE * min(1.0, len(exact) / USUAL_POINTS) ** 0.5)), len(exact))
+    distances, indices = cKDTree(exact).query(exact, [*range(1, size + 1)])
+    X, around, reach = map(torch.from_numpy, (exact, exact[indices] - exact[:, None], distances[:, -1]))
+    count = torch.tensor(float(len(exact)), dtype=torch.float64)
+    numbers: ndarray = _numbers(X, around, reach, None, count, kind).to(torch.float32).numpy()
     return numbers
 
 
@@ -78,12 +82,11 @@ def turned_numbers(
     """The numbers of clouds that are turned, x -> R x: the products of the normals become R (n n^T) R^T."""
     if kind != "oriented":
         return numbers
-    scales = numbers.unflatten(2, (len(SIZES), -1))
-    products = scales[..., 3:]
+    products = numbers[..., -len(PAIRS) :]
     N = products[..., _PLACES].unflatten(-1, (3, 3))
-    turned = torch.einsum("bij,bnsjk,blk->bnsil", matrices, N, matrices)
+    turned = torch.einsum("bij,bnjk,blk->bnil", matrices, N, matrices)
     products = torch.stack([turned[..., i, j] for i, j in PAIRS], dim=-1)
-    return torch.cat([scales[..., :3], products], dim=-1).flatten(2)
+    return torch.cat([numbers[..., : -len(PAIRS)], products], dim=-1)
 
 
 def numbers_in_batch(
@@ -98,41 +101,43 @@ def numbers_in_batch(
     moved = (points - (points * real).sum(dim=1, keepdim=True) / count) * real
     radius = (moved.square().sum(dim=(1, 2), keepdim=True) / count).sqrt()
     moved = moved / torch.where(radius > 0, radius, 1.0)
-    # Points at no place make K neighbours of any set, so that an exported model takes sets of any size.
-    most = max(SIZES)
-    others = torch.nn.functional.pad(moved, (0, 0, 0, most))
-    away = torch.nn.functional.pad(1 - real, (0, 0, 0, most), value=1.0)[:, :, 0]
+    # Points at no place make k neighbours of any set, so that an exported model takes sets of any size.
+    others = torch.nn.functional.pad(moved, (0, 0, 0, SIZE))
+    away = torch.nn.functional.pad(1 - real, (0, 0, 0, SIZE), value=1.0)[:, :, 0]
     squares = torch.finfo(moved.dtype).max / 4 * away[:, None]
     for axis in range(3):  # without the products of a matrix multiplication, whose rounding chooses other neighbours
         squares = squares + (moved[:, :, None, axis] - others[:, None, :, axis]).square()
-    indices = squares.topk(most, dim=2, largest=False, sorted=True).indices
-    found = away[:, None].expand(-1, moved.shape[1], -1).gather(2, indices) == 0
+    indices = squares.topk(SIZE, dim=2, largest=False, sorted=True).indices
+    size = (SIZE * (count / USUAL_POINTS).clamp(max=1).sqrt()).round().clamp(min=FEWEST)  # [B, 1, 1]
+    used = away[:, None].expand(-1, moved.shape[1], -1).gather(2, indices) == 0
+    used = used & (torch.arange(SIZE, device=points.device) < size)
     chosen = others[:, None].expand(-1, moved.shape[1], -1, -1).gather(2, indices[..., None].expand(-1, -1, -1, 3))
-    around = (chosen - moved[:, :, None]) * found[..., None]
-    return _numbers(moved, around, around.square().sum(dim=3).sqrt(), found, kind) * real
+    around = (chosen - moved[:, :, None]) * used[..., None]
+    reach = around.square().sum(dim=3).amax(dim=2).sqrt()
+    return _numbers(moved, around, reach, used, count[:, 0], kind) * real
 
 
-def _numbers(X: Tensor, around: Tensor, distances: Tensor, found: Tensor | None, kind: str) -> Tensor:
-    """The numbers of points [..., n, 3] from the offsets [..., n, K, 3] of their neighbours, the nearest first."""
+def _numbers(X: Tensor, around: Tensor, reach: Tensor, used: Tensor | None, count: Tensor, kind: str) -> Tensor:
+    """The numbers of points [..., n, 3] in a cloud of `count` points.
+
+    `around` are the offsets [..., n, K, 3] of their neighbours, of which those that are not `used` are zero, and
+    `reach` [..., n] is the distance of the last one.
+    """
     x, y, z = around.unbind(dim=-1)
     moments = torch.stack([x, y, z, x * x, y * y, z * z, x * y, x * z, y * z])  # [9, ..., n, K]
-    moments = moments if found is None else moments * found
-    numbers = []
-    for size in SIZES:
-        used = moments[..., :size]
-        count = used.shape[-1] if found is None else found[..., :size].sum(dim=-1).clamp(min=1)
-        mean, squares = (used.sum(dim=-1) / count).split([3, 6])
-        reach = distances[..., :size].amax(dim=-1)
-        C = squares - torch.stack([mean[i] * mean[j] for i, j in PAIRS])
-        C = C / C[:3].sum(dim=0).clamp(min=torch.finfo(C.dtype).tiny)
-        values = _eigenvalues(C)
-        s1, s2, s3 = (value.clamp(min=0).add(EPSILON).sqrt() for value in values)
-        numbers += [(s1 - s2) / s1, (s2 - s3) / s1, reach.clamp(min=NEAREST).log()]
-        normal = _normal_products(C, *values)
-        if kind == "oriented":
-            numbers += normal.unbind()
-        else:
-            numbers += [_part(normal, X.unbind(dim=-1), X.norm(dim=-1)), _part(normal, mean.unbind(), reach)]
+    size = torch.full_like(reach, around.shape[-2]) if used is None else used.sum(dim=-1).clamp(min=1).to(reach)
+    mean, squares = (moments.sum(dim=-1) / size).split([3, 6])
+    C = squares - torch.stack([mean[i] * mean[j] for i, j in PAIRS])
+    C = C / C[:3].sum(dim=0).clamp(min=torch.finfo(C.dtype).tiny)
+    values = _eigenvalues(C)
+    s1, s2, s3 = (value.clamp(min=0).add(EPSILON).sqrt() for value in values)
+    usual = (count / USUAL_POINTS * (SIZE / size)).log() / 2
+    numbers = [(s1 - s2) / s1, (s2 - s3) / s1, reach.clamp(min=NEAREST).log() + usual]
+    normal = _normal_products(C, *values)
+    if kind == "oriented":
+        numbers += normal.unbind()
+    else:
+        numbers += [_part(normal, X.unbind(dim=-1), X.norm(dim=-1)), _part(normal, mean.unbind(), reach)]
     return torch.stack(numbers, dim=-1)
 
 

@@ -4,35 +4,35 @@ import { Matrix } from "./tensors.mjs";
 const PAIRS = [[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]];
 
 /** The numbers of points [n, 3 or more], a Matrix [n, width]; the constants are those of Python. */
-export function neighbourhoodNumbers(X, { sizes, epsilon, gap, nearest, is_oriented: isOriented }) {
-  const points = unitCloud(X), n = points.length / 3, most = Math.min(Math.max(...sizes), n);
-  const width = sizes.length * (isOriented ? 9 : 5), numbers = new Matrix(n, width);
-  const near = new Int32Array(most), squares = new Float64Array(most);
+export function neighbourhoodNumbers(X, { size, fewest, usual, epsilon, gap, nearest, is_oriented: isOriented }) {
+  const points = unitCloud(X), n = points.length / 3, width = isOriented ? 9 : 5, numbers = new Matrix(n, width);
+  const k = Math.min(n, Math.max(fewest, roundHalfEven(size * Math.sqrt(Math.min(1, n / usual)))));
+  const near = new Int32Array(k), squares = new Float64Array(k);
   for (let i = 0; i < n; i++) {
     nearestOf(points, i, near, squares);
-    const place = [0, 1, 2].map((k) => points[3 * i + k]);
-    sizes.forEach((size, scale) => {
-      const count = Math.min(size, most), mean = [0, 0, 0], C = Array(6).fill(0);
-      for (let j = 0; j < count; j++) {
-        const offset = place.map((x, k) => points[3 * near[j] + k] - x);
-        offset.forEach((x, k) => { mean[k] += x / count; });
-        PAIRS.forEach(([a, b], p) => { C[p] += offset[a] * offset[b] / count; });
-      }
-      PAIRS.forEach(([a, b], p) => { C[p] -= mean[a] * mean[b]; });
-      const trace = Math.max(C[0] + C[1] + C[2], Number.MIN_VALUE), unit = C.map((x) => x / trace);
-      const values = eigenvalues(unit), [s1, s2, s3] = values.map((x) => Math.sqrt(Math.max(x, 0) + epsilon));
-      const reach = Math.max(Math.sqrt(squares[count - 1]), nearest), normal = normalProducts(unit, values, gap);
-      const row = [(s1 - s2) / s1, (s2 - s3) / s1, Math.log(reach)];
-      const part = (vector, length) => {
-        const along = PAIRS.reduce((sum, [a, b], p) => sum + (a === b ? 1 : 2) * normal[p] * vector[a] * vector[b], 0);
-        return Math.sqrt(Math.max(along, 0) + epsilon ** 2) / Math.max(length, nearest);
-      };
-      row.push(...(isOriented ? normal : [part(place, Math.hypot(...place)), part(mean, reach)]));
-      numbers.data.set(row, i * width + scale * row.length);
-    });
+    const place = [0, 1, 2].map((axis) => points[3 * i + axis]), mean = [0, 0, 0], C = Array(6).fill(0);
+    for (let j = 0; j < k; j++) {
+      const offset = place.map((x, axis) => points[3 * near[j] + axis] - x);
+      offset.forEach((x, axis) => { mean[axis] += x / k; });
+      PAIRS.forEach(([a, b], p) => { C[p] += offset[a] * offset[b] / k; });
+    }
+    PAIRS.forEach(([a, b], p) => { C[p] -= mean[a] * mean[b]; });
+    const trace = Math.max(C[0] + C[1] + C[2], Number.MIN_VALUE), unit = C.map((x) => x / trace);
+    const values = eigenvalues(unit), [s1, s2, s3] = values.map((x) => Math.sqrt(Math.max(x, 0) + epsilon));
+    const reach = Math.sqrt(squares[k - 1]), normal = normalProducts(unit, values, gap);
+    const row = [(s1 - s2) / s1, (s2 - s3) / s1, Math.log(Math.max(reach, nearest)) + Math.log(n / usual * size / k) / 2];
+    const part = (vector, length) => {
+      const along = PAIRS.reduce((sum, [a, b], p) => sum + (a === b ? 1 : 2) * normal[p] * vector[a] * vector[b], 0);
+      return Math.sqrt(Math.max(along, 0) + epsilon ** 2) / Math.max(length, nearest);
+    };
+    row.push(...(isOriented ? normal : [part(place, Math.hypot(...place)), part(mean, reach)]));
+    numbers.data.set(row, i * width);
   }
   return numbers;
 }
+
+/** The nearest whole number, the even one of two, as in Python. */
+function roundHalfEven(x) { return x % 1 === 0.5 ? 2 * Math.round(x / 2) : Math.round(x); }
 
 /** The points, centred and divided by their root mean square radius. */
 function unitCloud(X) {
