@@ -16,7 +16,7 @@ from torch import nn
 import pointset
 from pointset.comparison.runs import Run
 from pointset.data.point_sets import Pool
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.training.recipe import Recipe
 from pointset.zoo.trust import Trust
 
@@ -146,7 +146,7 @@ def train_run(
 def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **options: Any) -> Any:
     """Train a model with a name such as rff-max.toy on a folder of clouds for an epoch, and write it with its card."""
     model = train_run(folder / name, clouds, name.split(".")[0], recipe=recipe, **options)
-    digests.write_text(folder / name / "card.toml", CARD)
+    records.write_text(folder / name / "card.toml", CARD)
     (*_, last) = (layer for layer in model.modules() if isinstance(layer, nn.Linear))
     Trust(torch.zeros(1, last.in_features), torch.eye(last.in_features), 1e9, 0.5).save(folder / name)
     return model

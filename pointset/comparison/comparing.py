@@ -22,8 +22,7 @@ from pointset.comparison.runs import Run, check_folder, claim_folder, make_runs
 from pointset.comparison.saving import save_tables
 from pointset.errors import REPEATED, PointsetError, escaped, one_line, place_in_own_code
 from pointset.evaluation.symmetry import check_symmetry
-from pointset.runs import digests
-from pointset.runs.claims import owned
+from pointset.runs.locks import lock_folder
 from pointset.runs.progress import on_terminal, progress_bar, write_line
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
 from pointset.training.devices import find_device, warn_of_slow_products, world_size
@@ -81,7 +80,7 @@ def run_experiment(
     task, recipe = experiment.task, experiment.recipe
     # First, so that missing data leaves no folder behind.
     prepared = {size: task.prepare(size, recipe, progress) for size in task.sizes}
-    with owned(out, f"another process is running a comparison in {out}: wait for it, or choose another folder"):
+    with lock_folder(out, f"another process is running a comparison in {out}: wait for it, or choose another folder"):
         claim_folder(experiment, out, prepared)
         warn_of_order(experiment)
         runs = make_runs(experiment, out)
@@ -140,7 +139,7 @@ def run_one(run: Run) -> Run:
     experiment = run.experiment
     try:
         with run.locked(), torch_threads(experiment.threads):
-            digests.remove(run.failure_file)
+            run.failure_file.unlink(missing_ok=True)
             return run.perform()
     except Exception as error:  # one run must not stop the others
         known = isinstance(error, PointsetError)

@@ -22,7 +22,7 @@ from pointset.comparison.tables import Spreads, as_latex, make_cells, make_table
 from pointset.comparison.verdict import Verdict, give_verdict
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.evaluation.costs import Cost, measure_costs
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.runs.provenance import machine
 from pointset.training.checkpoints import RunFolder
 from pointset.zoo.descriptions import DataDescription
@@ -210,7 +210,7 @@ class Comparison:
             return ""
         remedy = f"delete {self.folder} and run the same command again"
         counts = []
-        for split in digests.read_json(file, remedy, dict[str, DataDescription]).values():
+        for split in records.read_json(file, remedy, dict[str, DataDescription]).values():
             if skipped := split.get("skipped"):
                 counts.append(f"{skipped} of {skipped + split.get('shapes', 0)} {split.get('split', '')} shapes")
         return ", ".join(counts)
@@ -271,7 +271,7 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
     def parse(content: bytes) -> dict[str, Cost]:
         return msgspec.convert(json.loads(content)["models"], dict[str, Cost])
 
-    costs = digests.parse(file, parse, "the costs of models", remedy) if file.exists() else {}
+    costs = records.parse(file, parse, "the costs of models", remedy) if file.exists() else {}
     if measure and not {entry.label for entry in entries} <= set(costs):
         models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries]
         try:
@@ -283,5 +283,5 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
             return {}
         costs = {entry.label: cost for entry, cost in zip(entries, measured, strict=True)}
         as_dicts = {label: asdict(cost) for label, cost in costs.items()}
-        digests.write_json(file, {"models": as_dicts, "machine": machine() | {"threads": threads}})
+        records.write_json(file, {"models": as_dicts, "machine": machine() | {"threads": threads}})
     return {entry.label: costs[entry.label] for entry in entries if entry.label in costs}

@@ -19,8 +19,10 @@ from filelock import FileLock, Timeout
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Size
 from pointset.errors import PointsetError
-from pointset.runs import digests
-from pointset.runs.claims import claim, owned
+from pointset.runs import records
+from pointset.runs.files import read_file
+from pointset.runs.locks import lock_folder
+from pointset.runs.records import write_or_compare
 from pointset.zoo.classifiers import count_parameters
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.registration import carried
@@ -108,8 +110,7 @@ class Run:
     def epochs(self) -> int:
         """Number of finished epochs, which are the lines of the history."""
         file = self.folder / "history.jsonl"
-        remedy = f"delete {self.folder} and run the same command again"
-        return len(digests.read(file, remedy).splitlines()) if file.exists() else 0
+        return len(read_file(file).splitlines()) if file.exists() else 0
 
     @property
     def running(self) -> bool:
@@ -135,7 +136,7 @@ class Run:
     def locked(self) -> Iterator[None]:
         """Lock the run against other processes; a PointsetError if another one is working on it."""
         busy = "another process is working on it: wait for it to finish"
-        with owned(self.folder, busy, self._lock_file.name, wait=2):  # `running` may hold the lock for a moment
+        with lock_folder(self.folder, busy, self._lock_file.name, wait=2):  # `running` may hold the lock for a moment
             yield
 
     @property
@@ -151,7 +152,7 @@ class Run:
             metrics, tested = task.test(self, fitted.model)
             parameters, length = count_parameters(fitted.model), task.done(len(fitted.history), recipe)
             result = Result(metrics, parameters, round(seconds, 3), length, tested)
-            digests.write_json(self.result_file, replace(self, result=result).as_dict())
+            records.write_json(self.result_file, replace(self, result=result).as_dict())
         if not self.finished:
             task.test_further(self, fitted.model)
         return self.read()
@@ -174,16 +175,16 @@ class Run:
         reason = ""
         if self.result_file.exists():
             remedy = f"delete {self.result_file} and run the same command again to test the model again"
-            result = digests.parse(self.result_file, self._parse, "the result of this run", remedy)
+            result = records.parse(self.result_file, self._parse, "the result of this run", remedy)
         if self.failure_file.exists():
             remedy = f"delete {self.failure_file} and run the same command again"
-            reason = digests.read_text(self.failure_file, remedy).strip()
+            reason = records.read_text(self.failure_file, remedy).strip()
         return replace(self, result=result, reason=reason)
 
     def _parse(self, content: bytes) -> Result:
-        saved = json.loads(content)
-        result = msgspec.convert(saved, Result)
-        other = {name: saved[name] for name in self.place}
+        written = json.loads(content)
+        result = msgspec.convert(written, Result)
+        other = {name: written[name] for name in self.place}
         if other != self.place:
             raise ValueError(f"it is that of the run {other}")
         first = self.experiment.task.measured[0].name
@@ -194,7 +195,7 @@ class Run:
     def failed(self, reason: str) -> Self:
         """Save the reason of a failure, if the folder can be written and no other process works on the run."""
         with suppress(OSError, PointsetError), self.locked():  # a full disk, for example, must not stop the other runs
-            digests.write_text(self.failure_file, reason + "\n")
+            records.write_text(self.failure_file, reason + "\n")
         return replace(self, reason=reason)
 
 
@@ -218,13 +219,13 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
 def check_folder(experiment: Experiment, out: Path) -> None:
     """Raise a PointsetError if the folder belongs to another experiment; does not write or wait."""
     protocol = experiment.protocol()
-    claim(out / "protocol.json", protocol, list(protocol), "comparison", write=False)
+    write_or_compare(out / "protocol.json", protocol, list(protocol), "comparison", write=False)
 
 
 def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, object]]) -> None:
     """Save protocol, names of metrics and descriptions of the data; a PointsetError if the folder has other ones."""
     protocol = experiment.protocol()
     metrics = {"metrics": [metric.name for metric in experiment.task.measured]}  # later versions may have further ones
-    claim(out / "protocol.json", protocol | metrics, list(protocol), "comparison")
+    write_or_compare(out / "protocol.json", protocol | metrics, list(protocol), "comparison")
     for size, description in prepared.items():
-        claim(out / f"sets{of_size(size)}.json", description, list(description), "comparison")
+        write_or_compare(out / f"sets{of_size(size)}.json", description, list(description), "comparison")

@@ -6,7 +6,7 @@ from typing import Any
 
 from pointset.comparison.results import Comparison
 from pointset.comparison.tables import Table
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.runs.provenance import command, origin
 from pointset.runs.spreadsheets import as_csv
 from pointset.training.checkpoints import RunFolder
@@ -35,10 +35,10 @@ def save_tables(comparison: Comparison) -> None:
         for name, rows in task.tables(run.folder, columns).items():
             tables.setdefault(name, []).extend(rows)
     for name, rows in tables.items():
-        digests.write_text(folder / name, as_csv(rows))
+        records.write_text(folder / name, as_csv(rows))
     below = "\n\n".join([comparison.caption(), *comparison.sentences()])
-    digests.write_text(folder / "table.md", f"{comparison.table('github')}\n\n{below}\n")
-    digests.write_json(folder / "results.json", as_dict(comparison))
+    records.write_text(folder / "table.md", f"{comparison.table('github')}\n\n{below}\n")
+    records.write_json(folder / "results.json", as_dict(comparison))
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pointset.data.loading import is_in_memory, load_like
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.zoo.predicting import Prediction, predict
 
 PREDICTIONS = "predictions.npz"
@@ -216,7 +216,7 @@ def save_arrays(file: Path, **arrays: Any) -> None:
     """Save the predictions of a run, arrays or lists of names, in a file of its folder."""
     stream = io.BytesIO()
     np.savez(stream, **arrays)
-    digests.write(file, stream.getvalue())
+    records.write(file, stream.getvalue())
 
 
 def load_arrays(file: Path) -> dict[str, ndarray]:
@@ -227,4 +227,4 @@ def load_arrays(file: Path) -> dict[str, ndarray]:
             return dict(arrays)
 
     remedy = f"delete {file.parent / 'result.json'} and run the same command again to test the model again"
-    return digests.parse(file, parse, "the predictions of a run", remedy)
+    return records.parse(file, parse, "the predictions of a run", remedy)

@@ -24,7 +24,7 @@ from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError
 from pointset.evaluation.corruptions import MODELNET40_C, SEVERITIES, corrupt_clouds, find_corruption
 from pointset.evaluation.predictions import evaluate
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.runs.workers import torch_threads
 
 ROBUSTNESS = "robustness.json"
@@ -216,7 +216,7 @@ def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: in
     """Test a model on corrupted and on smaller sets, and save the results."""
     sizes = sorted({*(size for size in TESTED_SIZES if size < points), points})
     tested = asdict(robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"]))
-    digests.write_json(folder / ROBUSTNESS, {"by_size": accuracy_by_size(model, test, sizes), **tested})
+    records.write_json(folder / ROBUSTNESS, {"by_size": accuracy_by_size(model, test, sizes), **tested})
 
 
 def robustness_of(folders: Mapping[int, Path]) -> dict[int, Tested]:
@@ -228,6 +228,6 @@ def robustness_of(folders: Mapping[int, Path]) -> dict[int, Tested]:
         return msgspec.convert(json.loads(content), Tested, strict=False)  # keys of JSON are texts
 
     return {
-        seed: digests.parse(file, parse, "the robustness of a model", remedy.format(file))
+        seed: records.parse(file, parse, "the robustness of a model", remedy.format(file))
         for seed, file in files.items()
     }

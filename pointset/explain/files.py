@@ -14,8 +14,8 @@ import torch
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.runs.atomic import write_for_user
-from pointset.runs.digests import checked_json
 from pointset.runs.files import read_file
+from pointset.runs.records import checked_json
 
 if TYPE_CHECKING:
     from pandas import DataFrame

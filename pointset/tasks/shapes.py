@@ -21,8 +21,8 @@ from pointset.data.dataset import load_split
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
-from pointset.runs import digests
-from pointset.runs.claims import as_saved
+from pointset.runs import records
+from pointset.runs.records import as_saved
 from pointset.training.checkpoints import CONTINUED_FROM, RunFolder, describe_run
 from pointset.training.loop import Fitted, fit
 from pointset.training.objectives import require_classes, require_sizes
@@ -174,7 +174,7 @@ def _reuse(others: Sequence[Path], folder: Path, model: nn.Module, train: PointS
     for other in map(RunFolder, others):
         if other.finished and _at_any_size(other.description()) == _at_any_size(description):
             weights, history = other.weights(), other.history()
-            digests.write_json(folder / "run.json", description)
+            records.write_json(folder / "run.json", description)
             run = RunFolder(folder)
             # Validation results are those of the other size.
             run.write_history([{name: row[name] for name in row if "validation" not in name} for row in history])

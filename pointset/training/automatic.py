@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from pointset.configuration import check_seed
 from pointset.data.point_sets import PointSets
-from pointset.runs import digests
-from pointset.runs.claims import claim
+from pointset.runs import records
+from pointset.runs.records import write_or_compare
 from pointset.training.baselines import FOLDS, assign_folds, fit_rows
 from pointset.training.candidates import Classes
 from pointset.training.checkpoints import Fitted, RunFolder, describe_run
@@ -104,7 +104,7 @@ def fit_automatic(
     folder = RunFolder(Path(run))
     with folder.locked():
         about = {"data": train.describe(), "seed": seed, "budget": budget}
-        claim(folder.path / "automatic.json", about, tuple(about), "automatic training")
+        write_or_compare(folder.path / "automatic.json", about, tuple(about), "automatic training")
         return _Choice(train, budget, seed, folder, progress).run()
 
 
@@ -172,7 +172,7 @@ class _Choice:
         file = self._inside("plan.json")
         if file is not None and file.exists():
             remedy = f"delete {file.parent} and run the same training again"
-            plan = digests.read_json(file, remedy, Plan)
+            plan = records.read_json(file, remedy, Plan)
             return plan["steps"], plan["folds"]
         began = time.process_time()
         fit(self._network(), self.train, transfer_recipe(self.train, steps=1), seed=self.seed, progress=False)
@@ -183,7 +183,7 @@ class _Choice:
         steps = max(0, min(transfer_recipe(self.train).steps or 0, int(left / (2 * step))))
         folds = 1 if steps < FEWEST_STEPS else max(1, min(FOLDS, int(left / (steps * step)) - 1))
         if file is not None:
-            digests.write_json(file, {"steps": steps, "folds": folds})
+            records.write_json(file, {"steps": steps, "folds": folds})
         return steps, folds
 
     def _held_out_network(self, steps: int, folds: int) -> Tensor:
@@ -237,7 +237,7 @@ class _Choice:
         if not self.folder.finished:
             self.folder.claim(describe_run(model, self.train, recipe, self.seed))
             rows = [dataclasses.asdict(candidate) for candidate in candidates]
-            digests.write_json(self.folder.path / "candidates.json", rows)
+            records.write_json(self.folder.path / "candidates.json", rows)
             self.folder.write_history(history)
             self.folder.finish(model.state_dict())
         return self.folder.fitted(model, recipe)

@@ -5,8 +5,7 @@
     checkpoint-0007/    everything needed to continue after epoch 7 (one folder at a time)
     model.safetensors   the trained weights (written last: it marks the run as finished)
 
-Files are written beside their place, flushed to the disk and renamed into it. The folder, and each checkpoint, has a
-SHA256SUMS of them: every file is compared with its digest when it is read (see `pointset.runs.digests`).
+Files are written beside their place, flushed to the disk and renamed into it, and so is the folder of a checkpoint.
 
 A finished run is extended if more epochs are requested and nothing else differs: a new schedule, with a new optimizer,
 begins from its weights. Epochs keep their numbers, and with them their random numbers. run.json says in
@@ -31,10 +30,11 @@ from torch import Tensor, nn
 
 from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.runs.atomic import new_folder
-from pointset.runs.claims import as_saved, claim, owned
+from pointset.runs.locks import lock_folder
 from pointset.runs.provenance import origin
+from pointset.runs.records import as_saved, write_or_compare
 from pointset.runs.system import sync
 from pointset.training.recipe import Recipe
 from pointset.zoo.descriptions import RunDescription
@@ -96,7 +96,7 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Keep other processes from training in this folder."""
         busy = f"another process is training in {self.path}: wait for it, or give another folder"
-        with owned(self.path, busy):
+        with lock_folder(self.path, busy):
             for left in self.path.glob(".checkpoint-*.tmp"):
                 shutil.rmtree(left)
             yield
@@ -111,11 +111,11 @@ class RunFolder:
                 f"{file} is missing, so it is unknown what was trained there: restore it from a copy, or delete "
                 f"{self.path} and run the same training again"
             )
-        claim(file, description, DECISIVE, "run")
+        write_or_compare(file, description, DECISIVE, "run")
 
     def description(self) -> dict[str, Any]:
         """The content of run.json."""
-        description: dict[str, Any] = digests.read_json(self.path / "run.json", self._anew, RunDescription)
+        description: dict[str, Any] = records.read_json(self.path / "run.json", self._anew, RunDescription)
         return description
 
     @property
@@ -125,7 +125,7 @@ class RunFolder:
 
     def history(self) -> list[EpochRow]:
         """The finished epochs."""
-        return digests.parse(self.path / "history.jsonl", _parse_lines, "the history of a run", self._anew)
+        return records.parse(self.path / "history.jsonl", _parse_lines, "the history of a run", self._anew)
 
     def fitted(self, model: nn.Module, recipe: Recipe) -> "Fitted":
         """Load the trained weights into the model of this finished run."""
@@ -135,7 +135,7 @@ class RunFolder:
     def enter(self, description: dict[str, Any], begun: Checkpoint) -> Checkpoint:
         """Claim the folder; return the state of its run. `begun` is the state before any step."""
         if (earlier := self._earlier(description)) is not None:
-            digests.write_json(self.path / "run.json", description | {CONTINUED_FROM: earlier})
+            records.write_json(self.path / "run.json", description | {CONTINUED_FROM: earlier})
         self.claim(description)
         start = int(self.description().get(CONTINUED_FROM, {"epochs": 0})["epochs"])
         if self.finished:
@@ -146,7 +146,7 @@ class RunFolder:
             # A kill between any two of these steps leads back here.
             best, average = (weights if description["recipe"].get(name) else None for name in ("patience", "average"))
             self.save(replace(begun, weights=weights, history=history, best=best, average=average))
-            digests.remove(self.path / "model.safetensors")
+            (self.path / "model.safetensors").unlink()
         checkpoint = self.load()
         return begun if checkpoint is None else replace(checkpoint, start=start)
 
@@ -173,7 +173,8 @@ class RunFolder:
         kept = {"weights": checkpoint.weights, "best": checkpoint.best, "average": checkpoint.average}
         files |= {f"{name}.safetensors": as_safetensors(own) for name, own in kept.items() if own is not None}
         with new_folder(target) as folder:
-            digests.fill(folder, files)  # made in memory, so that a full disk is an error of the system
+            for name, content in files.items():  # made in memory, so that a full disk is an error of the system
+                (folder / name).write_bytes(content)
         sync(self.path)
         self.write_history(checkpoint.history)
         self._drop_checkpoints(keep=target)
@@ -184,19 +185,17 @@ class RunFolder:
         if not folders:
             return None
         newest = folders[-1]
-        # `parse` reports a file that is present but not listed, or listed but missing.
-        present = {*digests.read_list(newest), *(path.name for path in newest.iterdir())}
 
         def read(name: str, parse: Callable[[bytes], Any], what: str) -> Any:
             remedy = f"delete {newest} and run the same training again from the beginning"
-            return digests.parse(newest / name, parse, what, remedy)
+            return records.parse(newest / name, parse, what, remedy)
 
         def parse_history(content: bytes) -> list[EpochRow]:
             if f"checkpoint-{len(rows := _checked(json.loads(content))):04d}" != newest.name:
                 raise ValueError(f"it has {len(rows)} epochs")
             return rows
 
-        further = [name for name in ("best", "average") if f"{name}.safetensors" in present]
+        further = [name for name in ("best", "average") if (newest / f"{name}.safetensors").exists()]
         weights = {n: read(f"{n}.safetensors", load_tensors, "weights") for n in ("weights", *further)}
         optimizer = read("optimizer.pt", _parse_optimizer, "the state of an optimizer")
         history = read("history.json", parse_history, "the history of a run")
@@ -206,7 +205,7 @@ class RunFolder:
 
     def finish(self, weights: Weights) -> None:
         """Write the trained weights, which marks the run as finished."""
-        digests.write(self.path / "model.safetensors", as_safetensors(weights))
+        records.write(self.path / "model.safetensors", as_safetensors(weights))
         self._drop_checkpoints()
 
     def weights(self) -> Weights:
@@ -217,7 +216,7 @@ class RunFolder:
             )
         if not self.finished:
             raise PointsetError(f"{self.path} is not finished: run the same training again to continue it")
-        return digests.parse(self.path / "model.safetensors", load_tensors, "weights", self._anew)
+        return records.parse(self.path / "model.safetensors", load_tensors, "weights", self._anew)
 
     @property
     def _anew(self) -> str:
@@ -236,7 +235,7 @@ class RunFolder:
     def write_history(self, history: list[EpochRow]) -> None:
         """Write history.jsonl."""
         lines = "".join(json.dumps(row) + "\n" for row in history)
-        digests.write_text(self.path / "history.jsonl", lines)
+        records.write_text(self.path / "history.jsonl", lines)
 
 
 def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
@@ -276,6 +275,8 @@ def _checked(rows: Any) -> list[EpochRow]:
     """The rows of a history, whose values are numbers; a ValueError if they are not those of epochs 1, 2, ..."""
     for kind in (list[dict[str, float | bool]], list[_Row]):
         msgspec.convert(rows, kind)
+    if any(isinstance(value, bool) and name != "stopped" for row in rows for name, value in row.items()):
+        raise ValueError("it has a truth value for a number")
     if [row["epoch"] for row in rows] != [*range(1, len(rows) + 1)]:
         raise ValueError("its lines are not those of epochs 1, 2, ...")
     return list(rows)

@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 from pointset.configuration import Count, Seed
 from pointset.data.options import Normalize
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 
 class _Epochs(TypedDict):
@@ -42,7 +42,7 @@ class DataDescription(TypedDict, total=False):
     shapes: int
     skipped: int
     classes: list[str]
-    points: int
+    points: Count
     normalize: Normalize
     sampler: str
     features: list[str]
@@ -89,6 +89,8 @@ def check_run(description: Mapping[str, Any], file: Path) -> None:
         raise not_a_run(file, f"it has no {missing[0]}")
     if (names := len(data.get("classes", ()))) != model["classes"]:
         raise not_a_run(file, f"data.classes are {names} names for {model['classes']} classes")
+    if twice := {name for name in data["classes"] if data["classes"].count(name) > 1}:
+        raise not_a_run(file, f"data.classes has {quoted(min(twice))} twice")
 
 
 def not_a_run(file: Path, reason: str) -> PointsetError:

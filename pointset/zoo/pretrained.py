@@ -15,7 +15,7 @@ import msgspec
 
 from pointset.configuration import Checked, Count, NonNegative, Positive, Text
 from pointset.errors import PointsetError, quoted
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.zoo.descriptions import RunDescription, check_run
 
 if TYPE_CHECKING:
@@ -107,13 +107,13 @@ def pretrained_card(name: str) -> PretrainedCard:
     def parse(content: bytes) -> PretrainedCard:
         return msgspec.convert(tomllib.loads(content.decode()), PretrainedCard)
 
-    return digests.parse(pretrained_folder(name) / "card.toml", parse, "a trained model's card", REINSTALL)
+    return records.parse(pretrained_folder(name) / "card.toml", parse, "a trained model's card", REINSTALL)
 
 
 def pretrained_run(name: str) -> dict[str, Any]:
     """Content of run.json: the model and its training."""
     file = pretrained_folder(name) / "run.json"
-    description: dict[str, Any] = digests.read_json(file, REINSTALL, RunDescription)
+    description: dict[str, Any] = records.read_json(file, REINSTALL, RunDescription)
     check_run(description, file)
     return description
 
@@ -122,4 +122,4 @@ def pretrained_weights(name: str) -> "dict[str, Tensor]":
     """Weights by name, in 16 bits as they are stored."""
     from safetensors.torch import load as load_tensors  # not needed to list what there is
 
-    return digests.parse(pretrained_folder(name) / "model.safetensors", load_tensors, "weights", REINSTALL)
+    return records.parse(pretrained_folder(name) / "model.safetensors", load_tensors, "weights", REINSTALL)

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from safetensors.torch import load, save
 from torch import Tensor
 
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.zoo.pretrained import REINSTALL, TrustFigures
 
 LEAST_PROBABILITY = 0.5
@@ -52,7 +52,7 @@ class Trust:
 
     def save(self, folder: Path) -> None:
         """Write the means and the precision beside a model's weights."""
-        digests.write(folder / TRUST_FILE, save({"means": self.means, "precision": self.precision}))
+        records.write(folder / TRUST_FILE, save({"means": self.means, "precision": self.precision}))
 
 
 def load_trust(figures: TrustFigures, folder: Path) -> Trust:
@@ -62,4 +62,4 @@ def load_trust(figures: TrustFigures, folder: Path) -> Trust:
         arrays = load(content)
         return Trust(arrays["means"], arrays["precision"], figures.median, figures.exponent)
 
-    return digests.parse(folder / TRUST_FILE, parse, "means", REINSTALL)
+    return records.parse(folder / TRUST_FILE, parse, "means", REINSTALL)

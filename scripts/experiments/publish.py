@@ -29,7 +29,7 @@ from pointset.evaluation import Evaluation, evaluate
 from pointset.evaluation.costs import multiply_adds
 from pointset.evaluation.predictions import validation_temperature
 from pointset.evaluation.robustness import robustness_of
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.training.checkpoints import Weights, as_safetensors
 from pointset.training.loading import load_run
 from pointset.zoo.pretrained import FOLDER
@@ -86,10 +86,10 @@ def publish(
     target = folder / name
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    digests.write_json(target / "run.json", about)
-    digests.write(target / "model.safetensors", as_safetensors(weights))
-    digests.write(target / "check.safetensors", as_safetensors(_check(model)))
-    digests.write_text(target / "card.toml", card + "\n")
+    records.write_json(target / "run.json", about)
+    records.write(target / "model.safetensors", as_safetensors(weights))
+    records.write(target / "check.safetensors", as_safetensors(_check(model)))
+    records.write_text(target / "card.toml", card + "\n")
     print(card)
 
 

@@ -20,7 +20,7 @@ from cyclopts import Parameter
 from saved import run, study_table
 
 from pointset.errors import PointsetError
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.training.checkpoints import work_of
 
 app = cyclopts.App(name="time_to.py", help=__doc__, result_action="return_value")
@@ -59,7 +59,7 @@ def histories(folder: Path) -> dict[str, list[History]]:
     if not files:
         raise PointsetError(f"{folder} has no runs: give the folder of a comparison")
     for file in files:
-        lines = digests.read_text(file, f"delete {file.parent} and run the same command again").splitlines()
+        lines = records.read_text(file, f"delete {file.parent} and run the same command again").splitlines()
         history = [json.loads(line) for line in lines]
         if all("validation_accuracy" in line for line in history):
             found.setdefault(file.parent.name.rpartition("-seed")[0], []).append(history)

@@ -34,7 +34,7 @@ from pointset.errors import PointsetError
 from pointset.evaluation.files import classify_files, in_folders
 from pointset.evaluation.robustness import corrupted_sets
 from pointset.evaluation.shape_predictions import Guess, accuracy_of
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.training.loading import find_run, load_run
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import Prediction, predict
@@ -184,14 +184,14 @@ def measure(
 def write_card(folder: Path, trust: Trust, worth: dict[str, Worth]) -> None:
     """Put the figures on the card in place of earlier ones; TOML's tables end where the next begins."""
     file = folder / "card.toml"
-    tables = ("\n" + digests.read_text(file, REINSTALL)).split("\n[")
+    tables = ("\n" + records.read_text(file, REINSTALL)).split("\n[")
     kept = "\n[".join(table for table in tables if not table.startswith("trust")).strip("\n")
     lines = [kept, "", "[trust]", f"median = {trust.median:.8g}", f"exponent = {trust.exponent:.8g}"]
     for key in Worth._fields:
         lines += [f"[trust.{key}]"]
         lines += [f"{json.dumps(name)} = {getattr(row, key):.4f}" for name, row in worth.items()]
     trust.save(folder)
-    digests.write_text(file, "\n".join(lines) + "\n")
+    records.write_text(file, "\n".join(lines) + "\n")
     print(f"{file}: exponent {trust.exponent:.3g}")
 
 

@@ -7,7 +7,7 @@ import pytest
 from command_line import asked, fail_late, succeed
 
 from pointset.commands.terminal import in_hours
-from pointset.runs import digests
+from pointset.runs import records
 
 FILE = """
 title = "Two of them"
@@ -85,7 +85,7 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     assert f"{100 * whole['runs'][0]['metrics']['accuracy']:.1f}" in shown
 
     stale = tmp_path / "runs" / "two" / "figures" / "learning-curves-n8.png"
-    digests.write(stale, b"of a report by an earlier version")
+    records.write(stale, b"of a report by an earlier version")
     assert "saved in runs/two: report.html" in succeed(capsys, "compare", file, "--report")
     assert not stale.exists()
     page = (tmp_path / "runs" / "two" / "report.html").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from command_line import asked, succeed
 from toy import ship
 
 from pointset.commands import models
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.zoo import pretrained
 
 NAME = "isab4-pma.toy"
@@ -64,7 +64,7 @@ def test_a_class_more_likely_wrong_than_right_is_not_to_be_trusted(
     text = (
         (trained / NAME / "card.toml").read_text().replace("= 2.0", f"= {temperature}").replace("= 1e9", f"= {median}")
     )
-    digests.write_text(trained / NAME / "card.toml", text)
+    records.write_text(trained / NAME / "card.toml", text)
     monkeypatch.setattr(pretrained, "FOLDER", trained)
     (tmp_path / "more").mkdir()
     for number in range(6):

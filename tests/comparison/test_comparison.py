@@ -19,7 +19,7 @@ from pointset.comparison.saving import save_tables
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import load_predictions, save_predictions
-from pointset.runs.claims import claim
+from pointset.runs.records import write_or_compare
 from pointset.tasks.classification import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -140,7 +140,7 @@ def test_the_caption_says_which_shapes_are_left_out(tmp_path):
         "train_sets": {"split": "train", "shapes": 17, "skipped": 3},
         "test_sets": {"split": "test", "shapes": 8, "skipped": 0},
     }
-    claim(tmp_path / "sets-n24.json", sets, list(sets), "comparison")
+    write_or_compare(tmp_path / "sets-n24.json", sets, list(sets), "comparison")
     assert there.caption().endswith("; left out, because they could not be used: 3 of 20 train shapes")
 
 

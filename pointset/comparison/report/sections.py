@@ -16,7 +16,7 @@ from pointset.comparison.results import Comparison, Results
 from pointset.comparison.runs import of_size
 from pointset.comparison.saving import commit_of, machine_of, origins
 from pointset.comparison.tables import Table, make_cells, templates
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
 from pointset.viz.color import COLORS, FAINT, INK
@@ -119,10 +119,11 @@ def write_report(comparison: Comparison) -> None:
     figures.mkdir(exist_ok=True)
     sweep(figures)
     for name, content in contents.items():
-        digests.write(figures / name, content)
-    for name in digests.read_list(figures).keys() - contents.keys():
-        digests.remove(figures / name)  # left over from an earlier report
-    digests.write_text(folder / "report.html", as_html(comparison, made, about))
+        records.write(figures / name, content)
+    for path in figures.iterdir():
+        if path.name not in contents:
+            path.unlink()  # left over from an earlier report
+    records.write_text(folder / "report.html", as_html(comparison, made, about))
 
 
 def report_texts(comparison: Comparison) -> dict[str, Any]:

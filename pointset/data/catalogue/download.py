@@ -11,9 +11,10 @@ from typing import IO, TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from pointset.data.catalogue.cards import Card, Download, file_digest, load_card
-from pointset.data.catalogue.locate import datasets_home, locate_data, locked, make_folder, present_folder
+from pointset.data.catalogue.locate import datasets_home, locate_data, make_folder, present_folder
 from pointset.errors import QUOTED, REPEATED, PointsetError, one_line
 from pointset.runs.atomic import full_disk_reported
+from pointset.runs.locks import locked
 from pointset.runs.progress import followed, progress_bar
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     card = load_card(name)
     if card.urls and present_folder(card) is None:  # checked before locking, because the home may be read-only
         parent = make_folder(datasets_home())
-        with locked(parent / f".{card.name}"):
+        with locked(parent / f".{card.name}.lock"):
             if present_folder(card) is None:
                 _fetch(card, parent, progress)
     return locate_data(name, progress=progress)[1]

@@ -1,16 +1,14 @@
 """Folders of downloaded data, generated datasets and pools: where they are, and that of a dataset by its name."""
 
 import os
-import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pointset.data.catalogue.cards import Card, list_cards, load_card, nearest_cards
 from pointset.data.shapes10 import build_shapes10, is_current
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.atomic import why_not
+from pointset.runs.locks import locked
 
 
 def home() -> Path:
@@ -39,22 +37,6 @@ def make_folder(folder: Path) -> Path:
         reason = why_not(folder / "file", error)
         raise PointsetError(f"cannot write to {folder} ({reason}): set POINTSET_HOME to another folder") from error
     return folder
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock a folder's creation, so that other processes wait for it."""
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(folder.with_name(folder.name + ".lock"))
-    try:
-        held = lock.acquire(timeout=0)
-    except Timeout:
-        if sys.stderr.isatty():
-            sys.stderr.write(f"another process is creating {folder.name}: waiting for it\n")
-        held = lock.acquire()
-    with held:
-        yield
 
 
 def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[Card | None, Path]:
@@ -100,7 +82,7 @@ def _card_folder(card: Card, progress: bool) -> Path:
     if card.kind == "generated":  # a second process waits
         if not is_current(folder := parent / card.name):
             make_folder(parent)
-            with locked(folder):
+            with locked(parent / f"{card.name}.lock"):
                 build_shapes10(folder, progress=progress)
         return folder
     if present := present_folder(card):

@@ -22,7 +22,7 @@ from pointset.data.pool import Pool
 from pointset.data.pools.plan import MANIFEST_FILE, Manifest, Sampling, build_command, hash_source, read_manifest
 from pointset.data.pools.shapes import make_pool_shape
 from pointset.errors import PointsetError
-from pointset.runs import digests
+from pointset.runs import records
 from pointset.runs.progress import followed
 
 Sample = tuple[str, NDArray[np.float32]]
@@ -99,7 +99,7 @@ def _problems(folder: Path, manifest: Manifest, progress: bool) -> Iterator[str]
 def _made_from(folder: Path, root: Path) -> bool:
     """True if a pool, of any format, was made from a dataset's folder; judged by name if its manifest is damaged."""
     try:
-        content = digests.read_json(folder / MANIFEST_FILE, "build the pool again")
+        content = records.read_json(folder / MANIFEST_FILE, "build the pool again")
         return bool(content["folder"] == str(root))
     except (PointsetError, KeyError, TypeError):
         return bool(re.fullmatch(rf"{re.escape(root.name)}-(train|test)-[0-9a-f]{{16}}", folder.name))

@@ -1,8 +1,8 @@
 """The plan of a pool, its shapes and their sampling; and the manifest of a finished pool.
 
 A pool is a folder with `points.npy`, float32 [M, P, 3] for sampled meshes or [T, 3] for concatenated clouds; on request
-`normals.npy` of the same shape, and `features.npy` with f numbers per point; and `manifest.json`, whose digest is in
-SHA256SUMS. The manifest has digests of the arrays for each shape. Pools of another format are refused.
+`normals.npy` of the same shape, and `features.npy` with f numbers per point; and `manifest.json`, with digests of each
+shape's numbers and of its file, for `pointset data verify`. Pools of another format are refused.
 """
 
 import hashlib
@@ -28,9 +28,8 @@ from pointset.data.catalogue.locate import pools_home
 from pointset.data.options import Sampler
 from pointset.data.pool import AS_RELEASED, digest_of, one_width
 from pointset.data.readers.scenes import files_beside
-from pointset.errors import QUOTED, PointsetError, one_line
-from pointset.runs import digests
-from pointset.runs.files import require_file
+from pointset.errors import QUOTED, PointsetError, described, one_line
+from pointset.runs.files import read_file, require_file
 from pointset.runs.progress import followed
 
 POOL_FORMAT = 3
@@ -206,11 +205,19 @@ class Manifest:
         points = self.sampling.points
         return (int(self.offsets[-1]), *columns) if points is None else (len(self.kept), points, *columns)
 
-    def open_arrays(self, folder: Path, progress: bool = False) -> dict[str, NDArray[Any]]:
-        """Read every byte of the arrays, then memory-map them; a PointsetError if one is not as it was written."""
-        for damage in self.damages(folder, progress):
-            raise PointsetError(damage)
-        return {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in self.sampling.arrays}
+    def open_arrays(self, folder: Path) -> dict[str, NDArray[Any]]:
+        """Memory-map the arrays; a PointsetError if one has another type or size than was written."""
+        arrays = {}
+        for name in self.sampling.arrays:
+            try:
+                require_file(folder / f"{name}.npy", None)
+                array = np.load(folder / f"{name}.npy", mmap_mode="r")
+            except (OSError, ValueError, EOFError, PointsetError) as error:
+                raise PointsetError(f"{name}.npy cannot be read ({one_line(error, QUOTED)})") from error
+            if (array.dtype, array.shape) != (np.dtype(ARRAY_TYPES[name]), self.shape(name)):
+                raise PointsetError(f"{name}.npy has {described(array)}, and {list(self.shape(name))} were written")
+            arrays[name] = array
+        return arrays
 
     def damages(self, folder: Path, progress: bool = False) -> Iterator[str]:
         """What is not as it was written in the files of the arrays, as sentences."""
@@ -260,13 +267,16 @@ def write_header(file: BinaryIO, name: str, shape: tuple[int, ...]) -> None:
 def read_manifest(folder: Path) -> Manifest:
     """Read a pool's manifest; a PointsetError if it is missing, damaged or of another format."""
     try:
-        content = msgspec.json.decode(digests.read(folder / MANIFEST_FILE, "build the pool again"))
+        content = msgspec.json.decode(read_file(folder / MANIFEST_FILE))
         if content["format"] != POOL_FORMAT:
             raise PointsetError(f"it has format {content['format']}, and this version of pointset reads {POOL_FORMAT}")
         entries = msgspec.convert(content["shapes"], tuple[PoolEntry, ...])
-        return Manifest(content["folder"], tuple(content["classes"]), msgspec.convert(content, Sampling), entries)
-    except digests.DamagedError as error:
-        raise PointsetError(error.fault) from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        manifest = Manifest(content["folder"], tuple(content["classes"]), msgspec.convert(content, Sampling), entries)
+        if any(not {*manifest.sampling.arrays} <= {*entry.checksums} for entry in manifest.kept):
+            raise ValueError("a shape has no digest of its points")
+        return manifest
+    except FileNotFoundError as error:
+        raise PointsetError(f"{MANIFEST_FILE} is missing") from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {one_line(error, QUOTED)}"
         raise PointsetError(f"its {MANIFEST_FILE} cannot be read: {reason}") from error

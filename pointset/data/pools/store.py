@@ -2,8 +2,8 @@
 
 A pool is built under a lock in a folder beside it, from which an interrupted build is continued: a file for every
 finished shape, with a digest, so that a torn file counts as absent. When all are there, the arrays and the manifest
-are written in shape order to a new folder. Opening a pool reads every byte of it, but of the shapes' files, which
-`inspection` reads too, only size and time.
+are written in shape order to a new folder. Opening a pool looks at the sizes of its arrays, and at the sizes and times
+of the shapes' files; `inspection` reads all bytes.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pointset.configuration import check
 from pointset.data.catalogue.folders import list_splits
-from pointset.data.catalogue.locate import locate_data, locked, make_folder
+from pointset.data.catalogue.locate import locate_data, make_folder
 from pointset.data.catalogue.released import is_released
 from pointset.data.options import SPLITS
 from pointset.data.pool import Pool
@@ -39,8 +39,8 @@ from pointset.data.pools.plan import (
 from pointset.data.pools.shapes import PoolArrays, make_shapes
 from pointset.data.unusable import OnError, UnreadableShapesError, refuse_or_leave_out
 from pointset.errors import PointsetError
-from pointset.runs import digests
 from pointset.runs.atomic import full_disk_reported, new_folder, write_text
+from pointset.runs.locks import locked
 from pointset.runs.progress import progress_bar
 from pointset.runs.workers import Workers
 
@@ -87,12 +87,12 @@ def load_pool(
     if not plan.folder.is_dir():
         build_pool(plan, workers, on_error=on_error, progress=progress)
     try:
-        manifest, arrays = open_pool(plan, progress)
+        manifest, arrays = open_pool(plan)
     except PointsetError:
         if not clouds:
             raise
         build_pool(plan, workers, on_error=on_error, rebuild=True, progress=progress)
-        manifest, arrays = open_pool(plan, progress)
+        manifest, arrays = open_pool(plan)
     kept, failures = manifest.kept, manifest.failures
     if failures:
         if clouds:
@@ -116,12 +116,12 @@ def load_pool(
     )
 
 
-def open_pool(plan: PoolPlan, progress: bool = False) -> tuple[Manifest, dict[str, NDArray[Any]]]:
+def open_pool(plan: PoolPlan) -> tuple[Manifest, dict[str, NDArray[Any]]]:
     """Check a finished pool and its shapes' files, and memory-map its arrays; a PointsetError if one has changed."""
     try:
         manifest = read_manifest(plan.folder)
         manifest.require_current()
-        return manifest, manifest.open_arrays(plan.folder, progress)
+        return manifest, manifest.open_arrays(plan.folder)
     except PointsetError as error:
         raise PointsetError(
             f"the pool of points {plan.folder} cannot be used: {error}; make it again with "
@@ -146,14 +146,14 @@ def build_pool(
     folder, unfinished = plan.folder, unfinished_folder(plan.folder)
     if rebuild or not folder.is_dir() or unfinished.exists():
         make_folder(folder.parent)
-        with full_disk_reported(folder), locked(folder):
+        with full_disk_reported(folder), locked(folder.with_name(folder.name + ".lock")):
             if rebuild and folder.is_dir():
                 shutil.rmtree(folder)
             if (rebuild or folder.is_dir()) and unfinished.is_dir():
                 shutil.rmtree(unfinished)
             if not folder.is_dir():
                 return _make_pool(plan, workers or Workers(), on_error, progress)
-    manifest, _ = open_pool(plan, progress)
+    manifest, _ = open_pool(plan)
     made = Made(folder, len(manifest.kept), 0, manifest.failures)
     made.require(on_error, folder / MANIFEST_FILE)
     return made
@@ -218,7 +218,7 @@ def _write_pool(target: Path, manifest: Manifest, files: Iterable[Path]) -> None
                     raise PointsetError(f"{file} is damaged: run the command again, which makes its shape again")
                 for name, array in arrays.items():
                     array.write(finished[1][name])
-        digests.fill(folder, {MANIFEST_FILE: manifest.as_json()})
+        (folder / MANIFEST_FILE).write_bytes(manifest.as_json())
 
 
 def build_dataset(

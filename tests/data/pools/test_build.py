@@ -57,8 +57,8 @@ def finished(folder: Path) -> set[int]:
 @pytest.mark.parametrize(
     ("owner", "name", "calls"),
     [
-        (Path, "write_bytes", (1, 4, 7)),
-        (os, "fsync", (1, 2, 6)),
+        (Path, "write_bytes", (1, 4, 6)),
+        (os, "fsync", (1, 2, 5)),
         (Path, "replace", (1, 2)),
         (shutil, "rmtree", (1, 2, 3)),
     ],

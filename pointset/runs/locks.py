@@ -1,0 +1,42 @@
+"""Locks between processes, on one machine or on several that share a disk."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pointset.errors import PointsetError
+from pointset.runs.atomic import full_disk_reported, sweep
+
+LOCK = ".lock"
+
+
+@contextmanager
+def locked(file: Path, busy: str = "", wait: float = 0.0) -> Iterator[None]:
+    """Hold a lock, whose folder is made if needed.
+
+    If another process holds it, raise a PointsetError that says `busy` after `wait` seconds; without `busy`, wait.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(file)
+    with full_disk_reported(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            held = lock.acquire(timeout=wait)
+        except Timeout as error:
+            if busy:
+                raise PointsetError(busy) from error
+            if sys.stderr.isatty():
+                sys.stderr.write(f"another process is creating {file.stem}: waiting for it\n")
+            held = lock.acquire()
+    with held:
+        yield
+
+
+@contextmanager
+def lock_folder(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Iterator[None]:
+    """Lock a folder, which is made if needed, and remove the temporary files of killed processes in it."""
+    with locked(folder / lock, busy, wait):
+        sweep(folder)
+        yield
