@@ -6,6 +6,8 @@ from . import tasks as tasks
 from . import viz as viz
 from .comparison.comparing import run_experiment as run_experiment
 from .comparison.judge import judge as judge
+from .comparison.loading import load_comparison as load_comparison
+from .comparison.loading import load_evaluation as load_evaluation
 from .comparison.results import Comparison as Comparison
 from .comparison.verdict import Verdict as Verdict
 from .data.arrays import from_arrays as from_arrays

@@ -95,7 +95,7 @@ def _named(path: Path) -> tuple[str, int]:
 def _read(path: Path) -> "DataFrame":
     import pandas
 
-    readers = {".csv": _read_csv, ".parquet": pandas.read_parquet, ".npz": _read_npz, ".json": _read_json}
+    readers = {".csv": read_csv_table, ".parquet": pandas.read_parquet, ".npz": _read_npz, ".json": _read_json}
     if (suffix := path.suffix.lower()) not in JUDGED_SUFFIXES:
         raise PointsetError(f"{path} is not a file of predictions: its name must end in {', '.join(JUDGED_SUFFIXES)}")
     try:
@@ -111,7 +111,8 @@ def _read(path: Path) -> "DataFrame":
         raise PointsetError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
 
 
-def _read_csv(path: Path) -> "DataFrame":
+def read_csv_table(path: Path) -> "DataFrame":
+    """A CSV file with the text of its cells as it was before `as_csv`; only empty cells and nan are gaps."""
     import pandas
 
     # pandas would take classes such as None and NA for gaps.

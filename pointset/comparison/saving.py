@@ -51,7 +51,7 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
             for size, verdict in comparison.verdicts.items()
         },
         "verdicts": {str(size or "all"): verdict.sentences() for size, verdict in comparison.verdicts.items()},
-        "runs": [run.as_dict() for run in comparison.runs],
+        "runs": [run.as_dict() | {"folder": run.folder.name} for run in comparison.runs],
         "failures": [{**run.place, "reason": run.reason} for run in comparison.failures],
         "configuration": comparison.experiment.as_dict(),
         "origins": origins(comparison),
