@@ -128,6 +128,25 @@ def _sections(X: Tensor) -> Tensor:
     return torch.cat([variances.clamp(min=0).sqrt().flatten(1), inside.mean(dim=1).sqrt()], dim=1)
 
 
+class InvariantFeatures(nn.Module):
+    """Features [B, width] of clouds [B, n, 3] that turning, mirroring, moving and scaling do not change.
+
+    The distributions of `ShapeFeatures` and the neighbourhoods of `SurfaceFeatures`, without what needs an upright
+    shape. Square roots of shares, so that a Euclidean distance between rows is one between histograms (Hellinger).
+    """
+
+    width = 88 + 5 * HISTOGRAM_BINS * len(NEIGHBOURHOOD_SHARES) + 2 * 4 * 6
+
+    def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
+        """Return the features; all points are real."""
+        X = _scaled(X)
+        generator = torch.Generator().manual_seed(0)
+        Q = X[:, torch.randperm(X.shape[1], generator=generator)[:QUERIES].to(X.device)]
+        blocks, normals = _neighbourhoods(Q, X)
+        surface = [block for place, block in enumerate(blocks) if place % 6 != 5]  # the last of six is of slopes
+        return torch.cat([_distributions(X)[:, :88], *surface, *_pairs(Q, normals, generator)], dim=1)
+
+
 class SurfaceFeatures(nn.Module):
     """Features [B, width] of clouds [B, n, 3] with Z up; they do not depend on position and scale.
 
