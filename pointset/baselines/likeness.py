@@ -1,6 +1,6 @@
 """Which shapes are siblings: groups that names suggest, and that the shapes themselves confirm."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -28,12 +28,15 @@ FEWEST = 8
 """Shapes with siblings from which a rule can be confirmed."""
 
 
-LIKENESS = "likeness"
-"""The rule of groups that were found without names."""
+LIKENESS, GIVEN = "likeness", "given"
+"""The rules of groups that were found without names, and that the data has."""
+ENOUGH = 2000
+"""Shapes of whole classes in which a rule is confirmed."""
 SAME_SHAPE = 0.95
-NEIGHBOURS, FITTED, TRIED, COMMON = 12, 4, 60, 0.35
-"""Nearest shapes that are compared with each shape, as they lie and at the best fit; shapes from which it is judged whether there are twins without
-telling names, and the share of them that must have one."""
+NEIGHBOURS, FITTED = 12, 4
+"""Nearest shapes with which each shape is compared, as they lie and at the best fit."""
+TRIED, COMMON = 60, 0.35
+"""Shapes from which it is judged whether there are twins without telling names; the share that must have one."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,17 @@ class Siblings:
     agreement: float = 0.0
     """How many shapes have a sibling as their nearest, from 0 (as many as by chance) to 1 (all)."""
 
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    @property
+    def origin(self) -> str:
+        """Where the groups are from, in words."""
+        names = f"names ({self.rule}), confirmed by likeness"
+        return {LIKENESS: LIKENESS, GIVEN: "--groups", "": "nothing"}.get(self.rule, names)
+
 
 def invariant_rows(sets: PointSets, progress: bool = False) -> Float[ndarray, "N width"]:
     """One row for each shape, which turns do not change; near rows are similar shapes."""
@@ -55,6 +69,35 @@ def invariant_rows(sets: PointSets, progress: bool = False) -> Float[ndarray, "N
         for batch in followed(batches, "comparing shapes", "batch", -(-len(sets) // 64), show=progress):
             rows += [extract(cloud[..., :3].float()) for cloud in batches_of_one_size(batch.points, batch.mask)]
     return torch.cat(rows).numpy() if rows else np.zeros((0, InvariantFeatures.width), np.float32)
+
+
+def find_groups(sets: PointSets, progress: bool = False) -> Siblings:
+    """The groups that the data has; otherwise those of names and likeness, or of likeness alone."""
+    named = named_groups(sets, progress)
+    return named if named.rule or len(sets) < 2 else find_twins(sets, invariant_rows(sets, progress))
+
+
+def named_groups(sets: PointSets, progress: bool = False) -> Siblings:
+    """The groups that the data has, or that a rule about names gives and the shapes of some classes confirm."""
+    if sets.groups is not None:
+        return Siblings(number_groups(sets.groups.tolist()), GIVEN)
+    alone, labels = Siblings(np.arange(len(sets)), ""), sets.labels.numpy()
+    if not groups_by_rule(sets.names, labels.tolist()):
+        return alone
+    some, order = np.empty(0, np.int64), np.random.default_rng(0).permutation(np.unique(labels))
+    for label in order:
+        if len(some) < ENOUGH:
+            some = np.append(some, np.flatnonzero(labels == label))
+    part = sets.subset(torch.from_numpy(np.sort(some)))
+    found = find_siblings(part.names, part.labels.tolist(), invariant_rows(part, progress))
+    groups = groups_by_rule(sets.names, labels.tolist()).get(found.rule)
+    return alone if groups is None else Siblings(groups, found.rule, found.agreement)
+
+
+def split_validation(sets: PointSets, fraction: float, seed: int) -> tuple[PointSets, PointSets]:
+    """Training and validation sets; shapes that belong together by their names are on one side."""
+    named = named_groups(sets)
+    return (sets.grouped(named.groups) if named.rule else sets).split_validation(fraction, seed)
 
 
 def find_siblings(names: Sequence[str], labels: Sequence[int], rows: Float[ndarray, "N width"]) -> Siblings:
@@ -102,7 +145,7 @@ def nearest_elsewhere(rows: Float[ndarray, "N width"], labels: ndarray, groups: 
 
 
 def _agreement(groups: Groups, finer: Groups, labels: ndarray, nearest: Groups) -> float:
-    """How far more often than by chance the nearest shape of another finer group is in the same group; 0 if not sure."""
+    """How much more often than by chance the nearest shape of another finer group is in the same one; 0 if not sure."""
     others = np.bincount(labels)[labels] - group_sizes(finer)
     siblings = group_sizes(groups) - group_sizes(finer)
     tested = (nearest >= 0) & (siblings > 0) & (siblings < others)
@@ -117,8 +160,8 @@ def _agreement(groups: Groups, finer: Groups, labels: ndarray, nearest: Groups) 
 def find_twins(sets: PointSets, rows: Float[ndarray, "N width"]) -> Siblings:
     """Groups of shapes that show one surface, whatever their names; shapes are alone if twins are rare.
 
-    Shapes are compared as they lie in their files, so that views may show different parts of an object; and, if that
-    finds few, whole and at the best fit.
+    Shapes are compared as they lie in their files, so that views may show different parts of an object, or whole and at
+    the best fit: whichever finds more among some of the shapes.
     """
     alone, whole = Siblings(np.arange(len(sets)), ""), sets.normalized("none")
     near = nearest_elsewhere(rows, sets.labels.numpy(), alone.groups, NEIGHBOURS)
@@ -135,18 +178,17 @@ def find_twins(sets: PointSets, rows: Float[ndarray, "N width"]) -> Siblings:
         close = np.linalg.norm(rows[row] - rows[other]) <= limit
         return bool(close) and fit_surfaces(surface(row), surface(other)).is_same
 
+    def links(some: list[int], how: tuple[Callable[[int, int], bool], int]) -> list[tuple[int, int]]:
+        same, count = how
+        return [(row, other) for row in some for other in near[row, :count].tolist() if other >= 0 and same(row, other)]
+
     order = np.random.default_rng(0).permutation(len(sets)).tolist()
-    for same, count in ((overlap, NEIGHBOURS), (fit, FITTED)):
-        links: list[tuple[int, int]] = []
-        for tried, row in enumerate(order):
-            if tried == TRIED and len({first for first, _ in links}) < COMMON * TRIED:
-                break
-            links += [(row, other) for other in near[row, :count].tolist() if other >= 0 and same(row, other)]
-        else:
-            groups = connected(links, len(sets))
-            if len({*sets.labels.tolist()}) <= groups.max() < len(sets) - 1:
-                return Siblings(groups, LIKENESS)
-    return alone
+    ways = [(overlap, NEIGHBOURS), (fit, FITTED)]
+    linked = [len({row for row, _ in links(order[:TRIED], way)}) for way in ways]
+    if max(linked) < COMMON * min(TRIED, len(sets)):
+        return alone
+    groups = connected(links(order, ways[int(np.argmax(linked))]), len(sets))
+    return Siblings(groups, LIKENESS) if len({*sets.labels.tolist()}) <= groups.max() < len(sets) - 1 else alone
 
 
 def connected(links: Sequence[tuple[int, int]], count: int) -> Groups:
@@ -160,7 +202,9 @@ def same_shape_distance(sets: PointSets) -> float:
     """The distance between rows that two samplings of one shape rarely exceed, from halves of the points of some."""
     some = sets.subset(np.random.default_rng(0).permutation(len(sets))[:TRIED].tolist()).normalized("none")
     halves = [
-        torch.cat([InvariantFeatures()(some.points[row, half : some.sizes[row] : 2, :3][None]) for row in range(len(some))])
+        torch.cat(
+            [InvariantFeatures()(some.points[row, half : some.sizes[row] : 2, :3][None]) for row in range(len(some))]
+        )
         for half in (0, 1)
     ]
     return float(np.quantile((halves[0] - halves[1]).norm(dim=1), SAME_SHAPE)) / 2**0.5

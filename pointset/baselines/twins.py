@@ -49,7 +49,9 @@ class Surface:
         self.points = centred / self.size
         self.tree = cKDTree(self.points)
         self.axes = np.linalg.eigh(self.points.T @ self.points)[1]
-        self.spacing = float(self.tree.query(self.points, k=min(2, len(points)))[0].reshape(len(points), -1)[:, -1].mean())
+        self.spacing = float(
+            self.tree.query(self.points, k=min(2, len(points)))[0].reshape(len(points), -1)[:, -1].mean()
+        )
 
     def overlaps(self, other: "Surface") -> bool:
         """True if both clouds, as they lie in their files, show a part of one surface."""

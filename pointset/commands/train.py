@@ -1,6 +1,7 @@
 """`pointset train`: train a model, or the best within a budget."""
 
 import dataclasses
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -21,7 +22,7 @@ from pointset.commands.options import (
 from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, one_line
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from pointset.data.point_sets import PointSets
+    from pointset.training.automatic import Automatic
     from pointset.training.checkpoints import Fitted
 
     Training = tuple[str, nn.Module, PointSets, Recipe]
@@ -154,20 +156,40 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
     rows = []
     for each in best.candidates:
         score, low, high = (f"{100 * share:.1f}" for share in (each.accuracy, each.low, each.high))
-        row = {"candidate": each.name + " *" * each.chosen, "accuracy %": score}
-        times = {"held out": each.tested, "core-seconds": f"{each.seconds:.0f}"}
-        rows.append({**row, "95 % interval": f"{low} to {high}", **times})
+        row = {"candidate": each.name + " *" * each.chosen, "accuracy %": score, "95 % interval": f"{low} to {high}"}
+        if best.siblings.rule:
+            row["of seen groups %"] = "" if each.seen is None else f"{100 * each.seen:.1f}"
+        rows.append(row | {"held out": each.tested, "core-seconds": f"{each.seconds:.0f}"})
     commands = [f"evaluate --model {run}", f"classify path/to/new --model {run}"]
     if (run / "network").exists():
         commands.append(f"attend FILE --model {run / 'network'}")
     candidates = [dataclasses.asdict(candidate) for candidate in best.candidates]
+    siblings = best.siblings
+    groups = {"groups": siblings.count, "groups_by": siblings.rule, "never_held_out": best.never_held_out}
+    held_out = f"{'groups of ' if siblings.rule else ''}training shapes that were held out"
     return Result(
-        {"run": str(run), "model": best.name, "candidates": candidates},
-        f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on training shapes that were held out:",
+        {"run": str(run), "model": best.name, "candidates": candidates, **groups},
+        f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on {held_out}:",
         rows,
+        *_group_lines(best, run),
         f"* chosen, and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
         *(f"  pointset {command}" for command in commands),
     )
+
+
+def _group_lines(best: "Automatic", run: Path) -> Iterator[str]:
+    """What was held out together, and what was never held out."""
+    from pointset.training.automatic import GROUPS_FILE
+
+    if best.siblings.rule:
+        yield (
+            f"{best.siblings.count:,} groups of shapes that belong together, by {best.siblings.origin} (--groups gives "
+            f"others): accuracy is of unseen groups; of seen groups is that of unseen shapes whose siblings were seen"
+        )
+        yield f"the group of every shape: {run / GROUPS_FILE}"
+    if best.never_held_out:
+        some = one_line(", ".join(best.never_held_out), 100)
+        yield f"never held out, because a class of one group would have none left to learn from: {some}"
 
 
 def _fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path) -> Result:

@@ -4,8 +4,8 @@ A rule says which part of a name is the object: every way to cut a name at numbe
 true cannot be seen in the names: see `pointset.baselines.likeness`.
 """
 
+import csv
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.data.catalogue.folders import SPLIT_FOLDERS
 from pointset.errors import PointsetError, quoted
 from pointset.runs.spreadsheets import read_csv
 
@@ -37,6 +36,44 @@ def group_sizes(groups: Groups) -> Groups:
     return np.bincount(groups)[groups] if len(groups) else groups
 
 
+def choose_groups(members: Groups, groups: Groups, count: int) -> Groups:
+    """The first members, at most `count`, that are whole groups and leave one; at least one group of two, if any.
+
+    Args:
+        members: int64 [M], of one class, in random order.
+        groups: int64 [N], the group of every shape; members are indices into it.
+        count: how many to choose.
+    """
+    of_group = {group: members[groups[members] == group] for group in dict.fromkeys(groups[members].tolist())}
+    chosen, left = np.empty(0, np.int64), list(of_group.values())[:-1]
+    for group in left if count > 0 else ():
+        if len(chosen) + len(group) <= count or not len(chosen):
+            chosen = np.append(chosen, group)
+    return chosen
+
+
+def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -> Groups:
+    """The fold of each shape, from 0; -1 for the shapes of a class of one group, which cannot be held out.
+
+    The shapes of a group share a fold, and every fold has about as many shapes of each class.
+    """
+    generator, assigned, start = np.random.default_rng(seed), np.full(len(groups), -1), 0
+    for label in np.unique(np.asarray(labels)):
+        inside = np.flatnonzero(np.asarray(labels) == label)
+        members = [inside[groups[inside] == group] for group in dict.fromkeys(groups[inside].tolist())]
+        if len(members) == 1:
+            continue
+        filled = np.zeros(folds, np.int64)
+        order = sorted(generator.permutation(len(members)).tolist(), key=lambda place: -len(members[place]))
+        for place in order:
+            turn = np.roll(np.arange(folds), -start)
+            fold = turn[filled[turn].argmin()]
+            assigned[members[place]] = fold
+            filled[fold] += len(members[place])
+        start += len(members)
+    return assigned
+
+
 def groups_by_rule(names: Sequence[str], labels: Sequence[int]) -> dict[str, Groups]:
     """The different groupings that rules about names give, by the rule in words; every group is within a class.
 
@@ -52,9 +89,9 @@ def groups_by_rule(names: Sequence[str], labels: Sequence[int]) -> dict[str, Gro
 
 
 def _parts(names: Sequence[str], labels: Sequence[int]) -> list[Parts]:
-    """The numbers and words of each name, without those with which all names of its class begin, and without splits."""
+    """The numbers and words of each name, without those with which all names of its class begin."""
     texts = [_SUFFIX.sub("", name.casefold()) for name in names]
-    parts = [tuple(part for part in _PART.findall(text) if part not in SPLIT_FOLDERS) for text in texts]
+    parts = [tuple(_PART.findall(text)) for text in texts]
     common: dict[int, Parts] = {}
     for label, own in zip(labels, parts, strict=True):
         common[label] = tuple(_shared(common.get(label, own), own))
@@ -75,12 +112,21 @@ def _rules(longest: int) -> Iterator[tuple[str, Callable[[Parts], Any]]]:
     yield "its numbers", lambda parts: tuple(part for part in parts if part.isdigit())
     yield "all up to its last number", _up_to_last_number
     for count in range(1, min(PARTS_CUT, longest - 1) + 1):
-        yield f"all but its last {count} parts", lambda parts, n=count: parts[:-n]
-        yield f"all but its first {count} parts", lambda parts, n=count: parts[n:]
-        yield f"its first {count} parts", lambda parts, n=count: parts[:n]
-        yield f"its last {count} parts", lambda parts, n=count: parts[-n:]
-        yield f"all but part {count}", lambda parts, n=count: parts[: n - 1] + parts[n:]
-        yield f"all but part {count} from the end", lambda parts, n=count: parts[:-n] + parts[len(parts) - n + 1 :]
+        parts = f"{count} part{'s' * (count > 1)}"
+        yield f"all but its last {parts}", _between(None, -count)
+        yield f"all but its first {parts}", _between(count, None)
+        yield f"its first {parts}", _between(None, count)
+        yield f"its last {parts}", _between(-count, None)
+        yield f"all but part {count}", _without(count - 1)
+        yield f"all but part {count} from the end", _without(-count)
+
+
+def _between(start: int | None, stop: int | None) -> Callable[[Parts], Parts]:
+    return lambda parts: parts[start:stop]
+
+
+def _without(place: int) -> Callable[[Parts], Parts]:
+    return lambda parts: tuple(part for own, part in enumerate(parts) if own != place % max(len(parts), 1))
 
 
 def _up_to_last_number(parts: Parts) -> Parts:
@@ -114,13 +160,12 @@ def given_groups(groups: str, names: Sequence[str], folder: Path | None = None) 
 
 
 def _from_table(path: Path, names: Sequence[str], folder: Path | None) -> list[str]:
-    table = read_csv(path if path.exists() or folder is None else folder / path)
-    if not table or len(table[0]) < 2:
-        raise PointsetError(f"{path} must have two columns, file and group, and a row for each shape")
-    file, group, *_ = table[0]
-    known: dict[str, str] = {}
-    for row in table:
-        known[row[file]] = row[group]
+    path = path if path.exists() or folder is None else folder / path
+    try:
+        table = [list(row.values()) for row in read_csv(path)]
+        known = {file: group for file, group, *_ in table}
+    except (OSError, ValueError, csv.Error) as error:
+        raise PointsetError(f"groups={path} must be a table with two columns, file and group: {error}") from error
     return [known.get(name, known.get(PurePosixPath(name).name, "")) for name in names]
 
 
@@ -129,4 +174,4 @@ def _from_expression(groups: str, names: Sequence[str]) -> list[str]:
         found = [re.search(groups, name) for name in names]
     except re.error as error:
         raise PointsetError(f"groups={quoted(groups)} is not a regular expression: {error}") from error
-    return ["" if match is None else "/".join(map(str, match.groups() or match[:1])) for match in found]
+    return ["" if match is None else "/".join(map(str, match.groups() or (match[0],))) for match in found]

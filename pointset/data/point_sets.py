@@ -3,6 +3,7 @@
 import copy
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.utils.data import Dataset
 from pointset.configuration import Neighbourhoods, PointCount, check, check_seed
 from pointset.data.augment import Axis, Columns
 from pointset.data.catalogue.cards import list_cards
+from pointset.data.groups import Groups, choose_groups
 from pointset.data.neighbourhood_pools import ARRAY, pool_with_neighbourhoods
 from pointset.data.neighbourhoods import WIDTHS
 from pointset.data.normalize import normalization
@@ -57,6 +59,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     Attributes:
         names: N unique names of shapes.
+        groups: int64 [N], the group of each shape, or None; see `grouped`.
         classes, labels: names of the classes, and int64 [N], indices into them.
 
     Example:
@@ -254,10 +257,17 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         view.options = self.options.changed({"normalize": how})
         return view
 
+    def grouped(self, groups: Groups) -> "PointSets":
+        """The same sets, of which those of one group [N] are never on both sides of a split."""
+        whole = int(groups.max(initial=-1)) + 1 + np.arange(len(self.source_pool))  # others are alone
+        whole[self.rows.numpy()] = groups
+        return self.of_pool(replace(self.source_pool, groups=whole))
+
     def split_validation(self, fraction: float, seed: int) -> tuple["PointSets", "PointSets"]:
         """Split into training and validation sets, stratified by class.
 
         From a class of c shapes, round(fraction * c) random ones go to validation, but at least one stays in training.
+        Of groups, whole ones go as long as there are not more shapes, but one if the class has two.
 
         Returns:
             (training, validation), both in the order of this dataset.
@@ -271,9 +281,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             raise PointsetError(f"fraction must be in (0, 1), got {fraction}")
         rng, labels = np.random.default_rng((seed, VALIDATION_STREAM)), self.labels.numpy()
         held_out = np.zeros(len(self), dtype=bool)
+        groups = np.arange(len(self)) if self.groups is None else self.groups
         for label in range(int(labels.max(initial=-1)) + 1):
-            members = rng.permutation(np.flatnonzero(labels == label))
-            held_out[members[: min(round(fraction * len(members)), len(members) - 1)]] = True
+            inside = rng.permutation(np.flatnonzero(labels == label))
+            held_out[choose_groups(inside, groups, round(fraction * len(inside)))] = True
         if not held_out.any():
             raise PointsetError(f"fraction={fraction} of {len(self)} shapes holds out no shape: give a larger fraction")
         train, validation = (torch.from_numpy(np.flatnonzero(chosen)) for chosen in (~held_out, held_out))
@@ -331,6 +342,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self.rows = rows
         self.labels = torch.from_numpy(self.source_pool.labels)[rows]
         self.names = [self.source_pool.names[row] for row in rows.tolist()]
+        groups = self.source_pool.groups
+        self.groups = None if groups is None else groups[rows.numpy()]
         odd = ((self.labels < 0) | (self.labels >= len(self.classes))).nonzero().flatten().tolist()
         if odd:
             raise PointsetError(

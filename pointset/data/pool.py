@@ -52,6 +52,8 @@ class Pool:
     """Names of shapes whose meshes could not be used; the pool lacks them."""
     offsets: NDArray[np.int64] | None = None
     """[M + 1], of a ragged pool: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
+    groups: NDArray[np.int64] | None = None
+    """[M], the group of each shape: those of one group are never on both sides of a split; None if not known."""
 
     def __post_init__(self) -> None:
         self._check()

@@ -13,6 +13,7 @@ from numpy import ndarray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from pointset.baselines.likeness import split_validation
 from pointset.configuration import Count, Positive, check
 from pointset.data.dataset import PointSets
 from pointset.data.loading import is_in_memory, load_like
@@ -196,7 +197,7 @@ def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> 
         raise PointsetError(
             f"the training data of the run in {description['data']['source']} has changed: restore it, or train again"
         )
-    held_out = evaluate(model, train.split_validation(share, description["seed"])[1])
+    held_out = evaluate(model, split_validation(train, share, description["seed"])[1])
     return fit_temperature(held_out.logits, held_out.labels)
 
 

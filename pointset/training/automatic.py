@@ -13,15 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+import numpy as np
 import torch
 from msgspec import Meta
 from torch import Tensor, nn
 
+from pointset.baselines.likeness import Siblings, find_groups
 from pointset.configuration import check_seed
+from pointset.data.groups import Groups, assign_folds
 from pointset.data.point_sets import PointSets
 from pointset.runs import records
 from pointset.runs.records import write_or_compare
-from pointset.training.baselines import FOLDS, assign_folds, fit_rows
+from pointset.runs.spreadsheets import as_csv
+from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, set_pose
 from pointset.training.candidates import Classes
 from pointset.training.checkpoints import Fitted, RunFolder, describe_run
 from pointset.training.loop import fit, set_training_preparation
@@ -43,6 +47,8 @@ RECIPE = Recipe(
     augment=("stretch-wide", "shift-wide", "jitter"),
 )
 """Of the network; the number of steps depends on the shapes and the budget. See scripts/experiments/NOTES.md."""
+GROUPS_FILE = "groups.csv"
+"""The groups of the training shapes, in the folder of the run."""
 FEWEST_STEPS, LEAST_STEPS, EPOCHS = 60, 300, 20
 """Fewer steps are not worth their time; steps for a small folder; epochs for a large one."""
 
@@ -77,6 +83,8 @@ class Candidate:
     seconds: float
     """Core-seconds for the held-out fits."""
     chosen: bool = False
+    seen: float | None = None
+    """Accuracy on held-out shapes of which siblings were trained on, where there are groups; of fits to rows."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,10 @@ class Automatic:
     fitted: Fitted
     name: str
     candidates: tuple[Candidate, ...]
+    siblings: Siblings
+    """Groups of training shapes that were held out together."""
+    never_held_out: tuple[str, ...]
+    """Classes of one group, of which nothing was held out."""
 
 
 def fit_automatic(
@@ -115,17 +127,19 @@ class _Choice:
         self.train, self.budget, self.seed, self.folder, self.progress = train, budget, seed, folder, progress
         self.began = time.process_time()
         self.kind = Classes(train)
-        self.folds = torch.from_numpy(assign_folds(train.names, train.labels.tolist(), seed))
+        self.siblings = find_groups(train, progress)
+        self.folds = torch.from_numpy(self._assign(self.siblings.groups))
         self.models: dict[str, nn.Module] = {}
         self.outputs: dict[str, Tensor] = {}
         self.seconds: dict[str, float] = {}
+        self.seen: dict[str, float] = {}
 
     def run(self) -> Automatic:
         """Judge the candidates and fit the best."""
         for name in self.kind.rows:
             with self._timed(name):
                 self.models[name] = create_for(self.train, name, seed=self.seed)
-                self.outputs[name], _ = fit_rows(self.models[name], self.train, self.seed, FOLDS, self.progress)
+                self.outputs[name] = self._held_out_rows(name)
         with self._timed(NETWORK):
             steps, folds = self._plan()
             if steps >= FEWEST_STEPS:
@@ -144,7 +158,25 @@ class _Choice:
             self.outputs[MIXTURE] = mixed
         set_training_preparation(model, self.train)
         candidates = tuple(self._candidate(each, each == name) for each in self.outputs)
-        return Automatic(self._save(model, history, steps, candidates), name, candidates)
+        present = np.unique(self.train.labels)
+        held_out = np.unique(self.train.labels[self.folds >= 0])
+        never = tuple(self.train.classes[label] for label in np.setdiff1d(present, held_out))
+        return Automatic(self._save(model, history, steps, candidates), name, candidates, self.siblings, never)
+
+    def _assign(self, groups: Groups) -> Groups:
+        return assign_folds(groups, self.train.labels.tolist(), self.seed, FOLDS)
+
+    def _held_out_rows(self, name: str) -> Tensor:
+        """Fit a baseline to all shapes, and to those outside of each fold for the outputs that are returned."""
+        baseline, labels = baseline_of(self.models[name]), self.train.labels
+        assert baseline is not None
+        set_pose(baseline, self.train)
+        blocks = extract_rows(baseline, self.train, self.progress, name.rpartition("-")[0])
+        if self.siblings.rule:
+            outputs = fit_head(baseline, blocks, labels, self._assign(np.arange(len(labels))))
+            tested = outputs.isfinite().all(dim=1)
+            self.seen[name] = float(self.kind.scores(outputs[tested], tested).mean())
+        return fit_head(baseline, blocks, labels, self.folds.numpy())
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
@@ -225,8 +257,9 @@ class _Choice:
     def _candidate(self, name: str, chosen: bool) -> Candidate:
         tested = self.outputs[name].isfinite().all(dim=1)
         scores = self.kind.scores(self.outputs[name][tested], tested)
-        score, interval = float(scores.sum()) / max(len(scores), 1), self.kind.interval(scores)
-        return Candidate(name, score, *interval, len(scores), self.seconds[name], chosen)
+        interval = self.kind.interval(scores, self.siblings.groups[tested.numpy()])
+        score = float(scores.sum()) / max(len(scores), 1)
+        return Candidate(name, score, *interval, len(scores), self.seconds[name], chosen, self.seen.get(name))
 
     def _save(
         self, model: nn.Module, history: list[dict[str, Any]], steps: int, candidates: tuple[Candidate, ...]
@@ -238,6 +271,10 @@ class _Choice:
             self.folder.claim(describe_run(model, self.train, recipe, self.seed))
             rows = [dataclasses.asdict(candidate) for candidate in candidates]
             records.write_json(self.folder.path / "candidates.json", rows)
+            if self.siblings.rule:
+                pairs = zip(self.train.names, self.siblings.groups.tolist(), strict=True)
+                table = as_csv([{"file": name, "group": group} for name, group in pairs])
+                (self.folder.path / GROUPS_FILE).write_text(table, encoding="utf-8")
             self.folder.write_history(history)
             self.folder.finish(model.state_dict())
         return self.folder.fitted(model, recipe)

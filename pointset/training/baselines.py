@@ -1,10 +1,7 @@
 """Fit baselines: rows of all training shapes, a temperature from held-out folds, one fit."""
 
-import re
 import time
-from collections import defaultdict
-from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from pointset.baselines.likeness import named_groups
 from pointset.baselines.models import Baseline
 from pointset.data.axes import UP_TO_Z
 from pointset.data.batches import fixed_batches
+from pointset.data.groups import assign_folds
 from pointset.data.normalize import half_turns
 from pointset.data.point_sets import PointSets
 from pointset.evaluation.calibration import fit_temperature
@@ -26,33 +25,6 @@ from pointset.training.recipe import Recipe
 FOLDS = 5
 FEW_SHAPES = 2000
 """Up to so many shapes, all folds are held out in turn for the temperature; above, one is."""
-SIBLING = re.compile(r"(.*\d)[_\-. ].*")
-
-
-def assign_folds(names: Sequence[str], labels: Sequence[int], seed: int) -> NDArray[np.int64]:
-    """The fold of each shape, from 0; -1 for a shape that is never held out, because its class would have none left.
-
-    Shapes whose names agree up to a number and differ after it ("bolt_12", "bolt_12_b", "bolt_12.turned") are siblings
-    and share a fold, unless all shapes of their class would.
-    """
-    generator = np.random.default_rng(seed)
-    members: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for index, (name, label) in enumerate(zip(names, labels, strict=True)):
-        stem = PurePath(name).stem
-        match = SIBLING.fullmatch(stem)
-        members[label][match[1] if match else stem].append(index)
-    assigned = np.full(len(names), -1)
-    start = 0
-    for label in sorted(members):
-        groups = list(members[label].values())
-        if len(groups) == 1:
-            groups = [[index] for index in groups[0]]
-        if len(groups) == 1:
-            continue
-        for position, group in enumerate(generator.permutation(len(groups))):
-            assigned[groups[group]] = (start + position) % FOLDS
-        start += len(groups)
-    return assigned
 
 
 def baseline_of(model: nn.Module) -> Baseline | None:
@@ -110,7 +82,7 @@ def fit_rows(model: nn.Module, train: PointSets, seed: int, most: int, progress:
     baseline = baseline_of(model)
     assert baseline is not None
     set_pose(baseline, train)
-    folds = assign_folds(train.names, train.labels.tolist(), seed)
+    folds = assign_folds(named_groups(train).groups, train.labels.tolist(), seed, FOLDS)
     spec: Any = model.spec
     blocks = extract_rows(baseline, train, progress, spec.name.rpartition("-")[0])
     held_out = fit_head(baseline, blocks, train.labels, folds, most)

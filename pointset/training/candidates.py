@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from statsmodels.stats.proportion import proportion_confint
 from torch import Tensor, nn
 
 from pointset.baselines.models import Mixture
+from pointset.data.groups import Groups, number_groups
 from pointset.data.point_sets import PointSets
 from pointset.evaluation.calibration import fit_temperature
 from pointset.zoo.models import mix
@@ -39,8 +41,14 @@ class Classes:
         """How much better than the combination a simple candidate must be: a standard error."""
         return float(gain.std()) / len(gain) ** 0.5
 
-    def interval(self, scores: Tensor) -> tuple[float, float]:
-        low, high = proportion_confint(int(scores.sum()), max(len(scores), 1), method="wilson")
+    def interval(self, scores: Tensor, groups: Groups) -> tuple[float, float]:
+        """The 95 % interval of the accuracy (Wilson), for as many shapes as would vary as the groups do."""
+        count, mean = max(len(scores), 1), float(scores.mean()) if len(scores) else 0.0
+        sums = np.bincount(number_groups(groups.tolist()), weights=scores.numpy() - mean)
+        grouped = float(np.square(sums).sum()) * len(sums) / max(len(sums) - 1, 1)  # the variance of the sum
+        alone = count * mean * (1 - mean)
+        effective = count * min(1.0, alone / grouped) if grouped > 0 else min(count, max(len(sums), 1))
+        low, high = proportion_confint(mean * effective, effective, method="wilson")
         return float(low), float(high)
 
     def combined(self, outputs: Mapping[str, Tensor], fitted: Tensor, shapes: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pointset.baselines.likeness import split_validation
 from pointset.configuration import SizeRange
 from pointset.data.augment import Augmentation, Compose, turned_by_one_of
 from pointset.data.batches import Batch, batches
@@ -85,7 +86,7 @@ class SetObjective(Objective):
         require_sizes(train, recipe)
         self.validation: PointSets | None = None
         if recipe.validation > 0.0:
-            train, self.validation = train.split_validation(recipe.validation, seed)
+            train, self.validation = split_validation(train, recipe.validation, seed)
         self.train, self.recipe, self.seed = train, recipe, seed
         self.augment: Augmentation
         self.augment, self.mix = recipe_augmentations(recipe.augment, train.up)

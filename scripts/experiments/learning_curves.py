@@ -26,12 +26,13 @@ from pointset.baselines.models import Baseline
 from pointset.comparison.saving import commit_of, machine_of
 from pointset.data.arrays import from_arrays
 from pointset.data.dataset import load_dataset
+from pointset.data.groups import assign_folds
 from pointset.data.point_sets import PointSets
 from pointset.evaluation import Evaluation, evaluate
 from pointset.runs.atomic import write_for_user, write_json, write_text
 from pointset.runs.provenance import origin
 from pointset.training.automatic import STARTING_MODEL, transfer_recipe
-from pointset.training.baselines import assign_folds, baseline_of, extract_rows, fit_head, set_pose
+from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, set_pose
 from pointset.training.loop import fit
 from pointset.viz.charts import label_axes, line_style, make_panels, with_legend
 from pointset.zoo.models import create_model, create_pretrained
@@ -123,7 +124,7 @@ def _baseline(row: str, sets: PointSets) -> Baseline:
 
 def _fit_rows(row: str, sets: PointSets, inside: list[Tensor], outside: list[Tensor], seed: int) -> Tensor:
     baseline = _baseline(row, sets)
-    fit_head(baseline, inside, sets.labels, assign_folds(sets.names, sets.labels.tolist(), seed))
+    fit_head(baseline, inside, sets.labels, assign_folds(np.arange(len(sets)), sets.labels.tolist(), seed, FOLDS))
     return baseline.logits(outside)
 
 

@@ -15,7 +15,7 @@ from pointset.baselines.heads import (
     SupportVectors,
 )
 from pointset.baselines.models import BASELINES, Baseline, Mixture
-from pointset.training.baselines import assign_folds, fit_head
+from pointset.training.baselines import fit_head
 from pointset.zoo.transfer import start_from, turn_inputs
 
 
@@ -141,14 +141,6 @@ def test_a_class_without_a_training_shape_is_never_predicted():
     model = pointset.create_model("features-svm", classes=3)
     pointset.fit(model, sets.subset((sets.labels != 1).nonzero().flatten()), progress=False)
     assert set(pointset.evaluate(model, sets).predictions) == {0, 2}
-
-
-def test_siblings_share_a_fold_and_single_shapes_are_never_held_out():
-    names = [f"a/bolt_{i:02d}_{side}.off" for i in range(10) for side in "xy"] + ["b/nut_1.off"]
-    folds = assign_folds(names, [0] * 20 + [1], seed=0)
-    assert (folds[:20:2] == folds[1:20:2]).all()
-    assert sorted(set(folds[:20])) == [0, 1, 2, 3, 4]
-    assert folds[20] == -1
 
 
 @pytest.mark.parametrize("name", ["isab16-max", "rff-max", "dumlp16-max+dumlp16", "isab16-pma", "none-dumlp32"])

@@ -1,0 +1,99 @@
+"""Siblings by names that likeness confirms, and by likeness alone."""
+
+import numpy as np
+import pytest
+import torch
+
+import pointset
+from pointset.baselines.features import InvariantFeatures
+from pointset.baselines.likeness import find_groups, named_groups
+from pointset.baselines.twins import Surface, fit_surfaces
+
+OBJECTS, VIEWS, POINTS = 12, 5, 200
+"""Of each of two classes."""
+
+
+def surface(seed):
+    """A bumpy ellipsoid that is unlike every other."""
+    generator = np.random.default_rng(seed)
+    scales, waves = generator.uniform(0.3, 1, 3), generator.normal(size=(3, 3)) * 2
+
+    def draw(count, sampling):
+        sphere = np.random.default_rng((seed, sampling)).normal(size=(count, 3))
+        sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+        return sphere * scales * (1 + 0.3 * np.sin(sphere @ waves).sum(axis=1, keepdims=True))
+
+    return draw
+
+
+def clouds(views=VIEWS):
+    return [surface(o)(POINTS, v) for o in range(2 * OBJECTS) for v in range(views)]
+
+
+def make_sets(name, views=VIEWS):
+    names = [name.format(o=o, v=v, r=hash((o, v)) % 10**9) for o in range(2 * OBJECTS) for v in range(views)]
+    labels = ["a" if o < OBJECTS else "b" for o in range(2 * OBJECTS) for _ in range(views)]
+    return pointset.from_arrays(clouds(views), labels, names=names, normalize="none")
+
+
+@pytest.mark.parametrize("name", ["shape_{o}_{v}", "{v:02}.{o:03}", "x_{o}_{v}_left"])
+def test_names_that_likeness_confirms(name):
+    found = named_groups(make_sets(name))
+    assert found.groups.tolist() == [o for o in range(2 * OBJECTS) for _ in range(VIEWS)]
+
+
+def test_likeness_without_telling_names():
+    found = find_groups(make_sets("{r}-{o}{v}"))
+    assert (found.groups.reshape(-1, VIEWS) == found.groups[::VIEWS, None]).all()
+    assert found.count >= 2 * OBJECTS - 2  # some of the objects are as near as two samplings
+
+
+@pytest.mark.parametrize("name", ["shape_{o}", "{r}_{o}"])
+def test_no_group_is_invented(name):
+    assert find_groups(make_sets(name, views=1)).rule == ""
+
+
+def test_names_that_likeness_does_not_confirm():
+    sets = make_sets("{o}", views=1)
+    generator = np.random.default_rng(0)
+    sets.names = [f"{group}_{i}" for i, group in enumerate(generator.integers(6, size=len(sets)).tolist())]
+    assert find_groups(sets).rule == ""
+
+
+def test_given_groups_are_kept():
+    sets = make_sets("{o}_{v}").grouped(np.arange(2 * OBJECTS * VIEWS) % 7)
+    assert find_groups(sets).groups.tolist() == [i % 7 for i in range(len(sets))]
+
+
+def turn(seed):
+    turned = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+    return turned * np.linalg.det(turned)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (np.eye(3), "re-sampled"),
+        (3 * np.eye(3), "rescaled"),
+        (turn(0), "turned"),
+        (-turn(1), "mirrored"),
+    ],
+)
+def test_twins_of_every_kind(change, kind):
+    draw = surface(3)
+    fit = fit_surfaces(Surface(draw(600, 0)), Surface(draw(600, 1) @ change + 5))
+    assert fit.is_same
+    assert fit.kind == kind
+
+
+def test_other_shapes_are_no_twins():
+    surfaces = [Surface(surface(seed)(600, 0)) for seed in range(6)]
+    assert not any(fit_surfaces(surfaces[i], surfaces[j]).is_same for i in range(6) for j in range(i))
+
+
+def test_rows_do_not_change_with_a_turn():
+    X = torch.from_numpy(np.stack(clouds(1)[:3])).float()
+    turned = -2 * X @ torch.from_numpy(turn(0)).float() + 1
+    extract = InvariantFeatures()
+    assert extract(X).shape == (3, extract.width)
+    assert (extract(X) - extract(turned)).norm(dim=1).max() < 0.1

@@ -1,0 +1,79 @@
+"""Groups of shapes that belong together: rules about names, groups that are given, and splits that keep them."""
+
+import numpy as np
+import pytest
+
+import pointset
+from pointset.data.groups import assign_folds, given_groups, groups_by_rule, number_groups
+from pointset.errors import PointsetError
+
+OBJECTS, VIEWS = 5, 3
+NAMES = {
+    "last": "a/shoe_{o}_{v}.pcd",
+    "first": "a/view{v}-shoe{o}.pcd",
+    "middle": "a/shoe {o} frame {v} left.pcd",
+    "zero-padded": "a/{o:04}_{v:03}.pcd",
+    "of words": "a/{word}_{v}.pcd",
+}
+WORDS = ["asics_gel", "nike", "puma_one_low", "boot", "clog"]
+
+
+@pytest.mark.parametrize("form", NAMES)
+def test_a_rule_gives_the_objects_wherever_the_view_stands(form):
+    pairs = [(o, v) for o in range(OBJECTS) for v in range(VIEWS)]
+    names = [NAMES[form].format(o=o, v=v, word=WORDS[o]) for o, v in pairs]
+    found = groups_by_rule(names, [0] * len(names))
+    assert any(np.array_equal(groups, [o for o, _ in pairs]) for groups in found.values())
+
+
+def test_numbers_alone_say_no_group():
+    assert groups_by_rule([f"{label}/{label}_{i:04}.off" for label in "ab" for i in range(9)], [0] * 9 + [1] * 9) == {}
+
+
+def test_groups_of_two_classes_are_two():
+    groups = groups_by_rule(
+        [f"{label}/{o}_{v}.off" for label in "ab" for o in range(2) for v in range(2)], [0] * 4 + [1] * 4
+    )
+    assert all(not set(own[:4]) & set(own[4:]) for own in groups.values())
+
+
+@pytest.mark.parametrize("given", [r"shoe_(\d+)", "groups.csv", "2"])
+def test_given_groups(given, tmp_path):
+    names = [f"a/{o}/shoe_{o}_{v}.pcd" for o in range(3) for v in range(2)]
+    (tmp_path / "groups.csv").write_text("file,group\n" + "".join(f"{name},{name[2]}\n" for name in names))
+    assert given_groups(given, names, tmp_path).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    {"(": "not a regular expression", "boot": "group of 'shoe_1.pcd'", "x.csv": "groups=x.csv must be a table"}.items(),
+)
+def test_wrong_groups_are_named(given, words):
+    with pytest.raises(PointsetError, match=words):
+        given_groups(given, ["shoe_1.pcd"])
+
+
+def test_folds_keep_groups_and_balance_classes():
+    groups = number_groups([o for o in range(20) for _ in range(o % 4 + 1)])
+    labels = (groups >= 10).astype(int)
+    folds = assign_folds(groups, labels.tolist(), seed=0, folds=5)
+    assert len({*zip(groups.tolist(), folds.tolist(), strict=True)}) == 20
+    for label in (0, 1):
+        counts = np.bincount(folds[labels == label], minlength=5)
+        assert counts.min() >= 3
+        assert counts.max() - counts.min() <= 4
+
+
+def test_a_class_of_one_group_is_never_held_out():
+    folds = assign_folds(np.array([0, 0, 0, 1, 2, 3]), [0, 0, 0, 1, 1, 1], seed=0, folds=5)
+    assert folds[:3].tolist() == [-1] * 3
+    assert (folds[3:] >= 0).all()
+
+
+def test_validation_keeps_groups():
+    X = np.random.default_rng(0).normal(size=(24, 8, 3)).astype(np.float32)
+    sets = pointset.from_arrays(X, ["a", "b"] * 12).grouped(np.arange(24) // 4 * 2 + np.arange(24) % 2)
+    train, validation = sets.split_validation(0.3, seed=0)
+    assert not {*train.groups} & {*validation.groups}
+    assert validation.labels.bincount().tolist() == [4, 4]
+    assert len(train) + len(validation) == 24
