@@ -13,6 +13,7 @@ from pointset.errors import PointsetError
 
 if TYPE_CHECKING:
     from pointset.data.point_sets import PointSets
+    from pointset.evaluation.calibration import Objective
 
 CALIBRATION = {
     "loss": "log loss",
@@ -30,6 +31,7 @@ def evaluate(
     split: Literal["train", "test"] = "test",
     output: Predictions | None = None,
     calibrate: bool = False,
+    objective: Literal["log loss", "calibration error"] = "log loss",
     points: PointCount | None = None,
     on_error: Literal["raise", "skip"] | None = None,
     up: GuessedUp = "auto",
@@ -44,6 +46,7 @@ def evaluate(
         output: File for the predictions (*.csv or *.json): name, true class, the five most likely
             classes with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
         calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
+        objective: Of --calibrate: what the temperature makes as small as possible there; the log loss is less noisy.
         points: Points per set; default: as in the run (not its --train-points or --points-share).
         on_error: "skip" continues without shapes that cannot be used; default: as in training.
         up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
@@ -59,7 +62,7 @@ def evaluate(
         raise PointsetError("--up guess looks at the files of a folder: give it with --data")
     turn = settled_up(up, trained, in_folders([Path(data or "")]) if up == "guess" else ())
     sets = load_like(trained.data, split, data, on_error, points, turn)
-    result = _classes(trained, sets, calibrate, output)
+    result = _classes(trained, sets, objective if calibrate else None, output)
     result.text = (*usual(model), *result.text)
     if left_out := sets.describe().get("left_out"):
         result.data["left_out"] = left_out
@@ -68,7 +71,7 @@ def evaluate(
     return result
 
 
-def _classes(trained: Trained, sets: "PointSets", calibrate: bool, output: Path | None) -> Result:
+def _classes(trained: Trained, sets: "PointSets", calibrate: "Objective | None", output: Path | None) -> Result:
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
     from pointset.evaluation.shape_predictions import guess, write_guesses
@@ -78,7 +81,7 @@ def _classes(trained: Trained, sets: "PointSets", calibrate: bool, output: Path 
     result = {"model": trained.name} | evaluation.summary()
     columns, temperature = {"as trained": result}, trained.network.temperature
     if calibrate:
-        temperature = validation_temperature(trained.network, trained.description)
+        temperature = validation_temperature(trained.network, trained.description, calibrate)
         scaled = evaluation.at_temperature(temperature).summary()
         columns = columns | {f"at temperature {temperature:.3f}": scaled}
         kept = {name: scaled[name] for name in ("accuracy", *CALIBRATION)}
@@ -89,9 +92,12 @@ def _classes(trained: Trained, sets: "PointSets", calibrate: bool, output: Path 
         shapes = [ShapeFile(Path(name), name, true) for name, true in zip(sets.names, true_classes, strict=True)]
         about = {"model": trained.name, "temperature": temperature, "classes": sets.classes}
         write_guesses(output, guess(shapes, prediction, sets.classes, sets.sizes), about)
+    if trained.description["recipe"].get("ordered"):
+        result["rank_error"] = evaluation.rank_error
     line = (
         f"{result['shapes']} {sets.split} shapes: accuracy {result['accuracy']:.2%}, "
         f"mean-class accuracy {result['mean_class_accuracy']:.2%}, loss {result['loss']:.3f}"
+        + (f", mean difference of ranks {result['rank_error']:.3f}" if "rank_error" in result else "")
     )
     calibration = [
         {"": title, **{head: f"{metrics[name]:.4f}" for head, metrics in columns.items()}}

@@ -17,8 +17,11 @@ from pointset.errors import PointsetError
 BINS = 15
 """Default number of bins, as in Guo et al., arXiv 1706.04599."""
 Edges = Literal["width", "mass"]
+Objective = Literal["log loss", "calibration error"]
 TEMPERATURES = (1e-2, 1e2)
 """Smallest and largest temperature that is fitted."""
+STEPS = 401
+"""Temperatures that are tried for the calibration error, evenly on a logarithmic scale; the middle one is 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +78,14 @@ def reliability(
     return Reliability(mean_confidence, accuracy, counts[full] / len(labels))
 
 
-def fit_temperature(logits: Float[ndarray, "shapes classes"], labels: Int[ndarray, " shapes"]) -> float:
-    """The temperature T in [0.01, 100] for which softmax(logits / T) has the least log loss on validation shapes.
+def fit_temperature(
+    logits: Float[ndarray, "shapes classes"], labels: Int[ndarray, " shapes"], objective: Objective = "log loss"
+) -> float:
+    """The temperature T in [0.01, 100] for which softmax(logits / T) has the smallest objective on validation shapes.
 
-    It keeps the order of the logits, and with it every prediction (arXiv 1706.04599, section 4.2).
+    It keeps the order of the logits, and with it every prediction (arXiv 1706.04599, section 4.2). The calibration
+    error is that of 15 bins of equal mass; it jumps where a prediction changes its bin, so the best of 401 temperatures
+    is taken, the nearest to 1 of equals. On few shapes it fits noise, and the log loss is the safer objective.
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
@@ -86,6 +93,9 @@ def fit_temperature(logits: Float[ndarray, "shapes classes"], labels: Int[ndarra
     if not len(labels):
         raise PointsetError("a temperature is fitted on validation shapes, got 0: train with --validation 0.1")
     logits = logits.astype(np.float64)
+    if objective == "calibration error":
+        tried = sorted(np.geomspace(*TEMPERATURES, STEPS).tolist(), key=lambda temperature: abs(np.log(temperature)))
+        return min(tried, key=lambda temperature: reliability(logits / temperature, labels, "mass").error)
     chosen = logits[np.arange(len(labels)), labels]
 
     def loss(log_temperature: float) -> float:

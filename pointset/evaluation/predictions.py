@@ -18,7 +18,7 @@ from pointset.configuration import Count, Positive, check
 from pointset.data.dataset import PointSets
 from pointset.data.loading import is_in_memory, load_like
 from pointset.errors import PointsetError, quoted
-from pointset.evaluation.calibration import Edges, brier_score, fit_temperature, reliability
+from pointset.evaluation.calibration import Edges, Objective, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model
 from pointset.runs import records
 from pointset.zoo.predicting import Prediction, predict
@@ -78,6 +78,11 @@ class Evaluation:
     def mean_class_accuracy(self) -> float:
         """Mean of `per_class`: every class counts the same."""
         return float(np.mean(list(self.per_class.values())))
+
+    @property
+    def rank_error(self) -> float:
+        """Of ordered classes: the mean absolute difference between the ranks of the predicted and the true class."""
+        return float(np.abs(self.predictions - self.labels).mean())
 
     @property
     def right(self) -> Bool[ndarray, " shapes"]:
@@ -182,7 +187,9 @@ def require_finite_outputs(outputs: Iterable[Tensor], data: PointSets) -> None:
             raise PointsetError(f"the model's output for shape {quoted(name)} is not finite: {cause}")
 
 
-def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> float:
+def validation_temperature(
+    model: nn.Module, description: Mapping[str, Any], objective: Objective = "log loss"
+) -> float:
     """The temperature that fits the validation split of a run best; see `fit_temperature`."""
     share = description["recipe"]["validation"]
     if share == 0.0:
@@ -198,7 +205,7 @@ def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> 
             f"the training data of the run in {description['data']['source']} has changed: restore it, or train again"
         )
     held_out = evaluate(model, split_validation(train, share, description["seed"])[1])
-    return fit_temperature(held_out.logits, held_out.labels)
+    return fit_temperature(held_out.logits, held_out.labels, objective)
 
 
 def save_predictions(evaluation: Evaluation, folder: Path) -> None:

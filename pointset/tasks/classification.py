@@ -47,8 +47,9 @@ METRICS = (
         measure=methodcaller("calibration_error", "mass"),
         shown=False,
     ),
+    Metric("rank_error", False, 3, head="rank error", detailed=False, measure=attrgetter("rank_error")),
 )
-"""All metrics; ECE has 15 bins of equal width, or of equal mass."""
+"""All metrics; ECE has 15 bins of equal width, or of equal mass. The last is for ordered classes, see `Recipe`."""
 UNBALANCED = 1.5
 """Tables show the mean-class accuracy if the largest test class has this many times the shapes of the smallest."""
 
@@ -104,7 +105,8 @@ class Classification(ShapeTask):
     def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
         evaluation = evaluate(model, self.load("test", run.points))
         save_predictions(evaluation, run.folder)
-        metrics = {metric.name: metric.measure(evaluation) for metric in METRICS if metric.measure}
+        measured = METRICS if run.experiment.recipe.ordered else METRICS[:-1]
+        metrics = {metric.name: metric.measure(evaluation) for metric in measured if metric.measure}
         return metrics, len(evaluation.labels)
 
     def is_tested(self, run: Run) -> bool:

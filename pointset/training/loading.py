@@ -21,7 +21,7 @@ from pointset.runs.files import require_file
 from pointset.runs.records import checked_json, sha256
 from pointset.training.checkpoints import RunFolder, Weights, as_safetensors
 from pointset.zoo import pretrained
-from pointset.zoo.classifiers import SetModel
+from pointset.zoo.classifiers import Classifier
 from pointset.zoo.descriptions import RunDescription, check_run, not_a_run
 from pointset.zoo.models import build_model, load_weights, set_preparation, spec_of
 from pointset.zoo.pretrained import list_pretrained, pretrained_folder
@@ -157,7 +157,8 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
     model, data = description["model"], description["data"]
     try:
         built = build_model(spec_of(model))
-        assert isinstance(built, SetModel)
+        assert isinstance(built, Classifier)
+        built.by_thresholds = description["recipe"].get("ordered") == "thresholds"
         set_preparation(built, data, folder.name if folder.parent == pretrained.FOLDER else "")
     except PointsetError as error:
         raise PointsetError(f"{file} does not fit this installation: {error}") from error

@@ -39,6 +39,7 @@ from pointset.training.devices import Processes, find_device, join_processes, on
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
+from pointset.zoo.classifiers import Classifier
 from pointset.zoo.models import set_preparation
 from pointset.zoo.neighbourhood_inputs import fit_numbers
 
@@ -92,6 +93,8 @@ def fit(
     if baseline_of(model):
         set_training_preparation(model, train)
         return fit_baseline(model, train, recipe, seed, run, progress)
+    if isinstance(model, Classifier):
+        model.by_thresholds = recipe.ordered == "thresholds"
     warn_of_slow_products(recipe.precision, recipe.device)
     sets = train.with_neighbourhoods(getattr(model, "neighbourhoods", "none"))
     fit_numbers(model, sets)

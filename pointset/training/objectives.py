@@ -5,12 +5,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.baselines.likeness import split_validation
@@ -119,7 +119,7 @@ class SetObjective(Objective):
 
 
 class Classification(SetObjective):
-    """Cross entropy of sets.
+    """Cross entropy of sets; of ordered classes, with soft labels or of thresholds, see `Recipe.ordered`.
 
     Attributes:
         classes: names of the classes.
@@ -135,10 +135,9 @@ class Classification(SetObjective):
         self.weights: Tensor | None = None
         if recipe.class_weights is not None:
             self.weights = class_weights(recipe.class_weights, self.train.labels, self.classes)
-        if self.mix is not None and self.weights is not None:
-            raise PointsetError(
-                "class_weights cannot be used with sets of two classes: leave out cutmix, or the weights"
-            )
+        for name in ("class_weights", "ordered"):
+            if self.mix is not None and getattr(recipe, name) is not None:
+                raise PointsetError(f"{name} cannot be used with sets of two classes: leave out cutmix, or {name}")
 
     def weight(self, batch: Batch) -> float:
         """The sum of the weights of the labels, by which `cross_entropy` divides; without weights the size."""
@@ -159,6 +158,12 @@ class Classification(SetObjective):
                 f"{len(self.classes)} classes: create it with classes={len(self.classes)}"
             )
         weights = None if self.weights is None else self.weights.to(output)
+        if self.recipe.ordered is not None:
+            each = ordered_losses(output, labels, self.recipe.ordered)
+            share = torch.ones_like(each) if weights is None else weights[labels]
+            passed = output.detach().diff(dim=1) > 0 if self.recipe.ordered == "thresholds" else None
+            ranks = output.detach().argmax(dim=1) if passed is None else passed.sum(dim=1)
+            return Loss((share * each).sum() / share.sum(), [(ranks == labels).sum()])
         cross_entropy = partial(F.cross_entropy, output, label_smoothing=self.recipe.label_smoothing)
         if batch.others is None or batch.shares is None:
             mean = cross_entropy(labels, weight=weights)
@@ -172,6 +177,22 @@ class Classification(SetObjective):
     def validate(self, model: nn.Module) -> Mapping[str, float]:
         """The accuracy on the validation split, if there is one."""
         return {} if self.validation is None else {"validation_accuracy": evaluate(model, self.validation).accuracy}
+
+
+def ordered_losses(
+    output: Float[Tensor, "B classes"], labels: Int[Tensor, " B"], ordered: Literal["soft", "thresholds"]
+) -> Float[Tensor, " B"]:
+    """The loss of each set for classes 0, 1, ... in their order, from K outputs z; see `Recipe.ordered`.
+
+    "soft" is the cross entropy with d_k = exp(-|k - label|) / sum. "thresholds" is the mean cross entropy of the K - 1
+    questions "is it of class k or a later one?", whose logits are t_k = z_k - z_(k - 1).
+    """
+    classes = torch.arange(output.shape[1], device=output.device)
+    if ordered == "soft":
+        targets = (-(classes - labels[:, None]).abs().to(output)).softmax(dim=1)
+        return -(targets * output.log_softmax(dim=1)).sum(dim=1)
+    reached = (labels[:, None] >= classes[1:]).to(output)
+    return F.binary_cross_entropy_with_logits(output.diff(dim=1), reached, reduction="none").mean(dim=1)
 
 
 def drawn_size(between: SizeRange, seed: int, epoch: int, batch: int) -> int:

@@ -36,7 +36,7 @@ class Recipe(Checked):
         pointset.errors.PointsetError: patience=5 needs a validation split: set validation, such as 0.1
     """
 
-    LATER = ("class_weights", "least_steps", "train_points", "last_points", "points_share", "average")
+    LATER = ("class_weights", "least_steps", "train_points", "last_points", "points_share", "average", "ordered")
     SAVED_AS: ClassVar = {"train_points": "points"}
 
     epochs: Annotated[Length, COMMON] = 50
@@ -80,6 +80,11 @@ class Recipe(Checked):
     """Weights of the classes in the loss: "balanced", or some of them by name, such as "chair=2,lamp=0.5" (others 1).
     Balanced weights are inverse to the square root of a class's number of training shapes, N_c ** -0.5, and 1 on
     average over the shapes: half way, on a logarithmic scale, between equal shapes and equal classes."""
+    ordered: Literal["soft", "thresholds"] | None = None
+    """For classes with an order, such as sizes or grades of wear: that of their names, when sorted, or of `classes` of
+    `from_arrays`. "soft" has labels d_k = exp(-|k - k'|) / sum for class k' (Diaz and Marathe, CVPR 2019), in place of
+    `label_smoothing`. "thresholds" asks for each but the first class whether a shape is of it or a later one (Frank and
+    Hall, ECML 2001); as many classes are passed as thresholds. Baselines ignore it."""
     clip_norm: Positive | None = 1.0
     """Largest gradient norm; None does not clip."""
     average: Decay | None = None

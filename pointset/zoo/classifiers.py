@@ -94,6 +94,7 @@ class Classifier(SetModel):
         classes: names of the classes in the order of the logits; None before training.
         temperature: logits are divided by it for probabilities; that of its card for a trained model of the package.
         trust: raises the temperature of shapes unlike those of training, for a trained model of the package; or None.
+        by_thresholds: True if classes have an order and were learned as thresholds; see `ranked`.
     """
 
     def __init__(self, inputs: int) -> None:
@@ -101,6 +102,7 @@ class Classifier(SetModel):
         self.classes: list[str] | None = None
         self.temperature = 1.0
         self.trust: Trust | None = None
+        self.by_thresholds = False
 
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return the class index of each cloud; its name is `model.classes[index]`.
@@ -190,7 +192,8 @@ class SetClassifier(Classifier):
             InputError: the points are not [B, n, inputs] or [n, inputs], or the mask is not of these points.
         """
         points, mask = checked_points(self, points, mask)
-        return self.head(self.pool(self.encode(points, mask), mask))
+        logits = self.head(self.pool(self.encode(points, mask), mask))
+        return ranked(logits) if self.by_thresholds and not self.training else logits
 
 
 class WholeClassifier(Classifier):
@@ -209,7 +212,8 @@ class WholeClassifier(Classifier):
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]; see `SetClassifier.forward`."""
-        return self.model(*checked_points(self, points, mask))
+        logits = self.model(*checked_points(self, points, mask))
+        return ranked(logits) if self.by_thresholds and not self.training else logits
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
         """Return one row for each set, of a model that has them; see `SetClassifier.embed_sets`."""
@@ -217,6 +221,16 @@ class WholeClassifier(Classifier):
             kind = type(self.model).__name__
             raise InputError(f"a {kind} has no embedding: use a model with an encoder and a pooling")
         return self.model.rows(*checked_points(self, points, mask))
+
+
+def ranked(logits: Float[Tensor, "B classes"]) -> Float[Tensor, "B classes"]:
+    """Logits of ordered classes whose largest is that of the class with as many thresholds passed, t_k > 0.
+
+    The logits t_k = z_k - z_(k - 1) of the thresholds are sorted, the largest first, and added up from 0: the sum grows
+    as long as they are positive. The share of two neighbours is exp(t_k).
+    """
+    steps = logits.diff(dim=1).sort(dim=1, descending=True).values.cumsum(dim=1)
+    return torch.cat([torch.zeros_like(logits[:, :1]), steps], dim=1)
 
 
 def count_parameters(model: nn.Module) -> int:

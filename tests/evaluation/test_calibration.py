@@ -168,3 +168,13 @@ def test_changed_training_data_is_refused(clouds_folder, tmp_path):
         file["data"][0, 0, 0] += 1.0
     with pytest.raises(PointsetError, match=r"training data of the run in .*data has changed"):
         validation_temperature(*pointset.load_run(tmp_path / "run"))
+
+
+def test_a_temperature_may_fit_the_calibration_error(drawn):
+    logits, labels = drawn
+    temperature = fit_temperature(logits, labels, "calibration error")
+    errors = [reliability(logits / t, labels, "mass").error for t in (temperature, fit_temperature(logits, labels), 1.0)]
+    assert errors[0] <= min(errors)
+    assert errors[0] < errors[2] / 2
+    even = np.zeros((4, 2))  # every temperature is as good: the nearest to 1
+    assert fit_temperature(even, np.array([0, 1, 0, 1]), "calibration error") == pytest.approx(1.0)

@@ -1,0 +1,67 @@
+"""Classes with an order: stools with three to seven legs, learned as plain classes, with soft labels and by thresholds.
+
+python scripts/experiments/ordered.py          # two minutes of one core; writes results/ordered/
+"""
+
+from typing import Any
+
+import numpy as np
+from cyclopts import App
+from saved import run, study_table, write_study
+
+import pointset
+from pointset.data import Mesh, sample_points
+from pointset.data.shapes10.solids import disc, legs
+
+LEGS = (3, 4, 5, 6, 7)
+TRAIN, TEST, POINTS = 40, 100, 256
+"""Shapes of each class, and points of each."""
+SEEDS = (0, 1, 2)
+RECIPE: dict[str, Any] = {"epochs": 40, "learning_rate": 4e-3, "augment": ("rotate-up", "jitter")}
+app = App(name="ordered.py", help=__doc__, help_format="plaintext")
+
+
+def stool(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Points [n, 3] of a seat on so many legs, of random proportions."""
+    width, height, top = rng.uniform(0.3, 0.6), rng.uniform(0.3, 0.7), rng.uniform(0.02, 0.08)
+    square, splay = bool(rng.integers(2)), float(rng.choice([0.0, 0.12]))
+    solids = [disc(width / 2, top, height), *legs(rng, width, width, height, square, splay, count)]
+    starts = np.cumsum([0, *(len(solid.vertices) for solid in solids)])
+    vertices = np.concatenate([solid.vertices for solid in solids])
+    faces = np.concatenate([solid.faces + start for solid, start in zip(solids, starts, strict=False)])
+    return np.asarray(sample_points(Mesh(vertices, faces), POINTS, seed=int(rng.integers(2**31))))
+
+
+def stools(count: int, seed: int) -> pointset.PointSets:
+    """So many stools of each class."""
+    rng, labels = np.random.default_rng(seed), np.repeat(np.arange(len(LEGS)), count)
+    X = np.stack([stool(LEGS[label], rng) for label in labels])
+    return pointset.from_arrays(X, labels, [f"{legs} legs" for legs in LEGS], normalize="center-standardize")
+
+
+@app.default
+def ordered() -> None:
+    """Train and test all seeds, and keep the results."""
+    train, test, rows = stools(TRAIN, 0), stools(TEST, 1), list[dict[str, Any]]()
+    for name in ("rff-max", "isab16-pma"):
+        for how in (None, "soft", "thresholds"):
+            for seed in SEEDS:
+                model = pointset.create_model(name, classes=len(LEGS), dim=64, seed=seed)
+                pointset.fit(model, train, pointset.Recipe(**RECIPE, ordered=how), seed=seed, progress=False)
+                result = pointset.evaluate(model, test)
+                scores = {"accuracy": result.accuracy, "rank_error": result.rank_error}
+                rows.append({"model": name, "classes": how or "plain", "seed": seed, **scores})
+            print(rows[-1], flush=True)
+    lines = []
+    for name, how in dict.fromkeys((row["model"], row["classes"]) for row in rows):
+        own = [row for row in rows if (row["model"], row["classes"]) == (name, how)]
+        accuracy, ranks = (np.array([row[key] for row in own]) for key in ("accuracy", "rank_error"))
+        cells = [f"{100 * accuracy.mean():.1f} ± {100 * accuracy.std(ddof=1):.1f}"]
+        lines.append([name, how, *cells, f"{ranks.mean():.3f} ± {ranks.std(ddof=1):.3f}"])
+    write_study(
+        "ordered", rows, [study_table(lines, ["model", "classes", "accuracy %", "difference of ranks"], left=2)]
+    )
+
+
+if __name__ == "__main__":
+    run(app)
