@@ -82,21 +82,19 @@ def attend(
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.readers.formats import require_shape_file
     from pointset.evaluation.shape_predictions import guess
-    from pointset.explain.faithfulness import check_explanations
-    from pointset.zoo.predicting import padded_batches, predict
+    from pointset.explain.inspection import inspect_shape
 
     require_shape_file(shape)
     trained = load_model(model)
     plain = plain_models(trained) if live else []
-    network, data, file = trained.network, trained.data, ShapeFile(shape, str(shape))
+    network, file = trained.network, ShapeFile(shape, str(shape))
     turn = settled_up(up, trained, [file])
-    loaded = network.prepare(shape, points=points, seed=seed, up=turn, keep_outliers=keep_outliers)
-    outputs = predict(network, padded_batches([loaded.points]))
-    (best,) = guess([file], outputs, data["classes"], [len(loaded.points)])
+    reading: dict[str, Any] = {"points": points, "seed": seed, "up": turn, "keep_outliers": keep_outliers}
+    seen = inspect_shape(network, shape, check=check_, **reading)
+    loaded, maps, checks = seen.prepared, seen.maps, seen.checks
+    (best,) = guess([file], seen.prediction, network.classes, [len(loaded.points)])
     name, confidence = best.likeliest[0]
     prediction = f"{name} ({confidence:.0%})" + f": {DO_NOT_TRUST}" * best.do_not_trust
-    maps = [] if live else pointset.attention_maps(network, loaded.points)
-    checks = check_explanations(network, [loaded.points]) if check_ else {}
 
     title, note = escaped(shape.name), escaped(f"predicted: {prediction}")
     cloud, camera = loaded.points[:, :3], viz.Camera(up=network.preparation.up)
@@ -108,7 +106,7 @@ def attend(
         viz.make_page(maps, cloud, title=title, prediction=note, camera=camera, **chosen).save(output)
     else:
         if layer is None:  # the last that reads the points, or else pools them
-            of_points = [[each for each in maps if each.kind == kind] for kind in ("reads", "pools")]
+            of_points = [[each for each in maps if each.kind == kind] for kind in ("reads", "pools", "decides")]
             shown = next(filter(None, of_points), maps)[-1]
         else:
             shown = pointset.find_map(maps, layer=layer)
@@ -122,7 +120,10 @@ def attend(
     areas = {name: {what: float(area[0]) for what, area in curves.areas.items()} for name, curves in checks.items()}
     result = {"model": trained.name, "prediction": name, "confidence": confidence, "do_not_trust": best.do_not_trust}
     result["layers"] = [{"layer": each.layer, "kind": each.kind, "shape": list(each.weights.shape)} for each in maps]
+    result["support"] = None if seen.support is None else seen.support.as_dict()
     text: list[Any] = [*usual(model), f"{shape.name}: {prediction}"]
+    if seen.support is not None:
+        text.append(str(seen.support))
     if checks:
         text.append(
             [

@@ -26,7 +26,7 @@ from pointset.nn.pooling.moments import AttentiveStatisticsPool
 from pointset.nn.pooling.pma import AttentionPool
 from pointset.nn.registry import REGISTERED
 
-MapKind = Literal["reads", "writes", "pools", "self"]
+MapKind = Literal["reads", "writes", "pools", "self", "decides"]
 Side = Literal["keys", "queries", "both", "neither"]
 Attention = Multihead | DualMLP | AttentiveStatisticsPool
 _SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "queries", (False, True): "keys"}
@@ -41,7 +41,8 @@ class AttentionMap:
     - "reads": each inducing point (query) over the points (keys);
     - "writes": each point (query) over the inducing points (keys);
     - "pools": each seed (query) over the points (keys);
-    - "self": each element over all elements, of the set itself or of the pooled vectors.
+    - "self": each element over all elements, of the set itself or of the pooled vectors;
+    - "decides": equal weights of the points that decide a prediction, see `pointset.explain.support`.
 
     Heads are averaged only if `heads` is called. For a batch, `map[i]` is the map of one cloud without its padding.
 

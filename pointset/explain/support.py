@@ -6,12 +6,13 @@ compared. The numbers of the neighbourhoods are held: what a point says of its s
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.explain.maps import as_cloud_of
+from pointset.explain.maps import AttentionMap, as_cloud_of
 from pointset.nn.layers import in_evaluation_mode
 from pointset.zoo.classifiers import SetClassifier
 
@@ -27,6 +28,10 @@ class Support:
     """True for points without which the logits could change."""
     change: float
     """Largest change of a logit when all other points are left out."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        return {"deciding": int(self.points.sum()), "points": len(self.points), "change": self.change}
 
     def __str__(self) -> str:
         deciding, all_points = int(self.points.sum()), len(self.points)
@@ -82,3 +87,9 @@ def _deciding(model: SetClassifier, cloud: Tensor) -> Tensor:
             (gradient,) = torch.autograd.grad(pooled, rows, direction, retain_graph=True)
             deciding |= (gradient[0] != 0).any(dim=1)
     return deciding
+
+
+def support_map(support: Support) -> AttentionMap:
+    """The support as a map of one row, for pictures: equal weights of the points that decide."""
+    weights = support.points.float()
+    return AttentionMap("support", "decides", (weights / weights.sum())[None, None], "keys")

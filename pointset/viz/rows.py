@@ -16,12 +16,19 @@ from pointset.errors import PointsetError, described
 from pointset.explain.maps import AttentionMap
 from pointset.inputs import InputError
 
-ROW_NAMES = {"reads": "inducing point", "writes": "inducing point", "pools": "seed", "self": "point"}
+ROW_NAMES = {
+    "reads": "inducing point",
+    "writes": "inducing point",
+    "pools": "seed",
+    "self": "point",
+    "decides": "prediction",
+}
 MEANINGS = {
     "reads": "what each inducing point reads",
     "writes": "which points read each inducing point back",
     "pools": "what each seed pools",
     "self": "what the ringed points read",
+    "decides": "the points that decide: without all others the logits are the same",
 }
 
 
