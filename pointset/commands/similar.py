@@ -148,6 +148,9 @@ def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Re
 
     embedded = shapes.embedded
     query = _embed(shapes.trained, [shape], shapes.reading).rows
+    if query.shape[1] != embedded.rows.shape[1]:
+        wide = f"{embedded.rows.shape[1]} numbers a shape, and {embedded.model} gives {query.shape[1]}"
+        raise PointsetError(f"the file of embeddings has {wide}: embed the shapes again")
     others = [row for row, file in enumerate(embedded.files) if file != str(shape.resolve())]
     if not others:
         raise PointsetError("the folder has no other shape than this one")

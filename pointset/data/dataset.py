@@ -138,7 +138,7 @@ def _released_pool(
     _require_no_sampling(folder, options)
     if wanted := ", ".join(options.features):
         raise PointsetError(f"{folder} holds points without {wanted}: leave {wanted} out")
-    pool = read_released(folder, split, options.variant, card=card, on_error=options.on_error)
+    pool = read_released(folder, split, options.variant, on_error=options.on_error)
     shapes = None if pool.skipped else len(pool)
     check_against_card(pool.classes, shapes, card, split, folder, options.variant)
     others = [name for name in SPLITS if name != split]

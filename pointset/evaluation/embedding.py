@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from pointset.data.axes import UsualUp
 from pointset.data.catalogue.folders import ShapeFile, list_splits
 from pointset.data.point_sets import PointSets
-from pointset.errors import PointsetError
+from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.files import Failure, read_points
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.runs.files import require_file
@@ -116,14 +116,26 @@ def load_embedded(path: Path) -> Embedded:
                 model, names, classes, files, rows = (
                     file[key] for key in ("model", "name", "true_class", "path", "embedding")
                 )
-            return Embedded(str(model), names.tolist(), classes.tolist(), rows.astype(np.float32), files.tolist())
+            return _checked(str(model), names.tolist(), classes.tolist(), rows, files.tolist())
         table = read_csv(path)
         columns = [name for name in table[0] if name.startswith("embedding_")]
         rows = np.array([[row[name] for name in columns] for row in table], np.float32)
         names, classes, paths = ([row[key] for row in table] for key in ("name", "true_class", "path"))
-        return Embedded(table[0]["model"], names, classes, rows, paths)
-    except (ValueError, LookupError, OSError, BadZipFile, csv.Error) as error:
-        raise PointsetError(f"{path} is not a file of embeddings: write one with `pointset embed`") from error
+        return _checked(table[0]["model"], names, classes, rows, paths)
+    except (ValueError, TypeError, LookupError, OSError, BadZipFile, csv.Error) as error:
+        reason = one_line(error, REPEATED) or type(error).__name__
+        raise PointsetError(
+            f"{path} is not a file of embeddings ({reason}): write one with `pointset embed`"
+        ) from error
+
+
+def _checked(model: str, names: list[str], classes: list[str], rows: ndarray, files: list[str]) -> Embedded:
+    """The rows of a file, of as many shapes as it names; a ValueError if they are others."""
+    if rows.ndim != 2 or rows.dtype.kind != "f" or {len(names), len(classes), len(files)} != {len(rows)}:
+        raise ValueError(f"its embedding is {rows.dtype} {list(rows.shape)}, of {len(names)} names")
+    if not np.isfinite(rows).all():
+        raise ValueError(f"the row of {names[int(np.argmin(np.isfinite(rows).all(axis=1)))]} has a number not finite")
+    return Embedded(model, names, classes, rows.astype(np.float32), files)
 
 
 def embed_files(

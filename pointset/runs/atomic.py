@@ -28,6 +28,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             write(temporary)
             sync(temporary)
             temporary.replace(path)
+    except OSError as error:
+        if error.filename == str(temporary):  # the user's file, not ours
+            error.filename, error.filename2 = str(path), None
+        raise
     finally:
         with suppress(OSError):
             temporary.unlink()  # frees space if the disk is full

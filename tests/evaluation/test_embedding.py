@@ -80,6 +80,22 @@ def test_other_files_are_refused(name, content, tmp_path):
         load_embedded(tmp_path / name)
 
 
+@pytest.mark.parametrize("change", ["one dimension", "not finite", "fewer names", "whole numbers"])
+def test_rows_of_another_form_are_refused_in_one_sentence(change, tmp_path):
+    rows, names = np.ones((4, 8), np.float32), list("abcd")
+    Embedded("m", names, names, rows, names).save(tmp_path / "rows.npz")
+    arrays = dict(np.load(tmp_path / "rows.npz"))
+    other = rows.copy()
+    other[2, 3] = np.nan
+    changes = {"one dimension": rows[:, 0], "not finite": other, "whole numbers": rows.astype(int)}
+    arrays |= {"name": arrays["name"][:3]} if change == "fewer names" else {"embedding": changes[change]}
+    np.savez(tmp_path / "rows.npz", **arrays)
+    with pytest.raises(
+        pointset.PointsetError, match=r"rows\.npz is not .* \((its embedding is|the row of c)"
+    ):
+        load_embedded(tmp_path / "rows.npz")
+
+
 def test_files_in_processes_as_in_one(model, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     for number in range(20):

@@ -66,6 +66,11 @@ def test_files_are_flushed_before_they_are_renamed_and_folders_with_what_is_in_t
     assert flushed == [(file, [False, False]), (inside, [True, False]), (folder, [True, False])]
 
 
+def test_an_error_names_the_file_of_the_user(tmp_path):
+    with pytest.raises(OSError, match=r"'.*/a\.csv'"):
+        write_atomically(tmp_path / "a.csv", lambda temporary: temporary.mkdir() or temporary.write_bytes(b""))
+
+
 def test_a_folder_that_is_not_finished_does_not_get_its_name(tmp_path):
     (tmp_path / ".new.1.tmp" / "of a killed process").mkdir(parents=True)
     with suppress(KeyboardInterrupt), new_folder(tmp_path / "new.1") as folder:

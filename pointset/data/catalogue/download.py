@@ -25,6 +25,8 @@ TRIES = 5
 """Number of consecutive connections without a byte received after which a mirror is given up."""
 TIMEOUT = (15, 60)
 """Seconds to wait for a connection, and for the next bytes."""
+SMALL, MOST_RATIO = 1 << 26, 100
+"""Bytes that any archive may unpack to, and unpacked bytes per packed byte of larger ones; text of meshes has 10."""
 METADATA = "__MACOSX"
 """A folder that macOS adds to archives."""
 
@@ -142,8 +144,10 @@ def _receive(url: str, part: Path, expected: Download, progress: bool) -> str:
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
     try:
         with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
-            _check(response)
+            _check(response, expected)
             continues = response.headers.get("Content-Range", "").startswith(f"bytes {done}-")
+            if not done and response.status_code == 206:
+                raise MirrorError("the server sent a part of the file, which was not asked for")
             if done and not (response.status_code == 206 and continues):
                 part.unlink()
                 done = 0
@@ -159,12 +163,15 @@ def _receive(url: str, part: Path, expected: Download, progress: bool) -> str:
         raise MirrorError(f"no connection ({_inner_message(error)})") from error
 
 
-def _check(response: "Response") -> None:
+def _check(response: "Response", expected: Download) -> None:
     """Raise a MirrorError for an answer that is not the file."""
     if response.status_code not in (200, 206, 416):
         raise MirrorError(f"the server answered {response.status_code} {one_line(response.reason, QUOTED)}")
     if response.headers.get("Content-Type", "").startswith("text/html"):
         raise MirrorError("the server sent a web page instead of the file")
+    encoding = response.headers.get("Content-Encoding", "identity")
+    if encoding != "identity" and expected.sha256 is None and expected.md5 is None:  # else the digest decides
+        raise MirrorError(f"the server sent the file packed as {one_line(encoding, QUOTED)}, which was not asked for")
 
 
 def _append(response: "Response", part: Path, done: int, expected: Download, progress: bool) -> str:
@@ -223,13 +230,24 @@ def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
 def _extract_zip(archive: Path, target: Path, progress: bool) -> None:
     with zipfile.ZipFile(archive) as content:
         entries = content.infolist()
+        _require_size(sum(entry.file_size for entry in entries), archive)
         for entry in followed(entries, "unpacking", "file", len(entries), show=progress):
             content.extract(entry, target)
 
 
+def _require_size(size: int, archive: Path) -> None:
+    """Refuse an archive that would fill the disk with what packs extremely well, such as zeros."""
+    if size > max(SMALL, MOST_RATIO * archive.stat().st_size):
+        packed = archive.stat().st_size
+        raise PointsetError(f"{archive} has {packed:,} bytes and unpacks to {size:,} or more: get it from its source")
+
+
 def _extract_tar(archive: Path, target: Path, progress: bool) -> None:
     with tarfile.open(archive) as content:
+        size = 0
         for entry in followed(content, "unpacking", "file", show=progress):
+            size += entry.size
+            _require_size(size, archive)
             content.extract(entry, target, filter="data")
         # Zeros follow the last entry; `tarfile` also takes a damaged name or the end of the file for its end.
         stream = cast(IO[bytes], content.fileobj)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.configuration import check_once
-from pointset.data.catalogue.cards import Card, load_card
+from pointset.data.catalogue.cards import load_card
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.readers.clouds import extent_fault, float32_fault
 from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
@@ -62,7 +62,6 @@ def read_released(
     split: str,
     variant: str | None = None,
     *,
-    card: Card | None = None,
     on_error: str = "raise",
 ) -> Pool:
     """Read one split of a released dataset, in one of its variants.
@@ -74,15 +73,12 @@ def read_released(
         split: "train" or "test"; ModelNet40-C has only "test".
         variant: for ScanObjectNN a key of `SCANS`, by default the first; for ModelNet40-C a corruption with its
             severity, such as "gaussian_3", or "original".
-        card: the card by which the folder was found, with digests of the files.
         on_error: "raise", or "skip" to leave out files and clouds that cannot be used.
     """
     classes, files = _classes_and_files(folder, split, variant)
     points, labels, names, failures = list[NDArray[Any]](), list[NDArray[Any]](), list[str](), dict[str, str]()
     for path, stem in files.items():
         try:
-            if card is not None:
-                card.check_file(folder, path.relative_to(folder).as_posix())
             clouds, numbers = _read_clouds(path)
         except PointsetError as error:
             failures[path.name] = str(error)

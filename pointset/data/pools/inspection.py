@@ -119,7 +119,7 @@ def look_at(
     if is_released(folder):
         labels = {split: released_labels(folder, split).tolist() for split in SPLITS}
         first = "test" if labels["test"] and not labels["train"] else "train"
-        pool = read_released(folder, first, card=card, on_error="skip")
+        pool = read_released(folder, first, on_error="skip")
         classes, rule, files, clouds = pool.classes, "as released", [], list(_of_pool(pool))
     else:
         listings = list_splits(folder, seed=split_seed)

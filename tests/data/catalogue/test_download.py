@@ -122,6 +122,38 @@ def test_what_is_not_the_file_is_one_sentence_and_the_next_mirror_is_tried(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "words"),
+    [
+        (206, {"Content-Range": "bytes 0-9/3000000"}, "a part of the file, which was not asked for"),
+        (200, {"Content-Encoding": "gzip"}, "packed as gzip, which was not asked for"),
+    ],
+)
+def test_what_was_not_asked_for_is_not_taken_for_the_file(
+    site: Site, tmp_path: Path, status: int, headers: dict[str, str], words: str
+) -> None:
+    site.answers = [(status, headers, gzip.compress(CONTENT[:99]))]
+    with pytest.raises(PointsetError, match=words):
+        get(site, tmp_path / "file.zip", UNKNOWN)
+    assert not (tmp_path / "file.zip").exists()
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
+def test_an_archive_that_unpacks_to_far_more_is_refused(kind: str, tmp_path: Path) -> None:
+    archive, zeros = tmp_path / f"a.{kind}", bytes(80 << 20)
+    if kind == "zip":
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
+            content.writestr("data/zeros.bin", zeros)
+    else:
+        with tarfile.open(archive, "w:gz") as content:
+            entry = tarfile.TarInfo("data/zeros.bin")
+            entry.size = len(zeros)
+            content.addfile(entry, io.BytesIO(zeros))
+    with pytest.raises(PointsetError, match=r"unpacks to 83,886,080 or more: get it from its source"):
+        unpack(archive, tmp_path / "data", progress=False)
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_server_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

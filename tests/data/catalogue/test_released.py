@@ -171,13 +171,10 @@ def test_the_files_of_a_card_are_those_of_its_digests(release: Path, monkeypatch
     digests = {"ply_data_train0.h5": hashlib.sha256(train).hexdigest(), TEST: hashlib.md5(test).hexdigest()}
     card = msgspec.structs.replace(load_card("modelnet40-hdf5"), files=digests)
     monkeypatch.setattr(inspection, "locate_data", lambda *_, **__: (card, release))
-    assert len(read_released(release, "train", card=card)) == 5
     (verified,) = inspection.verify_dataset("modelnet40-hdf5")
     assert (verified.shapes, verified.what, verified.problems) == (2, "files", ())
     (release / TEST).write_bytes(test[:-1] + b"?")
     (release / "ply_data_train0.h5").unlink()
-    with pytest.raises(PointsetError, match=f"{TEST} is not the file of modelnet40-hdf5 .another MD5"):
-        read_released(release, "test", card=card)
     (verified,) = inspection.verify_dataset("modelnet40-hdf5")
     absent, changed = verified.problems
     assert "train0.h5 cannot be read" in absent
