@@ -26,7 +26,7 @@ from pointset.runs.locks import lock_folder
 from pointset.runs.progress import on_terminal, progress_bar, write_line
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
 from pointset.training.devices import find_device, warn_of_slow_products, world_size
-from pointset.zoo.registration import user_parts
+from pointset.zoo.registration import unpickle_parts, user_parts
 
 MOST_DEVIATION = 1e-2
 """Tolerated deviation of a model under symmetries, relative to its largest logit; rounding mostly stays below 1e-4."""
@@ -140,6 +140,7 @@ def run_one(run: Run) -> Run:
     try:
         with run.locked(), torch_threads(experiment.threads):
             run.failure_file.unlink(missing_ok=True)
+            unpickle_parts(run.parts)
             return run.perform()
     except Exception as error:  # one run must not stop the others
         known = isinstance(error, PointsetError)

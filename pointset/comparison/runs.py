@@ -25,7 +25,7 @@ from pointset.runs.locks import lock_folder
 from pointset.runs.records import write_or_compare
 from pointset.zoo.classifiers import count_parameters
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.registration import carried
+from pointset.zoo.registration import pickled_parts
 
 
 def of_size(size: Size) -> str:
@@ -65,7 +65,9 @@ class Run:
     seed: int
     folder: Path
     zoo_name: str
-    """Name of the model in the zoo; it carries user-defined encoders and poolings to other processes."""
+    """Name of the model in the zoo."""
+    parts: tuple[bytes, ...] = ()
+    """Its user-defined parts, for `unpickle_parts` in other processes."""
     result: Result = None  # type: ignore[assignment]  # what `read` has found
     """The result, of a run that is finished."""
     reason: str = ""
@@ -204,15 +206,17 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
 
     The folder of a run does not depend on the other models.
     """
-    task, names = experiment.task, {}
+    task = experiment.task
+    names = {entry.label: task.zoo_name(entry.name) for entry in experiment.models}
+    parts = {}
     for entry in experiment.models:
-        names[entry.label] = carried(task.zoo_name(entry.name), entry.options(experiment.model))
+        parts[entry.label] = tuple(pickled_parts(names[entry.label], entry.options(experiment.model)))
     runs = []
     for seed in experiment.seeds:
         for size in task.sizes:
             for entry in experiment.models:
                 folder = out / "runs" / f"{entry.slug}{of_run(size, seed)}"
-                runs.append(Run(experiment, entry, size, seed, folder, names[entry.label]))
+                runs.append(Run(experiment, entry, size, seed, folder, names[entry.label], parts[entry.label]))
     return runs
 
 

@@ -17,18 +17,9 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError, described, quoted
 from pointset.inputs import InputError, as_mask, as_points, require_model
-from pointset.nn.attention import Multihead
-from pointset.nn.blocks import ISAB, PMA
-from pointset.nn.encoders.dumlp import InteractionLayer
 from pointset.nn.layers import in_evaluation_mode
-from pointset.nn.pooling.dumlp import DualMLP, DualMLPPool
-from pointset.nn.pooling.moments import AttentiveStatisticsPool
-from pointset.nn.pooling.pma import AttentionPool
-from pointset.nn.registry import REGISTERED
+from pointset.nn.parts import MapKind, Side
 
-MapKind = Literal["reads", "writes", "pools", "self", "decides"]
-Side = Literal["keys", "queries", "both", "neither"]
-Attention = Multihead | DualMLP | AttentiveStatisticsPool
 _SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "queries", (False, True): "keys"}
 
 
@@ -167,8 +158,7 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     modules = dict(attentions(model))
     if not modules:
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
-        names = ", ".join(entry.name for entry in REGISTERED.values() if entry.maps)
-        raise PointsetError(f"{name} has no attention maps: use a model with one of {names}")
+        raise PointsetError(f"{name} has no attention maps: use a model with attention, such as isab16-pma")
     is_single = points.dim() == 2
     points, mask = (points[None], None if mask is None else mask[None]) if is_single else (points, mask)
     device = next(model.parameters()).device
@@ -245,7 +235,7 @@ def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
 
 
 @contextmanager
-def _recording(modules: dict[str, Attention]) -> Iterator[list[tuple[str, Tensor]]]:
+def _recording(modules: dict[str, Any]) -> Iterator[list[tuple[str, Tensor]]]:
     """Record the weights of every attention inside this block, on the CPU, in float32 or float64."""
     records: list[tuple[str, Tensor]] = []
     before = {name: attention.record for name, attention in modules.items()}
@@ -260,29 +250,21 @@ def _recording(modules: dict[str, Attention]) -> Iterator[list[tuple[str, Tensor
             attention.record = before[name]
 
 
-def attentions(model: nn.Module) -> Iterator[tuple[str, Attention]]:
+def attentions(model: nn.Module) -> Iterator[tuple[str, Any]]:
     """The modules of a model that compute attention, with the names of their maps."""
     for name, module in model.named_modules():
-        if isinstance(module, Attention):
+        if hasattr(module, "record"):
             yield name.removesuffix("multihead").removesuffix("."), module
 
 
 def attention_kinds(model: nn.Module) -> dict[str, tuple[MapKind, Side]]:
     """The kind of each attention of a model, and which side are the points, by the name of the layer.
 
-    Both follow from the block that contains the attention. A MAB that is not part of an ISAB or PMA has kind "self".
+    The classes of the blocks that contain them say so, an outer one before an inner one; a MAB elsewhere has kind
+    "self".
     """
-    kinds: dict[str, tuple[MapKind, Side]] = {name: ("self", "both") for name, _ in attentions(model)}
+    kinds: dict[str, tuple[MapKind, Side]] = {}
     for name, module in model.named_modules():
-        prefix = f"{name}." if name else ""
-        if isinstance(module, ISAB):
-            kinds |= {f"{prefix}reads": ("reads", "keys"), f"{prefix}writes": ("writes", "queries")}
-        elif isinstance(module, PMA):
-            kinds[f"{prefix}mab"] = ("pools", "keys")
-        elif isinstance(module, InteractionLayer):
-            kinds[f"{prefix}reads"] = ("reads", "keys")
-        elif isinstance(module, DualMLPPool | AttentiveStatisticsPool):
-            kinds[name] = ("pools", "keys")
-        elif isinstance(module, AttentionPool):
-            kinds[f"{prefix}sab.mab"] = ("self", "neither")
-    return kinds
+        for inner, kind in getattr(module, "maps", {}).items():
+            kinds.setdefault(f"{name}.{inner}".strip("."), kind)
+    return {name: kinds.get(name, ("self", "both")) for name, _ in attentions(model)}

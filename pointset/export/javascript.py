@@ -19,18 +19,15 @@ from torch import Tensor, nn
 from pointset.errors import PointsetError
 from pointset.explain.maps import attention_kinds, attentions
 from pointset.nn.attention import Multihead
-from pointset.nn.blocks import ISAB, MAB, PMA, SAB
-from pointset.nn.encoders.deepsets import EquivariantLayer
-from pointset.nn.encoders.dumlp import InteractionLayer, Stem
-from pointset.nn.layers import ConnectedLayers, Masked
-from pointset.nn.norms import BatchNorm, NoNorm
-from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
-from pointset.nn.pooling.pma import AttentionPool
-from pointset.nn.pooling.statistics import JoinedPool, StatisticPool
-from pointset.nn.registry import part_of
+from pointset.nn.blocks import PMA
+from pointset.nn.encoders.dumlp import Stem
+from pointset.nn.layers import Masked
+from pointset.nn.norms import NoNorm
+from pointset.nn.pooling.dumlp import NormedLayers
+from pointset.nn.pooling.statistics import StatisticPool
+from pointset.nn.registry import entry_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
 
 LARGEST_FLOAT16 = float(np.finfo(np.float16).max)
 
@@ -115,31 +112,15 @@ def as_float16(tensor: Tensor) -> NDArray[np.floating[Any]]:
     return numbers.astype("<f4" if np.abs(numbers).max(initial=0) > LARGEST_FLOAT16 else "<f2")
 
 
-FIELDS: dict[type[nn.Module], tuple[str, ...]] = {
+OF_TORCH: dict[type[nn.Module], tuple[str, ...]] = {
     nn.Linear: ("weight", "bias"),
     nn.ReLU: (),
     nn.Tanh: (),
     nn.Flatten: (),
     nn.LayerNorm: ("weight", "bias", "eps"),
-    BatchNorm: ("weight", "bias", "running_mean", "running_var", "eps"),
-    EquivariantLayer: ("gamma", "norm", "statistic"),
-    ConnectedLayers: ("layers", "coordinates", "join"),
-    Multihead: ("query", "key", "value", "output", "heads"),
-    MAB: (
-        *("multihead", "feed_forward", "form"),
-        *("norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output"),
-    ),
-    SAB: ("mab",),
-    ISAB: ("inducing_points", "reads", "writes"),
-    PMA: ("seeds", "feed_forward", "mab"),
-    DualMLP: ("logits", "values"),
-    InteractionLayer: ("reads", "rows", "summary", "norm"),
-    StatisticPool: ("statistics",),
-    AttentionPool: ("pma", "sab", "feed_forward"),
-    JoinedPool: ("pools",),
-    NeighbourhoodInputs: ("mean", "deviation", "constants"),
 }
-"""The attributes of each type of module that its JavaScript class needs: tensors, modules, lists of them, numbers."""
+"""The attributes of torch's modules that their JavaScript classes need: tensors, modules, lists of them, numbers. Our
+classes name theirs in `javascript`."""
 
 
 class Describer:
@@ -187,9 +168,9 @@ class Describer:
             return {"kind": "Sequential", "modules": modules}
         if isinstance(module, PMA) and module.pooled_seeds is not None:
             raise self.unsupported("has seeds that are computed from the set")
-        known = next((kind for kind in type(module).__mro__ if kind in FIELDS), None)
+        known = next((kind for kind in type(module).__mro__ if kind in OF_TORCH or "javascript" in vars(kind)), None)
         if known is None:
-            entry = part_of(module)
+            entry = entry_of(module)
             called = f" ({entry.kind} {entry.name!r})" if entry else ""
             raise self.unsupported(f"is a {type(module).__name__}{called}")
         if isinstance(module, Multihead):
@@ -208,7 +189,7 @@ class Describer:
 
     def _fields(self, module: nn.Module, known: type[nn.Module], **values: Any) -> dict[str, Any]:
         """A description with the attributes that the JavaScript class of a known type needs."""
-        for name in FIELDS[known]:
+        for name in OF_TORCH[known] if known in OF_TORCH else vars(known)["javascript"]:
             value = getattr(module, name)
             if isinstance(value, Tensor):
                 value = self.array(value)

@@ -4,6 +4,7 @@ from pointset.nn.attention import Multihead, attend
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
 from pointset.nn.encoders.deepsets import EquivariantLayer
 from pointset.nn.norms import LayerNorm, SetNorm
+from pointset.nn.parts import Encoder, Pooling
 from pointset.nn.pooling.statistics import MaxPool, MeanPool, StatisticPool, SumPool
 from pointset.nn.weights import Weights
 
@@ -12,11 +13,13 @@ __all__ = [
     "MAB",
     "PMA",
     "SAB",
+    "Encoder",
     "EquivariantLayer",
     "LayerNorm",
     "MaxPool",
     "MeanPool",
     "Multihead",
+    "Pooling",
     "SetNorm",
     "StatisticPool",
     "SumPool",

@@ -13,6 +13,7 @@ projected query, there is no W^O, the feed-forward is O + ReLU(O W + b), and PMA
 """
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -23,9 +24,10 @@ from pointset.inputs import InputError
 from pointset.nn.attention import FEW_KEYS, Multihead, join_heads
 from pointset.nn.checks import check_pair, check_rows
 from pointset.nn.fast.tiles import may_tile
-from pointset.nn.fast.writing import Keys, Maps, write_rows
+from pointset.nn.fast.writing import Keys, Projections, write_rows
 from pointset.nn.masks import STATISTICS, Mask, StatisticName
 from pointset.nn.norms import make_norm
+from pointset.nn.parts import Maps
 from pointset.nn.scores import DotScore, split_heads
 
 
@@ -72,6 +74,11 @@ class MAB(nn.Module):
         >>> block(torch.rand(2, 7, 3), torch.rand(2, 100, 5)).shape
         torch.Size([2, 7, 16])
     """
+
+    javascript = (
+        *("multihead", "feed_forward", "form"),
+        *("norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output"),
+    )
 
     def __init__(self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
@@ -133,7 +140,7 @@ class MAB(nn.Module):
         assert isinstance(attention.score, DotScore)
         assert isinstance(feed, nn.Linear)
         K = attention.score.keys(split_heads(attention.key(Y), attention.heads))
-        maps = Maps(attention.query.weight, attention.query.bias, feed.weight, feed.bias)
+        maps = Projections(attention.query.weight, attention.query.bias, feed.weight, feed.bias)
         keys = Keys(join_heads(K), attention.value(Y))
         return write_rows(X, keys, maps, attention.heads)
 
@@ -157,6 +164,9 @@ class SAB(nn.Module):
         >>> block(X, mask).shape
         torch.Size([2, 5, 16])
     """
+
+    maps: ClassVar[Maps] = {"mab": ("self", "both")}
+    javascript = ("mab",)
 
     def __init__(self, dim_in: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
@@ -192,6 +202,10 @@ class ISAB(nn.Module):
         >>> block(torch.rand(2, 100, 3)).shape
         torch.Size([2, 100, 16])
     """
+
+    maps: ClassVar[Maps] = {"reads": ("reads", "keys"), "writes": ("writes", "queries")}
+    no_decay = ("inducing_points",)
+    javascript = ("inducing_points", "reads", "writes")
 
     def __init__(
         self,
@@ -239,6 +253,10 @@ class PMA(nn.Module):
         >>> pooling(torch.rand(2, 100, 16)).shape
         torch.Size([2, 2, 16])
     """
+
+    maps: ClassVar[Maps] = {"mab": ("pools", "keys")}
+    no_decay = ("seeds",)
+    javascript = ("seeds", "feed_forward", "mab")
 
     def __init__(
         self,

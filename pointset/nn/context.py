@@ -13,18 +13,22 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.nn.masks import Mask, full_mask, masked_max, masked_mean, zero_padded_rows
+from pointset.nn.parts import WholeModel
 from pointset.nn.registry import register
 
 # A batch norm would turn a single row into zeros, so it is left unchanged.
 NORM = {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}}
 
 
-@register("model", "pointnet", export=True)
-class PointNet(nn.Module):
+@register("model", "pointnet")
+class PointNet(WholeModel):
     """PointNet without its transform networks (Qi et al., arXiv 1612.00593, section 4.2; "vanilla" in its table 6).
 
     Row-wise 64, 64, 64, 128, 1024; max over the rows; 512, 256, classes.
     """
+
+    reads = ("dropout",)
+    export = True
 
     def __init__(self, inputs: int, classes: int, dropout: float) -> None:
         from torch_geometric.nn import MLP, MaxAggregation
@@ -42,13 +46,16 @@ class PointNet(nn.Module):
         return self.head(self.pool(self.rows(points[keep]), set_of_rows(keep), dim_size=len(points)))
 
 
-@register("model", "dgcnn", export=True)
-class DGCNN(nn.Module):
+@register("model", "dgcnn")
+class DGCNN(WholeModel):
     """Dynamic graph CNN: four edge convolutions over dynamic neighbours (Wang et al., arXiv 1801.07829, section 5.1).
 
     Edge convolutions 64, 64, 128, 256 with max over k neighbours in feature space; their concatenated outputs to 1024;
     max and mean over the rows; 512, 256, classes.
     """
+
+    reads = ("dropout",)
+    export = True
 
     def __init__(self, inputs: int, classes: int, dropout: float, neighbours: int = 20) -> None:
         from torch_geometric.nn import MLP, EdgeConv, MaxAggregation, MeanAggregation

@@ -52,6 +52,8 @@ class ConnectedLayers(nn.Module):
         widths: width of the rows of X, then of the output of each layer.
     """
 
+    javascript = ("layers", "coordinates", "join")
+
     def __init__(
         self,
         layers: Sequence[Sequence[nn.Module]],

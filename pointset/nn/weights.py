@@ -79,7 +79,7 @@ class Weights(nn.Module):
 
     def unexportable(self) -> list[str]:
         """The user-defined functions that are not registered for export."""
-        known = [part.name for part in registry.parts("weights") if part.export]
+        known = [entry.name for entry in registry.entries("weights") if entry.export]
         return [name_of(name) for name in self.functions if name not in known]
 
     def forward(
@@ -138,6 +138,7 @@ def function_of(weights: Weighting) -> Callable[..., Any]:
                 "(pointset.register_weights)"
             )
         weights = registered.make
+        assert not isinstance(weights, str)
     if isinstance(weights, type):
         return weights()
     return copy.deepcopy(weights) if isinstance(weights, nn.Module) else weights

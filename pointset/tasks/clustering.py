@@ -29,8 +29,8 @@ from torch.nn import functional as F
 from pointset.comparison.metric import Metric, Size
 from pointset.data.batches import epoch_generator
 from pointset.nn.masks import STATISTICS
+from pointset.nn.parts import Encoder, Statistic
 from pointset.nn.pooling.statistics import MaxPool, MeanPool
-from pointset.nn.registry import Statistic
 from pointset.tasks.set_problem import ENCODER, SetBatch, SetProblem, fully_connected, parts_of, row_model, seeded
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.names import CONNECTIONS
@@ -182,7 +182,7 @@ class Clustering(SetProblem):
         head = head_of_seeds if pooling == f"pma{COMPONENTS}" else lambda width: head_of_one(width, options.dim)
         network = row_model(model, DIMENSIONS, options, seed, head)
         if encoder == "rffp":
-            network.encoder = seeded(seed, lambda: nn.ModuleList(positioned_layers("max", options)), ENCODER)
+            network.encoder = seeded(seed, lambda: Encoder(positioned_layers("max", options)), ENCODER)
         return network
 
     def used_options(self, row: str) -> set[str]:

@@ -148,7 +148,7 @@ class ShapeTask(Task):
         """Commands that evaluate the best run, and show the attention of the best classifier with any."""
         first = self.measured[0]
         ordered = sorted(runs, key=lambda run: -first.merit(run.metrics[first.name]))
-        with_maps = [run for run in ordered if any(part.part.maps for part in parse_name(run.zoo_name))]
+        with_maps = [run for run in ordered if any(part.has_maps for part in parse_name(run.zoo_name))]
         commands = [["evaluate", "--model", ordered[0].folder]]
         if with_maps:
             commands += [["attend", "SHAPE.off", "--model", with_maps[0].folder]]

@@ -17,8 +17,6 @@ from pointset.training.checkpoints import Weights
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import load_weights
 
-# These are not linear maps, so nothing speaks for pulling them to zero.
-UNDECAYED = ("inducing_points", "seeds", "ind", "seed")  # the last two are torch-geometric's names
 MOMENTUM = 0.9
 """Of SGD."""
 FEWEST_HIDDEN = 8
@@ -53,9 +51,15 @@ SGD = uncompiled(torch.optim.SGD)
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> Optimizer:
     """The recipe's optimizer; decay on matrices only, never on norms, biases, inducing points or seeds."""
-    named = [(name.rsplit(".", 1)[-1], parameter) for name, parameter in model.named_parameters()]
-    decayed = [parameter for name, parameter in named if parameter.dim() >= 2 and name not in UNDECAYED]
-    rest = [parameter for name, parameter in named if parameter.dim() < 2 or name in UNDECAYED]
+    undecayed = {
+        id(parameter)
+        for module in model.modules()
+        for name, parameter in module.named_parameters()
+        if name.rpartition(".")[2] in getattr(module, "no_decay", ())
+    }
+    parameters = list(model.parameters())
+    decayed = [parameter for parameter in parameters if parameter.dim() >= 2 and id(parameter) not in undecayed]
+    rest = [parameter for parameter in parameters if parameter.dim() < 2 or id(parameter) in undecayed]
     groups = [{"params": decayed, "weight_decay": recipe.decay}, {"params": rest, "weight_decay": 0.0}]
     match recipe.optimizer:
         case "adamw":

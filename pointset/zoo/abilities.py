@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from pointset.errors import PointsetError
-from pointset.nn.registry import part_of
+from pointset.nn.registry import entry_of
 from pointset.nn.weights import Weights
 from pointset.zoo.models import create_model
 from pointset.zoo.names import list_models
@@ -25,7 +25,7 @@ def describe_models(options: ModelOptions | None = None) -> list[dict[str, Any]]
 
 def abilities(model: nn.Module) -> dict[str, bool]:
     """Whether a model has attention maps, and can be exported."""
-    maps = any(part.maps for module in model.modules() if (part := part_of(module)))
+    maps = any(getattr(module, "maps", None) for module in model.modules())
     return {"maps": maps, "exports": _passes(check_export, model)}
 
 
@@ -41,9 +41,10 @@ def check_export(model: nn.Module) -> None:
     """Raise a PointsetError that names the first part of a model that cannot be exported, if any."""
     weights = (name for module in model.modules() if isinstance(module, Weights) for name in module.unexportable())
     lacking = [f"weights function {name!r}" for name in weights]
-    lacking += [f"{part.kind} {part.name!r}" for part in map(part_of, model.modules()) if part and not part.export]
+    for entry in map(entry_of, model.modules()):
+        lacking += [f"{entry.kind} {entry.name!r}"] if entry and not entry.make.export else []
     if lacking:
         raise PointsetError(
-            f"{lacking[0]} cannot be exported: register it with export=True if it is made of tensor operations that "
-            "do not depend on sizes, and takes a mask"
+            f"{lacking[0]} cannot be exported: say export = True in its class, or to register_weights, if it is "
+            "made of tensor operations that do not depend on sizes, and takes a mask"
         )

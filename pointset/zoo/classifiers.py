@@ -1,6 +1,7 @@
 """Classifiers of point sets: head(pool(encoder(X))), and context models with the same methods."""
 
 import html
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from pointset.data.preparation import Preparation, Prepared
 from pointset.inputs import InputError, as_sets
 from pointset.nn.checks import LOWER
 from pointset.nn.masks import Mask, zero_padded_rows
+from pointset.nn.parts import Encoder
 from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
 from pointset.zoo.predicting import SETS_AT_ONCE, as_given, embed_rows, predict, prepared_batches
 from pointset.zoo.trust import Trust
@@ -147,14 +149,14 @@ class SetClassifier(Classifier):
 
     def __init__(
         self,
-        encoder: list[nn.Module],
+        encoder: Iterable[nn.Module],
         pool: nn.Module,
         head: nn.Module,
         inputs: int = 3,
         numbers: NeighbourhoodInputs | None = None,
     ) -> None:
         super().__init__(inputs)
-        self.encoder = nn.ModuleList(encoder)
+        self.encoder = encoder if isinstance(encoder, Encoder) else Encoder(encoder)
         self.pool = pool
         self.head = head
         self.numbers = numbers
@@ -172,9 +174,7 @@ class SetClassifier(Classifier):
         """Return the encoded rows, in the order of the points."""
         if self.numbers is not None:
             points = self.numbers(points, mask)
-        for module in self.encoder:
-            points = module(points, mask)
-        return points
+        return self.encoder(points, mask)
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
         """Return the pooled rows of each set side by side: what the head gets. Points are taken as they are."""

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import ConnectedLayers, Masked, in_evaluation_mode, split_layers
 from pointset.nn.norms import NORMS, has_shift, make_norm
+from pointset.nn.parts import Encoder
 from pointset.nn.pooling.statistics import JoinedPool
 from pointset.nn.registry import Choice
 from pointset.zoo.classifiers import Classifier, SetClassifier, SetModel, WholeClassifier
@@ -170,7 +171,11 @@ def build_model(spec: Spec) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(spec.seed)
         if len(choices) == 1:
-            (whole,) = choices[0].make(_values(spec, classes=spec.classes, pretrained=create_pretrained))
+            entry = choices[0].entry
+            if entry.kind == "baseline":
+                whole = entry.make(spec.classes, create_pretrained)
+            else:
+                whole = choices[0].make(spec.options, spec.inputs, spec.classes)
             model: nn.Module = WholeClassifier(whole, spec.inputs)
         else:
             encoder, pooling = choices
@@ -201,25 +206,24 @@ def mix(members: list[nn.Module]) -> nn.Module:
 
 
 def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
-    options, activation = spec.options, encoder.part.activation
+    options, activation = spec.options, encoder.entry.make.activation
     numbers = _numbers(spec)
     inputs = spec.inputs + WIDTHS[options.neighbourhoods]
-    values = _values(replace(spec, inputs=inputs), statistic=pooling.part.statistic, any_width=pooling.any_width)
-    modules = encoder.make(values)
-    if encoder.part.user_defined:
-        check_part(encoder.part, modules, inputs, options.dim)
-    layers = put_together(encoder, modules, inputs, options)
+    layers = encoder.make(options, inputs, pooling)
+    if encoder.entry.user_defined:
+        check_part(encoder.entry, layers, inputs, options.dim)
+    layers = connect(layers, inputs, options)
     width = shape_of(layers, inputs)[-1] if pooling.any_width else options.dim
-    (pool,) = pooling.make({**values, "width": width})
+    pool = pooling.make(options, width)
     pooled = 0  # width of the pooled vectors, side by side
     for member, own in zip(pooling.members, pool.pools if isinstance(pool, JoinedPool) else [pool], strict=True):
-        if member.part.user_defined:
-            check_part(member.part, [own], width, options.dim)
-        pooled += math.prod(shape_of([own], width))
+        if member.entry.user_defined:
+            check_part(member.entry, own, width, options.dim)
+        pooled += math.prod(shape_of(own, width))
     first = options.dropout if options.pooled_dropout is None else options.pooled_dropout
     dim, norm = options.head_dim or options.dim, options.head_norm
     head: list[nn.Module] = [nn.Flatten(), nn.Dropout(first)]
-    if pooling.part.head == "hidden":
+    if pooling.head == "hidden":
         head.append(nn.Linear(pooled, dim, bias=not has_shift(norm)))
         head += [] if norm == "none" else [make_norm(norm, dim)]
         head += [activation(), nn.Dropout(options.dropout)]
@@ -235,43 +239,40 @@ def _numbers(spec: Spec) -> NeighbourhoodInputs | None:
     return NeighbourhoodInputs(options.neighbourhoods, spec.inputs, noise, dropout)
 
 
-def _values(spec: Spec, **beside: Any) -> dict[str, Any]:
-    """What parts can be built from, by the names of their parameters."""
-    options = spec.options
-    attention = {"attention": options.attention(), "pool_attention": options.attention(pooling=True)}
-    return {**vars(options), **attention, "inputs": spec.inputs, **beside}
-
-
-def put_together(encoder: Choice, modules: list[nn.Module], inputs: int, options: ModelOptions) -> list[nn.Module]:
-    """The modules that a model calls in turn, of those that an encoder was built as.
+def connect(encoder: Encoder, inputs: int, options: ModelOptions) -> Encoder:
+    """The encoder with dropout after its layers, and the connections between them that the options ask for.
 
     Weights that connections need are drawn after those of the encoder, which has the same ones with and without them.
     """
-    layers = split_layers(modules)
+    if type(encoder).forward is not Encoder.forward:  # one layer, called as a whole
+        encoder = Encoder([encoder])
+    layers = split_layers(list(encoder))
     if options.row_dropout:
         layers = [[*layer, Masked(nn.Dropout(options.row_dropout))] for layer in layers]
     if len(layers) < 2 or (options.coordinates == "first" and options.outputs == "last"):
-        return list(itertools.chain(*layers))
+        return _replaced(encoder, itertools.chain(*layers))
     widths = [inputs]
     for layer in layers:
-        widths.append(shape_of(layer, widths[-1])[-1])
+        widths.append(shape_of(Encoder(layer), widths[-1])[-1])
     again = widths[1:-1] if options.coordinates == "every" else []
     coordinates = [nn.Linear(inputs, width, bias=False) for width in again]
     join: list[nn.Module] = []
     if options.outputs == "all":  # the norm is that of the encoder's own layers
-        kinds = [type(part) for module in itertools.chain(*layers) for part in module.modules()]
+        kinds = [type(part) for part in encoder.modules()]
         norm: NormName = next((name for kind in kinds for name, own in NORMS.items() if kind is own), "none")
         linear = nn.Linear(sum(widths[1:]), options.dim, bias=not has_shift(norm))
-        join = [Masked(linear), make_norm(norm, options.dim), Masked(encoder.part.activation())]
-    connected = ConnectedLayers(layers, coordinates, join, widths)
-    connected.registered_as = encoder.part  # type: ignore[assignment]
-    return [connected]
+        join = [Masked(linear), make_norm(norm, options.dim), Masked(encoder.activation())]
+    return _replaced(encoder, [ConnectedLayers(layers, coordinates, join, widths)])
 
 
-def shape_of(modules: Sequence[nn.Module], width: int) -> list[int]:
-    """The shape of what modules called in turn make of one row of this width."""
-    rows = torch.zeros(1, 1, width)
-    for module in modules:
-        with torch.no_grad(), in_evaluation_mode(module):
-            rows = module(rows, None)
-    return list(rows.shape)
+def _replaced(encoder: Encoder, modules: Iterable[nn.Module]) -> Encoder:
+    """The encoder with these modules in place of its own."""
+    modules = list(modules)
+    del encoder[:]
+    return encoder.extend(modules)
+
+
+def shape_of(module: nn.Module, width: int) -> list[int]:
+    """The shape of what a module makes of one row of this width."""
+    with torch.no_grad(), in_evaluation_mode(module):
+        return list(module(torch.zeros(1, 1, width), None).shape)

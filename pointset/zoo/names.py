@@ -49,8 +49,10 @@ def list_models() -> list[str]:
         Names for `create_model`.
     """
     load_files()
-    pairs = [f"{one.listed}-{other.listed}" for one in registry.parts("encoder") for other in registry.parts("pooling")]
-    return pairs + [part.listed for part in registry.parts("model")]
+    pairs = [
+        f"{one.listed}-{other.listed}" for one in registry.entries("encoder") for other in registry.entries("pooling")
+    ]
+    return pairs + [part.listed for part in registry.entries("model")]
 
 
 def parse_name(name: str) -> tuple[Choice, ...]:
@@ -63,28 +65,29 @@ def parse_name(name: str) -> tuple[Choice, ...]:
     if first is None or second is None:
         near = difflib.get_close_matches(name, list_models(), n=3, cutoff=0.0)
         encoders, poolings, models = (
-            ", ".join(part.name for part in registry.parts(kind)) for kind in ("encoder", "pooling", "model")
+            ", ".join(part.name for part in registry.entries(kind)) for kind in ("encoder", "pooling", "model")
         )
         raise PointsetError(
             f"no model is called {quoted(name)}: did you mean {', '.join(near)}? Names are encoder-pooling, encoders "
             f"{encoders}, poolings {poolings} (m and k are numbers, aggr.<name> is a set aggregation of "
             f"torch-geometric, + joins any two), or {models}; POINTSET_PARTS names a file with parts of your own"
         )
-    for choice in (first, second):
-        _ = choice.reads  # raises for an argument that is refused
+    for choice in (*first.members, *second.members):
+        for argument in choice.argument:
+            choice.entry.make.check_argument(argument)
     return first, second
 
 
 def used_options(name: str) -> set[str]:
     """The fields of `ModelOptions` that change a model of this name."""
-    choices = parse_name(name)
-    used = {"dim", "dropout", "pooled_dropout", "row_dropout", *NEIGHBOURHOODS} if len(choices) > 1 else set[str]()
-    used |= CONNECTIONS if choices[0].part.kind == "encoder" and choices[0].part.layered else set()
-    hidden = choices[-1].part.kind == "pooling" and choices[-1].part.head == "hidden"
-    used |= HIDDEN_LAYER if hidden else set()
-    for choice in choices:
-        read = choice.reads
-        used |= read & OPTIONS
+    encoder, *others = choices = parse_name(name)
+    used = {"dim", "dropout", "pooled_dropout", "row_dropout", *NEIGHBOURHOODS} if others else set[str]()
+    used |= CONNECTIONS if others and encoder.entry.make.layered else set()
+    used |= HIDDEN_LAYER if others and others[0].head == "hidden" else set()
+    for member in (member for choice in choices for member in choice.members if member.entry.kind != "baseline"):
+        if (read := member.entry.make.reads) is None:
+            return set(OPTIONS)
+        used |= OPTIONS.intersection(read)
         used |= ATTENTION if "attention" in read else set()
         used |= POOL_ATTENTION if "pool_attention" in read else set()
     return used
@@ -100,7 +103,8 @@ def zoo_name(row: str) -> str:
         return row
     name = f"{match['encoder']}-{match['pooling']}".lower()
     encoder, pooling = parse_name(name)
-    if match["statistic"] and ("statistic" not in encoder.reads or pooling.part.statistic != match["statistic"]):
+    subtracts = getattr(encoder.entry.make, "subtracts_statistic", False)
+    if match["statistic"] and not (subtracts and pooling.statistic == match["statistic"]):
         raise PointsetError(
             f"{quoted(row)} does not exist: rFFp layers subtract the mean before mean pooling, and the maximum "
             "before all others"

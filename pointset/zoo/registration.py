@@ -5,7 +5,7 @@ import itertools
 import pickle
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -16,29 +16,22 @@ from pointset.configuration import check
 from pointset.errors import REPEATED, PointsetError, described, one_line, place_in_own_code, quoted
 from pointset.nn import registry
 from pointset.nn.layers import in_evaluation_mode
-from pointset.nn.registry import HeadName, Kind, Part, Statistic
+from pointset.nn.parts import Encoder, Pooling
+from pointset.nn.registry import Entry, Kind
 from pointset.nn.simplex import WEIGHTS
 from pointset.nn.weights import takes_mask
-from pointset.zoo.names import OPTIONS, parse_name, used_options
+from pointset.zoo.names import parse_name, used_options
 from pointset.zoo.options import ModelOptions
 
 T = TypeVar("T", bound=Callable[..., Any])
 
 PART_NAME = re.compile(r"[a-z][a-z0-9_.]*(<[a-z]+>|\[<[a-z]+>\])?")
+BASES: dict[str, type] = {"encoder": Encoder, "pooling": Pooling}
 SETS, SIZES = 2, (3, 4)
 """Several sets of two sizes, so that neither a lost axis nor an output that grows with the set passes."""
 
 
-def register_pooling(
-    name: str,
-    *,
-    listed: str = "",
-    statistic: Statistic = "max",
-    head: HeadName = "hidden",
-    export: bool = False,
-    maps: bool = False,
-    replace: bool = False,
-) -> Callable[[T], T]:
+def register_pooling(name: str, *, listed: str = "", replace: bool = False) -> Callable[[T], T]:
     """Register a user-defined pooling: its name then works with every encoder, like those of the package.
 
     A pooling made of the maximum, minimum, mean, sum or standard deviation of the rows is best written as a subclass of
@@ -47,26 +40,21 @@ def register_pooling(
 
     Args:
         name: lower case, without hyphens or +: "mine" gives the models rff-mine, isab16-mine, isab16-mine+max, ... It
-            may have a number as its argument: "low<k>", or "low[<k>]" with 1 as the default. The constructor takes that
-            number, and any options of a model (`dim`, `heads`, ... or `attention`, the `AttentionOptions` of its
-            blocks), and `width`, the numbers of the rows that come in: behind the encoder "none" they are the points
-            themselves for a pooling that asks for it, and of width `dim` for others. Other parameters need a default.
+            may have a number as its argument: "low<k>", or "low[<k>]" with 1 as the default.
         listed: the name in `list_models`; needed if the argument is.
-        statistic: what the layers of rffp subtract from each row before this pooling.
-        head: "hidden" puts two layers behind the pooling, "linear" one, as behind PMA.
-        export: its steps are tensor operations that do not depend on sizes.
-        maps: it has attention made of this package's blocks.
         replace: take the place of another user-defined pooling of this name.
 
     Returns:
-        A decorator, which gives the class back.
+        A decorator, which gives the class back: a subclass of `pointset.nn.Pooling`. The constructor gets the number in
+        the name; a class that needs more has a `make`, which gets the options of the model and the width of the rows.
+        What it can do is said by class attributes, such as `export = True`; see `pointset.nn.Pooling`.
 
     Raises:
-        PointsetError: the name is taken, or a parameter has no value.
+        PointsetError: the name is taken, or the class is not a pooling.
 
     Example:
         >>> @pointset.register_pooling("low<k>", listed="low4")
-        ... class LowPool(torch.nn.Module):
+        ... class LowPool(pointset.nn.Pooling):
         ...     '''Mean of the k smallest values of each feature.'''
         ...
         ...     def __init__(self, k):
@@ -82,38 +70,25 @@ def register_pooling(
         >>> pointset.check_symmetry(model).worst < 1e-4
         True
     """
-    known = {"listed": listed, "statistic": statistic, "head": head, "export": export, "maps": maps}
-    return lambda make: _register(make, "pooling", name, replace, known)
+    return lambda make: _register(make, "pooling", name, listed, replace)
 
 
-def register_encoder(
-    name: str,
-    *,
-    listed: str = "",
-    activation: type[nn.Module] = nn.ReLU,
-    export: bool = False,
-    maps: bool = False,
-    replace: bool = False,
-) -> Callable[[T], T]:
+def register_encoder(name: str, *, listed: str = "", replace: bool = False) -> Callable[[T], T]:
     """Register a user-defined encoder: its name then works with every pooling, as in mine-max or mine-pma.
 
-    A function that returns a list of modules, to be called in turn, works too.
-
     Args:
-        name: as for a pooling; the constructor may also take `inputs`, the numbers per point, but not `width`,
-            and gives rows of width `dim`.
-        activation: between the layers of the head.
-        listed, export, maps, replace: see `register_pooling`.
+        name, listed, replace: see `register_pooling`.
 
     Returns:
-        A decorator, which gives the class back.
+        A decorator, which gives the class back: a subclass of `pointset.nn.Encoder`, whose constructor gets the numbers
+        per point, the width of its rows and the number in the name; or that has a `make`.
 
     Raises:
         PointsetError: as for a pooling.
 
     Example:
         >>> @pointset.register_encoder("mine")
-        ... class Mine(torch.nn.Module):
+        ... class Mine(pointset.nn.Encoder):
         ...     def __init__(self, inputs, dim):
         ...         super().__init__()
         ...         self.rows = torch.nn.Linear(inputs, dim)
@@ -123,8 +98,7 @@ def register_encoder(
         >>> pointset.create_model("mine-max", classes=2, dim=16)(torch.rand(4, 9, 3)).shape
         torch.Size([4, 2])
     """
-    known = {"listed": listed, "activation": activation, "export": export, "maps": maps}
-    return lambda make: _register(make, "encoder", name, replace, known)
+    return lambda make: _register(make, "encoder", name, listed, replace)
 
 
 def register_weights(name: str, *, export: bool = False, replace: bool = False) -> Callable[[T], T]:
@@ -154,29 +128,33 @@ def register_weights(name: str, *, export: bool = False, replace: bool = False) 
         >>> model(torch.rand(4, 9, 3)).shape
         torch.Size([4, 2])
     """
-    return lambda make: _register(make, "weights", name, replace, {"export": export})
+    return lambda make: _register(make, "weights", name, "", replace, export)
 
 
-def _register(make: T, kind: Kind, name: str, replace: bool, known: dict[str, Any]) -> T:
+def _register(make: T, kind: Kind, name: str, listed: str, replace: bool, export: bool = False) -> T:
     check("name", name, str)
-    if not callable(make):
-        raise PointsetError(f"{kind} {quoted(name)} must be a class or a function, got {quoted(make)}")
-    part = Part(kind, name, make, source=source_of(make) or _called(make), **known)
-    if not PART_NAME.fullmatch(part.name):
+    entry = Entry(kind, name, make, listed, export, source_of(make) or _called(make) if callable(make) else "")
+    if not PART_NAME.fullmatch(name):
         raise PointsetError(
-            f"{part.kind} name {quoted(part.name)} must be lower case, start with a letter, have no hyphen and no +"
+            f"{kind} name {quoted(name)} must be lower case, start with a letter, have no hyphen and no +"
         )
-    if not part.pattern.fullmatch(part.listed):
-        raise PointsetError(f"{part.kind} name {part.name!r} has an argument: give listed, an example of its names")
-    (_check_function if kind == "weights" else _check_parameters)(part)
-    if taken := registry.find_part(part.kind, part.listed):
-        _check_same(taken.part, part, replace)
-        del registry.REGISTERED[part.kind, taken.part.name]
-    registry.enter(part)
+    if not entry.pattern.fullmatch(entry.listed):
+        raise PointsetError(f"{kind} name {name!r} has an argument: give listed, an example of its names")
+    if kind == "weights":
+        _check_function(entry)
+    elif not (isinstance(make, type) and issubclass(make, BASES[kind])):
+        base = f"pointset.nn.{BASES[kind].__name__}"
+        raise PointsetError(f"{kind} {quoted(name)} must be a subclass of {base}, got {quoted(make)}")
+    if taken := registry.find_part(kind, entry.listed):
+        _check_same(taken.entry, entry, replace)
+        del registry.REGISTERED[kind, taken.entry.name]
+    registry.enter(entry)
     return make
 
 
-def _check_function(part: Part) -> None:
+def _check_function(part: Entry) -> None:
+    if not callable(part.make):
+        raise PointsetError(f"weights {quoted(part.name)} must be a class or a function, got {quoted(part.make)}")
     if part.name in WEIGHTS:
         raise PointsetError(f"weights name {part.name!r} is taken by pointset: use another name")
     if "<" in part.name:
@@ -187,19 +165,7 @@ def _check_function(part: Part) -> None:
         raise PointsetError(f"weights {part.name!r} must take a mask to be exported: give it a parameter mask")
 
 
-def _check_parameters(part: Part) -> None:
-    known = OPTIONS | {"attention", "pool_attention"} | part.pattern.groupindex.keys()
-    known |= {"inputs", "statistic", "any_width"} if part.kind == "encoder" else {"width"}
-    for name, parameter in part.parameters.items():
-        has_value = parameter.default is not parameter.empty or parameter.kind.name.startswith("VAR_")
-        if not has_value and name not in known:
-            raise PointsetError(
-                f"{part.kind} {part.name!r} needs {name!r}, which is not an option of a model: give it a default, or "
-                f"take some of {', '.join(sorted(known))}"
-            )
-
-
-def _check_same(taken: Part, part: Part, replace: bool) -> None:
+def _check_same(taken: Entry, part: Entry, replace: bool) -> None:
     """Refuse a name that other code has; the same source code is a cell of a notebook that is run again."""
     same_source = taken.source == part.source != "" and _called(taken.make) == _called(part.make)
     if taken.make is part.make or same_source or (replace and taken.user_defined):
@@ -224,12 +190,12 @@ def source_of(make: Callable[..., Any]) -> str:
     return ""
 
 
-def user_parts(name: str, options: ModelOptions, used: Collection[str] = ("weights", "pool_weights")) -> list[Part]:
+def user_parts(name: str, options: ModelOptions, used: Collection[str] = ("weights", "pool_weights")) -> list[Entry]:
     """The user-defined parts of a model: its own, and the weights functions that these options of it name."""
     lists = [getattr(options, option) or () for option in ("weights", "pool_weights") if option in used]
     names = dict.fromkeys(name for names in lists for name in names)
     functions = [registry.REGISTERED["weights", name] for name in names if ("weights", name) in registry.REGISTERED]
-    parts = [member.part for choice in parse_name(name) for member in choice.members]
+    parts = [member.entry for choice in parse_name(name) for member in choice.members]
     return [part for part in parts if part.user_defined] + functions
 
 
@@ -239,38 +205,25 @@ def source_digests(name: str, options: ModelOptions | None = None) -> dict[str, 
     return {f"{part.kind} {part.name}": sha256(part.source.encode()).hexdigest()[:16] for part in parts}
 
 
-class CarriedName(str):
-    """The name of a model that registers its parts in the process in which it is unpickled."""
-
-    __slots__ = ("packed",)
-    packed: list[bytes]
-
-    def __reduce__(self) -> tuple[Callable[..., str], tuple[Any, ...]]:
-        return arrive, (str(self), self.packed)
+def pickled_parts(name: str, options: ModelOptions | None = None) -> list[bytes]:
+    """The user-defined parts of a model, with the code of the modules that define them, for `unpickle_parts`."""
+    return [_pickled(part) for part in user_parts(name, options or ModelOptions())]
 
 
-def carried(name: str, options: ModelOptions | None = None) -> str:
-    """The name of a model with these options, with its user-defined parts attached if it has any."""
-    parts = user_parts(name, options or ModelOptions())
-    if not parts:
-        return name
-    carried = CarriedName(name)
-    carried.packed = [_pack(part) for part in parts]
-    return carried
-
-
-def arrive(name: str, packed: list[bytes]) -> str:
-    """Register the parts that came with the name of a model, and return the name."""
-    for content in packed:
+def unpickle_parts(parts: Iterable[bytes]) -> None:
+    """Register parts that another process has pickled, unless they are registered here."""
+    for content in parts:
         try:
-            registry.enter(pickle.loads(content))
+            part: Entry = pickle.loads(content)
         except Exception as error:  # whatever its modules raise when they are imported
-            raise PointsetError(f"{name} has a part that cannot be rebuilt in this process: {error}") from error
-    return name
+            raise PointsetError(f"a part cannot be rebuilt in this process: {error}") from error
+        known = registry.REGISTERED.get((part.kind, part.name))
+        if known is None or known.source != part.source:
+            registry.enter(part)
 
 
-def _pack(part: Part) -> bytes:
-    """A part as bytes, with the code of the module that defines it; every process has torch."""
+def _pickled(part: Entry) -> bytes:
+    """A part as bytes; every process has torch."""
     import cloudpickle
 
     module = part.make.__module__ or "torch"
@@ -288,31 +241,30 @@ def _pack(part: Part) -> bytes:
         cloudpickle.unregister_pickle_by_value(sys.modules[module])
 
 
-def check_part(part: Part, modules: Sequence[nn.Module], width: int, dim: int) -> None:
-    """Try modules in turn on sets of each size, without a mask and with one.
+def check_part(part: Entry, module: nn.Module, width: int, dim: int) -> None:
+    """Try an encoder or a pooling on sets of each size, without a mask and with one.
 
     Raises:
-        PointsetError: those of an encoder do not give rows [B, n, dim] of rows [B, n, width], or those of a pooling
-            [B, d] or [B, rows, d].
+        PointsetError: an encoder does not give rows [B, n, dim] of rows [B, n, width], or a pooling [B, d] or
+            [B, rows, d].
     """
     generator, called = torch.Generator().manual_seed(0), f"{part.kind} {part.name!r}"
     pooled = set[torch.Size]()
     for size, padded in itertools.product(SIZES, (0, 1)):
         X = torch.randn(SETS, size, width, generator=generator)
         mask = torch.arange(size).expand(SETS, size) < size - 1 if padded else None
-        rows, kept = X, X.clone()
-        for module in modules:
-            try:
-                with torch.no_grad(), in_evaluation_mode(module):
-                    rows = module(rows, mask)
-            except Exception as error:  # whatever a user's code raises
-                message = one_line(error, REPEATED) or "no message"
-                raise PointsetError(
-                    f"{called} fails on X {list(X.shape)} {'with' if padded else 'without'} a mask: "
-                    f"{type(error).__name__}: {message}{place_in_own_code(error)}"
-                ) from error
-            if not isinstance(rows, Tensor) or not rows.is_floating_point():
-                raise PointsetError(f"{called} must give a tensor of floating numbers, got {described(rows)}")
+        kept = X.clone()
+        try:
+            with torch.no_grad(), in_evaluation_mode(module):
+                rows = module(X, mask)
+        except Exception as error:  # whatever a user's code raises
+            message = one_line(error, REPEATED) or "no message"
+            raise PointsetError(
+                f"{called} fails on X {list(X.shape)} {'with' if padded else 'without'} a mask: "
+                f"{type(error).__name__}: {message}{place_in_own_code(error)}"
+            ) from error
+        if not isinstance(rows, Tensor) or not rows.is_floating_point():
+            raise PointsetError(f"{called} must give a tensor of floating numbers, got {described(rows)}")
         if not X.equal(kept):  # other poolings of the model, and the caller, have the same tensor
             raise PointsetError(f"{called} must not change X in place: let forward work on a copy, as in X = X + 1")
         if part.kind == "encoder":

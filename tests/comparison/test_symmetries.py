@@ -6,27 +6,26 @@ from dataclasses import replace
 
 import pytest
 import toy
-from torch import nn
 
 import pointset
 from pointset.comparison.comparing import warn_of_order
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.nn import registry
+from pointset.nn import Pooling, registry
 from pointset.tasks import create_task, task_recipe
 from pointset.zoo.options import ModelOptions
 
 
-class First(nn.Module):
+class First(Pooling):
     def forward(self, X, mask=None):
         return X[:, 0]
 
 
-class Careless(nn.Module):
+class Careless(Pooling):
     def forward(self, X, mask=None):
         return X.amax(dim=1)
 
 
-class Careful(nn.Module):
+class Careful(Pooling):
     def forward(self, X, mask=None):
         return (X if mask is None else X * mask[..., None]).sum(dim=1)
 

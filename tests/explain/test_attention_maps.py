@@ -13,7 +13,7 @@ from pointset.nn.attention import Multihead
 from pointset.nn.blocks import SAB
 from pointset.zoo.names import parse_name
 
-ATTENDING = [name for name in covering_models() if any(choice.part.maps for choice in parse_name(name))]
+ATTENDING = [name for name in covering_models() if any(choice.has_maps for choice in parse_name(name))]
 ATTENDING += ["sab-pma2", "isab3-pma4", "rff-max+pma+pma2"]
 HEADS, INDUCING, N = 2, 5, 11
 

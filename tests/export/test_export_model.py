@@ -1,6 +1,5 @@
 """Exported files: the model's logits for every size, complete metadata, and no file after a failure."""
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -75,7 +74,7 @@ def test_exported_logits_equal_the_models_for_other_sizes_than_the_example(name,
 
 pointset.list_models()  # also enters the parts that POINTSET_PARTS names
 KINDS = ("encoder", "pooling", "model")
-ENCODERS, POOLINGS, WHOLE = ([part.listed for part in registry.parts(kind) if part.export] for kind in KINDS)
+ENCODERS, POOLINGS, WHOLE = ([part.listed for part in registry.entries(kind) if part.make.export] for kind in KINDS)
 JOINED = [pooling for pooling in POOLINGS if "+" not in pooling and "." not in pooling]
 EVERY_PART = [f"{name}-{'+'.join(JOINED[n :: len(ENCODERS)])}" for n, name in enumerate(ENCODERS)]  # few programs
 EVERY_PART += [*(f"rff-{pooling}" for pooling in POOLINGS if "." in pooling), *WHOLE]
@@ -99,9 +98,9 @@ def test_every_exportable_part_is_tested_at_other_sizes_than_the_example():
     assert {pooling for name in EVERY_PART for pooling in name.partition("-")[2].split("+")} >= {*JOINED}
 
 
-def test_what_is_not_entered_for_export_is_refused_by_name(tmp_path):
+def test_what_is_not_entered_for_export_is_refused_by_name(tmp_path, monkeypatch):
     model = model_of("rff-max")
-    model.pool.registered_as = dataclasses.replace(registry.part_of(model.pool), export=False)
+    monkeypatch.setattr(type(model.pool), "export", False)
     with pytest.raises(PointsetError, match="'max'"):
         export_model(model, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

@@ -138,7 +138,7 @@ COMPUTED = {"none", "rff", "rffp", "sab", "isab", "dumlp", "max", "mean", "sum",
 
 
 @pytest.mark.parametrize(
-    ("kind", "listed"), [(part.kind, part.listed) for kind in ("encoder", "pooling") for part in registry.parts(kind)]
+    ("kind", "listed"), [(part.kind, part.listed) for kind in ("encoder", "pooling") for part in registry.entries(kind)]
 )
 def test_every_other_part_is_refused_by_name(kind: str, listed: str) -> None:
     model = pointset.create_model(

@@ -18,7 +18,7 @@ X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [NAN, NAN]], [[5.0, 6.0], [-7.0, 8.
 MASK = torch.tensor([[True, True, False], [True, True, True]])
 NAMES = aggregation_names()
 DIM = 8
-WHOLE = [one for one in registry.parts("pooling") if inspect.isclass(one.make) and issubclass(one.make, WholePool)]
+WHOLE = [one for one in registry.entries("pooling") if inspect.isclass(one.make) and issubclass(one.make, WholePool)]
 LISTED = [part.listed for part in WHOLE]
 
 

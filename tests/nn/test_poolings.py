@@ -198,8 +198,8 @@ def test_a_joined_model_pools_what_its_poolings_pool(encoder):
     ],
 )
 def test_a_join_can_do_what_all_of_its_poolings_can(name, head, maps, statistic):
-    part = registry.find_part("pooling", name).part
-    assert (part.head, part.maps, part.statistic) == (head, maps, statistic)
+    part = registry.find_part("pooling", name)
+    assert (part.head, part.has_maps, part.statistic) == (head, maps, statistic)
 
 
 @pytest.mark.parametrize("name", ["max+", "+max", "max++mean", "max+men", "+", "max+rff"])

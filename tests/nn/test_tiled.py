@@ -9,7 +9,7 @@ from pointset import create_model
 from pointset.nn import attention, blocks
 from pointset.nn.fast import absorbed, tiles
 from pointset.nn.fast.absorbed import read_plainly, read_sets
-from pointset.nn.fast.writing import Keys, Maps, write_plainly, write_rows
+from pointset.nn.fast.writing import Keys, Projections, write_plainly, write_rows
 
 SETS, ROWS = 7, 23
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
@@ -61,7 +61,7 @@ def writing(sets: int = SETS, rows: int = ROWS) -> tuple[Tensor, ...]:
 
 
 def written(write):
-    return lambda X, K, V, *maps: write(X, Keys(K, V), Maps(*maps), 2)
+    return lambda X, K, V, *maps: write(X, Keys(K, V), Projections(*maps), 2)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3, 23])

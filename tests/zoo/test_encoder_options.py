@@ -10,7 +10,7 @@ from pointset.nn.layers import ConnectedLayers, Masked, split_layers
 from pointset.nn.norms import BatchNorm, NoNorm
 
 pointset.list_models()  # also enters the parts that POINTSET_PARTS names
-ENCODERS = [part.listed for part in registry.parts("encoder") if part.layered]
+ENCODERS = [part.listed for part in registry.entries("encoder") if part.make.layered]
 EVERY, ALL = {"coordinates": "every"}, {"outputs": "all"}
 
 

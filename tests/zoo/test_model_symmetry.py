@@ -8,7 +8,7 @@ from torch import Tensor, nn
 import pointset
 from pointset.nn import registry
 
-ENCODERS = [part.listed for part in registry.parts("encoder")]
+ENCODERS = [part.listed for part in registry.entries("encoder")]
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """User-defined parts: named, tested, saved, sent to workers, exported, or rejected with a clear error."""
 
-import pickle
 from doctest import DocTestParser
 
 import pytest
@@ -11,11 +10,11 @@ from torch import nn
 import pointset
 from pointset.configuration import USER_WEIGHTS
 from pointset.errors import PointsetError
-from pointset.nn import StatisticPool, registry
+from pointset.nn import Encoder, Pooling, StatisticPool, registry
 from pointset.training.recipe import Recipe
 from pointset.zoo.abilities import describe_models
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.registration import carried, source_digests
+from pointset.zoo.registration import pickled_parts, source_digests, unpickle_parts
 
 EXAMPLE = "import pointset, torch\n" + DocTestParser().get_examples(pointset.register_pooling.__doc__)[0].source
 """What the documentation shows."""
@@ -41,7 +40,7 @@ def scratch(tmp_path, monkeypatch):
     return file
 
 
-class Middle(nn.Module):
+class Middle(Pooling):
     """The mean of the largest and the smallest value."""
 
     def forward(self, X, mask=None):
@@ -112,11 +111,11 @@ def test_parts_that_cannot_be_sent_to_workers_are_refused_at_once():
 
     pointset.register_pooling("locked")(Locked)
     with pytest.raises(PointsetError, match="'locked' cannot be copied into worker processes"):
-        carried("rff-locked")
+        pickled_parts("rff-locked")
 
 
 def test_a_function_of_statistics_is_a_pooling():
-    @pointset.register_pooling("range", export=True)
+    @pointset.register_pooling("range")
     class Range(StatisticPool):
         statistics = ("max", "min")
 
@@ -127,10 +126,16 @@ def test_a_function_of_statistics_is_a_pooling():
     assert pointset.check_symmetry(model).worst < 1e-10
 
 
-def test_options_are_those_that_the_constructor_takes():
+def test_options_are_those_that_the_class_reads():
     @pointset.register_pooling("gated")
-    class Gated(nn.Module):
-        def __init__(self, dim: int, heads: int, slope: float = 0.1) -> None:
+    class Gated(Pooling):
+        reads = ("heads",)
+
+        @classmethod
+        def make(cls, options, width):
+            return cls(width, options.heads)
+
+        def __init__(self, dim: int, heads: int) -> None:
             super().__init__()
             self.gate, self.heads = nn.Linear(dim, dim), heads
 
@@ -142,6 +147,8 @@ def test_options_are_those_that_the_constructor_takes():
     assert used == pointset.zoo.names.used_options("rff-max") | {"heads"}
     pool = pointset.create_model("rff-gated", dim=12, heads=3).pool
     assert (pool.heads, pool.gate.in_features) == (3, 12)
+    Gated.reads = None
+    assert pointset.zoo.names.used_options("rff-gated") > used
 
 
 def test_the_same_code_may_be_registered_again_and_other_code_may_not():
@@ -160,17 +167,12 @@ def define(name: str, forward: str, **options) -> None:
     """Run the cell of a notebook."""
     import linecache
 
-    text = f"class Cell(nn.Module):\n    {forward}\n"
+    text = f"class Cell(Pooling):\n    {forward}\n"
     file = f"<cell {len(linecache.cache)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    scope = {"nn": nn, "__name__": "__main__"}
+    scope = {"Pooling": Pooling, "__name__": "__main__"}
     exec(compile(text, file, "exec"), scope)
     pointset.register_pooling(name, **options)(scope["Cell"])
-
-
-class NeedsDepth(Middle):
-    def __init__(self, depth: int) -> None:
-        super().__init__()
 
 
 @pytest.mark.parametrize(
@@ -180,9 +182,10 @@ class NeedsDepth(Middle):
         ("pooling", "pma3", Middle, "'pma3' is taken by .*AttentionPool"),
         ("pooling", "my-pool", Middle, "'my-pool' must be lower case.* no hyphen"),
         ("pooling", "my+pool", Middle, "'my\\+pool' must be lower case.* no \\+"),
-        ("encoder", "Mine", Middle, "'Mine' must be lower case"),
+        ("encoder", "Mine", Encoder, "'Mine' must be lower case"),
+        ("encoder", "mine", Middle, "'mine' must be a subclass of pointset.nn.Encoder, got"),
+        ("pooling", "mine", nn.Linear, "'mine' must be a subclass of pointset.nn.Pooling, got"),
         ("pooling", "mine<k>", Middle, "'mine<k>' has an argument: give listed"),
-        ("pooling", "mine", NeedsDepth, "'mine' needs 'depth'.*dim"),
         ("weights", "softmax", torch.tanh, "'softmax' is taken by pointset"),
         ("weights", "tanh<k>", torch.tanh, "'tanh<k>' has an argument"),
         ("weights", "tanh", 3, "'tanh' must be a class or a function, got 3"),
@@ -194,27 +197,27 @@ def test_wrong_registrations_are_errors_at_once(kind, name, make, words):
     pointset.register_weights("taken")(squared)
     register = getattr(pointset, f"register_{kind}")
     with pytest.raises(PointsetError, match=words):
-        register(name, export=name == "exported")(make)
+        register(name, **({"export": True} if name == "exported" else {}))(make)
 
 
-class Changing(nn.Module):
+class Changing(Pooling):
     def forward(self, X, mask=None):
         X -= X.mean(dim=1, keepdim=True)
         return X.amax(dim=1)
 
 
-class Failing(nn.Module):
+class Failing(Pooling):
     def forward(self, X, mask=None):
         raise RuntimeError("out of ideas")
 
 
-class OnItsOwn:
-    def __call__(self, X, mask=None):
-        return X.amax(dim=1)
+class NeedsDepth(Middle):
+    def __init__(self, depth: int) -> None:
+        super().__init__()
 
 
-def returning(function) -> type[nn.Module]:
-    return type("Returning", (nn.Module,), {"forward": lambda self, X, mask=None: function(X)})
+def returning(function) -> type[Pooling]:
+    return type("Returning", (Pooling,), {"forward": lambda self, X, mask=None: function(X)})
 
 
 @pytest.mark.parametrize(
@@ -225,7 +228,7 @@ def returning(function) -> type[nn.Module]:
         (returning(lambda X: X.amax(dim=(0, 1))), r"must give \[B, d\] .* got \[8\] for"),
         (returning(lambda X: X.argmax(dim=1)), r"must give a tensor of floating numbers, got int64 \[2, 8\]"),
         (returning(lambda X: None), "must give a tensor of floating numbers, got None"),
-        (OnItsOwn, "must make a torch.nn.Module, got a OnItsOwn"),
+        (NeedsDepth, "cannot be built .*depth.*: give its class a `make`"),
         (Changing, "must not change X in place"),
         (Failing, r"fails on X \[2, 3, 8\] without a mask: RuntimeError: out of ideas \(.*test_registration.py, line "),
     ],
@@ -239,7 +242,7 @@ def test_the_usual_mistakes_of_a_pooling_are_told_when_a_model_is_built(make, wo
 
 def test_an_encoder_gives_rows_of_the_width_and_does_not_change_the_points_that_it_is_given():
     @pointset.register_encoder("centred")
-    class Centred(nn.Module):
+    class Centred(Encoder):
         def __init__(self, inputs: int, dim: int) -> None:
             super().__init__()
             self.rows = nn.Sequential(nn.Linear(inputs, dim), nn.ReLU(inplace=True))  # of its own rows: no harm
@@ -287,13 +290,13 @@ def test_a_registered_function_is_sent_to_workers():
 
     options = ModelOptions(weights="scaled", **SMALL)
     expected = pointset.create_model("isab3-pma", 4, weights="scaled", **SMALL).eval()(POINTS)
-    name = pickle.dumps(carried("isab3-pma", options))
+    parts = pickled_parts("isab3-pma", options)
     del registry.REGISTERED["weights", "scaled"]
     USER_WEIGHTS.discard("scaled")
-    arrived = pickle.loads(name)
-    model = pointset.create_model(arrived, 4, weights="scaled", **SMALL)
+    unpickle_parts(parts)
+    model = pointset.create_model("isab3-pma", 4, weights="scaled", **SMALL)
     torch.testing.assert_close(model.eval()(POINTS), expected)
-    assert carried("isab3-max", ModelOptions()) == "isab3-max"
+    assert not pickled_parts("isab3-max", ModelOptions())
     assert source_digests("rff-max", options) == {}, "it has no attention"
 
 
@@ -319,7 +322,7 @@ def test_export_refuses_by_name(tmp_path):
         pointset.export_model(model, tmp_path / "model.onnx")
     pointset.register_weights("squared")(squared)
     model = pointset.create_model("isab3-max", 4, weights="squared", **SMALL).eval()
-    with pytest.raises(PointsetError, match="weights function 'squared' cannot be exported: register it"):
+    with pytest.raises(PointsetError, match="weights function 'squared' cannot be exported: say export"):
         pointset.export_model(model, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 

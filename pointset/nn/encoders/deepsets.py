@@ -1,6 +1,7 @@
 """The encoders of DeepSets (Zaheer et al., arXiv 1703.06114): row-wise layers, equivariant layers, and none."""
 
 import itertools
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -10,25 +11,42 @@ from pointset.nn.checks import check_rows
 from pointset.nn.layers import Masked
 from pointset.nn.masks import STATISTICS, Mask
 from pointset.nn.norms import make_norm
-from pointset.nn.registry import Statistic, register
+from pointset.nn.parts import Encoder, Statistic
+from pointset.nn.registry import register
 
 
-@register("encoder", "rff", export=True)
-def rowwise_layers(inputs: int, dim: int, layers: int | None, norm: NormName | None) -> list[nn.Module]:
+@register("encoder", "rff")
+class RowwiseLayers(Encoder):
     """Linear layers with ReLU between them and the chosen norm before each ReLU; four by default, as published.
 
     It is PointNet's skeleton (Qi et al., arXiv 1612.00593), and DeepSets without interaction.
     """
-    modules: list[nn.Module] = [Masked(nn.Linear(inputs, dim))]
-    for _ in range((layers or 4) - 1):
-        modules += [make_norm(norm or "none", dim), Masked(nn.ReLU(), nn.Linear(dim, dim))]
-    return modules
+
+    reads = ("layers", "norm")
+    export = True
+
+    @classmethod
+    def make(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
+        """Build it from the numbers per point, `dim`, `layers` and the norm."""
+        modules: list[nn.Module] = [Masked(nn.Linear(inputs, options.dim))]
+        for _ in range((options.layers or 4) - 1):
+            norm = make_norm(options.norm or "none", options.dim)
+            modules += [norm, Masked(nn.ReLU(), nn.Linear(options.dim, options.dim))]
+        return cls(modules)
 
 
-@register("encoder", "none", export=True, layered=False)
-def no_layers(inputs: int, dim: int, any_width: bool) -> nn.Module:
+@register("encoder", "none")
+class NoLayers(Encoder):
     """The points unchanged if the pooling accepts rows of any width, else one linear layer to width `dim`."""
-    return Masked() if any_width else Masked(nn.Linear(inputs, dim))
+
+    reads = ()
+    export = True
+    layered = False
+
+    @classmethod
+    def make(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
+        """Build it from the numbers per point and `dim`."""
+        return cls([Masked() if pooling.any_width else Masked(nn.Linear(inputs, options.dim))])
 
 
 class EquivariantLayer(nn.Module):
@@ -49,6 +67,8 @@ class EquivariantLayer(nn.Module):
         Zaheer et al., Deep Sets (arXiv 1703.06114), section 3.1 and appendix H.
     """
 
+    javascript = ("gamma", "norm", "statistic")
+
     def __init__(self, dim_in: int, dim: int, statistic: Statistic = "max", norm: NormName = "none") -> None:
         super().__init__()
         self.statistic = statistic
@@ -61,10 +81,17 @@ class EquivariantLayer(nn.Module):
         return self.norm(self.gamma(X - STATISTICS[self.statistic](X, mask)), mask).tanh()
 
 
-@register("encoder", "rffp", activation=nn.Tanh, export=True)
-def equivariant_layers(
-    inputs: int, dim: int, layers: int | None, norm: NormName | None, statistic: Statistic
-) -> list[nn.Module]:
+@register("encoder", "rffp")
+class EquivariantLayers(Encoder):
     """Equivariant layers with the pooling's statistic, as in the papers' tables; three by default, as published."""
-    widths = [inputs, *[dim] * (layers or 3)]
-    return [EquivariantLayer(*pair, statistic, norm or "none") for pair in itertools.pairwise(widths)]
+
+    reads = ("layers", "norm")
+    export = True
+    activation = nn.Tanh
+    subtracts_statistic = True
+
+    @classmethod
+    def make(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
+        """Build it from the numbers per point, `dim`, `layers`, the norm and the statistic of the pooling."""
+        pairs = itertools.pairwise([inputs, *[options.dim] * (options.layers or 3)])
+        return cls(EquivariantLayer(*pair, pooling.statistic, options.norm or "none") for pair in pairs)

@@ -1,5 +1,7 @@
 """Dual-MLP interaction: a summary of the set is added to each of its rows (after Fei et al., AAAI 2022)."""
 
+from typing import Any, ClassVar
+
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import linear
@@ -7,6 +9,7 @@ from torch.nn.functional import linear
 from pointset.configuration import NormName
 from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.norms import has_shift, is_fixed, make_norm
+from pointset.nn.parts import Encoder, Maps
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
 from pointset.nn.registry import register
 
@@ -24,6 +27,9 @@ class InteractionLayer(nn.Module):
         m: number of maps.
         norm: the norm N; "batch" as published.
     """
+
+    maps: ClassVar[Maps] = {"reads": ("reads", "keys")}
+    javascript = ("reads", "rows", "summary", "norm")
 
     def __init__(self, dim: int, m: int, norm: NormName) -> None:
         super().__init__()
@@ -63,8 +69,17 @@ class Stem(NormedLayers):
         return super().forward(X, mask).relu()
 
 
-@register("encoder", "dumlp<m>", listed="dumlp16", export=True, maps=True)
-def interaction_layers(m: int, inputs: int, dim: int, layers: int | None, norm: NormName | None) -> list[nn.Module]:
+@register("encoder", "dumlp<m>", listed="dumlp16")
+class InteractionLayers(Encoder):
     """A stem inputs -> dim, then interaction layers with m maps; two layers and batch norm by default."""
-    name = norm or "batch"
-    return [Stem(inputs, dim, name), *(InteractionLayer(dim, m, name) for _ in range(layers or 2))]
+
+    reads = ("layers", "norm")
+    export = True
+    maps = InteractionLayer.maps
+
+    @classmethod
+    def make(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
+        """Build it from m, the numbers per point, `dim`, `layers` and the norm."""
+        norm: NormName = options.norm or "batch"
+        stem = Stem(inputs, options.dim, norm)
+        return cls([stem, *(InteractionLayer(options.dim, argument, norm) for _ in range(options.layers or 2))])

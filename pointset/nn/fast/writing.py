@@ -25,7 +25,7 @@ class Keys(NamedTuple):
     """Values."""
 
 
-class Maps(NamedTuple):
+class Projections(NamedTuple):
     """The two linear maps of the block, as in torch: y = x W^T + b."""
 
     query: Float[Tensor, "d d_in"]
@@ -34,16 +34,16 @@ class Maps(NamedTuple):
     feed_bias: Float[Tensor, " d"]
 
 
-def write_rows(X: Float[Tensor, "B n d_in"], keys: Keys, maps: Maps, heads: int) -> Float[Tensor, "B n d"]:
+def write_rows(X: Float[Tensor, "B n d_in"], keys: Keys, maps: Projections, heads: int) -> Float[Tensor, "B n d"]:
     """O [B, n, d]; each row reads the m keys of its own set."""
 
     def plain(X: Tensor, K: Tensor, V: Tensor, *maps: Tensor) -> Tensor:
-        return write_plainly(X, Keys(K, V), Maps(*maps), heads)
+        return write_plainly(X, Keys(K, V), Projections(*maps), heads)
 
     return in_tiles(partial(_write, heads=heads), partial(_backward, heads=heads), plain, X, *keys, *maps)
 
 
-def write_plainly(X: Float[Tensor, "B n d_in"], keys: Keys, maps: Maps, heads: int) -> Float[Tensor, "B n d"]:
+def write_plainly(X: Float[Tensor, "B n d_in"], keys: Keys, maps: Projections, heads: int) -> Float[Tensor, "B n d"]:
     """The definition of `write_rows` in plain torch operations; used for second derivatives."""
     Q = X @ maps.query.mT + maps.query_bias
     H = Q + torch.cat([torch.softmax(q @ k.mT, dim=-1) @ v for q, k, v in _heads(heads, Q, *keys)], dim=-1)
@@ -52,7 +52,7 @@ def write_plainly(X: Float[Tensor, "B n d_in"], keys: Keys, maps: Maps, heads: i
 
 def _write(X: Tensor, *given: Tensor, keeps: bool, heads: int) -> tuple[Tensor, ...]:
     """The forward pass; keeps H and O [B n, d], and the weights [B n * h * m]."""
-    keys, maps = Keys(*given[:2]), Maps(*given[2:])
+    keys, maps = Keys(*given[:2]), Projections(*given[2:])
     (B, n), m = X.shape[:2], keys.K.shape[1]
     rows = X.flatten(0, 1)
     O = rows.new_empty(B * n, len(maps.feed))  # noqa: E741  the papers' letter
@@ -69,7 +69,7 @@ def _write(X: Tensor, *given: Tensor, keeps: bool, heads: int) -> tuple[Tensor, 
     return O.unflatten(0, (B, n)), hidden, O, weights
 
 
-def _attend(X: Tensor, keys: Keys, maps: Maps, tile: Tile, H: Tensor, weights: Tensor) -> None:
+def _attend(X: Tensor, keys: Keys, maps: Projections, tile: Tile, H: Tensor, weights: Tensor) -> None:
     """Fill H [rows, d] and the weights [h, sets, n, m] of a tile."""
     torch.addmm(maps.query_bias, X[tile.rows], maps.query.mT, out=H)
     rows = H.unflatten(0, (weights.shape[1], -1))
@@ -104,7 +104,7 @@ def _weights(kept: Tensor, tile: Tile, heads: int, keys: int) -> Tensor:
 
 
 def _backward(gO: Tensor, for_rows: bool, X: Tensor, *given: Tensor, heads: int) -> tuple[Tensor | None, ...]:
-    keys, maps, (hidden, O, weights) = Keys(*given[:2]), Maps(*given[2:6]), given[6:]  # noqa: E741
+    keys, maps, (hidden, O, weights) = Keys(*given[:2]), Projections(*given[2:6]), given[6:]  # noqa: E741
     (B, n), rows, gO = X.shape[:2], X.flatten(0, 1), gO.flatten(0, 1).contiguous()
     gX = torch.empty_like(rows) if for_rows else None
     gK, gV = (torch.zeros_like(part) for part in keys)

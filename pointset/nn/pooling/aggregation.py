@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError, quoted
 from pointset.nn.blocks import rff
+from pointset.nn.parts import Pooling
 from pointset.nn.pooling.whole import WholePool
 from pointset.nn.registry import register
 
@@ -35,16 +36,8 @@ the rounding error of 0.1 would depend on that index."""
 KEPT_ROWS = 16
 """Number of rows that "sort" keeps, and of seeds in the first stage of "graphmultisettransformer"."""
 
-WITH_HEADS = {"settransformer", "graphmultisettransformer"}
 
-
-def reads(name: str) -> set[str]:
-    """The parameters of the aggregation; raises a PointsetError if it does not pool sets."""
-    check_aggregation(name)
-    return {"dim", "heads"} if canonical(name) in WITH_HEADS else {"dim"}
-
-
-@register("pooling", "aggr.<name>", listed="aggr.softmax", reads=reads, export=True)
+@register("pooling", "aggr.<name>", listed="aggr.softmax")
 class AggregationPool(WholePool):
     """An aggregation of torch-geometric as a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
 
@@ -73,6 +66,19 @@ class AggregationPool(WholePool):
     Raises:
         PointsetError: torch-geometric has no aggregation of this name, or it does not pool sets (the message says why).
     """
+
+    reads = ("heads",)
+    no_decay = ("ind", "seed")  # in torch-geometric's set transformers
+
+    @classmethod
+    def check_argument(cls, argument: str) -> None:
+        """Raise a PointsetError if torch-geometric has no such aggregation, or it does not pool sets."""
+        check_aggregation(argument)
+
+    @classmethod
+    def make(cls, options: Any, width: int, argument: Any = None) -> Pooling:
+        """Build it from its name, the width of the rows and the number of heads."""
+        return cls(argument, width, options.heads)
 
     def __init__(self, name: str, dim: int, heads: int = 4) -> None:
         super().__init__()

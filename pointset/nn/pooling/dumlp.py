@@ -7,6 +7,7 @@ Source: Fei et al., "DuMLP-Pin: A Dual-MLP-dot-product Permutation-invariant Net
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -16,6 +17,7 @@ from pointset.configuration import NormName
 from pointset.nn.checks import check_rows
 from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.norms import has_shift, make_norm, normed_linear
+from pointset.nn.parts import Maps, Pooling
 from pointset.nn.registry import register
 from pointset.nn.simplex.masked import single_or_double
 from pointset.nn.simplex.unbounded import softmax
@@ -59,6 +61,8 @@ class DualMLP(nn.Module):
         norm: norm after every linear layer; "batch" as published.
     """
 
+    javascript: ClassVar[tuple[str, ...]] = ("logits", "values")
+
     def __init__(self, width: int, hidden: Sequence[int], k: int, e: int, norm: NormName) -> None:
         super().__init__()
         self.k = k
@@ -87,8 +91,8 @@ class DualMLP(nn.Module):
         return read if mixed else read.to(V.dtype)
 
 
-@register("pooling", "dumlp<k>", listed="dumlp32", export=True, maps=True)
-class DualMLPPool(DualMLP):
+@register("pooling", "dumlp<k>", listed="dumlp32")
+class DualMLPPool(DualMLP, Pooling):
     """softmax_n(f(Z))^T g(Z): k rows of width d / 4.
 
     f and g are row-wise networks of the rows Z [n, width]; f has k outputs, g has d / 4. Their hidden widths are d / 4
@@ -101,6 +105,16 @@ class DualMLPPool(DualMLP):
         dim: width d of the widest hidden layer.
         norm: norm after every layer; None means "batch", as published.
     """
+
+    reads = ("norm",)
+    export = True
+    maps: ClassVar[Maps] = {"": ("pools", "keys")}
+    any_width = True
+
+    @classmethod
+    def make(cls, options: Any, width: int, argument: Any = None) -> Pooling:
+        """Build it from k, the width of the rows, `dim` and the norm."""
+        return cls(argument, width, options.dim, options.norm)
 
     def __init__(self, k: int, width: int, dim: int, norm: NormName | None) -> None:
         narrow = max(1, dim // 4)

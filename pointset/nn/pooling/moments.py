@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError
 from pointset.nn.masks import masked_mean, zero_padded_rows
+from pointset.nn.parts import Maps, Pooling
 from pointset.nn.pooling.whole import WholePool
 from pointset.nn.registry import register
 from pointset.nn.simplex.unbounded import softmax
@@ -24,7 +26,7 @@ WIDEST_COVARIANCE = 256
 """The largest reduced width r of a covariance; its result has 32,896 numbers."""
 
 
-@register("pooling", "asp", export=True, maps=True)
+@register("pooling", "asp")
 class AttentiveStatisticsPool(WholePool):
     """Mean and standard deviation of each feature under attention weights, the d means first: [B, 1, 2 d].
 
@@ -33,6 +35,8 @@ class AttentiveStatisticsPool(WholePool):
     paper's constant in the logits is omitted: it cancels in the softmax. Source: Okabe, Koshinaka and Shinoda, arXiv
     1803.10963.
     """
+
+    maps: ClassVar[Maps] = {"": ("pools", "keys")}
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -52,7 +56,7 @@ class AttentiveStatisticsPool(WholePool):
         return torch.cat([mean, (A @ (Z - mean).square() + 1e-6).sqrt()], dim=2)
 
 
-@register("pooling", "gem", export=True)
+@register("pooling", "gem")
 class GeneralisedMeanPool(WholePool):
     """y_f = ((1/n) sum_i x_fi^p)^(1/p), with p trained, initially 3: the mean for p = 1, the maximum as p grows.
 
@@ -60,6 +64,11 @@ class GeneralisedMeanPool(WholePool):
     for positive numbers, such as outputs of a ReLU. It is computed with logarithms, so that no power overflows. The
     trained parameter is log p, so that p stays positive. Source: Radenovic, Tolias and Chum, arXiv 1711.02512, eq. 3.
     """
+
+    @classmethod
+    def make(cls, options: Any, width: int, argument: Any = None) -> Pooling:
+        """Build it; it depends on nothing."""
+        return cls()
 
     def __init__(self, exponent: float = 3.0) -> None:
         super().__init__()
@@ -82,16 +91,7 @@ class GeneralisedMeanPool(WholePool):
         return ((logarithms.logsumexp(dim=1, keepdim=True) - count.log()) / self.exponent.to(Z.dtype)).exp()
 
 
-def reads(r: int) -> set[str]:
-    """The parameters of the pooling; raises a PointsetError if r is above `WIDEST_COVARIANCE`."""
-    if r > WIDEST_COVARIANCE:
-        raise PointsetError(
-            f"cov{r} gives {r * (r + 1) // 2:,} numbers for each set: give at most cov{WIDEST_COVARIANCE}"
-        )
-    return {"dim"}
-
-
-@register("pooling", "cov<r>", listed="cov32", reads=reads, export=True)
+@register("pooling", "cov<r>", listed="cov32")
 class CovariancePool(WholePool):
     """The upper triangle of C^(1/2), r (r + 1) / 2 numbers, with C the covariance [r, r] of the rows ReLU(W x + b).
 
@@ -108,6 +108,15 @@ class CovariancePool(WholePool):
     """
 
     upper: Tensor
+
+    @classmethod
+    def check_argument(cls, argument: int) -> None:
+        """Raise a PointsetError if r is above `WIDEST_COVARIANCE`."""
+        if argument > WIDEST_COVARIANCE:
+            numbers = argument * (argument + 1) // 2
+            raise PointsetError(
+                f"cov{argument} gives {numbers:,} numbers for each set: give at most cov{WIDEST_COVARIANCE}"
+            )
 
     def __init__(self, r: int, dim: int, steps: int = 5) -> None:
         super().__init__()

@@ -1,5 +1,7 @@
 """Pooling by multihead attention, with the layers around it (Lee et al., arXiv 1810.00825, eq. 11, 12 and 15)."""
 
+from typing import Any, ClassVar
+
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -7,16 +9,29 @@ from pointset.configuration import AttentionOptions, DecoderName, InitialName, S
 from pointset.errors import PointsetError
 from pointset.nn.blocks import PMA, SAB, rff
 from pointset.nn.masks import Mask
+from pointset.nn.parts import Maps, Pooling
 from pointset.nn.registry import register
 
 
-@register("pooling", "pma[<k>]", head="linear", export=True, maps=True)
-class AttentionPool(nn.Module):
+@register("pooling", "pma[<k>]")
+class AttentionPool(Pooling):
     """Dropout on the rows, then PMA_k, then SAB if k > 1; with head "rff": dropout, then rFF(SAB(PMA_k(Z))) for any k.
 
     The first is what the authors ran (with k = 1), the second is their equation 15, in which rFF is FC(d, ReLU), FC(d),
     applied to each of the k rows. The layer from the k rows to logits is not included.
     """
+
+    reads = ("dropout", "seeds", "initial", "attention", "pool_attention", "head")
+    export = True
+    maps: ClassVar[Maps] = {"pma.mab": ("pools", "keys"), "sab.mab": ("self", "neither")}
+    javascript = ("pma", "sab", "feed_forward")
+    head = "linear"
+
+    @classmethod
+    def make(cls, options: Any, width: int, argument: Any = None) -> Pooling:
+        """Build it from k, the width of the rows, dropout, and the options of seeds, attention and head."""
+        attention = options.attention(), options.attention(pooling=True)
+        return cls(argument, width, options.dropout, options.seeds, options.initial, *attention, options.head)
 
     def __init__(
         self,

@@ -1,11 +1,14 @@
 """Poolings of sorted features: the k largest values, and weighted sums with weights that depend on the rank."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from pointset.nn.fast.sorting import ascending
+from pointset.nn.parts import Pooling
 from pointset.nn.pooling.whole import WholePool
 from pointset.nn.registry import register
 
@@ -43,12 +46,17 @@ class SortedPool(WholePool):
         return (X * weights).sum(dim=2).unsqueeze(1)
 
 
-@register("pooling", "top<k>", listed="top8", export=True)
+@register("pooling", "top<k>", listed="top8")
 class TopPool(WholePool):
     """Mean of the k largest values of each feature, or of all values in smaller sets; k = 1 is the maximum.
 
     Source: Durand, Thome and Cord, WELDON, CVPR 2016.
     """
+
+    @classmethod
+    def make(cls, options: Any, width: int, argument: Any = None) -> Pooling:
+        """Build it from k."""
+        return cls(argument)
 
     def __init__(self, k: int) -> None:
         super().__init__()
@@ -67,7 +75,7 @@ class TopPool(WholePool):
         return (sums / is_real.sum(dim=2, keepdim=True)).transpose(1, 2)
 
 
-@register("pooling", "fspool", export=True)
+@register("pooling", "fspool")
 class FeaturewiseSortPool(SortedPool):
     """y_f = sum_i w_f(i / (n - 1)) x_f(i), with the values of each feature in descending order, i from 0.
 
@@ -93,7 +101,7 @@ class FeaturewiseSortPool(SortedPool):
         return (1 - (points - r * (self.values.shape[1] - 1)).abs()).clamp(min=0)
 
 
-@register("pooling", "fpswe<m>", listed="fpswe64", export=True)
+@register("pooling", "fpswe<m>", listed="fpswe64")
 class FixedWassersteinPool(SortedPool):
     """`WassersteinPool` with fixed slices, the features themselves, and a fixed reference of m points in [-1, 1].
 
@@ -126,7 +134,7 @@ class FixedWassersteinPool(SortedPool):
         return (self.scales * self.reference).sum(dim=1).to(Z.dtype) + super().pooled(Z, mask)
 
 
-@register("pooling", "pswe<m>", listed="pswe64", export=True)
+@register("pooling", "pswe<m>", listed="pswe64")
 class WassersteinPool(FixedWassersteinPool):
     """y_f = sum_j w_fj (r_fj - q_f(rank of r_fj)): the weighted displacement between a set and m reference points.
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from pointset.configuration import check
 from pointset.nn.checks import check_mask
 from pointset.nn.masks import STATISTICS, Mask, StatisticName
+from pointset.nn.parts import Pooling
 from pointset.nn.registry import JOIN, register
 
 SomeStatistics = Annotated[
@@ -23,7 +24,7 @@ SomeStatistics = Annotated[
 ]
 
 
-class StatisticPool(nn.Module):
+class StatisticPool(Pooling):
     """Concatenated statistics of each feature: Z [B, n, d], mask [B, n] -> [B, 1, s d]; zeros for an empty set.
 
     A subclass lists its `statistics` ("max", "min", "mean", "sum", "deviation"). By default they are concatenated;
@@ -43,6 +44,9 @@ class StatisticPool(nn.Module):
     """
 
     statistics: ClassVar[tuple[StatisticName, ...]] = ()
+    reads = ()
+    export = True
+    javascript: ClassVar[tuple[str, ...]] = ("statistics",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +62,7 @@ class StatisticPool(nn.Module):
         return torch.cat([pooled[name] for name in self.statistics], dim=2)
 
 
-@register("pooling", "max", export=True)
+@register("pooling", "max")
 class MaxPool(StatisticPool):
     """Largest value of each feature.
 
@@ -73,7 +77,7 @@ class MaxPool(StatisticPool):
     statistics = ("max",)
 
 
-@register("pooling", "mean", export=True, statistic="mean")
+@register("pooling", "mean")
 class MeanPool(StatisticPool):
     """Mean of each feature.
 
@@ -86,9 +90,10 @@ class MeanPool(StatisticPool):
     """
 
     statistics = ("mean",)
+    statistic = "mean"
 
 
-@register("pooling", "sum", export=True)
+@register("pooling", "sum")
 class SumPool(StatisticPool):
     """Sum of each feature; unlike the mean, it depends on the number of elements.
 
@@ -103,8 +108,8 @@ class SumPool(StatisticPool):
     statistics = ("sum",)
 
 
-@register("pooling", JOIN, listed="max+mean", export=True)
-class JoinedPool(nn.Module):
+@register("pooling", JOIN, listed="max+mean")
+class JoinedPool(Pooling):
     """The flattened outputs of several poolings of the same rows, concatenated: [B, 1, sum of widths].
 
     Its attention maps are those of all; whether it can be exported is checked for each pooling. Equivariant layers
@@ -113,6 +118,9 @@ class JoinedPool(nn.Module):
     Args:
         pools: modules called as `pool(Z, mask)`, from [B, n, d] to [B, k, e] or [B, e].
     """
+
+    export = True
+    javascript = ("pools",)
 
     def __init__(self, pools: Iterable[nn.Module]) -> None:
         super().__init__()

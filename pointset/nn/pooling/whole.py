@@ -1,20 +1,31 @@
 """Poolings of whole sets: their base class, and ApproxRepSet."""
 
+from typing import Any, ClassVar
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.nn.checks import check_mask
 from pointset.nn.masks import Mask, masked_sum, non_empty, zero_padded_rows
+from pointset.nn.parts import Pooling
 from pointset.nn.registry import register
 
 
-class WholePool(nn.Module):
+class WholePool(Pooling):
     """Base class: Z [B, n, d], mask [B, n] -> [B, 1, e]; zeros for an empty set.
 
     A subclass implements `pooled` for sets with and without padding. It computes in float32 or float64: a sum of ones
     in bfloat16 would stop growing at 256.
     """
+
+    reads: ClassVar[tuple[str, ...] | None] = ()
+    export = True
+
+    @classmethod
+    def make(cls, options: Any, width: int, argument: Any = None) -> Pooling:
+        """Build it from the argument in its name and the width of the rows."""
+        return cls(width) if argument is None else cls(argument, width)
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 e"]:
         """Return one row per set; the mask is True at real rows."""
@@ -32,7 +43,7 @@ class WholePool(nn.Module):
         raise NotImplementedError
 
 
-@register("pooling", "repset<k>", listed="repset5", export=True)
+@register("pooling", "repset<k>", listed="repset5")
 class ApproxRepSetPool(WholePool):
     """y_f = sum_i max_j ReLU(x_i . u_fj), where hidden set f has k trained elements u_f1, ..., u_fk.
 
