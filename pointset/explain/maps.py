@@ -265,6 +265,6 @@ def attention_kinds(model: nn.Module) -> dict[str, tuple[MapKind, Side]]:
     """
     kinds: dict[str, tuple[MapKind, Side]] = {}
     for name, module in model.named_modules():
-        for inner, kind in getattr(module, "maps", {}).items():
+        for inner, kind in getattr(type(module), "maps", {}).items():
             kinds.setdefault(f"{name}.{inner}".strip("."), kind)
     return {name: kinds.get(name, ("self", "both")) for name, _ in attentions(model)}

