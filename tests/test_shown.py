@@ -25,8 +25,8 @@ def test_models_say_what_they_are_and_print_their_layers():
     model = pointset.create_model("rff-max", classes=7, dim=8)
     count = sum(parameter.numel() for parameter in model.parameters())
     assert repr(model) == f"SetClassifier rff-max: 7 classes, 3 numbers of each point, {count:,} parameters"
-    assert "(encoder): ModuleList(" in str(model)
-    assert "(encoder): ModuleList(" in model._repr_html_()
+    assert "(encoder): RowwiseLayers(" in str(model)
+    assert "(encoder): RowwiseLayers(" in model._repr_html_()
 
 
 def test_maps_say_what_they_are(sets):
