@@ -90,9 +90,7 @@ def test_rows_of_another_form_are_refused_in_one_sentence(change, tmp_path):
     changes = {"one dimension": rows[:, 0], "not finite": other, "whole numbers": rows.astype(int)}
     arrays |= {"name": arrays["name"][:3]} if change == "fewer names" else {"embedding": changes[change]}
     np.savez(tmp_path / "rows.npz", **arrays)
-    with pytest.raises(
-        pointset.PointsetError, match=r"rows\.npz is not .* \((its embedding is|the row of c)"
-    ):
+    with pytest.raises(pointset.PointsetError, match=r"rows\.npz is not .* \((its embedding is|the row of c)"):
         load_embedded(tmp_path / "rows.npz")
 
 

@@ -122,10 +122,11 @@ class FileTree:
 def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     """List the shapes of one split; see `list_splits`."""
     listings = list_splits(folder, seed=seed)
-    if split_called(split) not in listings:
+    name = split if split in listings else split_called(split)
+    if name not in listings:
         known = one_line(", ".join(sorted(listings)), REPEATED)
         raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {known}")
-    return listings[split_called(split)]
+    return listings[name]
 
 
 def list_splits(folder: Path, *, seed: int = 0) -> dict[str, Listing]:
@@ -271,12 +272,16 @@ def _nothing_in(tree: FileTree, *folders: Path) -> str:
 
 def _splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
     """The split of each shape, by its folder; a PointsetError for two names of one split, such as train and Train."""
-    names: dict[str, str] = {}
-    for folder in sorted({*folders.values()}, reverse=True):
-        other = names.setdefault(split_called(folder), folder)
+    folder_of: dict[str, str] = {}
+    for folder in sorted({*folders.values()}, key=lambda name: ("eval" not in name.casefold(), name), reverse=True):
+        split = split_called(folder)
+        if "eval" in folder.casefold() and split in folder_of:  # beside test, it is a split of its own
+            split = folder
+        other = folder_of.setdefault(split, folder)
         if other != folder:
             raise PointsetError(f"{tree.path} has the splits {quoted(other)} and {quoted(folder)}: give both one name")
-    return {name: split_called(folder) for name, folder in folders.items()}
+    split_of = {folder: split for split, folder in folder_of.items()}
+    return {name: split_of[folder] for name, folder in folders.items()}
 
 
 def _splits_by_rule(class_of: dict[str, str], seed: int) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Tell files with meshes, with point clouds and others apart, and check them before they are opened."""
 
 import re
+import warnings
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,6 +102,15 @@ def require_count(found: int, declared: int, what: str) -> None:
     """Require as many entries as a file declares."""
     if found != declared:
         raise PointsetError(f"declares {declared:,} {what}, and {found:,} can be read: it is cut off or damaged")
+
+
+def require_end(path: str | Path, rest: int, entry: int = 0, what: str = "bytes") -> None:
+    """Warn of what follows the data of a file; refuse a whole further entry, which its header does not count."""
+    more = f"has {rest:,} {what} more than its header says"
+    if entry and rest >= entry:
+        raise PointsetError(f"{more}, room for further entries: it is damaged")
+    if rest:
+        warnings.warn(f"{path}: {more}, which are not read", stacklevel=3)
 
 
 @contextmanager

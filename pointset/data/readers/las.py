@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from pointset.data.readers.clouds import AXES, COLOR_COLUMNS, Columns, numbered
-from pointset.data.readers.formats import require_count
+from pointset.data.readers.formats import require_count, require_end
 from pointset.errors import PointsetError
 from pointset.runs.files import require_file
 
@@ -30,8 +30,9 @@ def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     with laspy.open(path, laz_backend=laspy.LazBackend.Lazrs) as reader:
         header = reader.header
         if not header.are_points_compressed and not header.number_of_evlrs:
-            room = len(content) - header.offset_to_point_data
-            require_count(room // header.point_format.size, header.point_count, "points")
+            size, room = header.point_format.size, len(content) - header.offset_to_point_data
+            require_count(room // size, header.point_count, "points")
+            require_end(path, room % size)
         if not all(header.scales):
             raise PointsetError(f"has a scale of 0 in its header, {header.scales.tolist()}: it is damaged")
         record = reader.read_points(header.point_count)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pointset.data.readers.clouds import COLOR_COLUMNS, Columns, named_columns
-from pointset.data.readers.formats import MOST_HEADER, require_count
+from pointset.data.readers.formats import MOST_HEADER, require_count, require_end
 from pointset.errors import PointsetError
 from pointset.runs.files import read_file
 
@@ -36,8 +36,11 @@ def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
         raise PointsetError("is no PCD file, or cut off or damaged: restore it from a copy") from error
     rows = np.atleast_1d(cloud.pc_data)
     found = len(rows)
+    start, size = content.find(b"\n", content.find(b"\nDATA ") + 1) + 1, rows.dtype.itemsize
     if cloud.metadata.data == "binary":
-        found = len(content[content.index(b"\n", content.index(b"DATA binary")) + 1 :]) // rows.dtype.itemsize
+        require_end(path, len(content) - start - rows.nbytes, size)
+    elif cloud.metadata.data != "ascii":  # the number of unpacked bytes
+        found = int.from_bytes(content[start + 4 : start + 8], "little") // size
     require_count(found, cloud.metadata.points, "points")
     table = {name: rows[name] for name in rows.dtype.names or () if not name.startswith(PADDING)}
     columns = dict[str, np.ndarray]()

@@ -5,7 +5,6 @@ data; plyfile reads all, and has a licence (GPL) that this package could not kee
 """
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pointset.data.readers.clouds import AXES, Columns, named_columns
-from pointset.data.readers.formats import MOST_HEADER, require_count
+from pointset.data.readers.formats import MOST_HEADER, require_count, require_end
 from pointset.data.readers.lines import flat_numbers, plain_text
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 from pointset.errors import PointsetError, quoted
@@ -104,9 +103,12 @@ def read_ply(path: Path) -> dict[str, Properties]:
         read[name], offset = _read_element(content, offset, count, stored)
         if not order:
             read[name] = {own: _typed(column, types[own][-1], own) for own, column in read[name].items()}
-    if (rest := len(content) - offset) and (not order or not np.isin(content[offset:], list(b"\0\r\n")).all()):
-        more = f"{rest:,} bytes" if order else f"{rest // 8:,} numbers"
-        warnings.warn(f"{path}: has {more} more than its header says, which are not read", stacklevel=2)
+    rest = content[offset:]
+    if not order or not np.isin(rest, list(b"\0\r\n")).all():  # padding, or a last line end
+        _, types = [*elements.values()][-1] if elements else (0, Types())
+        sizes = [kind.itemsize if order else 1 for (kind, *more) in types.values() if not more]
+        entry = sum(sizes) if len(sizes) == len(types) else 0
+        require_end(path, len(rest) if order else len(rest) // 8, entry, "bytes" if order else "numbers")
     return read
 
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from pointset.data.readers.formats import require_count
+from pointset.data.readers.formats import require_count, require_end
 from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import read_file, require_file
@@ -32,6 +32,10 @@ def parse_scene(content: bytes, name: str) -> Mesh:
     suffix, declared = path.suffix.lower(), None
     if suffix in GLTF_SUFFIXES:
         document = _document(content, suffix)
+        if suffix == ".glb":
+            length = int.from_bytes(content[8:12], "little")
+            require_end(name, len(content) - length)
+            content = content[:length]
         declared = _triangles(document)
         if _move_scales_to_nodes(document):
             content = _with_document(content, document, suffix)
@@ -60,7 +64,7 @@ def _document(content: bytes, suffix: str) -> dict[str, Any]:
         if len(content) < 20 or content[:4] != b"glTF":
             raise PointsetError("expected a .glb file, which begins with the word glTF")
         length, chunk = struct.unpack_from("<2I", content, 8)
-        require_count(len(content), length, "bytes")
+        require_count(min(len(content), length), length, "bytes")
         content = content[20 : 20 + chunk]
     return dict(json.loads(content))
 

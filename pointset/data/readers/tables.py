@@ -24,7 +24,7 @@ from pointset.data.readers.clouds import (
     unnamed_columns,
     usual_name,
 )
-from pointset.data.readers.formats import require_count
+from pointset.data.readers.formats import require_count, require_end
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import read_file
 
@@ -59,7 +59,8 @@ def npy_columns(path: Path, features: Sequence[str]) -> Columns:
     if not isinstance(array, np.memmap):
         raise PointsetError("expected one array, found an archive")
     size, announced = path.stat().st_size, array.offset + array.nbytes
-    require_count(size, announced, "bytes")
+    require_count(min(size, announced), announced, "bytes")
+    require_end(path, size - announced, array[:1].nbytes)
     if array.dtype.names and array.ndim == 1:
         return named_columns(array.dtype.names, (array[name] for name in array.dtype.names))
     return _columns(array, features)
@@ -126,7 +127,7 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
     names = names or NAMES_BY_SUFFIX.get((path.suffix.lower(), width), [])
     if not names and mark == "," and _may_have_decimal_commas(table, text):
         raise PointsetError(
-            f"has {width} whole numbers in a line, or {width // 2} with decimal commas: write decimal points, or name "
+            f"has {width} whole numbers in a line, or fewer with decimal commas: write decimal points, or name "
             "the columns in a first line"
         )
     columns = dict(named_columns(names, table.T) if names else unnamed_columns(table, features))
@@ -137,10 +138,14 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
 
 
 def _may_have_decimal_commas(table: np.ndarray, text: str) -> bool:
-    """True if each two numbers of a line could be the two parts of one: no point, and parts of fractions among them."""
-    if table.shape[1] % 2 or table.shape[1] < 6 or "." in text or (table[:, 1::2] < 0).any():
+    """True if each two of the first six whole numbers of a line could be the two parts of one.
+
+    Six columns have two readings; of more, which are often colors, parts of fractions are looked for.
+    """
+    parts = table[:, 1:6:2]
+    if table.shape[1] < 6 or "." in text or (parts < 0).any():
         return False
-    return bool(_FRACTION.search(text)) or bool((table[:, 1::2].max(axis=0) > 255).all())
+    return table.shape[1] == 6 or bool(_FRACTION.search(text)) or bool((parts.max(axis=0) > 255).all())
 
 
 def _columns(array: np.ndarray, features: Sequence[str]) -> Columns:

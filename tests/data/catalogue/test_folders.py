@@ -185,6 +185,14 @@ def test_a_missing_library_is_said_once_for_all_files(tmp_path: Path, monkeypatc
     assert len(warned) == 1
 
 
+def test_eval_is_the_test_or_a_split_beside_it(tmp_path: Path) -> None:
+    touch(tmp_path, "train/bed/1.off", "eval/bed/2.off")
+    assert {*list_folder(tmp_path, "test").present} == {"train", "test"}
+    touch(tmp_path, "test/bed/3.off")
+    for split, file in (("test", "3.off"), ("eval", "2.off")):
+        assert [shape.path.name for shape in list_folder(tmp_path, split).shapes] == [file]
+
+
 def test_names_in_any_script_are_composed_and_sorted(tmp_path: Path) -> None:
     decomposed = "cafe\u0301 table"
     touch(tmp_path, f"train/{decomposed}/1.off", "test/caf\u00e9 table/2.off", "train/\u6905\u5b50/3 (copy).stl")

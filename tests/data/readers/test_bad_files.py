@@ -117,6 +117,7 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     ("a.txt", b"", ("no point",)),
     ("a.ply", PLY.replace(b"vertex 1", b"vertex 0"), ("no point",)),
     ("a.csv", b"0,346,0,822,0,33\n-1,303,0,905,0,446\n-0,537,0,581,0,365\n", ("decimal commas",)),
+    ("a.csv", b"1,2,3,4,5,6\n7,8,9,1,2,3\n", ("decimal commas",)),
     ("a.csv", b"0,046,0,822,0,33\n1,303,0,905,0,446\n", ("decimal commas",)),
     ("a.csv", b"# one\rx,y,z\r1,2,3\r4,5\r", ("line 4", "3 numbers", "'4,5'")),
     ("a.xyz", "0 0 0\n".encode("utf-16"), ("UTF-16",)),

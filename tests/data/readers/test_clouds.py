@@ -263,6 +263,23 @@ def test_damage_in_a_compressed_file_is_refused_or_shows_in_its_points(tmp_path:
         read_cloud(path)
 
 
+COUNTED = ["double.npy", "little.ply", "text.ply", "padded.pcd", "open3d_packed.pcd"]
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_bytes_after_the_data_are_said_and_points_that_are_not_counted_refused(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, FILES[name])
+    content = path.read_bytes()
+    if "packed" not in name:
+        path.write_bytes(content + b"\n7\n")
+        with pytest.warns(UserWarning, match=rf"{name}: has \d \w+ more than its header says"):
+            assert len(read_cloud(path).points) == COUNT
+    fewer = content.replace(b"217", b"216")
+    path.write_bytes(fewer if name != "double.npy" else content + content[-24:])
+    with pytest.raises(CloudError, match=rf"{name}: (has [\d,]+ \w+ more than|declares 216 points, and 217)"):
+        read_cloud(path)
+
+
 def test_an_invalid_number_is_named_with_its_point(tmp_path: Path) -> None:
     broken = BOTH.copy()
     broken[123, 4] = np.inf
