@@ -23,6 +23,7 @@ from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, one_line
+from pointset.runs.progress import write_line
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from pointset.data.point_sets import PointSets
-    from pointset.training.automatic import Automatic
+    from pointset.training.automatic import Automatic, Candidate
     from pointset.training.checkpoints import Fitted
 
     Training = tuple[str, nn.Module, PointSets, Recipe]
@@ -151,8 +152,8 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
     from pointset.training.automatic import fit_automatic
 
     usual = DataOptions(points=1024, normalize="center-standardize")
-    sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)))
-    best = fit_automatic(sets, budget=budget, seed=seed, run=run)
+    sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)), fewer="points" not in given)
+    best = fit_automatic(sets, budget=budget, seed=seed, run=run, on_candidate=_show)
     rows = []
     for each in best.candidates:
         score, low, high = (f"{100 * share:.1f}" for share in (each.accuracy, each.low, each.high))
@@ -168,13 +169,19 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
     groups = {"groups": siblings.count, "groups_by": siblings.rule, "never_held_out": best.never_held_out}
     held_out = f"{'groups of ' if siblings.rule else ''}training shapes that were held out"
     return Result(
-        {"run": str(run), "model": best.name, "candidates": candidates, **groups},
+        {"run": str(run), "model": best.name, "reason": best.reason, "candidates": candidates, **groups},
         f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on {held_out}:",
         rows,
         *_group_lines(best, run),
-        f"* chosen, and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
+        f"* chosen ({best.reason}), and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
         *(f"  pointset {command}" for command in commands),
     )
+
+
+def _show(candidate: "Candidate") -> None:
+    """Say what came out for a candidate, before the others are judged."""
+    share = f"{100 * candidate.accuracy:.1f} % of {candidate.tested:,} held-out shapes"
+    write_line(f"{candidate.name}: {share}, {candidate.seconds:.0f} core-seconds")
 
 
 def _group_lines(best: "Automatic", run: Path) -> Iterator[str]:

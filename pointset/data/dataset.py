@@ -69,9 +69,12 @@ def load_dataset(
 
 
 def load_split(
-    data: str | Path | Sequence[Any], split: str, options: DataOptions, *, progress: bool = True
+    data: str | Path | Sequence[Any], split: str, options: DataOptions, *, progress: bool = True, fewer: bool = False
 ) -> PointSets:
-    """Load one split of a dataset with these options; arguments and errors as for `load_dataset`."""
+    """Load one split of a dataset with these options; arguments and errors as for `load_dataset`.
+
+    With `fewer`, sets have as many points as there are, with a warning, where no shape has `options.points`.
+    """
     if not isinstance(data, str | Path):
         pool, name, source = geometric_pool(data, options), type(data).__name__, ""
     else:
@@ -82,6 +85,10 @@ def load_split(
         up = options.up or (card.up if card else _usual_up(folder, pool))
         about_y = (options.normalize, up) == ("upright-axes", "y")
         options = dataclasses.replace(options, up=up, normalize="upright-axes-y" if about_y else options.normalize)
+    largest = int(pool.sizes.max(initial=0))
+    if fewer and 0 < largest < options.points:
+        warnings.warn(f"{name} has at most {largest} points of a shape: its sets have as many", stacklevel=2)
+        options = dataclasses.replace(options, points=largest)
     return PointSets(pool, options, name=name, source=source, split=split)
 
 

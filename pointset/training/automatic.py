@@ -6,12 +6,13 @@ many folds as the budget allows), and their product, which is usually best. The 
 """
 
 import dataclasses
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import numpy as np
 import torch
@@ -22,12 +23,14 @@ from pointset.baselines.likeness import Siblings, find_groups
 from pointset.configuration import check_seed
 from pointset.data.groups import Groups, assign_folds
 from pointset.data.point_sets import PointSets
+from pointset.errors import PointsetError
 from pointset.runs import records
 from pointset.runs.records import write_or_compare
 from pointset.runs.spreadsheets import as_csv
 from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, set_pose
 from pointset.training.candidates import Classes
 from pointset.training.checkpoints import Fitted, RunFolder, describe_run
+from pointset.training.loading import load_run
 from pointset.training.loop import fit, set_training_preparation
 from pointset.training.objectives import require_classes
 from pointset.training.recipe import Recipe
@@ -67,6 +70,19 @@ class Plan(TypedDict):
 
     steps: Annotated[int, Meta(ge=0)]
     folds: Annotated[int, Meta(ge=1, le=FOLDS)]
+    needed: NotRequired[float]
+    """Core-seconds of budget for all steps, on one fold."""
+
+
+class Choice(TypedDict):
+    """The content of choice.json, from which a finished choice is shown again."""
+
+    name: str
+    reason: str
+    groups: list[int]
+    rule: str
+    agreement: float
+    never_held_out: list[str]
 
 
 @dataclass(frozen=True)
@@ -98,33 +114,69 @@ class Automatic:
     """Groups of training shapes that were held out together."""
     never_held_out: tuple[str, ...]
     """Classes of one group, of which nothing was held out."""
+    reason: str
+    """Why it was chosen, and what the budget cut."""
 
 
 def fit_automatic(
-    train: PointSets, *, budget: float = BUDGET, seed: int = 0, run: str | Path | None = None, progress: bool = True
+    train: PointSets,
+    *,
+    budget: float = BUDGET,
+    seed: int = 0,
+    run: str | Path | None = None,
+    progress: bool = True,
+    on_candidate: Callable[[Candidate], object] | None = None,
 ) -> Automatic:
     """Choose and fit the best model within `budget` core-seconds; the network has a run of its own in `run`/network.
 
-    If interrupted, the same call goes on with the number of steps that was chosen before.
+    The steps of the network depend on the data alone; the clock only cuts: five folds to one, then the steps to a half
+    or a quarter, then the network, and `reason` says so. The support vector machines are fitted whatever the budget is.
+    If interrupted, the same call goes on with the number of steps that was chosen before; a finished choice is read
+    again. `on_candidate` is called with each candidate when it was judged.
     """
     check_seed(seed)
     require_classes(train)
     if train.options.normalize == "unit-sphere":
         train = train.normalized("center-standardize")
     if run is None:
-        return _Choice(train, budget, seed, None, progress).run()
+        return _Choice(train, budget, seed, None, progress, on_candidate).run()
     folder = RunFolder(Path(run))
+    if (folder.path / "run.json").exists() and not (folder.path / "automatic.json").exists():
+        name = folder.description().get("model", {}).get("name", "another model")
+        raise PointsetError(f"{folder.path} holds a run of {name}: choose another folder with --run (in Python run=)")
     with folder.locked():
         about = {"data": train.describe(), "seed": seed, "budget": budget}
         write_or_compare(folder.path / "automatic.json", about, tuple(about), "automatic training")
-        return _Choice(train, budget, seed, folder, progress).run()
+        if folder.finished and (folder.path / "choice.json").exists():
+            return _read_again(folder)
+        return _Choice(train, budget, seed, folder, progress, on_candidate).run()
+
+
+def _read_again(folder: RunFolder) -> Automatic:
+    """The choice that a folder holds, without fitting anything."""
+    remedy = f"delete {folder.path} and run the same training again"
+    choice = records.read_json(folder.path / "choice.json", remedy, Choice)
+    rows = records.read_json(folder.path / "candidates.json", remedy, list[dict[str, Any]])
+    model, history = load_run(folder.path)[0], folder.history()
+    siblings = Siblings(np.array(choice["groups"]), choice["rule"], choice["agreement"])
+    fitted, candidates = Fitted(model, history, len(history)), tuple(Candidate(**row) for row in rows)
+    return Automatic(fitted, choice["name"], candidates, siblings, tuple(choice["never_held_out"]), choice["reason"])
 
 
 class _Choice:
     """The state of one automatic training: fitted models and held-out outputs [N, outputs], by candidate."""
 
-    def __init__(self, train: PointSets, budget: float, seed: int, folder: RunFolder | None, progress: bool) -> None:
+    def __init__(
+        self,
+        train: PointSets,
+        budget: float,
+        seed: int,
+        folder: RunFolder | None,
+        progress: bool,
+        on_candidate: Callable[[Candidate], object] | None = None,
+    ) -> None:
         self.train, self.budget, self.seed, self.folder, self.progress = train, budget, seed, folder, progress
+        self.on_candidate, self.cut = on_candidate, ""
         self.began = time.process_time()
         self.kind = Classes(train)
         self.siblings = find_groups(train, progress)
@@ -140,14 +192,18 @@ class _Choice:
             with self._timed(name):
                 self.models[name] = create_for(self.train, name, seed=self.seed)
                 self.outputs[name] = self._held_out_rows(name)
+            self._show(name)
         with self._timed(NETWORK):
             steps, folds = self._plan()
             if steps >= FEWEST_STEPS:
                 self.outputs[NETWORK] = self._held_out_network(steps, folds)
+        if NETWORK in self.outputs:
+            self._show(NETWORK)
         common = torch.stack([values.isfinite().all(dim=1) for values in self.outputs.values()]).all(dim=0)
         with self._timed(MIXTURE):
             mixed = self._held_out_mixture(common)
-        name = self._best(mixed, common) if common.any() else self.kind.rows[-1]
+        name, reason = self._best(mixed, common)
+        reason += self.cut
         history: list[dict[str, Any]] = []
         needed = name in (NETWORK, MIXTURE)
         if steps >= FEWEST_STEPS and (needed or self.folder is not None):  # a run has a network to draw and to export
@@ -161,7 +217,12 @@ class _Choice:
         present = np.unique(self.train.labels)
         held_out = np.unique(self.train.labels[self.folds >= 0])
         never = tuple(self.train.classes[label] for label in np.setdiff1d(present, held_out))
-        return Automatic(self._save(model, history, steps, candidates), name, candidates, self.siblings, never)
+        choice = Automatic(Fitted(model.eval(), history, len(history)), name, candidates, self.siblings, never, reason)
+        return dataclasses.replace(choice, fitted=self._save(choice, steps))
+
+    def _show(self, name: str) -> None:
+        if self.on_candidate is not None:
+            self.on_candidate(self._candidate(name, False))
 
     def _assign(self, groups: Groups) -> Groups:
         return assign_folds(groups, self.train.labels.tolist(), self.seed, FOLDS)
@@ -205,17 +266,30 @@ class _Choice:
         if file is not None and file.exists():
             remedy = f"delete {file.parent} and run the same training again"
             plan = records.read_json(file, remedy, Plan)
-            return plan["steps"], plan["folds"]
+            return self._cut_to(plan["steps"], plan["folds"], plan.get("needed", 0.0))
         began = time.process_time()
         fit(self._network(), self.train, transfer_recipe(self.train, steps=1), seed=self.seed, progress=False)
         first = time.process_time()
         fit(self._network(), self.train, transfer_recipe(self.train, steps=9), seed=self.seed, progress=False)
         step = max((time.process_time() - 2 * first + began) / 8, 1e-4)
-        left = self.budget - (time.process_time() - self.began)
-        steps = max(0, min(transfer_recipe(self.train).steps or 0, int(left / (2 * step))))
-        folds = 1 if steps < FEWEST_STEPS else max(1, min(FOLDS, int(left / (steps * step)) - 1))
+        spent = time.process_time() - self.began
+        whole = transfer_recipe(self.train).steps or 0
+        tried = [(whole, FOLDS), *((whole // part, 1) for part in (1, 2, 4) if whole // part >= FEWEST_STEPS)]
+        fitting = ((n, k) for n, k in tried if spent + n * (k + 1) * step <= self.budget)
+        steps, folds = next(fitting, (0, 1))
+        needed = round(spent + 2 * whole * step, 1)
         if file is not None:
-            records.write_json(file, {"steps": steps, "folds": folds})
+            records.write_json(file, {"steps": steps, "folds": folds, "needed": needed})
+        return self._cut_to(steps, folds, needed)
+
+    def _cut_to(self, steps: int, folds: int, needed: float) -> tuple[int, int]:
+        """The steps and folds; what the budget cut is kept in words."""
+        whole = transfer_recipe(self.train).steps or 0
+        remedy = f"; --budget {math.ceil(needed):,}s would be enough for all steps" if needed else ""
+        if steps < FEWEST_STEPS:
+            self.cut = f"; no network was trained, for the budget of {self.budget:g} s{remedy}"
+        elif steps < whole:
+            self.cut = f"; the network had {steps:,} of {whole:,} steps, for the budget of {self.budget:g} s{remedy}"
         return steps, folds
 
     def _held_out_network(self, steps: int, folds: int) -> Tensor:
@@ -239,20 +313,45 @@ class _Choice:
                 outputs[inside] = self.kind.combined(self.outputs, others if others.any() else inside, inside)
         return outputs
 
-    def _best(self, mixed: Tensor, common: Tensor) -> str:
-        """The best candidate on the shapes that all were judged on.
+    def _best(self, mixed: Tensor, common: Tensor) -> tuple[str, str]:
+        """The best candidate, and why.
 
-        The network replaces the combination if it is at least as good, because it can be drawn and exported; another
-        candidate if it is better by `kind.margin`. Neither may have a larger loss.
+        On the shapes that all were judged on, the network replaces the combination if it is at least as good, because
+        it can be drawn and exported; another candidate if it is better by `kind.margin`. Neither may have a larger
+        loss. Of several such, the best is that of the highest accuracy, and then of the smallest loss, on all shapes
+        that each was judged on; the network has to be as good as it on those that both were.
         """
-        best = MIXTURE
+        shared = f"the {int(common.sum()):,} shapes that all were judged on"
+        rows = sorted(self.kind.rows, key=self._rank)
+        if not common.any():
+            return rows[0], "the highest accuracy, and of equals the smallest loss, on all shapes that it was judged on"
         scores, loss = self.kind.scores(mixed[common], common), self.kind.loss(mixed[common], common)
-        for name, outputs in self.outputs.items():
-            gain = self.kind.scores(outputs[common], common) - scores
+
+        def replaces(name: str) -> bool:
+            gain = self.kind.scores(self.outputs[name][common], common) - scores
             margin = 0.0 if name == NETWORK else self.kind.margin(gain)
-            if gain.mean() >= margin and self.kind.loss(outputs[common], common) <= loss:
-                best = name
-        return best
+            return bool(gain.mean() >= margin) and self.kind.loss(self.outputs[name][common], common) <= loss
+
+        better = [name for name in rows if replaces(name)]
+        if NETWORK in self.outputs and replaces(NETWORK) and self._as_good(NETWORK, better[:1], common):
+            return NETWORK, f"as good as all others on {shared}, and it can be drawn and exported"
+        if better:
+            many = int(self.outputs[better[0]].isfinite().all(dim=1).sum())
+            return better[0], f"no worse than the product of all on {shared}, and the best on its {many:,} shapes"
+        return MIXTURE, f"the product of all is better than each on {shared}"
+
+    def _rank(self, name: str) -> tuple[float, float]:
+        """Sorts candidates by accuracy and then by log loss on all shapes that they were judged on, the best first."""
+        outputs = self.outputs[name]
+        tested = outputs.isfinite().all(dim=1)
+        if not tested.any():
+            return 0.0, 0.0
+        return -float(self.kind.scores(outputs[tested], tested).mean()), self.kind.loss(outputs[tested], tested)
+
+    def _as_good(self, name: str, others: Sequence[str], shapes: Tensor) -> bool:
+        """True if no other is more accurate on these shapes."""
+        mean = {each: float(self.kind.scores(self.outputs[each][shapes], shapes).mean()) for each in (name, *others)}
+        return mean[name] >= max(mean.values())
 
     def _candidate(self, name: str, chosen: bool) -> Candidate:
         tested = self.outputs[name].isfinite().all(dim=1)
@@ -261,16 +360,22 @@ class _Choice:
         score = float(scores.sum()) / max(len(scores), 1)
         return Candidate(name, score, *interval, len(scores), self.seconds[name], chosen, self.seen.get(name))
 
-    def _save(
-        self, model: nn.Module, history: list[dict[str, Any]], steps: int, candidates: tuple[Candidate, ...]
-    ) -> Fitted:
+    def _save(self, choice: Automatic, steps: int) -> Fitted:
+        model, history, siblings = choice.fitted.model, choice.fitted.history, choice.siblings
         if self.folder is None:
-            return Fitted(model.eval(), history, len(history))
+            return choice.fitted
         recipe = transfer_recipe(self.train, steps=max(steps, 1))
         if not self.folder.finished:
             self.folder.claim(describe_run(model, self.train, recipe, self.seed))
-            rows = [dataclasses.asdict(candidate) for candidate in candidates]
+            rows = [dataclasses.asdict(candidate) for candidate in choice.candidates]
             records.write_json(self.folder.path / "candidates.json", rows)
+            about: dict[str, Any] = {
+                "name": choice.name,
+                "reason": choice.reason,
+                "never_held_out": list(choice.never_held_out),
+            }
+            about |= {"groups": siblings.groups.tolist(), "rule": siblings.rule, "agreement": siblings.agreement}
+            records.write_json(self.folder.path / "choice.json", about)
             if self.siblings.rule:
                 pairs = zip(self.train.names, self.siblings.groups.tolist(), strict=True)
                 table = as_csv([{"file": name, "group": group} for name, group in pairs])

@@ -9,6 +9,7 @@ import torch
 from command_line import fail, succeed
 
 import pointset
+from pointset import cli
 from pointset.training import automatic
 from pointset.training.automatic import fit_automatic
 from pointset.training.baselines import FOLDS
@@ -70,10 +71,11 @@ def test_an_equally_accurate_network_replaces_the_mixture_unless_its_loss_is_lar
 
     choice = automatic._Choice(train, 1.0, 0, None, False)
     choice.outputs = dict.fromkeys(Classes.rows, torch.zeros(len(train), 2)) | {"network": wrong_once(margin)}
-    assert choice._best(wrong_once(1.0), torch.ones(len(train), dtype=torch.bool)) == best
+    assert choice._best(wrong_once(1.0), torch.ones(len(train), dtype=torch.bool))[0] == best
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:of clouds with more points")
 def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path, capsys):
     data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
     command = ("train", "--data", data, "--points", "32", "--budget", "4s", "--run", folder)
@@ -132,3 +134,62 @@ def test_a_baseline_is_not_exported_and_the_message_says_so(tmp_path, capsys):
     pointset.fit(pointset.create_model("features-svm", classes=2), train, run=tmp_path / "run", progress=False)
     said = fail(capsys, "export", "--model", tmp_path / "run", "-o", tmp_path / "a.onnx")
     assert "features-svm, and only networks can be exported" in said
+
+
+def test_of_candidates_that_tie_the_best_on_all_its_shapes_is_taken_and_the_reason_said(tmp_path):
+    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+    choice, right = automatic._Choice(train, 1.0, 0, None, False), 9 * torch.eye(2)[train.labels]
+    common = torch.arange(len(train)) < 6  # the fold of the network, where all are right
+    choice.outputs = {name: right.clone() for name in Classes.rows} | {"network": right.clone()}
+    for wrong, name in enumerate(Classes.rows):  # the first is right on all, the last wrong on two
+        choice.outputs[name][8 : 8 + wrong] *= -1
+    choice.outputs["network"][~common] = torch.nan
+    choice.outputs["network"][0] *= -1
+    name, reason = choice._best(right.clone(), common)
+    assert name == Classes.rows[0]
+    assert "the best on its 16 shapes" in reason
+    assert choice._best(right, torch.zeros(len(train), dtype=torch.bool))[0] == Classes.rows[0]
+
+
+def test_the_clock_only_cuts_the_network_and_that_is_said(tmp_path, monkeypatch):
+    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+    monkeypatch.setattr(automatic, "fit", lambda *_, **__: None)
+    clock = iter([])
+    monkeypatch.setattr(automatic.time, "process_time", lambda: next(clock))
+
+    def plan(budget: float) -> tuple[int, int, str]:
+        nonlocal clock
+        clock = iter([0.0, 10.0, 20.0, 110.0, 110.0])  # nothing, ten seconds of one step, 90 of nine: 10 a step
+        choice = automatic._Choice(train, budget, 0, None, False)
+        return *choice._plan(), choice.cut
+
+    assert plan(18110.0) == (300, FOLDS, "")
+    assert plan(6110.0) == (300, 1, "")
+    steps, folds, cut = plan(3500.0)
+    assert (steps, folds) == (150, 1)
+    assert "150 of 300 steps" in cut
+    assert "--budget 6,110s" in cut
+    assert plan(100.0)[2].startswith("; no network was trained, for the budget of 100 s; --budget 6,110s")
+
+
+def test_a_finished_choice_is_read_again_and_the_folder_of_another_run_is_refused_at_once(tmp_path, monkeypatch):
+    train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
+    seen = []
+    first = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False, on_candidate=seen.append)
+    assert [candidate.name for candidate in seen] == [*Classes.rows]
+    monkeypatch.setattr(automatic, "_Choice", None)
+    again = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False)
+    assert (again.name, again.candidates, again.reason) == (first.name, first.candidates, first.reason)
+    pointset.fit(pointset.create_model("features-svm", classes=2), train, run=tmp_path / "named", progress=False)
+    with pytest.raises(pointset.PointsetError, match="named holds a run of features-svm: choose another folder"):
+        fit_automatic(train, run=tmp_path / "named", progress=False)
+
+
+@pytest.mark.filterwarnings("default:data has at most 20 points")
+def test_clouds_of_fewer_points_than_usual_are_taken_as_they_are(tmp_path, capsys):
+    data = write_clouds(tmp_path / "data", points=20)
+    cli.main(["train", "--data", str(data), "--budget", "1s", "--run", str(tmp_path / "run")])
+    captured = capsys.readouterr()
+    assert "at most 20 points of a shape" in captured.err
+    assert "chosen" in captured.out
+    assert pointset.load_run(tmp_path / "run")[1]["data"]["points"] == 20
