@@ -25,7 +25,7 @@ from pointset.evaluation.symmetry import check_symmetry
 from pointset.runs.locks import lock_folder
 from pointset.runs.progress import on_terminal, progress_bar, write_line
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
-from pointset.training.devices import find_device, warn_of_slow_products, world_size
+from pointset.training.devices import find_device, measured_precision, world_size
 from pointset.zoo.registration import unpickle_parts, user_parts
 
 MOST_DEVIATION = 1e-2
@@ -75,7 +75,7 @@ def run_experiment(
     workers.check()
     if not workers.scheduler:  # the machines of a cluster may have other devices than this one
         find_device(experiment.recipe.device)
-        warn_of_slow_products(experiment.recipe.precision, experiment.recipe.device)
+        experiment = experiment.changed(recipe=measured_precision(experiment.recipe))
     check_folder(experiment, out)
     task, recipe = experiment.task, experiment.recipe
     # First, so that missing data leaves no folder behind.

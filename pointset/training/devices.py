@@ -32,6 +32,7 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError, quoted
 from pointset.runs.workers import torch_threads
+from pointset.training.recipe import Recipe
 
 ROWS, WIDTH = 1_600, 256
 """Shape of the timed product: the rows of a batch times a layer."""
@@ -77,14 +78,18 @@ def bfloat16_speed(device: str = "auto") -> float:
     return min(slow) / min(fast)
 
 
-def warn_of_slow_products(precision: str, device: str) -> None:
-    """Warn if bfloat16 was requested but float32 is faster."""
-    if precision == "bfloat16" and (speed := bfloat16_speed(device)) < 1.0:
+def measured_precision(recipe: Recipe) -> Recipe:
+    """The recipe with the faster precision on this machine in place of "auto"; warns of bfloat16 where it is slower."""
+    if recipe.precision == "auto":
+        faster = bfloat16_speed(recipe.device) >= WORTH
+        return recipe.changed({"precision": "bfloat16" if faster else "float32"})
+    if recipe.precision == "bfloat16" and (speed := bfloat16_speed(recipe.device)) < 1.0:
         warnings.warn(
             f"products in bfloat16 take {1 / speed:.1f} times as long as in float32 on this machine: set precision "
             'to "float32", or to "auto", which measures',
             stacklevel=3,
         )
+    return recipe
 
 
 T = TypeVar("T")

@@ -14,6 +14,7 @@ from torch import Tensor
 from pointset.baselines.models import BASELINES, EMBEDDERS
 from pointset.data.axes import Axis, turned_up
 from pointset.data.normalize import log_size
+from pointset.data.unusable import LEAVE_OUT
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError
 from pointset.training.devices import find_device
@@ -48,7 +49,7 @@ def value_errors() -> Iterator[None]:
     try:
         yield
     except PointsetError as error:
-        message = re.sub(r"^score(?= )", CALLED["score"], str(error))
+        message = re.sub(r"^score(?= )", CALLED["score"], str(error)).replace(f", or {LEAVE_OUT}", "")
         if isinstance(error, ValueError) and message == str(error):
             raise
         raise InputError(message) from error

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import nn
 
 from pointset.baselines.models import BASELINES
+from pointset.configuration import nearest
 from pointset.data.arrays import from_arrays
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
@@ -34,6 +35,8 @@ from pointset.zoo.options import ModelOptions
 from pointset.zoo.predicting import Prediction, predict, prepared_batches
 from pointset.zoo.transfer import start_from
 
+LONG = 10
+"""After as many epochs, a training that is no better than the most frequent class is warned of."""
 DATA = ("normalize", "up")
 """Fields of `DataOptions` that are for arrays; `points` has another default."""
 
@@ -52,6 +55,10 @@ class PointSetEstimator(CloudEstimator):
     random_state: Any
 
     def _set(self, model: str, options: dict[str, Any]) -> None:
+        known = inspect.signature(type(self)).parameters
+        if odd := next((name for name in options if name not in known), None):
+            near = nearest(odd, [*known])
+            raise TypeError(f"{type(self).__name__} has no parameter {quoted(odd)}: did you mean {near}?")
         given = inspect.signature(type(self)).bind(model, **options)
         given.apply_defaults()
         for name, value in given.arguments.items():
@@ -72,16 +79,29 @@ class PointSetEstimator(CloudEstimator):
                 up = trained.preparation.up
                 model = start_from(trained, sets, trained_up=up, seed=seed, start=str(self.start))
             elif self.model == "auto":
+                self._refuse_without_effect()
                 chosen = fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress)
                 self._keep(chosen.fitted, sets, seed)
                 return
             else:
+                self._refuse_without_effect()
                 options = ModelOptions.from_dict(self._fields(ModelOptions))
                 model = create_for(sets, self.model, options, seed=seed)
             if baseline_of(model) is not None and sets.inputs > 3:
                 text = f"{self.model} reads 3 of the {sets.inputs} numbers of a point: choose a network"
                 warnings.warn(text, UserWarning, stacklevel=4)
         self._train(model, sets, seed)
+
+    def _refuse_without_effect(self) -> None:
+        """Refuse fields of `Recipe` and `ModelOptions` where the model has none."""
+        if self.model not in ("auto", *BASELINES):
+            return
+        for kind in (Recipe, ModelOptions):
+            for field in dataclasses.fields(kind):
+                name = CALLED.get(field.name, field.name)
+                if name != "device" and getattr(self, name) != field.default:
+                    effect = f"{name}={getattr(self, name)!r} has no effect on model={self.model!r}"
+                    raise InputError(f"{effect}: leave it out, or name a network, such as isab16-pma")
 
     def _train(self, model: nn.Module, sets: PointSets, seed: int, before: Sequence[dict[str, Any]] = ()) -> None:
         """Train a model further; the result is kept only if nothing was wrong."""
@@ -97,6 +117,12 @@ class PointSetEstimator(CloudEstimator):
         rows = [{**row, "epoch": row["epoch"] + len(before)} for row in fitted.history]
         self.model_, self.history_ = fitted.model, [*before, *rows]
         self.n_features_in_, self.n_iter_ = sets.inputs, len(self.history_)
+        most = float(np.unique(sets.labels, return_counts=True)[1].max()) / len(sets)
+        chance = most + 2 * (most * (1 - most) / len(sets)) ** 0.5  # two standard errors above the most frequent class
+        if self.n_iter_ >= LONG and (accuracy := self.history_[-1].get("accuracy", 1.0)) <= chance:
+            text = f"after {self.n_iter_} epochs the accuracy on the training sets is {accuracy:.1%}"
+            remedy = "try more epochs, another learning_rate, or another normalize"
+            warnings.warn(f"{text}, hardly better than the most frequent class: {remedy}", UserWarning, stacklevel=5)
         self._next_seed = int(np.random.SeedSequence((seed, 1)).generate_state(1)[0])
 
     def _predicted(self, X: Any) -> Prediction:
@@ -118,7 +144,7 @@ class PointSetEstimator(CloudEstimator):
 
 
 class PointSetClassifier(ClassifierMixin, PointSetEstimator):
-    """A model of the zoo with its data options and recipe, as a scikit-learn estimator.
+    """A classifier of point sets for scikit-learn: any network by its name, by default a support vector machine.
 
     X is an array or a tensor [N, n, d], or N clouds [n_i, d] of several sizes as a list or an array of objects. The
     first three numbers of a point are its coordinates, in any unit: they are normalised here. y has N labels of any
@@ -128,9 +154,9 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
     Args:
         model: a name of the zoo, such as "isab16-pma", or of a baseline; see `list_models`. The default, a baseline, is
             fitted to some hundred clouds within seconds: a support vector machine on classical features and embeddings
-            of trained models. It reads coordinates alone, and fields of `Recipe` and `ModelOptions` do not change it.
-            "auto" takes the best classifier within `budget`, as `pointset train` without a model does, and chooses
-            normalisation and recipe itself.
+            of trained models. It reads coordinates alone. "auto" takes the best classifier within `budget`, as
+            `pointset train` without a model does, and chooses normalisation and recipe itself. For both, fields of
+            `Recipe` and `ModelOptions` have no effect and are refused.
         start: a trained model that comes with the package, or the folder of a run: training begins from its weights,
             and `model` is ignored. Fields of `Recipe` that are given replace those of `transfer_recipe`.
         budget: core-seconds for "auto".
@@ -141,7 +167,7 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
             RandomState, or None for numpy's global one.
         progress: show the progress of a training; see `pointset.fit`.
         options: the fields of `Recipe` (epochs, batch_size, learning_rate, ...) and of `ModelOptions` (dim, heads,
-            dropout, ...; its `score` is `attention_score`). Those that the model does not use are ignored. Early
+            dropout, ...; its `score` is `attention_score`). Those that a network does not use are ignored. Early
             stopping: `validation=0.1, patience=10`.
 
     Attributes:
@@ -242,6 +268,9 @@ def _labels(y: Any) -> np.ndarray:
         if y is None:
             raise InputError("PointSetClassifier requires y to be passed, but the target y is None")
         labels = column_or_1d(np.asarray(y), warn=True)
+        kinds = {type(label).__name__ for label in labels.tolist()} if labels.dtype == object else ()
+        if len(kinds) > 1:
+            raise InputError(f"y mixes labels of the types {', '.join(sorted(kinds))}: give labels of one type")
         check_classification_targets(labels)
         return labels
 

@@ -35,7 +35,7 @@ from pointset.training.checkpoints import (
     describe_run,
     make_fitted,
 )
-from pointset.training.devices import Processes, find_device, join_processes, on_cpu, warn_of_slow_products
+from pointset.training.devices import Processes, find_device, join_processes, measured_precision, on_cpu
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
@@ -95,7 +95,7 @@ def fit(
         return fit_baseline(model, train, recipe, seed, run, progress)
     if isinstance(model, Classifier):
         model.by_thresholds = recipe.ordered == "thresholds"
-    warn_of_slow_products(recipe.precision, recipe.device)
+    recipe = measured_precision(recipe)
     sets = train.with_neighbourhoods(getattr(model, "neighbourhoods", "none"))
     fit_numbers(model, sets)
     training = Training(model, Classification(sets, recipe, seed), recipe, seed, on_epoch)

@@ -106,7 +106,7 @@ class Recipe(Checked):
     """Precision of matrix products in training. "bfloat16" is mixed precision (weights, sums and losses stay float32).
     It is faster on a GPU, and on a CPU with bfloat16 instructions (with AMX 1.7 to 2.9 times, at width 256 and 100
     points); models of width 64 gain little or nothing. "auto" measures for a tenth of a second which is faster at width
-    256 on this machine, and is replaced by that choice, which results name. Evaluation is always in float32."""
+    256 on this machine when a training begins, and results name that choice. Evaluation is always in float32."""
     device: str = "auto"
     """"auto" uses a GPU if there is one; otherwise a torch device name."""
 
@@ -121,11 +121,6 @@ class Recipe(Checked):
         if self.last_points is not None and self.train_points is None:
             first = "needs the sizes of the first epoch: set train_points, such as [64, 128]"
             raise PointsetError(f"last_points={list(self.last_points)} {first}")
-        if self.precision == "auto":
-            from pointset.training.devices import WORTH, bfloat16_speed  # torch, which takes seconds to import
-
-            faster = bfloat16_speed(self.device) >= WORTH
-            object.__setattr__(self, "precision", "bfloat16" if faster else "float32")
         for name, usual in (("step_every", STEP_EVERY), ("step_factor", STEP_FACTOR)):
             if (given := getattr(self, name)) != usual and self.schedule != "step":
                 remedy = "leave it out, or choose schedule 'step'"

@@ -19,6 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 import pointset
 from pointset import PointSetClassifier
 from pointset.errors import PointsetError
+from pointset.inputs import InputError
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -241,3 +242,26 @@ def test_the_best_within_a_budget_and_trained_weights(clouds_folder) -> None:
             PointSetClassifier(**options).partial_fit(train.points.numpy(), train.labels.numpy())
     with pytest.raises(ValueError, match="nothing"):
         PointSetClassifier(start="nothing").fit(train.points.numpy(), train.labels.numpy())
+
+
+@pytest.mark.parametrize("options", [{"dim": 64}, {"epochs": 2}, {"model": "auto", "learning_rate": 0.1}])
+def test_options_without_an_effect_are_refused(options, X, y):
+    with pytest.raises(InputError, match=r"has no effect on model=.*: leave it out, or name a network"):
+        PointSetClassifier(**options).fit(X, y)
+
+
+def test_words_of_scikit_learn_are_answered_with_ours(X, y):
+    with pytest.raises(TypeError, match="no parameter 'class_weight': did you mean class_weights"):
+        PointSetClassifier(class_weight="balanced")
+    with pytest.raises(InputError, match="labels of the types int, str: give labels of one type"):
+        PointSetClassifier().fit(X[:2], np.array(["x", 1], dtype=object))
+    bad = X.copy()
+    bad[0, 0, 0] = np.nan
+    with pytest.raises(InputError) as refused:
+        PointSetClassifier().fit(bad, y)
+    assert "on_error" not in str(refused.value)
+
+
+def test_a_training_that_ends_at_chance_says_so(X, y):
+    with pytest.warns(UserWarning, match="hardly better than the most frequent class: try more epochs"):
+        PointSetClassifier("rff-max", dim=8, epochs=10, learning_rate=1e-12, random_state=0).fit(X, y)
