@@ -109,8 +109,8 @@ def build(
             without them.
         rebuild: Sample again, even if the pools exist.
     """
-    from pointset.data.pools.plan import Sampling
-    from pointset.data.pools.store import build_dataset
+    from pointset.data.pools.build import build_dataset
+    from pointset.data.pools.shapes import Sampling
 
     started = time.perf_counter()
     pools = build_dataset(

@@ -16,8 +16,8 @@ from pointset.data.catalogue.released import is_released, read_released, release
 from pointset.data.options import MORE_POINTS, SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
-from pointset.data.pools.plan import PoolPlan, Sampling
-from pointset.data.pools.store import load_pool
+from pointset.data.pools.build import PoolPlan, load_pool
+from pointset.data.pools.shapes import Sampling
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from pointset.data.catalogue.folders import list_folder
-from pointset.data.pools.plan import PoolPlan, Sampling
-from pointset.data.pools.store import Made, build_dataset
+from pointset.data.pools.build import Made, PoolPlan, build_dataset
+from pointset.data.pools.shapes import Sampling
 from pointset.runs.workers import Workers
 
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"

@@ -67,21 +67,6 @@ def test_what_cannot_be_loaded_is_refused(
         load_dataset(release if data == "release" else data, **{"points": 7, **options})
 
 
-@pytest.fixture
-def without_digests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cards that do not know the digests of their files."""
-    load = locate.load_card
-    monkeypatch.setattr(locate, "load_card", lambda name: msgspec.structs.replace(load(name), files={}))
-
-
-def test_files_that_are_not_the_cards_are_refused_under_its_name(home: Path) -> None:
-    folder = write_pools(home / "datasets" / "modelnet40_ply_hdf5_2048")
-    with pytest.raises(PointsetError, match=r"ply_data_train0.h5 is not the file of modelnet40-hdf5 .another MD5"):
-        load_dataset("modelnet40-hdf5", points=7)
-    assert len(load_dataset(folder, points=7)) == 12
-
-
-@pytest.mark.usefixtures("without_digests")
 @pytest.mark.parametrize("name", ["modelnet40_ply_hdf5_2048", "modelnet40-hdf5"])
 def test_a_cards_data_is_found_and_compared_with_the_card(home: Path, name: str) -> None:
     folder = write_pools(home / "datasets" / name, classes=40)

@@ -12,8 +12,8 @@ from pointset.data.dataset import load_dataset
 from pointset.data.loading import load_like
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
-from pointset.data.pools.plan import Sampling
-from pointset.data.pools.store import build_dataset
+from pointset.data.pools.build import build_dataset
+from pointset.data.pools.shapes import Sampling
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 
@@ -26,6 +26,7 @@ def folder(home: Path, tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     for number, size in enumerate(SIZES):
         cloud = rng.normal([50, 60, 70, 0, 0, 0], size=(size, 6))
+        cloud[:, 3:] /= np.linalg.norm(cloud[:, 3:], axis=1, keepdims=True)
         place = tmp_path / "scans" / f"class {number % 2}" / ("test" if number > 6 else "train") / str(number)
         place.parent.mkdir(parents=True, exist_ok=True)
         if number % 3 == 0:

@@ -19,8 +19,9 @@ from pointset.data.catalogue.locate import locate_data, pools_home
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS
 from pointset.data.pool import Pool
-from pointset.data.pools.plan import MANIFEST_FILE, Manifest, Sampling, build_command, hash_source, read_manifest
-from pointset.data.pools.shapes import make_pool_shape
+from pointset.data.pools.build import build_command
+from pointset.data.pools.manifest import MANIFEST_FILE, Manifest, read_manifest
+from pointset.data.pools.shapes import Sampling, hash_source, make_pool_shape
 from pointset.errors import PointsetError
 from pointset.runs import records
 from pointset.runs.progress import followed

@@ -1,31 +1,117 @@
-"""Sample or read the points of shapes, in this process, in several, or on a cluster, by joblib.
+"""The points of one file in a pool, and what its manifest says of it."""
 
-A worker may be on another machine: it receives file names and returns points, in any order, and writes nothing.
-"""
-
-import itertools
-import time
-from collections.abc import Generator, Sequence
+import hashlib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal, Self
 
+import msgspec
 from numpy.typing import NDArray
 
+from pointset.configuration import Checked, PointCount, Seed
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.data.pool import digest_of
-from pointset.data.pools.plan import ARRAY_TYPES, PoolEntry, Sampling, Source
+from pointset.data.options import Sampler
+from pointset.data.pool import AS_RELEASED, digest_of
 from pointset.data.readers.reading import read_cloud, read_mesh
-from pointset.data.sampling import import_open3d, sample_arrays, seed_for
+from pointset.data.readers.scenes import files_beside
+from pointset.data.sampling import sample_arrays, seed_for
 from pointset.errors import PointsetError
-from pointset.runs.workers import Workers, run_in_workers
 
-GRACE_SECONDS = 0.5
-"""Time for which this process makes shapes before it starts workers, unless a number of workers is given."""
-SHAPES_PER_TASK = {"fps": 1, "poisson": 1}
-"""Shapes per batch by sampler, default `MANY`: enough to outweigh messages, few enough to lose little when stopped."""
-MANY = 16
-ROUND = 256
-"""Batches that are given out at once, so that few results wait in memory to be written."""
+ARRAY_TYPES = {"points": "<f4", "normals": "<f4", "features": "<f4"}
+"""The types of the arrays of a pool."""
+
+
+@dataclass(frozen=True)
+class Sampling(Checked):
+    """How shapes become points: meshes are sampled, clouds are read unchanged."""
+
+    LATER: ClassVar = ("features",)
+
+    points: PointCount | None
+    """Points per mesh, P; None for clouds, which keep all points."""
+    sampler: Sampler | Literal["as released"] = "uniform"
+    """The sampler; `AS_RELEASED` for clouds."""
+    seed: Seed = 0
+    """Each mesh is sampled with its own seed, derived from this one and the shape's name."""
+    normals: bool = False
+    """Keep the unit normal at each point too."""
+    features: tuple[str, ...] = ()
+    """Names of other point features of clouds to keep."""
+
+    @classmethod
+    def none(cls, normals: bool, features: tuple[str, ...] = ()) -> Self:
+        """The sampling of clouds, which keeps all points."""
+        return cls(None, AS_RELEASED, 0, normals, features)
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """Names of the arrays of a shape: points and normals [n, 3], features [n, f]; see `ARRAY_TYPES`."""
+        return ("points", *(name for name in ("normals", "features") if getattr(self, name)))
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One version of a shape's file."""
+
+    bytes: int
+    """Size, including external buffers of a .gltf or .glb file."""
+    modified_ns: int
+    """Time of the latest modification."""
+    blake2b: str | None
+    """Digest of the contents; None if they could not be read."""
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """The current version of a file; an OSError if it cannot be read."""
+        return cls(*_size_and_time(path), hash_source(path))
+
+    def is_current(self, path: Path) -> bool:
+        """True if the file still has these contents, which are read only if its size or time differ."""
+        try:
+            return _size_and_time(path) == (self.bytes, self.modified_ns) or hash_source(path) == self.blake2b
+        except OSError:
+            return self.blake2b is None  # unchanged if it could not be read before either
+
+
+def hash_source(path: Path) -> str:
+    """BLAKE2b digest of the contents, 32 hexadecimal digits; an OSError if they cannot be read."""
+    digest = hashlib.blake2b(digest_size=16)
+    for file in _files(path):
+        with file.open("rb") as stream:
+            hashlib.file_digest(stream, lambda: digest)
+    return digest.hexdigest()
+
+
+def _size_and_time(path: Path) -> tuple[int, int]:
+    facts = [file.stat() for file in _files(path)]
+    return sum(fact.st_size for fact in facts), max(fact.st_mtime_ns for fact in facts)
+
+
+def _files(path: Path) -> list[Path]:
+    """The file and, for .gltf and .glb, the external buffers that it names."""
+    return [path, *(files_beside(path) if path.suffix.lower() in (".gltf", ".glb") else ())]
+
+
+class PoolEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One shape of a pool."""
+
+    name: str
+    label: int
+    file: str
+    source: Source
+    checksums: dict[str, str] = {}
+    """BLAKE2b digests of its points in each array."""
+    skipped: str = ""
+    """The reason why it has no points; empty if it has some."""
+    size: int | None = None
+    """Number of points, for clouds."""
+    width: int | None = None
+    """Number of features per point, f, if any."""
+
+    @property
+    def is_current(self) -> bool:
+        """True if the shape's file has not changed."""
+        return self.source.is_current(Path(self.file))
+
 
 PoolArrays = dict[str, NDArray[Any]]
 """Points float32 [n, 3] and, if wanted, normals [n, 3] and features [n, f], by name."""
@@ -73,31 +159,3 @@ def _reason(error: Exception, path: Path) -> str:
     if not isinstance(error, PointsetError):
         words = f"{type(error).__name__}: {words}"
     return words if str(path) in words else f"{path}: {words}"
-
-
-def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Workers) -> Generator[MadeShape, None, None]:
-    """Make the points of many files, in any order.
-
-    Raises:
-        PointsetError: the cluster cannot be reached, its library is missing, or a worker process died.
-    """
-    from joblib import delayed
-    from joblib.externals.loky.process_executor import BrokenProcessPool
-
-    left, batch = iter(shapes), SHAPES_PER_TASK.get(sampling.sampler, MANY)
-    if not workers.scheduler:
-        if sampling.sampler == "poisson" and shapes:
-            import_open3d()  # raises here rather than for every mesh
-        end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
-        while workers.cores == 1 or time.monotonic() < end:
-            if (shape := next(left, None)) is None:
-                return
-            yield make_pool_shape(shape, sampling)
-    try:
-        while tasks := [delayed(make_pool_shape)(shape, sampling) for shape in itertools.islice(left, ROUND * batch)]:
-            yield from run_in_workers(tasks, workers, workers.cores, batch=batch)
-    except BrokenProcessPool as error:
-        raise PointsetError(
-            "a worker process was stopped, most often because memory ran out: run again with fewer workers; finished "
-            "shapes are kept"
-        ) from error

@@ -18,9 +18,10 @@ from building import COUNT, TETRAHEDRON, break_mesh, build, contents, plan_of
 from damage import flipped, kill_at
 
 from pointset.data.dataset import load_dataset
-from pointset.data.pools import shapes, store
+from pointset.data.pools import build as pools_build
+from pointset.data.pools import shapes
+from pointset.data.pools.build import build_pool, read_shape, unfinished_folder
 from pointset.data.pools.shapes import MadeShape
-from pointset.data.pools.store import build_pool, read_shape, unfinished_folder
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
@@ -33,13 +34,13 @@ def test_neither_order_nor_workers_change_a_byte(home: Path, meshes: Path, monke
     """The workers of the cluster are threads: tests/runs has one of processes."""
     distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
     assert build(meshes, workers=1).sampled == COUNT
-    whole, make_shapes = contents(home), store.make_shapes
+    whole, make_shapes = contents(home), pools_build.make_shapes
     assert len(whole) == 6
 
     def shuffled(jobs: list[Any], *rest: Any) -> Iterator[MadeShape]:
         yield from make_shapes(random.Random(7).sample(jobs, len(jobs)), *rest)
 
-    monkeypatch.setattr(store, "make_shapes", shuffled)
+    monkeypatch.setattr(pools_build, "make_shapes", shuffled)
     options: dict[str, Any] = {"processes": False, "n_workers": 2, "dashboard_address": ":0", "scheduler_port": 0}
     with distributed.LocalCluster(**options) as cluster:
         for how in ({"workers": 1}, {"workers": 2}, {"scheduler": cluster.scheduler_address}):
@@ -168,7 +169,7 @@ def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
 def test_a_full_disk_is_one_sentence_and_loses_nothing(
     home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = store.write_shape
+    write = pools_build.write_shape
 
     def full(file: Path, *shape: Any) -> None:
         write(file, *shape)
@@ -177,7 +178,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "write_shape", full)
+        patch.setattr(pools_build, "write_shape", full)
         with pytest.raises(PointsetError, match=r"cannot be written .*No space left") as caught:
             build(meshes, workers=1)
     assert "\n" not in str(caught.value)
@@ -207,7 +208,7 @@ def test_a_killed_worker_is_named_and_the_next_run_continues(
         os.kill(os.getpid(), signal.SIGKILL)
 
     with monkeypatch.context() as patch:
-        patch.setattr(shapes, "make_pool_shape", die)
+        patch.setattr(pools_build, "make_pool_shape", die)
         with pytest.raises(PointsetError, match=r"worker process was stopped.*fewer workers"):
             build(meshes, workers=2)
     assert build(meshes, workers=2).sampled == COUNT

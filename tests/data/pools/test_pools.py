@@ -14,14 +14,13 @@ import pytest
 from building import TETRAHEDRON, build, plan_of, write_mesh
 from damage import flip
 
-from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import Pool
+from pointset.data.pools.build import build_pool, load_pool
 from pointset.data.pools.inspection import verify_dataset, verify_pool
-from pointset.data.pools.plan import POOL_FORMAT, PoolPlan, Sampling, Source
-from pointset.data.pools.store import build_pool, load_pool
+from pointset.data.pools.manifest import POOL_FORMAT
+from pointset.data.pools.shapes import Source
 from pointset.errors import PointsetError
-from pointset.runs import records
 from pointset.runs.workers import Workers
 
 
@@ -124,32 +123,6 @@ def test_another_format_is_refused_and_another_version_is_not(home: Path, few: P
         pool_of(few)
 
 
-def test_a_pool_of_the_first_release_is_opened(home: Path, few: Path) -> None:
-    """Its manifest has empty fields, and none of those that came later."""
-    fresh = pool_of(few)
-    path = pools(home)[0] / "manifest.json"
-    content = json.loads(path.read_text())
-    shapes = [{"skipped": "", "size": None, **shape} for shape in content["shapes"]]
-    records.write_json(path, {**content, "version": "0.1.0", "skipped": [], "shapes": shapes})
-    assert {"features", "labels"}.isdisjoint(content)
-    assert pool_of(few).checksums == fresh.checksums
-    assert [found.problems for found in verify_dataset(few, progress=False)] == [()]
-    assert re.fullmatch("few-train-[0-9a-f]{16}", path.parent.name)
-
-
-@pytest.mark.parametrize(
-    ("sampling", "key"),
-    [
-        (Sampling(100), "525f3ac179b67b97"),
-        (Sampling(100, "fps", 3, normals=True), "734b3416a53cb249"),
-        (Sampling.none(True, ("colors",)), "df2971bea14b1a78"),
-    ],
-)
-def test_pools_of_the_first_release_are_found_by_their_name(sampling: Sampling, key: str) -> None:
-    shape = ShapeFile(Path("/data/parts/bolt/train/1.off"), "bolt/train/1.off", "bolt", 0, "train")
-    assert PoolPlan("parts-train", (shape,), ("bolt",), sampling).folder.name == f"parts-train-{key}"
-
-
 CLOUD = "ply\nformat ascii 1.0\nelement vertex {size}\n{columns}property int label\nend_header\n{rows}"
 COLUMNS = ("x", "y", "z", "nx", "ny", "nz", "intensity")
 
@@ -183,10 +156,10 @@ Damage = tuple[str, Callable[[], object]]
 
 
 def flips(path: Path) -> list[Damage]:
-    """A bit of a byte at the start, in the middle, at the end and at 18 other places of a file."""
-    size = path.stat().st_size
-    places = np.random.default_rng(0).integers(size, size=18).tolist()
-    return [(path.name, partial(flip, path, place)) for place in (0, size // 2, size - 1, *places)]
+    """A bit of a byte at the start, in the middle, at the end and at 18 other places of the numbers in a file."""
+    start, size = 128, path.stat().st_size
+    places = np.random.default_rng(0).integers(start, size, size=18).tolist()
+    return [(path.name, partial(flip, path, place)) for place in (start, size // 2, size - 1, *places)]
 
 
 def damages(folder: Path) -> list[Damage]:
@@ -199,7 +172,7 @@ def damages(folder: Path) -> list[Damage]:
         ("points.npy has", partial(np.save, points, np.zeros((8, 11, 3)))),
         ("manifest.json is missing", manifest.unlink),
         *(("manifest.json cannot be read", partial(manifest.write_text, text)) for text in ("{", "[" * 100_000, "[]")),
-        ("manifest.json", partial(manifest.write_text, '{"format": 3, "shapes": [{}]}')),
+        ("manifest.json", partial(manifest.write_text, f'{{"format": {POOL_FORMAT}, "shapes": [{{}}]}}')),
     ]
 
 

@@ -1,53 +1,98 @@
-"""Open pools on disk, and build them if needed, or in advance for all splits of a dataset.
+"""Plan, build and open pools: the points of all shapes of a split, on disk.
 
 A pool is built under a lock in a folder beside it, from which an interrupted build is continued: a file for every
 finished shape, with a digest, so that a torn file counts as absent. When all are there, the arrays and the manifest
-are written in shape order to a new folder. Opening a pool looks at the sizes of its arrays, and at the sizes and times
-of the shapes' files; `inspection` reads all bytes.
+are written in shape order to a new folder. Shapes are sampled in this process, in several, or on a cluster, by joblib:
+a worker receives file names and returns points, in any order, and writes nothing. Opening a pool looks at the sizes of
+its arrays, and at the sizes and times of the shapes' files; `inspection` reads all bytes.
 """
 
 import contextlib
 import hashlib
+import itertools
 import json
+import shlex
 import shutil
+import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from pointset.configuration import check
-from pointset.data.catalogue.folders import list_splits
-from pointset.data.catalogue.locate import locate_data, make_folder
+from pointset.data.catalogue.folders import Listing, ShapeFile, list_splits
+from pointset.data.catalogue.locate import locate_data, make_folder, pools_home
 from pointset.data.catalogue.released import is_released
 from pointset.data.options import SPLITS
 from pointset.data.pool import Pool
-from pointset.data.pools.plan import (
-    MANIFEST_FILE,
-    Manifest,
-    PoolEntry,
-    PoolPlan,
-    Sampling,
-    build_command,
-    read_manifest,
-    write_header,
-)
-from pointset.data.pools.shapes import PoolArrays, make_shapes
+from pointset.data.pools.manifest import MANIFEST_FILE, POOL_FORMAT, Manifest, read_manifest, write_header
+from pointset.data.pools.shapes import MadeShape, PoolArrays, PoolEntry, Sampling, make_pool_shape
+from pointset.data.sampling import import_open3d
 from pointset.data.unusable import OnError, UnreadableShapesError, refuse_or_leave_out
 from pointset.errors import PointsetError
 from pointset.runs.atomic import full_disk_reported, new_folder, write_text
 from pointset.runs.locks import locked
 from pointset.runs.progress import progress_bar
-from pointset.runs.workers import Workers
+from pointset.runs.workers import Workers, run_in_workers
 
 ERRORS = "errors.json"
 """File in the folder of an unfinished pool with the files that could not be used, and the reasons."""
 DIGEST = 32
 """Bytes at the start of the file of a finished shape."""
+GRACE_SECONDS = 0.5
+"""Time for which this process makes shapes before it starts workers, unless a number of workers is given."""
+SHAPES_PER_TASK = {"fps": 1, "poisson": 1}
+"""Shapes per batch by sampler, default `MANY`: enough to outweigh messages, few enough to lose little when stopped."""
+MANY = 16
+ROUND = 256
+"""Batches that are given out at once, so that few results wait in memory to be written."""
+
+
+@dataclass(frozen=True)
+class PoolPlan:
+    """The shapes of a pool, by class and name, and their sampling."""
+
+    name: str
+    """Prefix of the folder's name."""
+    shapes: tuple[ShapeFile, ...]
+    classes: tuple[str, ...]
+    sampling: Sampling
+
+    @classmethod
+    def of(cls, name: str, listing: Listing, sampling: Sampling) -> Self:
+        """Make a plan from the shapes of one split."""
+        return cls(name, tuple(listing.shapes), tuple(listing.classes), sampling)
+
+    @property
+    def root(self) -> Path:
+        """The dataset's folder, to which the shapes' names are relative."""
+        shape = self.shapes[0]
+        return shape.path.parents[len(PurePosixPath(shape.name).parts) - 1]
+
+    @cached_property  # used several times, and depends on all shapes
+    def folder(self) -> Path:
+        """The folder of the pool, whose name ends in a hash of the format and of all that distinguishes the pool."""
+        identity = {
+            "folder": str(self.root),
+            "classes": list(self.classes),
+            **self.sampling.as_dict(),
+            "names": [[shape.name, shape.label, str(shape.path)] for shape in self.shapes],
+        }
+        key = hashlib.sha256(json.dumps([POOL_FORMAT, identity], sort_keys=True).encode()).hexdigest()[:16]
+        return pools_home() / f"{self.name}-{key}"
+
+
+def build_command(root: str | Path, sampling: Sampling, *flags: str) -> str:
+    """The command that builds the pools of a folder of meshes."""
+    words = ["pointset", "data", "build", str(root), "--pool-points", str(sampling.points)]
+    words += ["--sampler", sampling.sampler, "--data-seed", str(sampling.seed)]
+    return shlex.join([*words, *(["--normals"] if sampling.normals else []), *flags])
 
 
 @dataclass(frozen=True)
@@ -262,3 +307,31 @@ def build_dataset(
         reports = [report for error in errors for report in error.reports]
         raise UnreadableShapesError(failures, finished, reports, errors[0].remedy)
     return pools
+
+
+def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Workers) -> Generator[MadeShape, None, None]:
+    """Make the points of many files, in any order.
+
+    Raises:
+        PointsetError: the cluster cannot be reached, its library is missing, or a worker process died.
+    """
+    from joblib import delayed
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    left, batch = iter(shapes), SHAPES_PER_TASK.get(sampling.sampler, MANY)
+    if not workers.scheduler:
+        if sampling.sampler == "poisson" and shapes:
+            import_open3d()  # raises here rather than for every mesh
+        end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
+        while workers.cores == 1 or time.monotonic() < end:
+            if (shape := next(left, None)) is None:
+                return
+            yield make_pool_shape(shape, sampling)
+    try:
+        while tasks := [delayed(make_pool_shape)(shape, sampling) for shape in itertools.islice(left, ROUND * batch)]:
+            yield from run_in_workers(tasks, workers, workers.cores, batch=batch)
+    except BrokenProcessPool as error:
+        raise PointsetError(
+            "a worker process was stopped, most often because memory ran out: run again with fewer workers; finished "
+            "shapes are kept"
+        ) from error
