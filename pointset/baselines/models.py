@@ -41,7 +41,7 @@ class Baseline(nn.Module):
         self.head = head
         self.register_buffer("turn", torch.eye(3))
         self.register_buffer("views", torch.eye(3)[None])
-        self.anchor = nn.Parameter(torch.zeros(()), requires_grad=False)  # says where the model is
+        self._device_anchor = nn.Parameter(torch.zeros(()), requires_grad=False)  # says where the model is
 
     def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
         return self.logits(self.blocks(points, mask))
@@ -71,6 +71,8 @@ class Baseline(nn.Module):
         self.head.fit(rows, labels.repeat_interleave(len(self.views)), [block.shape[2] for block in blocks])
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        if (anchor := state_dict.pop(f"{prefix}anchor", None)) is not None:  # its name in older runs
+            state_dict[f"{prefix}_device_anchor"] = anchor
         self.views = self.views.new_empty(state_dict.setdefault(f"{prefix}views", torch.eye(3)[None]).shape)
         super()._load_from_state_dict(state_dict, prefix, *others)
 

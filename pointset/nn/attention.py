@@ -3,8 +3,7 @@
     Att(Q, K, V) = A V,  A = weights(score(Q, K)),  by default softmax(Q K^T / sqrt(d))
     Multihead(X, Y, Y) = concat_j(Att(Q_j, K_j, V_j)) W^O,    Q = X W^Q, K = Y W^K, V = Y W^V
 
-Scores are in `scores`, weights in `weights`. `faster_way` chooses functions with the same result in less time: those of
-`fast`, or torch's own kernel.
+Scores are in `scores`, weights in `weights`; `fast.kernels` chooses functions with the same result in less time.
 
 Letters: X [B, n, .] gives the queries, Y [B, m, .] the keys and values, h heads, width d, c = d / h per head; mask
 [B, m] is True at the real rows of Y.
@@ -14,32 +13,16 @@ Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Trans
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import RELEASED, AttentionOptions
 from pointset.inputs import InputError
-from pointset.nn.checks import check_pair
-from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles, absorbing_saves_products
-from pointset.nn.fast.tiles import may_tile
+from pointset.nn.fast.absorbed import Projection
+from pointset.nn.fast.kernels import Kernel, choose_kernel
 from pointset.nn.masks import non_empty, zero_padded_rows
-from pointset.nn.scores import SCORES, DotScore, Score, split_heads
+from pointset.nn.scores import SCORES, Score, join_heads, split_heads
 from pointset.nn.weights import Weights
-
-FEW_KEYS = 64
-"""Up to this number of keys, on a CPU, two plain products are faster than torch's kernel, and the weights need no more
-memory than the keys."""
-MOST_WEIGHTS = 2**22
-"""Number of weights of all sets and heads (16 MB) above which explicit weights no longer fit the cache. In the first
-layer of sab-pma with 500 to 1,000 points, torch's kernel then takes as long for a training step, two thirds of the time
-if memory is not kept for reuse, and 0.5 to 0.9 of the time for inference."""
-ANY_SIZE = 2**14
-"""Stands for a size that is symbolic: the program is being compiled or exported for sets of any size."""
-
-Way = Callable[..., Tensor]
-"""way(Q, K, V, mask, score, weights) -> concat_j(A_j V_j) [B, n, d], for queries Q [_, n, d] and projections K and V of
-rows Y. Padded rows of Y must be 0; results of empty sets are not defined."""
 
 
 def attend(
@@ -124,7 +107,6 @@ class Multihead(nn.Module):
         mask: Bool[Tensor, "B m"] | None = None,
     ) -> Float[Tensor, "B n d"]:
         """Return what each row of X reads from Y, [B, n, d]; X may have batch size 1, shared by all sets of Y."""
-        check_pair(X, Y, mask, None, self.query.weight, self.key.weight)
         Q, K, V = self.project(X, Y)
         return self.output(self.attend(Q, K, V, mask))
 
@@ -140,27 +122,11 @@ class Multihead(nn.Module):
         mask: Bool[Tensor, "B m"] | None = None,
     ) -> Float[Tensor, "B n d"]:
         """concat_j(A_j V_j) [B, n, d], before W^O; 0 where Y is empty. The arguments are those of `forward`."""
-        way: Way = self.faster_way(Q, K.rows) or explicit
+        recorded = self.record is not None
+        kernel = choose_kernel(Q, K.rows, self.key, self.score, self.weights, recorded, explicit)
         Y = zero_padded_rows(K.rows, mask)  # 0 times NaN would be NaN
-        attended = way(Q, K._replace(rows=Y), V._replace(rows=Y), mask, self.score, self._recorded_weights)
+        attended = kernel(Q, K._replace(rows=Y), V._replace(rows=Y), mask, self.score, self._recorded_weights)
         return attended if mask is None else attended * non_empty(mask)
-
-    def faster_way(self, Q: Tensor, Y: Tensor) -> Way | None:
-        """The function that computes the result of `explicit` in less time, or None."""
-        plain = self.is_plain and self.record is None
-        may_absorb = isinstance(self.score, DotScore) and self.weights.sum_to_one
-        B, n, m = _known(Y.shape[0], 1), _known(Q.shape[1], ANY_SIZE), _known(Y.shape[-2], ANY_SIZE)
-        if may_absorb and absorbing_saves_products(n, m, self.heads, *self.key.weight.shape):
-            if plain and _known(Q.shape[0], 0) == 1 and may_tile(Q, Y, self.key.weight):
-                return absorbed_in_tiles
-            if not plain or B * self.heads * n * m <= MOST_WEIGHTS:
-                return absorbed
-        return fused if plain and (m > FEW_KEYS or Y.device.type != "cpu") else None
-
-    @property
-    def is_plain(self) -> bool:
-        """True for softmax of a linear score, whose logits are products of queries and keys, without dropout."""
-        return isinstance(self.score, DotScore) and self.weights.are_softmax
 
     def _recorded_weights(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
         A = self.weights(logits, mask)
@@ -169,29 +135,9 @@ class Multihead(nn.Module):
         return A
 
 
-def _known(size: int | torch.SymInt, symbolic: int) -> int:
-    return size if isinstance(size, int) else symbolic
-
-
-def join_heads(X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B n d"]:
-    """concat_j: concatenate the heads."""
-    return X.transpose(1, 2).flatten(2)
-
-
 def explicit(
-    Q: Float[Tensor, "_ n d"], K: Projection, V: Projection, mask: Tensor | None, score: Score, weights: Way
+    Q: Float[Tensor, "_ n d"], K: Projection, V: Projection, mask: Tensor | None, score: Score, weights: Kernel
 ) -> Float[Tensor, "B n d"]:
     """concat_j(A_j V_j), computed as in the formula."""
     queries, keys, values = (split_heads(X, score.heads) for X in (Q, K.product(), V.product()))
     return join_heads(attend(queries, keys, values, score, weights, mask)[0])
-
-
-def fused(
-    Q: Float[Tensor, "_ n d"], K: Projection, V: Projection, mask: Tensor | None, score: DotScore, weights: Way
-) -> Float[Tensor, "B n d"]:
-    """concat_j(A_j V_j) by torch's kernel, for softmax of a linear score."""
-    keys, values = score.keys(split_heads(K.product(), score.heads)), split_heads(V.product(), score.heads)
-    queries = split_heads(Q, score.heads).expand(keys.shape[0], -1, -1, -1)
-    # An empty set attends to its padding (a row of -inf would give NaN); `Multihead.attend` then sets its result to 0.
-    keep = None if mask is None else mask[:, None, None, :] | ~non_empty(mask).unsqueeze(-1)
-    return join_heads(F.scaled_dot_product_attention(queries, keys, values, keep, scale=1.0))

@@ -21,14 +21,11 @@ from torch import Tensor, nn
 
 from pointset.configuration import RELEASED, AttentionOptions, InitialName, NormName, SeedSource
 from pointset.inputs import InputError
-from pointset.nn.attention import FEW_KEYS, Multihead, join_heads
-from pointset.nn.checks import check_pair, check_rows
-from pointset.nn.fast.tiles import may_tile
-from pointset.nn.fast.writing import Keys, Projections, write_rows
+from pointset.nn.attention import Multihead
+from pointset.nn.fast.writing import may_write_in_tiles, write_in_tiles
 from pointset.nn.masks import STATISTICS, Mask, StatisticName
 from pointset.nn.norms import make_norm
 from pointset.nn.parts import Maps
-from pointset.nn.scores import DotScore, split_heads
 
 
 def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
@@ -96,8 +93,6 @@ class MAB(nn.Module):
         self.norm_hidden = make_norm(before, dim)
         self.norm_attended = make_norm(after, dim)
         self.norm_output = make_norm(after, dim)
-        self.checks = True
-        """Whether to check the inputs; False inside a block that has checked them."""
 
     def forward(
         self,
@@ -110,10 +105,8 @@ class MAB(nn.Module):
 
         `mask` [B, m] hides padded rows of Y from X; `query_mask` [B, n] keeps padded rows of X out of set statistics.
         """
-        if self.checks:
-            check_pair(X, Y, mask, query_mask, self.multihead.query.weight, self.multihead.key.weight)
-        if mask is None and self._may_write_in_tiles(X, Y):
-            return self._write_in_tiles(X, Y)
+        if mask is None and may_write_in_tiles(self, X, Y):
+            return write_in_tiles(self, X, Y)
         Q, K, V = self.multihead.project(self.norm_query(X, query_mask), self.norm_key(Y, mask))
         attended = self.multihead.attend(Q, K, V, mask)  # concat_j(softmax(Q_j K_j^T / sqrt(d)) V_j)
         return self.complete(X, Q, attended, query_mask)
@@ -125,24 +118,6 @@ class MAB(nn.Module):
         residual = X if self.form == "paper" else Q
         H = self.norm_attended(residual + self.multihead.output(attended), query_mask)
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
-
-    def _may_write_in_tiles(self, X: Tensor, Y: Tensor) -> bool:
-        """True if many rows X read few keys of their own set, by plain softmax and without norms."""
-        attention = self.multihead
-        if self.form == "paper" or self.norm != "none" or not attention.is_plain or attention.record is not None:
-            return False
-        if not may_tile(X, Y, attention.query.weight) or Y.shape[1] > FEW_KEYS:
-            return False
-        return len(X) == len(Y) and Y.shape[1] <= X.shape[1]
-
-    def _write_in_tiles(self, X: Tensor, Y: Tensor) -> Tensor:
-        attention, feed = self.multihead, self.feed_forward[0]
-        assert isinstance(attention.score, DotScore)
-        assert isinstance(feed, nn.Linear)
-        K = attention.score.keys(split_heads(attention.key(Y), attention.heads))
-        maps = Projections(attention.query.weight, attention.query.bias, feed.weight, feed.bias)
-        keys = Keys(join_heads(K), attention.value(Y))
-        return write_rows(X, keys, maps, attention.heads)
 
 
 class SAB(nn.Module):
@@ -171,11 +146,9 @@ class SAB(nn.Module):
     def __init__(self, dim_in: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
         self.mab = MAB(dim_in, dim_in, dim, options)
-        self.mab.checks = False
 
     def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows [B, n, d], in the order of X."""
-        check_rows(X, mask, self.mab.multihead.query.weight)
         return self.mab(X, X, mask, mask)
 
 
@@ -219,11 +192,9 @@ class ISAB(nn.Module):
         self.inducing_points = nn.Parameter(initial_rows(inducing, dim, initial))
         self.reads = MAB(dim, dim_in, dim, options)
         self.writes = MAB(dim_in, dim, dim, options)
-        self.reads.checks = self.writes.checks = False
 
     def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows [B, n, d], in the order of X."""
-        check_rows(X, mask, self.reads.multihead.key.weight)
         H = self.reads(self.inducing_points, X, mask)
         return self.writes(X, H, query_mask=mask)
 
@@ -272,11 +243,9 @@ class PMA(nn.Module):
         self.pooled_seeds = None if trained else PooledSeeds(dim, seeds, seed_source)
         self.feed_forward = rff(dim, dim) if options.form == "paper" else nn.Identity()
         self.mab = MAB(dim, dim, dim, options)
-        self.mab.checks = False
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""
-        check_rows(Z, mask, self.mab.multihead.key.weight, "Z")
         S = self.seeds if self.pooled_seeds is None else self.pooled_seeds(Z, mask)
         return self.mab(S, self.feed_forward(Z), mask)
 

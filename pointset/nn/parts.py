@@ -55,7 +55,11 @@ class Pooling(Part):
 
 
 class Encoder(nn.ModuleList, Part):
-    """Equivariant: from points X [B, n, inputs] and a mask [B, n] to rows [B, n, dim]; by default layers in turn."""
+    """Equivariant: from points X [B, n, inputs] and a mask [B, n] to rows [B, n, dim]; by default layers in turn.
+
+    Args:
+        layers: modules called in turn as `layer(X, mask)`.
+    """
 
     activation: ClassVar[type[nn.Module]] = nn.ReLU
     """Between the layers of the head."""

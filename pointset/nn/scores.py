@@ -121,6 +121,11 @@ def split_heads(X: Float[Tensor, "B n d"], heads: int) -> Float[Tensor, "B h n c
     return X.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
+def join_heads(X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B n d"]:
+    """concat_j: concatenate the heads."""
+    return X.transpose(1, 2).flatten(2)
+
+
 def initial_weights(*shape: int, inputs: int) -> Tensor:
     """Initial weights of a layer with this number of inputs, as in `nn.Linear`."""
     bound = 1.0 / math.sqrt(inputs)

@@ -13,13 +13,14 @@ from pointset.configuration import MOST_POINTS, Neighbourhoods
 from pointset.data.neighbourhoods import WIDTHS
 from pointset.data.preparation import Preparation, Prepared
 from pointset.inputs import InputError, as_sets
-from pointset.nn.checks import LOWER
 from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.parts import Encoder
 from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
 from pointset.zoo.predicting import SETS_AT_ONCE, as_given, embed_rows, predict, prepared_batches
 from pointset.zoo.trust import Trust
 
+LOWER = (torch.float32, torch.bfloat16, torch.float16)
+"""Types that mixed precision (autocast) converts by itself."""
 CloudsLike = Any
 """One cloud [n, inputs], a batch [B, n, inputs], or a list of clouds [n_i, inputs] of several sizes."""
 PointsLike = Any
@@ -237,7 +238,7 @@ def count_parameters(model: nn.Module) -> int:
     """The number of learned numbers, with those of the fitted heads of baselines."""
     baselines = [module for module in model.modules() if isinstance(module, Baseline)]
     heads = sum(buffer.numel() for baseline in baselines for buffer in baseline.head.buffers())
-    return sum(parameter.numel() for parameter in model.parameters()) + heads - len(baselines)  # their anchors
+    return sum(parameter.numel() for parameter in model.parameters()) + heads - len(baselines)  # their device anchors
 
 
 def checked_points(model: SetModel, points: Any, mask: Any) -> tuple[Tensor, Tensor | None]:

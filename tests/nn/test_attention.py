@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from pointset.configuration import AttentionOptions
-from pointset.nn.attention import Multihead, explicit, fused
+from pointset.nn.attention import Multihead, explicit
 from pointset.nn.fast.absorbed import absorbed, absorbed_in_tiles
+from pointset.nn.fast.kernels import fused
 
 # Every size differs, so that a swapped axis fails.
 B, N, M, DIM_QUERY, DIM_KEY, DIM, HEADS = 2, 3, 7, 5, 11, 12, 4
@@ -47,21 +48,21 @@ def transcribed(attention: Multihead, X: Tensor, Y: Tensor, mask: Tensor | None,
     return result @ attention.output.weight.T + attention.output.bias
 
 
-WAYS = {way.__name__: way for way in (explicit, fused, absorbed, absorbed_in_tiles)}
+KERNELS = {kernel.__name__: kernel for kernel in (explicit, fused, absorbed, absorbed_in_tiles)}
 
 
-def computed(attention: Multihead, way: str, X: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
+def computed(attention: Multihead, kernel: str, X: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
     Q, K, V = attention.project(X, Y)
-    return WAYS[way](Q, K, V, mask, attention.score, attention.weights)
+    return KERNELS[kernel](Q, K, V, mask, attention.score, attention.weights)
 
 
 @pytest.mark.parametrize("batch", [1, B], ids=["shared queries", "own queries"])
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("way", WAYS)
-def test_every_way_equals_the_formula(attention, way, masked, batch):
-    X, Y, mask = inputs(1 if way == "absorbed_in_tiles" else batch)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_kernel_equals_the_formula(attention, kernel, masked, batch):
+    X, Y, mask = inputs(1 if kernel == "absorbed_in_tiles" else batch)
     keep = mask if masked else None
-    result = attention.output(computed(attention, way, X, Y, keep))
+    result = attention.output(computed(attention, kernel, X, Y, keep))
     torch.testing.assert_close(result, transcribed(attention, X, Y, keep, 1 / math.sqrt(DIM)))
 
 
@@ -90,9 +91,9 @@ def test_agrees_with_torch(scale):
         assert (found - expected).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_attention_to_an_empty_set_is_zero_with_finite_gradients(way, monkeypatch):
-    monkeypatch.setattr(Multihead, "faster_way", lambda *_: WAYS[way])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_attention_to_an_empty_set_is_zero_with_finite_gradients(kernel, monkeypatch):
+    monkeypatch.setattr("pointset.nn.attention.choose_kernel", lambda *_: KERNELS[kernel])
     attention = Multihead(DIM_QUERY, DIM_KEY, DIM, AttentionOptions(heads=HEADS))
     X, Y, mask = inputs(1)
     X, Y = X.float(), Y.float().requires_grad_()

@@ -5,8 +5,8 @@ import torch
 
 from pointset.configuration import AttentionOptions
 from pointset.evaluation.costs import flops
-from pointset.nn import attention, blocks
 from pointset.nn.blocks import ISAB, PMA, SAB
+from pointset.nn.fast import kernels, writing
 
 N, M, D, H = 300, 6, 32, 4
 OPTIONS = AttentionOptions(heads=H)
@@ -28,7 +28,7 @@ def rows() -> torch.Tensor:
 
 @pytest.fixture(params=["tiled", "plain"])
 def order(request, monkeypatch):
-    for module in (attention, blocks):
+    for module in (kernels, writing):
         if request.param == "plain":
             monkeypatch.setattr(module, "may_tile", lambda *_: False)
 

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pointset import create_model
-from pointset.nn import attention, blocks
-from pointset.nn.fast import absorbed, tiles
+from pointset.nn.fast import absorbed, kernels, tiles
+from pointset.nn.fast import writing as fast_writing
 from pointset.nn.fast.absorbed import read_plainly, read_sets
 from pointset.nn.fast.writing import Keys, Projections, write_plainly, write_rows
 
@@ -26,7 +26,7 @@ def small_tiles(monkeypatch):
 
 
 def plain_operations(monkeypatch):
-    for module in (attention, blocks):
+    for module in (kernels, fast_writing):
         monkeypatch.setattr(module, "may_tile", lambda *_: False)
 
 
@@ -53,7 +53,7 @@ def test_reading(small_tiles, masked, rows):
         torch.testing.assert_close(read_sets(X, queries, keep), expected[0], rtol=1e-12, atol=1e-12)
 
 
-def writing(sets: int = SETS, rows: int = ROWS) -> tuple[Tensor, ...]:
+def written_inputs(sets: int = SETS, rows: int = ROWS) -> tuple[Tensor, ...]:
     """X, K, V, the two maps and their biases: three keys, width 8 from 5."""
     keys = (sets, 3, 8)
     sizes = ((sets, rows, 5), keys, keys, (8, 5), (8,), (8, 8), (8,))
@@ -66,11 +66,11 @@ def written(write):
 
 @pytest.mark.parametrize("rows", [0, 1, 3, 23])
 def test_writing(small_tiles, rows):
-    expected, found = (gradients(written(write), writing(rows=rows)) for write in (write_plainly, write_rows))
+    expected, found = (gradients(written(write), written_inputs(rows=rows)) for write in (write_plainly, write_rows))
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
     with torch.no_grad():
-        torch.testing.assert_close(written(write_rows)(*writing(rows=rows)), expected[0], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(written(write_rows)(*written_inputs(rows=rows)), expected[0], rtol=1e-12, atol=1e-12)
 
 
 def learned(model: nn.Module, points: Tensor, masked: bool) -> list[Tensor]:
@@ -101,7 +101,7 @@ def test_models_give_the_same_results_with_and_without_tiles(name, form, masked,
 
 @pytest.mark.slow
 def test_second_derivatives(small_tiles):
-    inputs = tuple(part.requires_grad_() for part in writing(2, 3))
+    inputs = tuple(part.requires_grad_() for part in written_inputs(2, 3))
     assert torch.autograd.gradgradcheck(written(write_rows), inputs, fast_mode=True)
     inputs = (normal(2, 3, 6).requires_grad_(), normal(4, 6, seed=1).requires_grad_())
     assert torch.autograd.gradgradcheck(read_sets, inputs)
@@ -115,7 +115,7 @@ def test_the_tiled_way_is_chosen(monkeypatch):
         return lambda *arguments: taken.append(call.__name__) or call(*arguments)
 
     monkeypatch.setattr(absorbed, "read_sets", watched(read_sets))
-    monkeypatch.setattr(blocks, "write_rows", watched(write_rows))
+    monkeypatch.setattr(fast_writing, "write_rows", watched(write_rows))
     model(normal(3, 83, 3).float())
     assert taken == ["read_sets", "write_rows"] * 2 + ["read_sets"]
     plain_operations(monkeypatch)

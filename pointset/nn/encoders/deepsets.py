@@ -7,7 +7,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.configuration import NormName
-from pointset.nn.checks import check_rows
 from pointset.nn.layers import Masked
 from pointset.nn.masks import STATISTICS, Mask
 from pointset.nn.norms import make_norm
@@ -77,7 +76,6 @@ class EquivariantLayer(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
-        check_rows(X, mask, self.gamma.weight)
         return self.norm(self.gamma(X - STATISTICS[self.statistic](X, mask)), mask).tanh()
 
 

@@ -7,13 +7,15 @@ O > H.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pointset.nn.fast.tiles import Scratch, Tile, in_tiles, parts_of_sets, softmax_backward
+from pointset.nn.fast.kernels import FEW_KEYS, is_plain
+from pointset.nn.fast.tiles import Scratch, Tile, in_tiles, may_tile, parts_of_sets, softmax_backward
+from pointset.nn.scores import join_heads, split_heads
 
 
 class Keys(NamedTuple):
@@ -32,6 +34,23 @@ class Projections(NamedTuple):
     query_bias: Float[Tensor, " d"]
     feed: Float[Tensor, "d d"]
     feed_bias: Float[Tensor, " d"]
+
+
+def may_write_in_tiles(mab: Any, X: Tensor, Y: Tensor) -> bool:
+    """True if many rows X read few keys of their own set in a MAB, by plain softmax and without norms."""
+    attention = mab.multihead
+    if mab.form == "paper" or mab.norm != "none" or attention.record is not None:
+        return False
+    few = len(X) == len(Y) and Y.shape[1] <= min(X.shape[1], FEW_KEYS)
+    return few and is_plain(attention.score, attention.weights) and may_tile(X, Y, attention.query.weight)
+
+
+def write_in_tiles(mab: Any, X: Float[Tensor, "B n d_in"], Y: Float[Tensor, "B m d_y"]) -> Float[Tensor, "B n d"]:
+    """MAB(X, Y) tile by tile."""
+    attention, feed = mab.multihead, mab.feed_forward[0]
+    K = attention.score.keys(split_heads(attention.key(Y), attention.heads))
+    maps = Projections(attention.query.weight, attention.query.bias, feed.weight, feed.bias)
+    return write_rows(X, Keys(join_heads(K), attention.value(Y)), maps, attention.heads)
 
 
 def write_rows(X: Float[Tensor, "B n d_in"], keys: Keys, maps: Projections, heads: int) -> Float[Tensor, "B n d"]:

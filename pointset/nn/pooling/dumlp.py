@@ -14,7 +14,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.configuration import NormName
-from pointset.nn.checks import check_rows
 from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.norms import has_shift, make_norm, normed_linear
 from pointset.nn.parts import Maps, Pooling
@@ -38,13 +37,6 @@ class NormedLayers(nn.Module):
             assert isinstance(linear, nn.Linear)
             X = normed_linear(linear, norm, X.relu() if number else X, mask)
         return X
-
-    @property
-    def weight(self) -> Float[Tensor, "d d_in"]:
-        """The weight of the first layer."""
-        first = self.linear[0]
-        assert isinstance(first, nn.Linear)
-        return first.weight
 
 
 class DualMLP(nn.Module):
@@ -73,7 +65,6 @@ class DualMLP(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n width"], mask: Mask | None = None) -> Float[Tensor, "B k e"]:
         """Return what each of the k maps reads, [B, k, e]; `mask` is True at real rows."""
-        check_rows(X, mask, self.logits.weight)
         X = zero_padded_rows(X, mask)  # 0 times NaN would be NaN
         logits, V = self.logits(X, mask), self.values(X, mask)
         return self._read(logits, V, mask)

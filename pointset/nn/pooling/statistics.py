@@ -14,7 +14,6 @@ from msgspec import Meta
 from torch import Tensor, nn
 
 from pointset.configuration import check
-from pointset.nn.checks import check_mask
 from pointset.nn.masks import STATISTICS, Mask, StatisticName
 from pointset.nn.parts import Pooling
 from pointset.nn.registry import JOIN, register
@@ -54,7 +53,6 @@ class StatisticPool(Pooling):
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B _ _"]:
         """Return the pooled rows of each set; the mask is True at real rows."""
-        check_mask(Z, mask)
         return self.of_statistics({name: STATISTICS[name](Z, mask) for name in self.statistics})
 
     def of_statistics(self, pooled: Mapping[StatisticName, Float[Tensor, "B 1 d"]]) -> Float[Tensor, "B _ _"]:

@@ -6,7 +6,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.nn.checks import check_mask
 from pointset.nn.masks import Mask, masked_sum, non_empty, zero_padded_rows
 from pointset.nn.parts import Pooling
 from pointset.nn.registry import register
@@ -29,7 +28,6 @@ class WholePool(Pooling):
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 e"]:
         """Return one row per set; the mask is True at real rows."""
-        check_mask(Z, mask)
         mixed = torch.is_autocast_enabled(Z.device.type)
         with torch.autocast(Z.device.type, enabled=False):
             rows = Z.to(torch.promote_types(Z.dtype, torch.float32))

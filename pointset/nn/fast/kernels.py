@@ -1,0 +1,66 @@
+"""The choice among functions that compute attention: all give the same result, in different time."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles, absorbing_saves_products
+from pointset.nn.fast.tiles import may_tile
+from pointset.nn.masks import non_empty
+from pointset.nn.scores import DotScore, Score, join_heads, split_heads
+
+FEW_KEYS = 64
+"""Up to this number of keys, on a CPU, two plain products are faster than torch's kernel, and the weights need no more
+memory than the keys."""
+MOST_WEIGHTS = 2**22
+"""Number of weights of all sets and heads (16 MB) above which explicit weights no longer fit the cache. In the first
+layer of sab-pma with 500 to 1,000 points, torch's kernel then takes as long for a training step, two thirds of the time
+if memory is not kept for reuse, and 0.5 to 0.9 of the time for inference."""
+ANY_SIZE = 2**14
+"""Stands for a size that is symbolic: the program is being compiled or exported for sets of any size."""
+
+Kernel = Callable[..., Tensor]
+"""kernel(Q, K, V, mask, score, weights) -> concat_j(A_j V_j) [B, n, d], for queries Q [_, n, d] and projections K and V
+of rows Y. Padded rows of Y must be 0; results of empty sets are not defined."""
+
+
+def choose_kernel(
+    Q: Tensor, Y: Tensor, key: nn.Linear, score: Score, weights: Any, records: bool, explicit: Kernel
+) -> Kernel:
+    """The fastest function for queries Q and rows Y with a projection to keys; `explicit` if none is faster.
+
+    Weights that are recorded must be computed.
+    """
+    plain = is_plain(score, weights) and not records
+    may_absorb = isinstance(score, DotScore) and weights.sum_to_one
+    B, n, m = _known(Y.shape[0], 1), _known(Q.shape[1], ANY_SIZE), _known(Y.shape[1], ANY_SIZE)
+    if may_absorb and absorbing_saves_products(n, m, score.heads, *key.weight.shape):
+        if plain and _known(Q.shape[0], 0) == 1 and may_tile(Q, Y, key.weight):
+            return absorbed_in_tiles
+        if not plain or B * score.heads * n * m <= MOST_WEIGHTS:
+            return absorbed
+    return fused if plain and (m > FEW_KEYS or Y.device.type != "cpu") else explicit
+
+
+def is_plain(score: Score, weights: Any) -> bool:
+    """True for softmax of a linear score, whose logits are products of queries and keys, without dropout."""
+    return isinstance(score, DotScore) and bool(weights.are_softmax)
+
+
+def fused(
+    Q: Float[Tensor, "_ n d"], K: Projection, V: Projection, mask: Tensor | None, score: DotScore, weights: Kernel
+) -> Float[Tensor, "B n d"]:
+    """concat_j(A_j V_j) by torch's kernel, for softmax of a linear score."""
+    keys, values = score.keys(split_heads(K.product(), score.heads)), split_heads(V.product(), score.heads)
+    queries = split_heads(Q, score.heads).expand(keys.shape[0], -1, -1, -1)
+    # An empty set attends to its padding (a row of -inf would give NaN); `Multihead.attend` then sets its result to 0.
+    keep = None if mask is None else mask[:, None, None, :] | ~non_empty(mask).unsqueeze(-1)
+    return join_heads(F.scaled_dot_product_attention(queries, keys, values, keep, scale=1.0))
+
+
+def _known(size: int | torch.SymInt, symbolic: int) -> int:
+    return size if isinstance(size, int) else symbolic
