@@ -107,25 +107,16 @@ class Multihead(nn.Module):
         mask: Bool[Tensor, "B m"] | None = None,
     ) -> Float[Tensor, "B n d"]:
         """Return what each row of X reads from Y, [B, n, d]; X may have batch size 1, shared by all sets of Y."""
-        Q, K, V = self.project(X, Y)
-        return self.output(self.attend(Q, K, V, mask))
-
-    def project(self, X: Tensor, Y: Tensor) -> tuple[Tensor, Projection, Projection]:
-        """Q = X W^Q, K = Y W^K, V = Y W^V; the products with Y are left to `attend`."""
-        return self.query(X), Projection(Y, self.key), Projection(Y, self.value)
+        return self.output(self.attend(self.query(X), Y, mask))
 
     def attend(
-        self,
-        Q: Float[Tensor, "_ n d"],
-        K: Projection,
-        V: Projection,
-        mask: Bool[Tensor, "B m"] | None = None,
+        self, Q: Float[Tensor, "_ n d"], Y: Float[Tensor, "B m dim_key"], mask: Bool[Tensor, "B m"] | None = None
     ) -> Float[Tensor, "B n d"]:
-        """concat_j(A_j V_j) [B, n, d], before W^O; 0 where Y is empty. The arguments are those of `forward`."""
-        recorded = self.record is not None
-        kernel = choose_kernel(Q, K.rows, self.key, self.score, self.weights, recorded, explicit)
-        Y = zero_padded_rows(K.rows, mask)  # 0 times NaN would be NaN
-        attended = kernel(Q, K._replace(rows=Y), V._replace(rows=Y), mask, self.score, self._recorded_weights)
+        """concat_j(A_j V_j) [B, n, d] of queries Q, before W^O; 0 where Y is empty."""
+        kernel = choose_kernel(Q, Y, self.key, self.score, self.weights, self.record is not None, explicit)
+        Y = zero_padded_rows(Y, mask)  # 0 times NaN would be NaN
+        K, V = Projection(Y, self.key), Projection(Y, self.value)
+        attended = kernel(Q, K, V, mask, self.score, self._recorded_weights)
         return attended if mask is None else attended * non_empty(mask)
 
     def _recorded_weights(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:

@@ -12,7 +12,6 @@ Form "reference" is what the authors released (github juho-lee/set_transformer, 
 projected query, there is no W^O, the feed-forward is O + ReLU(O W + b), and PMA has no rFF of its own.
 """
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -107,14 +106,8 @@ class MAB(nn.Module):
         """
         if mask is None and may_write_in_tiles(self, X, Y):
             return write_in_tiles(self, X, Y)
-        Q, K, V = self.multihead.project(self.norm_query(X, query_mask), self.norm_key(Y, mask))
-        attended = self.multihead.attend(Q, K, V, mask)  # concat_j(softmax(Q_j K_j^T / sqrt(d)) V_j)
-        return self.complete(X, Q, attended, query_mask)
-
-    def complete(
-        self, X: Tensor, Q: Tensor, attended: Float[Tensor, "B n d"], query_mask: Mask | None = None
-    ) -> Float[Tensor, "B n d"]:
-        """O [B, n, d], from X or Q as the residual, and concat_j(A_j V_j)."""
+        Q = self.multihead.query(self.norm_query(X, query_mask))
+        attended = self.multihead.attend(Q, self.norm_key(Y, mask), mask)  # concat_j(softmax(Q_j K_j^T / sqrt(d)) V_j)
         residual = X if self.form == "paper" else Q
         H = self.norm_attended(residual + self.multihead.output(attended), query_mask)
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
@@ -287,10 +280,7 @@ class PooledSeeds(nn.Module):
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B k d"]:
         """Return the seeds of each set; the mask is True at real rows."""
-        return self.of_statistics({name: STATISTICS[name](Z, mask) for name in dict.fromkeys(self.statistics)})
-
-    def of_statistics(self, pooled: Mapping[StatisticName, Float[Tensor, "B 1 d"]]) -> Float[Tensor, "B k d"]:
-        """The seeds, from the statistics of each set by name."""
+        pooled = {name: STATISTICS[name](Z, mask) for name in dict.fromkeys(self.statistics)}
         rows = torch.cat([pooled[name] for name in self.statistics], dim=1)
         maps, bias = self.maps.weight.unflatten(0, (rows.shape[1], -1)), self.maps.bias.unflatten(0, rows.shape[1:])
         return torch.einsum("bkd,ked->bke", rows, maps) + bias

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pointset.configuration import AttentionOptions
 from pointset.nn.attention import Multihead, explicit
-from pointset.nn.fast.absorbed import absorbed, absorbed_in_tiles
+from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles
 from pointset.nn.fast.kernels import fused
 
 # Every size differs, so that a swapped axis fails.
@@ -52,7 +52,7 @@ KERNELS = {kernel.__name__: kernel for kernel in (explicit, fused, absorbed, abs
 
 
 def computed(attention: Multihead, kernel: str, X: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
-    Q, K, V = attention.project(X, Y)
+    Q, K, V = attention.query(X), Projection(Y, attention.key), Projection(Y, attention.value)
     return KERNELS[kernel](Q, K, V, mask, attention.score, attention.weights)
 
 

@@ -41,12 +41,7 @@ class InteractionLayer(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
-        return self.write(X, self.reads(X, mask), mask)
-
-    def write(
-        self, X: Float[Tensor, "B n d"], S: Float[Tensor, "B m e"], mask: Mask | None = None
-    ) -> Float[Tensor, "B n d"]:
-        """Y, from the rows and the summaries of their sets."""
+        S = self.reads(X, mask)
         if is_fixed(self.norm):  # N(X W + s U) = X W' + s U' + b: saves a pass over the rows
             (W, b), (U, _) = self.norm.folded_into(self.rows), self.norm.folded_into(self.summary)
             shared = linear(S.flatten(1), U)[:, None]

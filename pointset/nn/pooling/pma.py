@@ -57,10 +57,7 @@ class AttentionPool(Pooling):
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""
-        return self.finish(self.pma(self.dropout(Z), mask))
-
-    def finish(self, pooled: Float[Tensor, "B k d"]) -> Float[Tensor, "B k d"]:
-        """Apply the layers after PMA."""
+        pooled = self.pma(self.dropout(Z), mask)
         for module in filter(None, (self.sab, self.feed_forward)):
             pooled = module(pooled)
         return pooled

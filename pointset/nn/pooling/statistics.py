@@ -126,9 +126,4 @@ class JoinedPool(Pooling):
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 _"]:
         """Return one row per set; the mask is True at real rows."""
-        return self.side_by_side([pool(Z, mask) for pool in self.pools])
-
-    @staticmethod
-    def side_by_side(pooled: Iterable[Tensor]) -> Float[Tensor, "B 1 _"]:
-        """One row per set, from the outputs [B, k, e] or [B, e] of the poolings."""
-        return torch.cat([rows.flatten(1) for rows in pooled], dim=1).unsqueeze(1)
+        return torch.cat([pool(Z, mask).flatten(1) for pool in self.pools], dim=1).unsqueeze(1)
