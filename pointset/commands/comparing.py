@@ -113,12 +113,12 @@ def _with_flags(
 ) -> "Experiment":
     """The experiment of quick.toml, on other data of own.toml, changed by the flags."""
     from pointset.comparison.experiment import Entry
-    from pointset.tasks.shapes import ShapeTask
+    from pointset.tasks.classification import Classification
 
     name = "quick" if data in (None, QUICK["data"]) else "own"
     experiment = pointset.read_experiment(shipped_experiment(name))
     task = experiment.task
-    assert isinstance(task, ShapeTask)
+    assert isinstance(task, Classification)
     usual = Options(task.sets_of(task.points[0]), experiment.model, experiment.recipe)
     sets, model, recipe = usual.changed(flags, given)
     rows = experiment.models if models is None else tuple(Entry(name) for name in models)
@@ -156,16 +156,16 @@ def _run_or_show(
 
 def _states(runs: "Sequence[Run]", experiment: "Experiment") -> Result:
     """The status table, with the names of the task."""
-    task = experiment.task
-    brief = [metric for metric in task.measured if metric.shown and metric.brief]
+    facts = experiment.task.facts
+    brief = [metric for metric in facts.metrics if metric.shown and metric.brief]
     data, rows = [], []
     for run in runs:
         state, size = run.state, {} if run.points is None else {"points": run.points}
         before = {"model": run.model, **size, "seed": run.seed, "state": state}
-        before[task.unit] = task.done(run.epochs, experiment.recipe)
+        before[facts.unit] = facts.length(run.epochs, experiment.recipe)
         reason = {"reason": run.reason if state == "failed" else ""}
         values = run.metrics if run.result else {}  # there while tests of robustness are still missing
-        data.append(before | {metric.name: values.get(metric.name) for metric in task.measured} | reason)
+        data.append(before | {metric.name: values.get(metric.name) for metric in facts.metrics} | reason)
         written = {each.title: each.write(values[each.name]) if each.name in values else "" for each in brief}
         rows.append(before | written | reason)
     return Result(data, rows)
@@ -176,7 +176,7 @@ def _compared(result: "Comparison") -> Result:
     from pointset.comparison.saving import RESULT_FILES, as_dict
 
     page = shlex.quote(str(result.folder / "report.html"))
-    commands = [f"python -m webbrowser {page}", *result.experiment.task.next_commands(result.runs)]
+    commands = [f"python -m webbrowser {page}", *_next_commands(result)]
     failure = None
     if result.failures:
         reasons = "; ".join(f"{failure.name}: {failure.reason}" for failure in result.failures)
@@ -193,6 +193,22 @@ def _compared(result: "Comparison") -> Result:
         *(f"  {command}" for command in commands),
         failure=failure,
     )
+
+
+def _next_commands(result: "Comparison") -> list[str]:
+    """Commands that evaluate the best classifier, and show the attention of the best one with any."""
+    facts = result.experiment.task.facts
+    if facts.sets != "shapes":
+        return []
+    from pointset.zoo.names import parse_name
+
+    first = facts.metrics[0]
+    ordered = sorted(result.runs, key=lambda run: -first.merit(run.metrics[first.name]))
+    with_maps = [run for run in ordered if any(part.has_maps for part in parse_name(run.zoo_name))]
+    commands = [["evaluate", "--model", ordered[0].folder]]
+    if with_maps:
+        commands += [["attend", "SHAPE.off", "--model", with_maps[0].folder]]
+    return [shlex.join(["pointset", *map(str, words)]) for words in commands]
 
 
 def _estimates(estimates: list[dict[str, Any]], threads: int, workers: Workers) -> Result:

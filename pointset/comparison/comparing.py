@@ -79,7 +79,7 @@ def run_experiment(
     check_folder(experiment, out)
     task, recipe = experiment.task, experiment.recipe
     # First, so that missing data leaves no folder behind.
-    prepared = {size: task.prepare(size, recipe, progress) for size in task.sizes}
+    prepared = {size: task.prepare(size, recipe, progress).description for size in task.facts.sizes}
     with lock_folder(out, f"another process is running a comparison in {out}: wait for it, or choose another folder"):
         claim_folder(experiment, out, prepared)
         warn_of_order(experiment)
@@ -126,7 +126,7 @@ def warn_of_order(experiment: Experiment) -> None:
         try:
             if not user_parts(task.zoo_name(entry.name), options):
                 continue
-            symmetry = check_symmetry(task.build(entry.name, options, 0, task.sizes[0]), sizes=CHECKED_SIZES)
+            symmetry = check_symmetry(task.build(entry.name, options, 0, task.facts.sizes[0]), sizes=CHECKED_SIZES)
         except PointsetError:  # the model cannot be built, which its runs will report
             continue
         if symmetry.worst > MOST_DEVIATION:
@@ -217,23 +217,24 @@ def estimate_time(experiment: Experiment, out: str | Path) -> list[dict[str, Any
     check_folder(experiment, Path(out))
     task = experiment.task
     unfinished = [run for run in make_runs(experiment, Path(out)) if not run.finished]
-    groups: dict[Any, list[Run]] = {(size, label): [] for size in task.sizes for label in experiment.labels}
+    groups: dict[Any, list[Run]] = {(size, label): [] for size in task.facts.sizes for label in experiment.labels}
     for run in unfinished:
         groups[run.points, run.model].append(run)
-    if unfinished:
-        for size in task.sizes:  # a training step would not notice a missing test split
-            task.prepare(size, experiment.recipe, progress=False)
+    steps = {}
+    if unfinished:  # a training step would not notice a missing test split
+        sizes = task.facts.sizes
+        steps = {size: task.prepare(size, experiment.recipe, progress=False).steps_per_epoch for size in sizes}
     with torch_threads(experiment.threads):
-        return [_estimate(runs) for runs in groups.values() if runs]
+        return [_estimate(runs, steps[runs[0].points]) for runs in groups.values() if runs]
 
 
-def _estimate(runs: Sequence[Run]) -> dict[str, Any]:
+def _estimate(runs: Sequence[Run], per_epoch: int) -> dict[str, Any]:
     first, step, seconds = runs[0], 0.0, 0.0
     task, recipe = first.experiment.task, first.experiment.recipe
-    if first.entry.name in task.baselines:
-        seconds = len(runs) * task.train(first, recipe, None).seconds
-    elif first.points == task.sizes[0] or not recipe.ignores_size:  # else that of the first size is used
-        step, per_epoch = step_seconds(first), task.steps_per_epoch(first.points, recipe)
+    if first.entry.name in task.facts.baselines:
+        seconds = len(runs) * first.trial.train(recipe, None).seconds
+    elif first.points == task.facts.sizes[0] or not recipe.ignores_size:  # else that of the first size is used
+        step = step_seconds(first)
         steps = recipe.total_steps(per_epoch)
         seconds = step * sum(max(0, steps - run.epochs * per_epoch) for run in runs)
     row = {"model": first.model, "points": first.points, "runs": len(runs)}
@@ -245,7 +246,7 @@ def step_seconds(run: Run) -> float:
     usual = run.experiment.recipe
     fixed = replace(usual, validation=0.0, patience=None, train_points=usual.usual_size, last_points=None)
     for steps in (1, MEASURED_STEPS):  # the first is a warm-up: memory allocation and choice of kernels
-        fitted = run.experiment.task.train(run, replace(fixed, steps=steps), None)
+        fitted = run.trial.train(replace(fixed, steps=steps), None)
     return fitted.seconds / MEASURED_STEPS
 
 
@@ -258,7 +259,8 @@ def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iter
                 if run.reason:
                     outcome = f"failed: {run.reason}"
                 else:  # finished, perhaps by a version with fewer metrics
-                    brief = [m for m in run.experiment.task.measured if m.shown and m.brief and m.name in run.metrics]
+                    metrics = run.experiment.task.facts.metrics
+                    brief = [m for m in metrics if m.shown and m.brief and m.name in run.metrics]
                     outcome = ", ".join(f"{metric.title} {metric.write(run.metrics[metric.name])}" for metric in brief)
                 write_line(escaped(f"{run.name}: {outcome}"))
             yield run

@@ -101,8 +101,8 @@ class Experiment:
     them."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "models", tuple(map(Entry.of, self.models or self.task.rows)))
-        object.__setattr__(self, "model", self.model or self.task.usual_model)
+        object.__setattr__(self, "models", tuple(map(Entry.of, self.models or self.task.facts.rows)))
+        object.__setattr__(self, "model", self.model or self.task.facts.model)
         object.__setattr__(self, "recipe", self.recipe or self.task.recipe())
         if not self.models or not self.seeds:
             raise PointsetError('a comparison needs at least one model and one seed: give models = ["rff-max"]')
@@ -112,7 +112,7 @@ class Experiment:
             check("seed", seed, Seed)
         for what, values in (("model", self.labels), ("seed", self.seeds)):
             check_once(what, values)
-        self.task.check(self.seeds, self.recipe)
+        object.__setattr__(self, "task", self.task.for_seeds(self.seeds, self.recipe))
         self._check_models()
         published = {label: self._published(label, rows) for label, rows in self.published.items()}
         object.__setattr__(self, "published", published)
@@ -134,24 +134,26 @@ class Experiment:
         if label not in self.labels:
             known = ", ".join(self.labels)
             raise PointsetError(f"published.{label} is not a row of the experiment: choose from {known}")
-        metrics = {metric.name: metric for metric in self.task.measured}
+        metrics = {metric.name: metric for metric in self.task.facts.metrics}
         published: dict[str | int, Published] = {}
         for name, values in rows.items():
             where, key = f"published.{label}.{name}", int(name) if str(name).isdecimal() else name
-            if None not in self.task.sizes:
+            if None not in self.task.facts.sizes:
                 check(f"the key of {where}", key, Count)
             elif key not in metrics:
-                raise PointsetError(f"{where} is not of a metric of {self.task.name}: choose from {', '.join(metrics)}")
-            metric = metrics.get(str(key), self.task.measured[0])
+                raise PointsetError(
+                    f"{where} is not of a metric of {self.task.facts.name}: choose from {', '.join(metrics)}"
+                )
+            metric = metrics.get(str(key), self.task.facts.metrics[0])
             check(where, values, Shares if metric.share else PublishedNumbers)
             published[key] = Published(*values)
         return published
 
     def __repr__(self) -> str:
         """One line with title, task, and the numbers of models and seeds."""
-        models, seeds = len(self.models), len(self.seeds)
+        models, seeds, data = len(self.models), len(self.seeds), self.task.facts.title
         return (
-            f"Experiment {self.title or 'without a title'}: {models} model{'s' * (models != 1)} on {self.task.title}, "
+            f"Experiment {self.title or 'without a title'}: {models} model{'s' * (models != 1)} on {data}, "
             f"{seeds} seed{'s' * (seeds != 1)}"
         )
 
@@ -166,7 +168,7 @@ class Experiment:
 
     def published_of(self, label: str, size: Size, metric: Metric) -> Published | None:
         """The published value of a metric for one row at one size, or None."""
-        if size is not None and metric != self.task.measured[0]:
+        if size is not None and metric != self.task.facts.metrics[0]:
             return None
         return self.published.get(label, {}).get(metric.name if size is None else size)
 
@@ -178,9 +180,7 @@ class Experiment:
         """
         own = {option.name for option in dataclasses.fields(self)}
         options = {name: changes.pop(name) for name in list(changes) if name not in own}
-        task = changes.pop("task", self.task)
-        if "seeds" in changes:
-            task = task.with_seeds(changes["seeds"])
+        task: Any = changes.pop("task", self.task)
         known = [option.name for option in dataclasses.fields(task)]
         for name in options:
             if name not in known:
@@ -190,15 +190,16 @@ class Experiment:
     def protocol(self) -> dict[str, Any]:
         """Everything that all runs share and that affects their results, as plain data."""
         shared = {"model": self.model.as_dict(), "recipe": self.recipe.as_dict(), "threads": self.threads}
-        return {"task": self.task.name, "options": self.task.options(), **shared}
+        return {"task": self.task.facts.name, "options": dict(self.task.facts.options), **shared}
 
     def as_dict(self) -> dict[str, Any]:
         """The experiment as plain data."""
         shared = {name: value for name, value in self.protocol().items() if name not in ("task", "options")}
         return {
             "title": self.title,
-            "task": self.task.name,
-            **self.task.as_dict(),
+            "task": self.task.facts.name,
+            **self.task.facts.grid,
+            **(self.task.facts.options if self.task.facts.grid else {"options": self.task.facts.options}),
             "models": [{"label": e.label, "name": e.name, **e.changes} for e in self.models],
             "seeds": list(self.seeds),
             **shared,

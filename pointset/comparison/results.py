@@ -17,68 +17,17 @@ from torch import nn
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.metric import Metric, Row, Size, Summary
 from pointset.comparison.runs import Run, of_size
+from pointset.comparison.size_results import Results
 from pointset.comparison.statistics import Pair
 from pointset.comparison.tables import Spreads, as_latex, make_cells, make_table
+from pointset.comparison.task import TaskFacts
 from pointset.comparison.verdict import Verdict, give_verdict
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import records
 from pointset.runs.provenance import machine
-from pointset.training.checkpoints import RunFolder
+from pointset.training.recipe import Recipe
 from pointset.zoo.descriptions import DataDescription
-
-
-class Results:
-    """The results of one set size, as data for the sections of a report; iterating gives the labels of the rows.
-
-    Attributes:
-        points: the set size.
-        metric: the first metric, which ranks the rows.
-        recipe: recipe of all runs.
-        parts: encoder and pooling of every row of the experiment, by label; a whole model has no pooling.
-        rows: the rows with a finished run, by label.
-        folders: folders of the finished runs, by label and seed, in the experiment's order.
-        chance: values of the metric without a model, by name; empty if the task has none.
-    """
-
-    def __init__(self, comparison: "Comparison", points: Size) -> None:
-        experiment, task = comparison.experiment, comparison.experiment.task
-        names = {entry.label: task.zoo_name(entry.name).partition("-") for entry in experiment.models}
-        self.points, self.metric, self.recipe = points, comparison.metrics[0], experiment.recipe
-        self.parts = {label: (encoder, pooling) for label, (encoder, _, pooling) in names.items()}
-        self.rows = {row.model: row for row in comparison.rows if row.points == points}
-        self.folders: dict[str, dict[int, Path]] = {label: {} for label in self.rows}
-        for run in comparison.runs:
-            if run.points == points:
-                self.folders[run.model][run.seed] = run.folder
-        self.chance = task.chance(self.first(next(iter(self)))) if self.rows else {}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def first(self, label: str) -> Path:
-        """The folder of the first seed of a row."""
-        return next(iter(self.folders[label].values()))
-
-    def best(self, count: int) -> list[str]:
-        """The labels of the best rows, best first."""
-        merits = {label: self.metric.merit(row.metrics[self.metric.name].mean) for label, row in self.rows.items()}
-        return sorted(self, key=lambda label: -merits[label])[:count]
-
-    def shown(self, count: int) -> list[str]:
-        """The labels of the best rows, in the order of the experiment."""
-        best = self.best(count)
-        return [label for label in self if label in best]
-
-    def curves(self, label: str, name: str) -> list[list[float]]:
-        """A column of the training histories, for each seed that has it, cut to the shortest history."""
-        folders = [folder for folder in self.folders[label].values() if (folder / "history.jsonl").exists()]
-        columns = [[row[name] for row in RunFolder(folder).history() if name in row] for folder in folders]
-        shortest = min(map(len, columns), default=0)
-        return [column[:shortest] for column in columns] if shortest else []
 
 
 @dataclass(frozen=True)
@@ -102,8 +51,9 @@ class Comparison:
         """One line with task, numbers of models and runs, and folder."""
         models = len({run.model for run in self.runs})
         failed = f", {len(self.failures)} failed" if self.failures else ""
+        data = self.experiment.task.facts.title
         return (
-            f"Comparison of {models} model{'s' * (models != 1)} on {self.experiment.task.title}: {len(self.runs)} runs "
+            f"Comparison of {models} model{'s' * (models != 1)} on {data}: {len(self.runs)} runs "
             f"finished{failed}; in {self.folder}"
         )
 
@@ -117,13 +67,13 @@ class Comparison:
     def metrics(self) -> list[Metric]:
         """The task's metrics that all runs have: those of an earlier version lack newer ones."""
         task, runs = self.experiment.task, self.runs
-        measured = task.shown_metrics(runs[0].folder) if runs else task.measured
+        measured = task.shown(runs[0].folder).metrics if runs else task.facts.metrics
         return [metric for metric in measured if all(metric.name in run.metrics for run in runs)]
 
     @cached_property
     def rows(self) -> list[Row]:
         """One row per size and model with a finished run, in the experiment's order; of equals, the first is best."""
-        return [row for size in self.experiment.task.sizes for row in self._rows_of(size)]
+        return [row for size in self.experiment.task.facts.sizes for row in self._rows_of(size)]
 
     def _rows_of(self, size: Size) -> Iterator[Row]:
         groups: dict[str, list[Run]] = {}
@@ -171,7 +121,7 @@ class Comparison:
     def sentences(self) -> list[str]:
         """The verdict of each size in words, and which baselines no network is distinguishably better than."""
         experiment, metric = self.experiment, self.metrics[0]
-        baselines = {entry.label for entry in experiment.models if entry.name in experiment.task.baselines}
+        baselines = {entry.label for entry in experiment.models if entry.name in experiment.task.facts.baselines}
         sentences = []
         for size, verdict in self.verdicts.items():
             networks = [row.model for row in verdict.rows if row.model not in baselines]
@@ -199,13 +149,13 @@ class Comparison:
         spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
         rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
         model = f"width {experiment.model.dim}, form {experiment.model.form}"
-        caption = f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {task.length(recipe)}{rounded}, {model}; "
-        caption += f"{task.taken(recipe)}{spread}"
+        training, test = training_in_words(task.facts, recipe), sets_in_words(task.facts, recipe)
+        caption = f"{task.facts.title}, {seeds} seed{'s' * (seeds > 1)}, {training}{rounded}, {model}; {test}{spread}"
         left_out = self._left_out()
         return f"{caption}; left out, because they could not be used: {left_out}" if left_out else caption
 
     def _left_out(self) -> str:
-        file = self.folder / f"sets{of_size(self.experiment.task.sizes[0])}.json"  # equal at all sizes
+        file = self.folder / f"sets{of_size(self.experiment.task.facts.sizes[0])}.json"  # equal at all sizes
         if not file.exists():
             return ""
         remedy = f"delete {self.folder} and run the same command again"
@@ -217,7 +167,7 @@ class Comparison:
 
     def run(self, label: str, seed: int, points: Size = None) -> Run:
         """A finished run, with its folder and options; `points` is the first size of the experiment by default."""
-        points = points or self.experiment.task.sizes[0]
+        points = points or self.experiment.task.facts.sizes[0]
         for run in self.runs:
             if (run.model, run.points, run.seed) == (label, points, seed):
                 return run
@@ -227,16 +177,49 @@ class Comparison:
     def model(self, label: str, seed: int, points: Size = None) -> nn.Module:
         """The trained model of a finished run, in evaluation mode; see `run`."""
         run = self.run(label, seed, points)
-        return self.experiment.task.train(run, self.experiment.recipe, run.folder).model
+        return run.trial.train(self.experiment.recipe, run.folder).model
 
     def results(self, points: Size) -> Results:
         """The results of one size, as data for a report."""
-        return Results(self, points)
+        task, entries = self.experiment.task, self.experiment.models
+        names = {entry.label: task.zoo_name(entry.name).partition("-") for entry in entries}
+        rows = {row.model: row for row in self.rows if row.points == points}
+        folders: dict[str, dict[int, Path]] = {label: {} for label in rows}
+        for run in self.runs:
+            if run.points == points:
+                folders[run.model][run.seed] = run.folder
+        first = next((folder for own in folders.values() for folder in own.values()), None)
+        return Results(
+            points,
+            self.metrics[0],
+            self.experiment.recipe,
+            parts={label: (encoder, pooling) for label, (encoder, _, pooling) in names.items()},
+            rows=rows,
+            folders=folders,
+            without_model=task.shown(first).without_model if first else {},
+        )
+
+
+def training_in_words(facts: TaskFacts, recipe: Recipe) -> str:
+    """The length of a training, and the set sizes in training if they differ from the tested size."""
+    if facts.block:
+        return f"{recipe.steps:,} steps of {recipe.batch_size} sets"
+    length = f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
+    length += f", at least {recipe.least_steps} steps," if recipe.least_steps else ""
+    return f"{length} of {recipe.sizes_in_words}" if recipe.sizes_in_words else length
+
+
+def sets_in_words(facts: TaskFacts, recipe: Recipe) -> str:
+    """On which sets, and after which epoch, metrics are computed."""
+    if facts.block:
+        return "last step"
+    epoch = "last epoch" if recipe.patience is None else "best validation epoch"
+    return f"every test {facts.sets.removesuffix('s')}, {epoch}"
 
 
 def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: bool = True) -> Comparison:
     """Make a comparison of runs that have ended; `measure` also measures costs that no earlier call has saved."""
-    labels, sizes, seeds = experiment.labels, experiment.task.sizes, experiment.seeds
+    labels, sizes, seeds = experiment.labels, experiment.task.facts.sizes, experiment.seeds
     runs = sorted(
         (run for run in outcomes if not run.reason),
         key=lambda run: (sizes.index(run.points), labels.index(run.model), seeds.index(run.seed)),
@@ -255,16 +238,17 @@ def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: 
 def _verdict(experiment: Experiment, runs: Sequence[Run]) -> Verdict:
     scores: dict[str, list[Any]] = {}
     for run in runs:
-        scores.setdefault(run.model, []).append(experiment.task.scores(run))
+        scores.setdefault(run.model, []).append(run.trial.scores(run.metrics))
     stacked = {model: np.stack(own) for model, own in scores.items()}
-    return give_verdict(stacked, metric=experiment.task.measured[0])
+    return give_verdict(stacked, metric=experiment.task.facts.metrics[0])
 
 
 def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, measure: bool) -> dict[str, Cost]:
     """Costs of the networks that have a finished run: saved by an earlier call, or all measured now."""
     task, recipe, threads = experiment.task, experiment.recipe, experiment.threads
+    facts = task.facts
     trained = {run.model for run in runs}
-    entries = [entry for entry in experiment.models if entry.label in trained and entry.name not in task.baselines]
+    entries = [entry for entry in experiment.models if entry.label in trained and entry.name not in facts.baselines]
     file = out / f"costs{of_size(size)}.json"
     remedy = f"delete {file} and run the same command again to measure them"
 
@@ -275,9 +259,8 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
     if measure and not {entry.label for entry in entries} <= set(costs):
         models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries]
         try:
-            measured = measure_costs(
-                models, task.most if size is None else size, batch_size=recipe.batch_size, threads=threads
-            )
+            elements = size or facts.most or 1
+            measured = measure_costs(models, elements, batch_size=recipe.batch_size, threads=threads)
         except Exception as error:  # a user-defined part may raise anything; the finished runs need no costs
             warnings.warn(f"costs were not measured: {type(error).__name__}: {one_line(error, REPEATED)}", stacklevel=2)
             return {}

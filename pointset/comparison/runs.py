@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Size
+from pointset.comparison.task import Setup, Trial
 from pointset.errors import PointsetError
 from pointset.runs import records
 from pointset.runs.files import read_file
@@ -88,6 +90,19 @@ class Run:
         """The test metrics of a finished run, by name."""
         return self.result.metrics
 
+    @cached_property
+    def trial(self) -> Trial:
+        """The run as its task sees it."""
+        task, size = self.experiment.task, self.points
+        others = [other for other in task.facts.sizes if other != size]
+        folders = [self.folder.with_name(f"{self.entry.slug}{of_run(other, self.seed)}") for other in others]
+        setup = Setup(self.entry.name, self.zoo_name, self.options, size, self.seed, self.folder, folders)
+        return task.trial(setup)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the open sets."""
+        return {name: value for name, value in self.__dict__.items() if name != "trial"}
+
     @property
     def name(self) -> str:
         """The name of the run in messages."""
@@ -106,7 +121,7 @@ class Run:
     @property
     def finished(self) -> bool:
         """True if the run is trained and completely tested."""
-        return self.result_file.exists() and self.experiment.task.is_tested(self)
+        return self.result_file.exists() and self.trial.is_tested
 
     @property
     def epochs(self) -> int:
@@ -147,17 +162,21 @@ class Run:
 
     def perform(self) -> Self:
         """Train and test the model; steps that are already done are not repeated."""
-        task, recipe, start = self.experiment.task, self.experiment.recipe, time.process_time()
-        fitted = task.train(self, recipe, self.folder)
+        recipe, trial, start = self.experiment.recipe, self.trial, time.process_time()
+        fitted = trial.train(recipe, self.folder)
         seconds = fitted.work if fitted.history else time.process_time() - start
-        if not self.result_file.exists():
-            metrics, tested = task.test(self, fitted.model)
-            parameters, length = count_parameters(fitted.model), task.done(len(fitted.history), recipe)
-            result = Result(metrics, parameters, round(seconds, 3), length, tested)
-            records.write_json(self.result_file, replace(self, result=result).as_dict())
-        if not self.finished:
-            task.test_further(self, fitted.model)
-        return self.read()
+        done = self
+        if self.result_file.exists():
+            done = self.read()
+        else:
+            metrics, tested = trial.test(fitted.model, recipe)
+            length = self.experiment.task.facts.length(len(fitted.history), recipe)
+            result = Result(metrics, count_parameters(fitted.model), round(seconds, 3), length, tested)
+            done = replace(self, result=result)
+            records.write_json(self.result_file, done.as_dict())
+        if not trial.is_tested:
+            trial.test_further(fitted.model)
+        return done
 
     @property
     def place(self) -> dict[str, Any]:
@@ -189,7 +208,7 @@ class Run:
         other = {name: written[name] for name in self.place}
         if other != self.place:
             raise ValueError(f"it is that of the run {other}")
-        first = self.experiment.task.measured[0].name
+        first = self.experiment.task.facts.metrics[0].name
         if first not in result.metrics:  # of a version with other metrics
             raise ValueError(f"it has no {first}")
         return result
@@ -213,7 +232,7 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
         parts[entry.label] = tuple(pickled_parts(names[entry.label], entry.options(experiment.model)))
     runs = []
     for seed in experiment.seeds:
-        for size in task.sizes:
+        for size in task.facts.sizes:
             for entry in experiment.models:
                 folder = out / "runs" / f"{entry.slug}{of_run(size, seed)}"
                 runs.append(Run(experiment, entry, size, seed, folder, names[entry.label], parts[entry.label]))
@@ -229,7 +248,9 @@ def check_folder(experiment: Experiment, out: Path) -> None:
 def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, object]]) -> None:
     """Save protocol, names of metrics and descriptions of the data; a PointsetError if the folder has other ones."""
     protocol = experiment.protocol()
-    metrics = {"metrics": [metric.name for metric in experiment.task.measured]}  # later versions may have further ones
+    metrics = {
+        "metrics": [metric.name for metric in experiment.task.facts.metrics]
+    }  # later versions may have further ones
     write_or_compare(out / "protocol.json", protocol | metrics, list(protocol), "comparison")
     for size, description in prepared.items():
         write_or_compare(out / f"sets{of_size(size)}.json", description, list(description), "comparison")

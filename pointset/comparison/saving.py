@@ -16,7 +16,7 @@ RESULT_FILES = ("report.html", "table.md", "results.csv", "results.json")
 
 def save_tables(comparison: Comparison) -> None:
     """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
-    task, folder = comparison.experiment.task, comparison.folder
+    facts, folder = comparison.experiment.task.facts, comparison.folder
     names = {metric.name for metric in comparison.metrics}
     tables: dict[str, Table] = {"results.csv": []}
     for run in comparison.runs:
@@ -28,11 +28,11 @@ def save_tables(comparison: Comparison) -> None:
                 **{name: value for name, value in run.metrics.items() if name in names},
                 "parameters": result.parameters,
                 "seconds": result.seconds,
-                task.unit: result.length,
-                task.sets_are: result.tested,
+                facts.unit: result.length,
+                facts.sets: result.tested,
             }
         )
-        for name, rows in task.tables(run.folder, columns).items():
+        for name, rows in run.trial.tables(columns).items():
             tables.setdefault(name, []).extend(rows)
     for name, rows in tables.items():
         records.write_text(folder / name, as_csv(rows))

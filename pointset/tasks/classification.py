@@ -1,32 +1,34 @@
 """Classification of point sets as a task: one dataset, one or several set sizes, and the whole test split."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter, methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from torch import nn
 
 from pointset.baselines.models import BASELINES
-from pointset.comparison.metric import Metric
-from pointset.comparison.predictions import PREDICTIONS_CSV
-from pointset.comparison.results import Results
-from pointset.comparison.runs import Run
-from pointset.configuration import PointCount, Seed, check
+from pointset.comparison.experiment import TomlTable, as_tuple
+from pointset.comparison.metric import Metric, Size
+from pointset.comparison.report.section import Section
+from pointset.comparison.size_results import Results
+from pointset.comparison.task import Prepared, Setup, Shown, TaskFacts
+from pointset.configuration import PointCount, Seed, check, check_once
+from pointset.data.dataset import load_split
 from pointset.data.mixing import recipe_augmentations
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
-from pointset.evaluation.predictions import PREDICTIONS, evaluate, load_predictions, save_predictions
-from pointset.evaluation.robustness import ROBUSTNESS, robustness_of, write_robustness
-from pointset.tasks.shapes import ShapeTask
+from pointset.evaluation.predictions import PREDICTIONS, load_predictions
+from pointset.tasks.shape_trial import ShapeTrial, load_quietly, make_model
+from pointset.training.objectives import require_classes, require_sizes
 from pointset.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from pointset.comparison.report.sections import Section
+from pointset.zoo.names import parse_name, used_options
+from pointset.zoo.options import ModelOptions
+from pointset.zoo.pretrained import list_pretrained
 
 ACCURACY = Metric("accuracy", True, 1, share=True, head="accuracy %", measure=attrgetter("accuracy"))
 _share = partial(Metric, digits=1, share=True, detailed=False)
@@ -55,9 +57,15 @@ UNBALANCED = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classification(ShapeTask):
+class Classification:
     """Predict the class of a point set; the models are those of the zoo."""
 
+    data: str = "shapes10"
+    """The name of a dataset card, or a folder."""
+    points: tuple[int, ...] = (1024,)
+    """Set sizes."""
+    sets: DataOptions = field(default_factory=DataOptions)
+    """Options of the sets; their size is ignored."""
     robustness_seeds: tuple[int, ...] = ()
     """Seeds whose models are also tested on corrupted and on smaller sets."""
     robustness_points: tuple[int, ...] = ()
@@ -65,100 +73,112 @@ class Classification(ShapeTask):
 
     name: ClassVar[str] = "classification"
     TUPLES: ClassVar[tuple[str, ...]] = ("points", "robustness_seeds", "robustness_points")
-    baselines: ClassVar[Collection[str]] = BASELINES
+    """Fields that are tuples, for which a file has lists."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check("data", self.data, str)
+        check("points", self.points, tuple[PointCount, ...])
+        if not self.points:
+            raise PointsetError("points must contain at least one set size, got none")
+        check_once("size", self.points)
         check("robustness_seeds", self.robustness_seeds, tuple[Seed, ...])
         check("robustness_points", self.robustness_points, tuple[PointCount, ...])
         if unknown := set(self.robustness_points) - set(self.points):
             raise PointsetError(
                 f"robustness_points must be among the points {list(self.points)}, got {sorted(unknown)}"
             )
-
-    @property
-    def measured(self) -> Sequence[Metric]:
-        return METRICS
-
-    def shown_metrics(self, folder: Path) -> Sequence[Metric]:
-        """The metrics as tables show them: mean-class accuracy beside accuracy if the test classes are unbalanced."""
-        if not (folder / PREDICTIONS).exists():
-            return METRICS
-        counts = np.unique(load_predictions(folder).labels, return_counts=True)[1]
-        unbalanced = bool(counts.max() > UNBALANCED * counts.min())
-        mean_class = replace(MEAN_CLASS, shown=unbalanced, brief=unbalanced)
-        return [mean_class if metric == MEAN_CLASS else metric for metric in METRICS]
-
-    def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
-        """Raise a PointsetError for unknown robustness seeds or augmentations, or robustness of sets with features."""
-        if unknown := set(self.robustness_seeds) - set(seeds):
-            raise PointsetError(f"robustness_seeds must be among the seeds {list(seeds)}, got {sorted(unknown)}")
-        recipe_augmentations(recipe.augment)
         if self.robustness_seeds and self.sets.features:
             raise PointsetError(
                 "robustness_seeds must be empty where sets have features: corruptions are defined for coordinates alone"
             )
 
-    def with_seeds(self, seeds: Sequence[int]) -> Self:
+    @classmethod
+    def from_file(cls, options: Mapping[str, Any]) -> Self:
+        """Make a task from options as written in a file."""
+        fields = dict(options)
+        check("sets", fields.get("sets", {}), TomlTable)
+        if "points" in fields.get("sets", {}):
+            raise PointsetError("sets.points is not allowed: give set sizes as points, beside models")
+        for name in set(cls.TUPLES) & fields.keys():
+            fields[name] = as_tuple(fields[name])
+        if "sets" in fields:
+            fields["sets"] = DataOptions.from_dict(fields["sets"])
+        return cls(**fields)
+
+    @property
+    def facts(self) -> TaskFacts:
+        """The options that determine the data are its name and those of the sets, without the size."""
+        sets = self.sets.as_dict()
+        del sets["points"]
+        return TaskFacts(
+            name=self.name,
+            title=f"{Path(self.data).name}, {' / '.join(map(str, self.points))} points",
+            metrics=METRICS,
+            sets="shapes",
+            options={"data": self.data, "sets": sets},
+            grid={name: list(getattr(self, name)) for name in self.TUPLES},
+            sizes=self.points,
+            baselines=BASELINES,
+        )
+
+    def sets_of(self, size: Size) -> DataOptions:
+        """The options of sets with one size."""
+        assert size is not None, "every run has a size of set"
+        return replace(self.sets, points=size)
+
+    def recipe(self, **changes: Any) -> Recipe:
+        """The usual recipe with changes."""
+        return Recipe.from_dict(changes)
+
+    def for_seeds(self, seeds: Sequence[int], recipe: Recipe) -> Self:
+        """The task with the robustness seeds among these; a PointsetError for unknown augmentations."""
+        recipe_augmentations(recipe.augment)
         return replace(self, robustness_seeds=tuple(seed for seed in self.robustness_seeds if seed in seeds))
 
-    def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
-        evaluation = evaluate(model, self.load("test", run.points))
-        save_predictions(evaluation, run.folder)
-        measured = METRICS if run.experiment.recipe.ordered else METRICS[:-1]
-        metrics = {metric.name: metric.measure(evaluation) for metric in measured if metric.measure}
-        return metrics, len(evaluation.labels)
+    def zoo_name(self, model: str) -> str:
+        """The name itself, or for a trained model, from which training starts, the name before the dot."""
+        name = model.partition(".")[0] if model in list_pretrained() else model
+        parse_name(name)
+        return name
 
-    def is_tested(self, run: Run) -> bool:
-        """True if robustness is not requested for this run, or is already saved."""
-        requested = run.seed in self.robustness_seeds and run.points in (self.robustness_points or self.points)
-        return not requested or (run.folder / ROBUSTNESS).exists()
+    def used_options(self, model: str) -> set[str]:
+        """Fields of `ModelOptions` that a model is built from."""
+        return used_options(self.zoo_name(model))
 
-    def test_further(self, run: Run, model: nn.Module) -> None:
-        write_robustness(run.folder, model, self.load("test", run.points), self.sets_of(run.points).points)
+    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> Prepared:
+        """Build missing pools before the workers start, and describe both splits."""
+        options = self.sets_of(size)
+        train, test = (load_split(self.data, split, options, progress=progress) for split in ("train", "test"))
+        require_sizes(train, recipe)
+        require_classes(train)
+        steps = math.ceil(len(train) * (1.0 - recipe.validation) / recipe.batch_size)
+        return Prepared({f"{sets.split}_sets": sets.describe() for sets in (train, test)}, steps)
 
-    def scores(self, run: Run) -> np.ndarray:
-        """True for each test shape that is classified correctly."""
-        return load_predictions(run.folder).right
+    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
+        """A zoo model for the classes of the data."""
+        return make_model(model, load_quietly(self.data, "test", self.sets_of(size)), options, seed)
+
+    def trial(self, setup: Setup) -> ShapeTrial:
+        """One run."""
+        robust = setup.seed in self.robustness_seeds and setup.size in (self.robustness_points or self.points)
+        return ShapeTrial(setup, self.data, self.sets_of(setup.size), METRICS, robust, len(self.points) > 1)
+
+    def shown(self, folder: Path) -> Shown:
+        """Mean-class accuracy stands beside accuracy if the test classes are unbalanced.
+
+        Without a model: uniform guessing, and always predicting the most frequent class of the test set.
+        """
+        if not (folder / PREDICTIONS).exists():
+            return Shown(METRICS, {})
+        run = load_predictions(folder)
+        counts = np.unique(run.labels, return_counts=True)[1]
+        unbalanced = bool(counts.max() > UNBALANCED * counts.min())
+        mean_class = replace(MEAN_CLASS, shown=unbalanced, brief=unbalanced)
+        metrics = [mean_class if metric == MEAN_CLASS else metric for metric in METRICS]
+        return Shown(metrics, {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())})
 
     def sections(self, results: Results) -> Iterator[Section]:
         """Learning curves, smaller and corrupted sets, calibration, classes, mistakes."""
         from pointset.tasks.classification_report import sections  # matplotlib and scipy, which training does not need
 
-        return sections(results, partial(self.load, "test", results.points))
-
-    def chance(self, folder: Path) -> Mapping[str, float]:
-        """The accuracies of uniform guessing and of always predicting the most frequent class of the test set."""
-        run = load_predictions(folder)
-        counts = np.bincount(run.labels)
-        return {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())}
-
-    def tables(self, folder: Path, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """The rows of classes.csv, predictions.csv, and robustness.csv if there were corrupted and smaller sets.
-
-        In classes.csv, `shapes` is the number of test shapes of a class. In robustness.csv, `test` is a corruption and
-        `level` its severity (0 for clean sets); or `test` is "points" and `level` the number of points.
-        """
-        run = load_predictions(folder)
-        counts = dict(zip(run.classes, np.bincount(run.labels, minlength=len(run.classes)).tolist(), strict=True))
-        classes = [
-            {**columns, "class": name, "shapes": counts[name], "accuracy": accuracy}
-            for name, accuracy in run.per_class.items()
-        ]
-        errors: list[tuple[str, int, float]] = []
-        for tested in robustness_of({0: folder}).values():
-            errors += [("clean", 0, tested.clean_error)]
-            errors += [(name, level, error) for name, of in tested.errors.items() for level, error in of.items()]
-            errors += [("points", size, 1.0 - accuracy) for size, accuracy in tested.by_size.items()]
-        robustness = [{**columns, "test": test, "level": level, "error": error} for test, level, error in errors]
-        place = {"model": columns["model"], "seed": columns["seed"]}
-        if len(self.points) > 1:
-            place["data"] = f"{columns['points']} points"
-        answers = zip(run.names, run.labels, run.predictions, strict=True)
-        predictions = [
-            {"item": item, "label": run.classes[label], "prediction": run.classes[predicted], **place}
-            for item, label, predicted in answers
-        ]
-        return {"classes.csv": classes, PREDICTIONS_CSV: predictions} | (
-            {"robustness.csv": robustness} if robustness else {}
-        )
+        return sections(results, partial(load_quietly, self.data, "test", self.sets_of(results.points)))

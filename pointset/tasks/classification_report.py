@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pointset.comparison.report.charts import learning_curves, style
-from pointset.comparison.report.sections import Section, Tile
-from pointset.comparison.results import Results
+from pointset.comparison.report.section import Section, Tile
+from pointset.comparison.size_results import Results
 from pointset.comparison.tables import Table
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError

@@ -17,10 +17,12 @@ Letters: B sets, n elements in each, d numbers per element, k components.
 
 import itertools
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -112,40 +114,33 @@ def draw_elements(
     return mixture.means.gather(1, rows) + mixture.scales.gather(1, rows) * noise, labels
 
 
-def em_step(X: Float[Tensor, "B n d"], mixture: Mixture) -> Mixture:
-    """One step of EM from a mixture with diagonal covariances (Dempster, Laird and Rubin, 1977), for a batch of sets.
-
-        r_ij = p(component j | x_i)                                             E step
-        n_j = sum_i r_ij;   pi_j = n_j / n;   mu_j = sum_i r_ij x_i / n_j;      M step
-        sigma_j^2 = sum_i r_ij (x_i - mu_j)^2 / n_j, at least LEAST_SCALE^2
-
-    A component without elements (up to rounding) keeps its mean and its scale, and gets a proportion of nearly 0, so
-    that its logarithm is finite.
-    """
-    r = mixture.responsibilities(X)
-    members = r.sum(dim=1)  # [B, k]
-    tiny = torch.finfo(X.dtype).tiny
-    per_component = members.clamp(min=tiny).unsqueeze(2)
-    means = r.transpose(1, 2) @ X / per_component
-    squares = (X.unsqueeze(2) - means.unsqueeze(1)).square()  # [B, n, k, d]
-    variances = (r.unsqueeze(3) * squares).sum(dim=1) / per_component
-    scales = variances.clamp(min=LEAST_SCALE**2).sqrt()
-    log_proportions = (members / members.sum(dim=1, keepdim=True)).clamp(min=tiny).log()
-    lives = (members > tiny).unsqueeze(2)
-    return Mixture(
-        log_proportions, torch.where(lives, means, mixture.means), torch.where(lives, scales, mixture.scales)
-    )
-
-
 def fit_by_em(X: Float[Tensor, "B n d"], start: Mixture, steps: int = 100) -> Mixture:
-    """Run EM until a step gains less than TOLERANCE per datum in every set, or for at most `steps` steps."""
-    mixture, reached = start, start.log_likelihood(X)
-    for _ in range(steps):
-        mixture = em_step(X, mixture)
-        before, reached = reached, mixture.log_likelihood(X)
-        if bool((reached - before < EM_TOLERANCE).all()):
-            break
-    return mixture
+    """At most so many steps of EM from a mixture, for each set: scikit-learn's, with diagonal covariances.
+
+    It stops when a step gains less than EM_TOLERANCE per datum, and adds LEAST_SCALE^2 to every variance.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import GaussianMixture
+
+    weights, means, scales = [], [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for place, elements in enumerate(X.double().numpy()):
+            model = GaussianMixture(
+                start.means.shape[1],
+                covariance_type="diag",
+                tol=EM_TOLERANCE,
+                reg_covar=LEAST_SCALE**2,
+                max_iter=steps,
+                weights_init=start.log_proportions[place].double().softmax(dim=0).numpy(),
+                means_init=start.means[place].double().numpy(),
+                precisions_init=start.scales[place].double().square().reciprocal().numpy(),
+            ).fit(elements)
+            weights.append(model.weights_)
+            means.append(model.means_)
+            scales.append(np.sqrt(model.covariances_))
+    log_weights = [np.log(own) for own in weights]
+    return Mixture(*(torch.from_numpy(np.stack(own)).to(X.dtype) for own in (log_weights, means, scales)))
 
 
 @dataclass(frozen=True)
@@ -215,7 +210,7 @@ class Clustering(SetProblem):
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
         """LL0 and LL1, means over the sets."""
         predicted = [mixture_of(output) for output in outputs]
-        after = [em_step(batch.X, mixture) for mixture, batch in zip(predicted, batches, strict=True)]
+        after = [fit_by_em(batch.X, mixture, steps=1) for mixture, batch in zip(predicted, batches, strict=True)]
         return {"LL0": mean_log_likelihood(predicted, batches), "LL1": mean_log_likelihood(after, batches)}
 
 
@@ -291,7 +286,7 @@ def oracle_metrics(batches: Sequence[SetBatch]) -> Mapping[str, float]:
     """
     truth = [truth_of(batch) for batch in batches]
     fits = [fit_by_em(batch.X, mixture) for mixture, batch in zip(truth, batches, strict=True)]
-    after = [em_step(batch.X, mixture) for mixture, batch in zip(truth, batches, strict=True)]
+    after = [fit_by_em(batch.X, mixture, steps=1) for mixture, batch in zip(truth, batches, strict=True)]
     return {
         "truth": mean_log_likelihood(truth, batches),
         "truth, one EM step": mean_log_likelihood(after, batches),

@@ -27,7 +27,6 @@ from msgspec import Meta
 from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment, TomlTable, as_tuple, unknown_key
 from pointset.comparison.results import Comparison
-from pointset.comparison.task import Task
 from pointset.configuration import Cores, check, nearest
 from pointset.data.options import DataOptions
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
@@ -41,9 +40,7 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.names import load_files
 from pointset.zoo.options import ModelOptions
 
-TASKS: dict[str, type[Task]] = {
-    task.name: task for task in (Classification, MaxRegression, Clustering, Counting, Anomaly)
-}
+TASKS: dict[str, Any] = {task.name: task for task in (Classification, MaxRegression, Clustering, Counting, Anomaly)}
 KEYS: Mapping[str, Any] = {
     "title": str,
     "task": str,
@@ -94,7 +91,7 @@ def _options_of(name: str) -> list[str]:
         raise PointsetError(
             f"no task is called {quoted(name)}: did you mean {nearest(name, list(TASKS))}? Tasks are {', '.join(TASKS)}"
         )
-    return [field.name for field in dataclasses.fields(TASKS[name])]  # type: ignore[arg-type]
+    return [field.name for field in dataclasses.fields(TASKS[name])]
 
 
 def compare(
@@ -236,4 +233,8 @@ def experiment_from(content: Mapping[str, Any]) -> Experiment:
         fields["model"] = ModelOptions.from_dict(content["model"])
     if "recipe" in content:
         fields["recipe"] = task.recipe(**content["recipe"])
+    robust = set(getattr(task, "robustness_seeds", ()))
+    if unknown := robust - set(fields.get("seeds", robust)):
+        seeds = list(fields["seeds"])
+        raise PointsetError(f"robustness_seeds must be among the seeds {seeds}, got {sorted(unknown)}")
     return Experiment(task=task, **fields)

@@ -152,7 +152,6 @@ class ImageProblem(SetProblem):
     """
 
     data: str = "digits"
-    pooled: ClassVar[bool] = True
     test_seed: ClassVar[int]
 
     def __post_init__(self) -> None:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.comparison.metric import Size
-from pointset.comparison.results import Results
-from pointset.comparison.runs import Run
-from pointset.comparison.task import Task
+from pointset.comparison.metric import Metric, Size
+from pointset.comparison.report.section import Section
+from pointset.comparison.size_results import Results
+from pointset.comparison.task import Prepared, Setup, Shown, TaskFacts
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import in_evaluation_mode
@@ -32,18 +32,16 @@ from pointset.training.objectives import Loss, Objective
 from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.models import create_model
-from pointset.zoo.names import CLASSIFIER, zoo_name
+from pointset.zoo.names import CLASSIFIER, used_options, zoo_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.registration import source_digests
-
-if TYPE_CHECKING:
-    from pointset.comparison.report.sections import Section
 
 T = TypeVar("T", bound=nn.Module)
 HEAD, EMBEDDING, ENCODER = 0x4EAD, 0xE3BED, 0xE4C
 """Numbers of the parts of a model that are not built by the zoo; see `seeded`."""
 PER_EPOCH = {"epochs", "least_steps", "validation", "patience"}
 OF_SHAPES = {"train_points", "last_points", "points_share", "label_smoothing", "class_weights", "augment"}
+USUAL_MODEL = ModelOptions(dim=64, dropout=0.0, initial="xavier")
 UNUSED = PER_EPOCH | OF_SHAPES
 """Fields of `Recipe` without a meaning when each step has new sets."""
 
@@ -96,15 +94,20 @@ def task_recipe(**changes: Any) -> Recipe:
     return Recipe.from_dict({**usual, **changes})
 
 
-class SetProblem(Task):
-    """Base class of set problems, as tasks of the comparison engine.
+class SetProblem(ABC):
+    """Base class of set problems, as tasks of the comparison engine; see `pointset.comparison.task.Task`.
 
     Rows are names of models, such as "ISAB16 + PMA" or "isab16-pma"; see `row_model`.
     """
 
-    unit: ClassVar[str] = "steps"
-    sets_are: ClassVar[str] = "sets"
-    usual_model: ClassVar[ModelOptions] = ModelOptions(dim=64, dropout=0.0, initial="xavier")
+    name: ClassVar[str]
+    title: ClassVar[str]
+    measured: ClassVar[Sequence[Metric]]
+    """All metrics; the first one ranks the rows."""
+    rows: ClassVar[Sequence[str]]
+    """Default models of an experiment."""
+    most: ClassVar[int]
+    """Number of elements of the largest set."""
     block: ClassVar[int] = 1000
     """Number of steps between checkpoints and lines of the history; a block takes the place of an epoch."""
 
@@ -132,70 +135,112 @@ class SetProblem(Task):
         """A description of the sets, as plain data."""
         return {}
 
+    @property
+    def facts(self) -> TaskFacts:
+        return TaskFacts(
+            name=self.name,
+            title=self.title,
+            metrics=self.measured,
+            sets="sets",
+            options=dataclasses.asdict(self),  # type: ignore[call-overload]  # subclasses are dataclasses
+            most=self.most,
+            block=self.block,
+            rows=self.rows,
+            model=USUAL_MODEL,
+        )
+
+    @classmethod
+    def from_file(cls, options: Mapping[str, Any]) -> Self:
+        """Make a task from options as written in a file."""
+        return cls(**options)
+
     def zoo_name(self, row: str) -> str:
         return "-".join(parts_of(row))
 
     def used_options(self, row: str) -> set[str]:
-        return super().used_options(row) - CLASSIFIER
+        return used_options(self.zoo_name(row)) - CLASSIFIER
 
     def recipe(self, **changes: Any) -> Recipe:
         return task_recipe(**changes)
 
-    def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
-        """Raise a PointsetError if the recipe has no steps."""
+    def for_seeds(self, seeds: Sequence[int], recipe: Recipe) -> Self:
+        """The task itself; a PointsetError if the recipe has no steps."""
         if recipe.steps is None:
             raise PointsetError(f"{self.name} is trained by steps, not epochs: give steps in its recipe")
+        return self
 
-    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
-        return {"sets": self.describe()}
+    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> Prepared:
+        return Prepared({"sets": self.describe()}, self.block)
 
-    def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
-        """Train on sets that depend only on (seed, step)."""
+    @abstractmethod
+    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
+        """The model of a row."""
 
-        def description() -> dict[str, Any]:
-            """For repeating the run, with the keys that `pointset.training.checkpoints` compares."""
-            model = {"task": self.name, "row": run.entry.name, "options": run.options.as_dict()}
-            parts = source_digests(run.zoo_name, run.options)
-            return {
-                "model": {**model, "parts": parts} if parts else model,
-                "recipe": recipe.as_dict(),
-                "seed": run.seed,
-                "data": {"task": self.name, "options": self.options(), **self.describe()},
-                **origin(),
-            }
+    def trial(self, setup: Setup) -> SetTrial:
+        return SetTrial(self, setup)
 
-        model = self.build(run.entry.name, run.options, run.seed)
-        objective = DrawnSets(self, recipe.batch_size, run.seed)
-        return Training(model, objective, recipe, run.seed).fit(folder, description, progress=False)
-
-    def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
-        return self.block
-
-    def done(self, epochs: int, recipe: Recipe) -> int:
-        """The number of steps after `epochs` blocks; the last block may be shorter."""
-        return min(recipe.steps or 0, epochs * self.block)
-
-    def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
-        batches = self.test_sets()
-        return measure(self, model, batches), sum(len(batch.X) for batch in batches)
-
-    def length(self, recipe: Recipe) -> str:
-        return f"{recipe.steps:,} steps of {recipe.batch_size} sets"
-
-    def taken(self, recipe: Recipe) -> str:
-        return "last step"
+    def shown(self, folder: Path) -> Shown:
+        return Shown(self.measured, {})
 
     def sections(self, results: Results) -> Iterator[Section]:
         """The learning curves of the loss and the metrics."""
         from pointset.comparison.report.charts import learning_curves  # matplotlib, which training does not need
-        from pointset.comparison.report.sections import Section
 
         def steps(epoch: int) -> int:
-            return self.done(epoch, results.recipe)
+            return self.facts.length(epoch, results.recipe)
 
         columns = {"loss": "training loss", **{metric.name: metric.title for metric in self.measured}}
         chart = learning_curves(results, columns, steps, "steps", fitted=True)
         yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
+
+
+@dataclass(frozen=True)
+class SetTrial:
+    """A run of a set problem; see `Trial`."""
+
+    problem: SetProblem
+    setup: Setup
+
+    def train(self, recipe: Recipe, folder: Path | None) -> Fitted:
+        """Train on sets that depend only on (seed, step)."""
+        setup, problem = self.setup, self.problem
+
+        def description() -> dict[str, Any]:
+            """For repeating the run, with the keys that `pointset.training.checkpoints` compares."""
+            model = {"task": problem.name, "row": setup.model, "options": setup.options.as_dict()}
+            parts = source_digests(setup.zoo_name, setup.options)
+            return {
+                "model": {**model, "parts": parts} if parts else model,
+                "recipe": recipe.as_dict(),
+                "seed": setup.seed,
+                "data": {"task": problem.name, "options": problem.facts.options, **problem.describe()},
+                **origin(),
+            }
+
+        model = problem.build(setup.model, setup.options, setup.seed)
+        objective = DrawnSets(problem, recipe.batch_size, setup.seed)
+        return Training(model, objective, recipe, setup.seed).fit(folder, description, progress=False)
+
+    def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
+        """The metrics on the test sets."""
+        batches = self.problem.test_sets()
+        return measure(self.problem, model, batches), sum(len(batch.X) for batch in batches)
+
+    @property
+    def is_tested(self) -> bool:
+        """There are no further tests."""
+        return True
+
+    def test_further(self, model: nn.Module) -> None:
+        """There are no further tests."""
+
+    def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
+        """The first metric."""
+        return np.array([metrics[self.problem.measured[0].name]])
+
+    def tables(self, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+        """There are no further tables."""
+        return {}
 
 
 CURVES_TEXT = (

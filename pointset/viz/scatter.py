@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,8 +20,24 @@ from pointset.viz.charts import WIDTH, Picture, label_axes, make_panels, plain_l
 from pointset.viz.color import COLORS, FAINT, INK
 from pointset.viz.rows import finite_numbers
 
-if TYPE_CHECKING:
-    from pointset.tasks.clustering import Mixture
+
+class Mixture(Protocol):
+    """Mixtures of Gaussians, one for each set; see `pointset.tasks.clustering.Mixture`."""
+
+    log_proportions: Tensor
+    means: Tensor
+    scales: Tensor
+
+    def __getitem__(self, sets: slice) -> Mixture: ...
+    def log_joint(self, X: Tensor) -> Tensor:
+        """Of every element and component, [B, n, k]."""
+
+    def log_likelihood(self, X: Tensor) -> Tensor:
+        """The mean over the elements of each set, [B]."""
+
+    def responsibilities(self, X: Tensor) -> Tensor:
+        """Of the components for every element, [B, n, k]."""
+
 
 NEGLIGIBLE = 0.005
 """A component with a smaller proportion is drawn with a thin line."""

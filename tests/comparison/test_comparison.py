@@ -75,7 +75,7 @@ def test_the_files_hold_every_run_and_the_protocol(done):
     assert (configuration["points"], configuration["seeds"], configuration["recipe"]["epochs"]) == ([24], [0, 1], 2)
     assert [entry["name"] for entry in configuration["models"]] == ["isab4-pma", "rff-max"]
     assert saved["versions"]["torch"].startswith("2.")
-    assert saved["runs"] == [one.as_dict() for one in comparison.runs]
+    assert saved["runs"] == [one.as_dict() | {"folder": one.folder.name} for one in comparison.runs]
     assert saved["failures"] == []
     (pair,) = saved["pairs"]["24"]
     assert (pair["first"], pair["second"]) == ("isab4-pma", "rff-max")

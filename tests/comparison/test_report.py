@@ -24,13 +24,13 @@ from pointset.evaluation.predictions import load_predictions
 from pointset.evaluation.robustness import robustness_of
 from pointset.runs import records
 from pointset.tasks import classification_report as classifiers
-from pointset.tasks.classification import METRICS, Classification
+from pointset.tasks.classification import METRICS
 from pointset.tasks.classification_report import calibration_table, class_table, robustness_table
 
 pytestmark = pytest.mark.slow
 
 
-METRIC = Classification().measured[0]
+METRIC = METRICS[0]
 
 
 def saved(reported, label: str, seed: int, name: str) -> dict:

@@ -55,10 +55,9 @@ def everything(folder: Path) -> dict[Path, float]:
 
 def test_robustness_is_asked_for_at_some_sizes_or_at_all_and_nothing_is_written(experiment, tmp_path):
     for asked, tested in (((), {24, 7}), ((24,), {24}), ((7, 24), {24, 7})):
-        task = experiment.changed(robustness_points=asked).task
-        assert {(run.points, run.seed) for run in status(experiment, tmp_path / "out") if not task.is_tested(run)} == {
-            (size, 4) for size in tested
-        }
+        changed = experiment.changed(robustness_points=asked)
+        runs = status(changed, tmp_path / "out")
+        assert {(run.points, run.seed) for run in runs if not run.trial.is_tested} == {(size, 4) for size in tested}
     assert not (tmp_path / "out").exists()
 
 

@@ -20,7 +20,7 @@ from pointset.evaluation.costs import Cost
 from pointset.tasks.classification import Classification
 from pointset.tasks.max_regression import MaxRegression
 
-METRICS = Classification().measured[:-1]
+METRICS = Classification().facts.metrics[:-1]
 COST = Cost(multiply_adds=12_340_000, latency_ms=0.456, step_memory_mb=78.9)
 
 

@@ -15,7 +15,7 @@ from pointset.tasks.clustering import (
     LEAST_SCALE,
     Mixture,
     PositionedEquivariantLayer,
-    em_step,
+    fit_by_em,
     mean_log_likelihood,
     mixture_of,
     oracle_metrics,
@@ -27,7 +27,7 @@ from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions
 
 SMALL = ModelOptions(dim=16, heads=2, dropout=0.0)
-TASKS = {name: create_task(name) for name in list_tasks()[2:]}
+TASKS = {name: create_task(name) for name in list_tasks()[1:]}
 ANOMALY, CLUSTERING, COUNTING, MAXIMA = (
     TASKS[name] for name in ("anomaly", "clustering", "counting", "max-regression")
 )
@@ -161,7 +161,7 @@ def test_losses():
     batch, output = draw(CLUSTERING, 5), torch.randn(5, 20, generator=torch.Generator().manual_seed(1))
     metrics = CLUSTERING.score([output], [batch])
     assert CLUSTERING.loss(output, batch).item() == pytest.approx(-metrics["LL0"])
-    after = em_step(batch.X, mixture_of(output)).log_likelihood(batch.X).mean()
+    after = fit_by_em(batch.X, mixture_of(output), steps=1).log_likelihood(batch.X).mean()
     assert metrics["LL1"] == pytest.approx(after.item())
     assert metrics["LL1"] > metrics["LL0"]
 

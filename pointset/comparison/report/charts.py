@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointset.comparison.metric import Metric, Row
-from pointset.comparison.results import Results
+from pointset.comparison.size_results import Results
 from pointset.viz.charts import (
     Dot,
     draw_frontier,
@@ -102,7 +102,7 @@ def _curve(axes: Axes, by_seed: Any, place: Callable[[int], float], color: str, 
 
 def draw_chance(axes: Axes, results: Results) -> None:
     """Draw lines at the metric's values without a model, if there is room; call it after everything else is drawn."""
-    heights = {name: _scale(results.metric) * value for name, value in results.chance.items()}
+    heights = {name: _scale(results.metric) * value for name, value in results.without_model.items()}
     low, high = axes.get_ylim()
     bottom, top = min([low, *heights.values()]), max([high, *heights.values()])
     if not heights or high - low < ROOM * (top - bottom):

@@ -6,24 +6,23 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pointset.comparison.report import charts
 from pointset.comparison.report.matrix import draw_matrix
-from pointset.comparison.results import Comparison, Results
+from pointset.comparison.report.section import Section
+from pointset.comparison.results import Comparison
 from pointset.comparison.runs import of_size
 from pointset.comparison.saving import commit_of, machine_of, origins
-from pointset.comparison.tables import Table, make_cells, templates
+from pointset.comparison.size_results import Results
+from pointset.comparison.tables import make_cells, templates
 from pointset.runs import records
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
 from pointset.viz.color import COLORS, FAINT, INK
-from pointset.viz.writing import as_png, as_svg
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 PARETO_TEXT = (
     "Multiply-adds are counted; times were measured on the machine below. The grey line joins the rows that no other "
@@ -48,50 +47,17 @@ SHEET = re.compile(r'(<path d="[^"]*") style="fill: #ffffff"/>')
 """The white background of a figure or of its axes."""
 
 
-@dataclass
-class Tile:
-    """A small picture in a grid, with a title and a text below it."""
-
-    picture: Figure
-    title: str
-    text: str = ""
-
-
-@dataclass
-class Section:
-    """A heading, a text, and a chart, tiles or a table."""
-
-    title: str
-    text: str
-    chart: Figure | None = None
-    name: str = ""
-    """Stem of the file names of chart and tiles."""
-    table: Table = field(default_factory=list)
-    tiles: Sequence[Tile] = ()
-
-    @cached_property
-    def files(self) -> dict[str, bytes]:
-        """Contents of its files in figures/, by name: the chart as SVG, and tiles as PNG."""
-        files = {} if self.chart is None else {f"{self.name}.svg": as_svg(self.chart, self.name).encode()}
-        return files | {name: as_png(tile.picture, dpi=140, colors=64) for name, tile in self.named_tiles}
-
-    @property
-    def named_tiles(self) -> list[tuple[str, Tile]]:
-        """The tiles with the names of their files."""
-        return [(f"{self.name}-{number}.png", tile) for number, tile in enumerate(self.tiles, start=1)]
-
-
 def sections(comparison: Comparison) -> Iterator[Section]:
     """All sections of the report that have content; of several sizes, with the size in their names."""
     task = comparison.experiment.task
-    for size in task.sizes:
+    for size in task.facts.sizes:
         results = comparison.results(size)
         if not len(results):
             continue
         for section in (*_common_sections(comparison, results), *task.sections(results)):
             if section.chart is None and not section.table and not section.tiles:
                 continue
-            if len(task.sizes) > 1:
+            if len(task.facts.sizes) > 1:
                 section.title += f", {size:,} points"
             if section.name:
                 section.name += of_size(size)
@@ -134,7 +100,7 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
         costs = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training"
     without = []
     for size in dict.fromkeys(row.points for row in rows):
-        values = comparison.results(size).chance
+        values = comparison.results(size).without_model
         without.append(", ".join(f"{name} {metric.write(value)}{unit}" for name, value in values.items()))
     versions = []
     for origin in made:
@@ -146,7 +112,7 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
         "verdicts": comparison.sentences(),
         "without": _each_once(filter(None, without)),
         "costs": f"{costs} (processor time without a GPU).",
-        "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.title}",
+        "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.facts.title}",
         "command": command().replace(" --report", ""),  # with --report the command would not run anything
         "commit": commits,
         "metric": metric.name,
