@@ -9,7 +9,7 @@ import numpy as np
 from torch import nn
 
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.report.section import Section
+from pointset.comparison.section import Section
 from pointset.comparison.size_results import Results
 from pointset.training.loop import Fitted
 from pointset.training.recipe import Recipe

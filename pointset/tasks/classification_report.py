@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pointset.comparison.report.charts import learning_curves, style
-from pointset.comparison.report.section import Section, Tile
+from pointset.comparison.section import Section, Tile
 from pointset.comparison.size_results import Results
 from pointset.comparison.tables import Table
 from pointset.data.point_sets import PointSets

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.report.section import Section
+from pointset.comparison.section import Section
 from pointset.comparison.size_results import Results
 from pointset.comparison.task import Prepared, Setup, Shown, TaskFacts
 from pointset.data.batches import epoch_generator

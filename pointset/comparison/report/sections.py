@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pointset.comparison.report import charts
 from pointset.comparison.report.matrix import draw_matrix
-from pointset.comparison.report.section import Section
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import of_size
 from pointset.comparison.saving import commit_of, machine_of, origins
+from pointset.comparison.section import Section
 from pointset.comparison.size_results import Results
 from pointset.comparison.tables import make_cells, templates
 from pointset.runs import records
