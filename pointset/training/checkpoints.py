@@ -247,6 +247,7 @@ def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) 
         "recipe": recipe.as_dict(),
         "seed": seed,
         "data": data,
+        **({} if getattr(model, "temperature", 1.0) == 1.0 else {"temperature": model.temperature}),
         "processes": 1,
         **origin(),
     }

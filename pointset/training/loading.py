@@ -165,4 +165,5 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise not_a_run(file, one_line(error, QUOTED) or type(error).__name__) from error
     load_weights(built, weights, f"model.safetensors in {path}")
+    built.temperature = description.get("temperature", built.temperature)
     return built.eval(), description

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
-from pointset.configuration import Count, Seed
+from pointset.configuration import Count, Positive, Seed
 from pointset.data.options import Normalize
 from pointset.errors import PointsetError, quoted
 
@@ -58,6 +58,7 @@ class RunDescription(TypedDict, total=False):
     recipe: _Recipe
     seed: int
     data: DataDescription
+    temperature: Positive
     versions: dict[str, str]
     machine: _Machine | None
     commit: str | None
