@@ -326,7 +326,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             up=self.up,
             kinds=tuple(sorted({suffix_of(name) for name in self.names} & SHAPE_SUFFIXES)),
             sampler=self.options.sampler if self.source_pool.sampler in SAMPLERS else "uniform",
-            pool_points=self.options.pool_points,
+            pool_points=max(1, int(self.source_pool.sizes.max(initial=0))),
             features=self.options.features,
             inputs=self.inputs,
             isolated="leave out" if from_files else "keep",

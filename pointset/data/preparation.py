@@ -69,7 +69,8 @@ class Preparation(Checked):
     sampler: Sampler = "uniform"
     """How points are sampled on meshes; see `pointset.data.sampling`."""
     pool_points: PointCount = 2048
-    """Points that are sampled on a mesh by another sampler than "uniform", a random part of which is the set."""
+    """Points of the largest training shape; so many are sampled on a mesh by another sampler than "uniform", a random
+    part of which is the set."""
     features: tuple[str, ...] = ()
     """Numbers beside the coordinates of each point; see `DataOptions.features`."""
     inputs: Count = 3
@@ -147,6 +148,14 @@ class Preparation(Checked):
         self, cloud: Cloud, now: str, seed: int, keep: bool, name: str, *, untouched: bool = False
     ) -> Prepared:
         available = len(cloud.points)
+        usual = min(self.cloud_points, self.pool_points)
+        if self.neighbourhoods != "none" and 2 * available < usual:
+            warnings.warn(
+                f"clouds of fewer than {usual // 2:,} points say little of neighbourhoods, which the model "
+                "needs: it is less accurate on them",
+                UserWarning,
+                stacklevel=4,
+            )
         cloud = _part(cloud, EXAMINED, seed)
         if not keep:
             cloud = cloud[kept_points(cloud.points, name)]

@@ -12,6 +12,8 @@ from pointset.data.neighbourhood_pools import ARRAY
 from pointset.data.neighbourhoods import CONSTANTS, WIDTHS, numbers_in_batch
 from pointset.data.point_sets import PointSets
 
+LARGEST = 5.0
+"""Standard deviations to which numbers are clipped."""
 MOST_SHAPES = 512
 """Shapes whose points give mean and deviation of the numbers."""
 
@@ -45,7 +47,7 @@ class NeighbourhoodInputs(nn.Module):
     @property
     def constants(self) -> dict[str, Any]:
         """What the formulas need, for another language."""
-        return {**CONSTANTS, "is_oriented": self.kind == "oriented"}
+        return {**CONSTANTS, "is_oriented": self.kind == "oriented", "largest": LARGEST}
 
     @property
     def is_fitted(self) -> bool:
@@ -65,7 +67,7 @@ class NeighbourhoodInputs(nn.Module):
     ) -> Float[Tensor, "B n inputs"]:
         """Return the completed points with standardised numbers; zeros in padded rows."""
         points = self.complete(points, mask)
-        standard = (points[..., self.given :] - self.mean) / self.deviation
+        standard = ((points[..., self.given :] - self.mean) / self.deviation).clamp(-LARGEST, LARGEST)
         if self.training and self.noise:
             standard = standard + self.noise * torch.randn_like(standard)
         if self.training and self.dropout:

@@ -18,7 +18,9 @@ from pointset.data.sampling import sample_points
 from pointset.data.shapes10.build import make_shape
 from pointset.errors import PointsetError
 
-pytestmark = pytest.mark.filterwarnings("ignore:of clouds with more points", "ignore:.*usually have Y up")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:of clouds with more points", "ignore:.*usually have Y up", "ignore:.*say little of neigh"
+)
 
 
 @pytest.fixture(scope="module")

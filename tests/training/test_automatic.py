@@ -11,7 +11,7 @@ from command_line import fail, succeed
 import pointset
 from pointset import cli
 from pointset.training import automatic
-from pointset.training.automatic import fit_automatic
+from pointset.training.automatic import BUDGET, fit_automatic
 from pointset.training.baselines import FOLDS
 from pointset.training.candidates import Classes
 
@@ -163,13 +163,15 @@ def test_the_clock_only_cuts_the_network_and_that_is_said(tmp_path, monkeypatch)
         choice = automatic._Choice(train, budget, 0, None, False)
         return *choice._plan(), choice.cut
 
-    assert plan(18110.0) == (300, FOLDS, "")
-    assert plan(6110.0) == (300, 1, "")
-    steps, folds, cut = plan(3500.0)
-    assert (steps, folds) == (150, 1)
-    assert "150 of 300 steps" in cut
-    assert "--budget 6,110s" in cut
-    assert plan(100.0)[2].startswith("; no network was trained, for the budget of 100 s; --budget 6,110s")
+    assert plan(36110.0) == (600, FOLDS, "")
+    assert plan(24110.0) == (600, 3, "")
+    assert plan(12110.0) == (600, 1, "")
+    for budget in (6110.0, BUDGET):  # the usual budget pays for half of the steps whatever the clock says
+        steps, folds, cut = plan(budget)
+        assert (steps, folds) == (300, 1)
+        assert "300 of 600 steps" in cut
+        assert "--budget 12,110s" in cut
+    assert plan(100.0)[2].startswith("; no network was trained, for the budget of 100 s; --budget 12,110s")
 
 
 def test_a_finished_choice_is_read_again_and_the_folder_of_another_run_is_refused_at_once(tmp_path, monkeypatch):

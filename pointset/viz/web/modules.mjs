@@ -38,7 +38,9 @@ const FORWARD = {
 
   /** Appends the numbers of the points' neighbourhoods, standardised. */
   NeighbourhoodInputs: ({ mean, deviation, constants }, X) => (
-    sideBySide([X, mapped(neighbourhoodNumbers(X, constants), (x, j) => (x - mean[j]) / deviation[j])])
+    sideBySide([X, mapped(neighbourhoodNumbers(X, constants), (x, j) => (
+      Math.max(-constants.largest, Math.min(constants.largest, (x - mean[j]) / deviation[j]))
+    ))])
   ),
 
   /** Concatenates the rows of a set to one row. */
