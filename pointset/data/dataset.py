@@ -7,12 +7,12 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from pointset.configuration import check
-from pointset.data.arrays import geometric_pool
 from pointset.data.axes import Axis, usual_up
 from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
+from pointset.data.geometric import geometric_pool
 from pointset.data.options import MORE_POINTS, SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
