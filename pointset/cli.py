@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
-from pointset.runs.system import send_to_self
+from pointset.runs.system import send_to_self, share_cores
 
 LONGEST_MESSAGE = 5000
 """Characters of a message: the longest path that there is, and a sentence."""
@@ -38,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in tokens
     tokens = [token for token in tokens if token != "--debug"]
+    share_cores(fixed=any(tokens[: len(words)] == words for words in RESUMABLE))
     with Interruptions(tokens, restore=arguments is not None) as interruptions:
         try:
             from pointset.commands.app import run  # here, so that Ctrl-C is handled while it is imported

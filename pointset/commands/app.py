@@ -77,6 +77,10 @@ def run(tokens: Sequence[str]) -> None:
         raise PointsetError(
             f"{quoted(too_long)} has {len(too_long):,} characters: give a value of at most {LONGEST_WORD:,}"
         )
+    for before, token in zip(["", *tokens], tokens, strict=False):
+        if token == "" or (token.startswith("--") and token.endswith("=")):
+            name = token.rstrip("=") or (f"the value of {before}" if before.startswith("-") else "an argument")
+            raise PointsetError(f"{name} is empty: give a value, or leave it out")
     as_json = "--json" in tokens
     tokens = [HOME.sub(lambda start: start[1] + str(Path.home()), token) for token in tokens if token != "--json"]
     app = make_app(show_all="--help-all" in tokens)

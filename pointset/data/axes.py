@@ -1,9 +1,10 @@
 """Upward axes: the usual one of each file format, turning points from one to another, and the pose of a dataset."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from pointset.data.readers.formats import suffix_of
@@ -12,7 +13,7 @@ from pointset.errors import PointsetError, quoted
 Axis = Literal["y", "z"]
 UsualUp = Literal["y", "z", "auto"]
 """An axis, or "auto" for the usual one of the file format."""
-GuessedUp = Literal["y", "z", "auto", "guess"]
+GuessedUp = Annotated[str, Meta(description="y, z, auto, guess, or what a guess says, such as x or x@90")]
 """Or "guess" for the direction in which a trained model knows the shapes best; see `pointset.evaluation.upright`."""
 Pose = Literal["aligned", "upright", "any"]
 TURNED = 0.75
@@ -44,9 +45,9 @@ def usual_up(names: Iterable[str]) -> Axis | None:
 
 
 def check_up(up: str | None) -> None:
-    """Raise a PointsetError unless `up` is "y", "z", "auto", None (which means "auto") or one of `TURNS`."""
-    if up not in (None, "y", "z", "auto", *TURNS):
-        raise PointsetError(f"up must be 'y', 'z' or 'auto', got {quoted(up)}")
+    """Raise a PointsetError unless `up` is an axis, "auto", None (which means "auto") or one of `TURNS`."""
+    if up not in (None, "auto", *UP_TO_Z, *TURNS):
+        raise PointsetError(f"up must be y, z, auto, guess, or a turn of a cube such as x or x@90, got {quoted(up)}")
 
 
 def turned_up(rows: np.ndarray, now: str, wanted: Axis, *, normals: bool = False) -> np.ndarray:

@@ -13,7 +13,7 @@ from pointset.data.dataset import PointSets, load_split
 from pointset.data.options import DataOptions
 from pointset.data.preparation import Preparation, warn_of_turning
 from pointset.data.readers.formats import suffix_of
-from pointset.data.unusable import OnError, UnreadableShapesError
+from pointset.data.unusable import OnError
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 
@@ -51,7 +51,8 @@ def load_like(
     try:
         sets = load_split(data or description["source"], split, options)
     except PointsetError as error:
-        if data is None and points is None and not isinstance(error, UnreadableShapesError):
+        source = Path(description["source"])
+        if data is None and source.is_absolute() and not source.exists():
             raise PointsetError(f"{error}; if the data of the run has moved, give its folder with --data") from error
         raise
     if sets.classes != description["classes"]:

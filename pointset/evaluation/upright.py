@@ -53,9 +53,9 @@ class Upright:
         """The guess as a line for the user."""
         _, _, degrees = self.turn.partition("@")
         turned = f", then turned by {degrees} degrees" if degrees != "0" else ""
-        line = f"up: {self.up}{turned}, guessed from {self.shapes} shape{'s' * (self.shapes != 1)}"
+        line = f"up: {self.up}{turned} (--up {self.turn}), guessed from {self.shapes} shape{'s' * (self.shapes != 1)}"
         margin = f"{self.margin:.1f} standard errors before {self.second}" if self.shapes > 1 else f"then {self.second}"
-        return f"{line} ({margin})" + ("" if self.is_sure else ": unsure, look at the shapes with `pointset data show`")
+        return f"{line} ({margin})" + ("" if self.is_sure else ": unsure, look at the shapes and give --up yourself")
 
 
 def guess_up(model: Classifier, shapes: Sequence[ShapeFile]) -> Upright:

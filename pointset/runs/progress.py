@@ -1,6 +1,7 @@
 """Progress of long work on stderr, by tqdm: a bar on a terminal, a line every half minute in a file or a pipe."""
 
 import builtins
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
@@ -11,14 +12,20 @@ from pointset.errors import escaped
 
 EVERY = 30.0
 """Seconds between two lines."""
+KNOWN_SHARE = 0.05
+"""Share of the work from which its time is estimated: the first pieces are often slow."""
+COUNTS = re.compile(r": (\d+) of (\d+) ")
 T = TypeVar("T")
 
 
 class _Lines:
-    """A file that writes each state of a bar as a line to stderr."""
+    """A file that writes each state of a bar as a line to stderr; an estimate needs some of the work to be done."""
 
     def write(self, text: str) -> None:
-        if line := text.strip():
+        line = text.strip()
+        if (counts := COUNTS.search(line)) and int(counts[1]) < KNOWN_SHARE * int(counts[2]):
+            line = line.partition(", about ")[0]
+        if line:
             sys.stderr.write(f"{line}\n")
 
     def flush(self) -> None:
@@ -46,7 +53,8 @@ def progress_bar(
         show = show and not hasattr(builtins, "__IPYTHON__")
         rest = " of {total_fmt}" if total is not None else ""
         left = ", about {remaining} to go" if total is not None else ""
-        line = f"{{desc}}: {{n_fmt}}{rest} {unit}{'' if scaled else 's'} done{left}"
+        plural = "" if scaled else "es" if unit.endswith("ch") else "s"
+        line = f"{{desc}}: {{n_fmt}}{rest} {unit}{plural} done{left}"
         options = {"file": _Lines(), "mininterval": EVERY, "delay": EVERY, "miniters": 1, "bar_format": line}
     bar = {"total": total, "initial": done, "leave": leave, "unit": unit, "unit_scale": scaled, "disable": not show}
     return tqdm(desc=escaped(what), **bar, **options)

@@ -77,6 +77,8 @@ class Classification:
 
     def __post_init__(self) -> None:
         check("data", self.data, str)
+        if not self.data.strip():
+            raise PointsetError("data is empty: give the name of a dataset, or a folder")
         check("points", self.points, tuple[PointCount, ...])
         if not self.points:
             raise PointsetError("points must contain at least one set size, got none")

@@ -119,6 +119,8 @@ def _files(path: Path) -> dict[str, bytes]:
 
 def find_run(path: str | Path) -> Path:
     """The folder or file of a run, from its path or the name of a trained model in the package."""
+    if not str(path):
+        raise PointsetError("the name of the model is empty: give the folder of a run, or a trained model")
     if Path(path).exists() or len(Path(path).parts) > 1 or Path(path).suffix == SUFFIX:
         return Path(path)
     if str(path) in list_pretrained():

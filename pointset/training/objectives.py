@@ -2,6 +2,7 @@
 
 import math
 import re
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -20,7 +21,7 @@ from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.mixing import recipe_augmentations
 from pointset.data.normalize import half_turns
-from pointset.errors import PointsetError, described, quoted
+from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
 from pointset.evaluation import evaluate
 from pointset.training.recipe import Recipe
 
@@ -87,6 +88,12 @@ class SetObjective(Objective):
         self.validation: PointSets | None = None
         if recipe.validation > 0.0:
             train, self.validation = split_validation(train, recipe.validation, seed)
+            absent = np.setdiff1d(train.labels.numpy(), self.validation.labels.numpy())
+            if len(absent):
+                names = one_line(", ".join(train.classes[label] for label in absent), REPEATED)
+                warnings.warn(
+                    f"the validation split has no shape of {names}: its accuracy is of the others", stacklevel=4
+                )
         self.train, self.recipe, self.seed = train, recipe, seed
         self.augment: Augmentation
         self.augment, self.mix = recipe_augmentations(recipe.augment, train.up)

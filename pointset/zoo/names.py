@@ -63,7 +63,7 @@ def parse_name(name: str) -> tuple[Choice, ...]:
     encoder, _, pooling = name.partition("-")
     first, second = registry.find_part("encoder", encoder), registry.find_part("pooling", pooling)
     if first is None or second is None:
-        near = difflib.get_close_matches(name, list_models(), n=3, cutoff=0.0)
+        near = difflib.get_close_matches(name.lower(), list_models(), n=3, cutoff=0.0)
         encoders, poolings, models = (
             ", ".join(part.name for part in registry.entries(kind)) for kind in ("encoder", "pooling", "model")
         )

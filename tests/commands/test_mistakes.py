@@ -9,6 +9,7 @@ from command_line import fail
 from pointset.zoo import pretrained
 
 FILES = {
+    "empty.toml": 'models = ["rff-max"]\ndata = ""\n',
     "two.toml": 'data = "{clouds}"\npoints = 24\nmodels = ["rff-max", {{name = "isab4-pma", label = "attention"}}]',
     "tasks.toml": 'task = "max-regression"\nmodels = ["rFF + max"]',
     "digits.toml": "seeds = [" + "9" * 5000 + "]",
@@ -98,7 +99,12 @@ MISTAKES = [
     ("attend gone --model {isab}", "gone: the file or folder does not exist"),
     ("attend box.obj --model {plain}", "rff-max has no attention maps"),
     ("attend box.obj --model .", "is not a run"),
-    ("attend box.obj --model ''", "is not a run"),
+    ("attend box.obj --model ''", "the value of --model is empty: give a value, or leave it out"),
+    ("embed box.obj -o rows.npz --model=", "--model is empty"),
+    ("classify '' --model {isab}", "an argument is empty"),
+    ("train RFF-MAX --data {clouds}", "did you mean rff-max"),
+    ("compare empty.toml", "data is empty: give the name of a dataset"),
+    ("classify box.obj --model {isab} --up sideways", "x or x@90"),
     ("embed box.obj -o rows.txt", "rows.txt|.npz"),
     ("find box.obj", "a shape and a folder"),
     ("find {clouds} {clouds}", "is a folder"),

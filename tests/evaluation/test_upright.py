@@ -53,7 +53,7 @@ def test_few_shapes_or_a_small_margin_are_unsure():
     assert "unsure" in str(best_turn(scores))
     scores[[*TURNS].index("-x@270")] += 1
     assert best_turn(scores).turn == "-x@270"
-    assert "up: -x, then turned by 270 degrees, guessed from 30 shapes" in str(best_turn(scores))
+    assert "up: -x, then turned by 270 degrees (--up -x@270), guessed from 30 shapes" in str(best_turn(scores))
     assert "unsure" not in str(best_turn(scores))
     by_direction = dict(zip(UP_TO_Z, scores.reshape(6, 4, 30).max(axis=1), strict=True))
     found = best_turn(scores)
@@ -74,7 +74,7 @@ def test_commands_take_the_guess_for_all_files(tmp_path, stools, capsys):
         [row["classes"][0]["class"] for row in answer["predictions"]] for answer in map(json.loads, (expected, output))
     ]
     assert names[0] == names[1]
-    assert "up: -x, " in succeed(capsys, "data", "show", tmp_path / "lying", "--up", "guess")
+    assert "up: -x (--up -x@0), " in succeed(capsys, "data", "show", tmp_path / "lying", "--up", "guess")
 
 
 def test_what_cannot_be_guessed_is_refused(tmp_path, stools, capsys):

@@ -12,6 +12,7 @@ from pointset.runs.progress import followed, progress_bar
     ("what", "unit", "total", "scaled", "line"),
     [
         ("training", "step", 6000, False, r"training: 3000 of 6000 steps done, about \d\d:\d\d to go"),
+        ("embedding", "batch", 100_000, False, r"embedding: 3000 of 100000 batches done"),  # too early for an estimate
         ("unpacking\x1b[31m", "file", None, False, r"unpacking\\x1b\[31m: 3000 files done"),
         ("it.tar", "B", 2_500_000, True, r"it\.tar: 3\.00k of 2\.50M B done, about [\d:]+ to go"),
     ],

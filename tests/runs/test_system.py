@@ -73,3 +73,24 @@ time.sleep(60)
         child = psutil.Process(int(process.stdout.readline()))
         process.kill()
     child.wait(timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("load", "fixed", "threads"), [(0.2, False, "8"), (6.4, False, "2"), (30.0, False, "1"), (6.4, True, None)]
+)
+def test_threads_sleep_when_idle_and_take_free_cores(load, fixed, threads, monkeypatch):
+    monkeypatch.setattr(system.os, "getloadavg", lambda: (load, load, load))
+    monkeypatch.setattr(system.os, "sched_getaffinity", lambda _: set(range(8)))
+    for name in ("OMP_WAIT_POLICY", "KMP_BLOCKTIME", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "")  # restored at the end
+        monkeypatch.delenv(name)
+    system.share_cores(fixed)
+    assert system.os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert system.os.environ.get("OMP_NUM_THREADS") == threads
+
+
+def test_what_the_environment_says_stays(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    system.share_cores(fixed=False)
+    assert (system.os.environ["OMP_NUM_THREADS"], system.os.environ["OMP_WAIT_POLICY"]) == ("3", "ACTIVE")

@@ -42,6 +42,8 @@ def make_folder(folder: Path) -> Path:
 def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[Card | None, Path]:
     """Find the card (None for a folder) and the folder of a dataset; the embedded dataset is built on first use."""
     name = str(name_or_folder)
+    if not name.strip():
+        raise PointsetError("the name of the data is empty: give the name of a dataset, or a folder")
     if isinstance(name_or_folder, str) and name in list_cards():
         card = load_card(name)
         return card, _card_folder(card, progress)
