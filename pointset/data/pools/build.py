@@ -228,6 +228,8 @@ def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) 
                 write_shape(files[entry.name], entry, arrays)
             bar.update()
     manifest = Manifest(str(plan.root), plan.classes, plan.sampling, tuple(entries[name] for name in files))
+    if remarks := [entry.remarks for entry in manifest.kept if entry.remarks]:
+        warnings.warn(f"{len(remarks):,} of {len(entries):,} files are read with a remark: {remarks[0]}", stacklevel=5)
     made = Made(plan.folder, len(manifest.kept), len(manifest.kept) - before, manifest.failures)
     write_text(folder / ERRORS, json.dumps(made.failures, indent=1, ensure_ascii=False) + "\n")
     made.require(on_error, folder / ERRORS)

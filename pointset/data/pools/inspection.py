@@ -156,7 +156,8 @@ def _of_pool(pool: Pool) -> Iterator[Sample]:
 
 
 def _of_files(listing: Listing) -> Iterator[Sample]:
-    """Points of the first usable files of each class; a warning names the others that were tried."""
+    """Points of the first usable files of each class; warnings name others that were tried, and the first remark."""
+    remarked = False
     sampling = Sampling.none(False) if listing.kind == "clouds" else Sampling(SAMPLE_POINTS)
     seen = Counter[str]()
     for shape in listing.shapes:
@@ -166,5 +167,8 @@ def _of_files(listing: Listing) -> Iterator[Sample]:
         if entry.skipped:
             warnings.warn(f"{entry.name} cannot be used: {entry.skipped}", UserWarning, stacklevel=3)
         else:
+            if entry.remarks and not remarked:
+                warnings.warn(entry.remarks, UserWarning, stacklevel=3)
+            remarked |= bool(entry.remarks)
             seen[shape.true_class] += 1
             yield shape.true_class, arrays["points"]

@@ -1,6 +1,7 @@
 """The points of one file in a pool, and what its manifest says of it."""
 
 import hashlib
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -106,6 +107,8 @@ class PoolEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Number of points, for clouds."""
     width: int | None = None
     """Number of features per point, f, if any."""
+    remarks: str = ""
+    """The warnings that were given when it was read."""
 
     @property
     def is_current(self) -> bool:
@@ -121,10 +124,14 @@ MadeShape = tuple[PoolEntry, PoolArrays]
 
 def make_pool_shape(shape: ShapeFile, sampling: Sampling) -> MadeShape:
     """Make the points of one file; after any failure, the entry is skipped and has the reason."""
-    source, arrays, reason = Source(-1, -1, None), PoolArrays(), ""
+    source, arrays, reason, remarks = Source(-1, -1, None), PoolArrays(), "", ""
     try:
         source = Source.of(shape.path)
-        arrays = _arrays(shape, sampling)
+        with warnings.catch_warnings(record=True) as caught:  # said once for all files, also by other processes
+            warnings.simplefilter("always")
+            arrays = _arrays(shape, sampling)
+        own = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+        remarks = "; ".join(dict.fromkeys(own))
         if not source.is_current(shape.path):
             raise PointsetError("changed while it was read: run again")
     except Exception as error:  # readers can raise many errors, which must not stop the other files
@@ -138,6 +145,7 @@ def make_pool_shape(shape: ShapeFile, sampling: Sampling) -> MadeShape:
         skipped=reason,
         size=len(arrays["points"]) if arrays and sampling.points is None else None,
         width=arrays["features"].shape[1] if "features" in arrays else None,
+        remarks=remarks,
     )
     return entry, arrays
 

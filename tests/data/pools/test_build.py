@@ -220,3 +220,12 @@ def test_two_builds_at_once_make_one_pool(home: Path, meshes: Path) -> None:
         builds = [threads.submit(build_pool, plan_of(meshes), Workers(1), progress=False) for _ in range(2)]
     assert sorted(made.result().sampled for made in builds) == [0, 48]
     assert len([path for path in (home / "pools").iterdir() if path.is_dir()]) == 1
+
+
+def test_remarks_of_many_files_are_one_warning(home: Path, few: Path) -> None:
+    for path in few.rglob("*.off"):
+        path.write_text(path.read_text().replace("4 4 6", "4 5 6") + "2 0 1\n")
+    with pytest.warns(UserWarning, match=r"6 of 6 files are read with a remark: .*1 of 5 faces") as warned:
+        assert len(load_dataset(few, points=5, pool_points=20, progress=False)) == 6
+    assert len(warned) == 1
+    assert len(load_dataset(few, points=5, pool_points=20, progress=False)) == 6
