@@ -7,26 +7,27 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from cyclopts import Parameter
+
 import pointset
 from pointset.commands.options import (
+    OUT,
     QUICK,
     DataFlags,
     Given,
     ModelFlags,
     Options,
-    Out,
     RecipeFlags,
     Running,
     RunningFlags,
     given_fields,
-    out_file,
 )
 from pointset.commands.terminal import Result, in_hours
 from pointset.comparison.tables import Spreads
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, quoted
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import check_writable, write_for_user
 from pointset.runs.workers import Workers
 from pointset.tasks.shipped import shipped_experiment
 from pointset.training.recipe import Recipe
@@ -47,8 +48,7 @@ def compare(
     models: Annotated[tuple[str, ...] | None, COMMON] = None,
     data: Annotated[str | None, COMMON] = None,
     seeds: Annotated[tuple[int, ...] | None, COMMON] = None,
-    out: Annotated[Out | None, COMMON] = None,
-    output: Annotated[tuple[Path, ...], out_file("a table", *TABLE_STYLES)] = (),
+    out: Annotated[tuple[Path, ...], COMMON, Parameter(name=OUT)] = (),
     spread: Spreads = "both",
     running: Annotated[Running, RunningFlags] = Running(),
     data_options: Annotated[DataOptions, DataFlags] = DataOptions(),
@@ -73,10 +73,9 @@ def compare(
         models: Names from `pointset zoo`; with FILE, the rows to run.
         data: Name of a card, or a folder; default: shapes10.
         seeds: Seeds, one run per model, size and seed; default: 0 1 2.
-        out: Folder for the runs, report.html, results.csv, results.json and table.md; default: runs/compare
-            or runs/FILE.
-        output: Files for the table: LaTeX (*.tex), Markdown (*.md) or HTML (*.html).
-        spread: What these show beside the mean: the deviation over seeds, the interval, or both.
+        out: Folder for the runs, report.html, results.csv, results.json and table.md (default: runs/compare or
+            runs/FILE), and files for the table: LaTeX (*.tex), Markdown (*.md) or HTML (*.html).
+        spread: What these files show beside the mean: the deviation over seeds, the interval, or both.
     """
     flags = Options(data_options, model_options, recipe)
     changes = {"data": data, "seeds": seeds, "threads": running.threads}
@@ -85,8 +84,14 @@ def compare(
         experiment = _changed(_with_flags(data, models, flags, given), None, **changes, title=title)
     else:
         experiment = _from_file(file, models, flags, given, changes)
-    name = "compare" if file is None else Path(file).stem
-    return _run_or_show(experiment, out or Path("runs") / name, running, output, spread)
+    tables = [path for path in out if path.suffix.lower() in TABLE_STYLES]
+    for path in tables:
+        check_writable(path)
+    folders = [path for path in out if path not in tables]
+    if len(folders) > 1:
+        raise PointsetError(f"--out has two folders, {folders[0]} and {folders[1]}: give one")
+    folder = folders[0] if folders else Path("runs") / ("compare" if file is None else Path(file).stem)
+    return _run_or_show(experiment, folder, running, tables, spread)
 
 
 def _from_file(

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointset.comparison.statistics import Interval, Pair, mean_interval
+from pointset.comparison.pairs import Pair
+from pointset.comparison.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
     from pointset.evaluation.costs import Cost  # it loads torch, which a verdict does without

@@ -1,27 +1,13 @@
 """A verdict on models as text, tables and a page: which differ, what the data can tell, what would settle the rest."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from statistics import fmean, stdev
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import fmean
 from typing import Any
 
-import numpy as np
-from jaxtyping import Float, Shaped
-from numpy import ndarray
-
 from pointset.comparison.metric import Metric
-from pointset.comparison.statistics import (
-    SIGNIFICANCE_LEVEL,
-    Estimate,
-    Interval,
-    Pair,
-    compare_models,
-    estimate_difference,
-    estimate_mean,
-    holm,
-    measure_spreads,
-    write_p,
-)
+from pointset.comparison.pairs import Pair, write_p
+from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, Interval
 from pointset.comparison.tables import Table, as_latex, format_table, in_table, templates, without_empty
 from pointset.errors import PointsetError, escaped, quoted
 
@@ -314,87 +300,6 @@ class Verdict:
         ]
         axis = [self.metric.write(low), self.metric.write(high)]
         return templates().get_template("verdict.html").render(verdict=self, bars=bars, ends=axis, tables=self.tables())
-
-
-def give_verdict(
-    scores: Mapping[str, ndarray],
-    labels: Shaped[ndarray, " items"] | None = None,
-    *,
-    level: float = SIGNIFICANCE_LEVEL,
-    fixed: Collection[str] = (),
-    metric: Metric = ACCURACY,
-) -> Verdict:
-    """The verdict on the scores [seeds, items] of some models; see `compare_models`.
-
-    `labels` are the classes of the items, in each of which the best model is compared with the others.
-    """
-    spreads = measure_spreads(scores, fixed)
-    rows = []
-    for model, spread in spreads.items():
-        runs = [float(mean) for mean in scores[model].mean(axis=1)]
-        deviation = stdev(runs) if len(runs) > 1 and not spread.fixed else None
-        interval = metric.inside(estimate_mean(spread).interval(level)) if spread.known else None
-        rows.append(ModelRow(model, len(runs), spread.fixed, fmean(runs), deviation, interval))
-    rows.sort(key=lambda row: -metric.merit(row.mean))
-    ordered = {row.model: scores[row.model] for row in rows}
-    classes = [] if labels is None else class_differences(ordered, labels, fixed)
-    items = next(iter(scores.values())).shape[1]
-    return Verdict(tuple(rows), tuple(compare_models(ordered, level, fixed)), tuple(classes), items, level, metric)
-
-
-def class_differences(
-    scores: Mapping[str, ndarray], labels: Shaped[ndarray, " items"], fixed: Collection[str]
-) -> list[ClassDifference]:
-    """The best model against each other model of which enough is known, in each class with at least two items."""
-    known = [model for model, spread in measure_spreads(scores, fixed).items() if spread.known]
-    rows: list[tuple[str, str, int, Estimate]] = []
-    for label in np.unique(labels) if len(known) > 1 else ():
-        inside = labels == label
-        if inside.sum() < 2:
-            continue
-        best, *others = spreads = measure_spreads({model: scores[model][:, inside] for model in known}, fixed)
-        for other in others:
-            rows.append((str(label), other, int(inside.sum()), estimate_difference(spreads[best], spreads[other])))
-    corrected = holm([row[3].p_value for row in rows])
-    differences = [ClassDifference(*row[:3], row[3].value, p) for row, p in zip(rows, corrected, strict=True)]
-    return sorted(differences, key=lambda row: (row.p_holm, -abs(row.difference)))
-
-
-def combine(parts: Mapping[str, Verdict], scores: Mapping[str, Mapping[str, ndarray]]) -> Verdict:
-    """The verdict on the means over several data sets, for new seeds and items of these data sets.
-
-    Every data set counts the same. `scores` are those of each data set and model, whose runs have the same seeds in
-    all data sets; models that a data set lacks are left out.
-
-    Raises:
-        PointsetError: no model is in all data sets.
-    """
-    first, *others = scores.values()
-    models = [model for model in first if all(model in own for own in others)]
-    if not models:
-        few, many = (f"{name} has {', '.join(row.model for row in part.rows)}" for name, part in [*parts.items()][:2])
-        raise PointsetError(f"no model is in all data sets: {few}, {many}")
-    fixed = [model for model in models if all(_row(part, model).fixed for part in parts.values())]
-    part = next(iter(parts.values()))
-    stacked = {model: stack([own[model] for own in scores.values()]) for model in models}
-    verdict = give_verdict(stacked, level=part.level, fixed=fixed, metric=part.metric)
-    return replace(verdict, parts=parts)
-
-
-def _row(verdict: Verdict, model: str) -> ModelRow:
-    return next(row for row in verdict.rows if row.model == model)
-
-
-def stack(scores: Sequence[Shaped[ndarray, "seeds _"]]) -> Float[ndarray, "seeds items"]:
-    """Scores of several data sets as one, such that each run's mean is the mean of its means on the data sets.
-
-    Items vary about the mean of their data set, and count such that all data sets weigh the same: the variance over
-    items of the mean is then that of a mean of independent means.
-    """
-    items = sum(own.shape[1] for own in scores)
-    middle = fmean(float(own.mean()) for own in scores)
-    scaled = [(own - own.mean()) * (items / (len(scores) * own.shape[1])) + middle for own in scores]
-    return np.concatenate(scaled, axis=1)
 
 
 def to_settle(pair: Pair) -> str:

@@ -323,7 +323,7 @@ def draw(results: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -
 
 def agreement(tables: int = 20) -> float:
     """The share of the pairs on which the chosen rule differs between here and the package."""
-    from pointset.comparison.statistics import compare_models
+    from pointset.comparison.pairs import compare_models
 
     case = CASES["5 models, 5 seeds, one varies thrice"]
     parts = Parts.of(simulate(np.random.default_rng(0), case, tables, case.gap))

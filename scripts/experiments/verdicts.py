@@ -17,10 +17,11 @@ from numpy import ndarray
 from saved import PREDICTIONS, Saved, read_all
 from tabulate import tabulate
 
+from pointset.comparison.judge import give_verdict
 from pointset.comparison.metric import Metric
-from pointset.comparison.statistics import Pair
+from pointset.comparison.pairs import Pair
 from pointset.comparison.tables import is_words
-from pointset.comparison.verdict import ACCURACY, Verdict, give_verdict
+from pointset.comparison.verdict import ACCURACY, Verdict
 from pointset.runs.atomic import write_json, write_text
 
 CAUTIOUS = (

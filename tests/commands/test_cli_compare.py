@@ -148,6 +148,10 @@ def test_a_task_by_name(capsys, tmp_path):
     assert [one["model"] for one in states] == ["rFF + mean", "rFF + sum", "rFF + max", "SAB + PMA"]
     assert [one["state"] for one in states] == ["waiting", "waiting", "finished", "finished"]
     whole = asked(capsys, "compare", *SHORT, "--models", "rFF + max")
+    files = ("-o", "runs/max-regression", "t.tex", "t.md", "--spread", "deviation")
+    succeed(capsys, "compare", *SHORT, *files, "--report")
+    assert (tmp_path / "t.tex").read_text().startswith(r"\begin{tabular}{lrlr")
+    assert "interval" not in (tmp_path / "t.md").read_text()
     assert [row["model"] for row in whole["rows"]] == ["rFF + max"]
 
 

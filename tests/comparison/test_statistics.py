@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pointset.comparison.design import Design
+from pointset.comparison.pairs import compare_models
 from pointset.comparison.statistics import (
-    Design,
     Spread,
-    compare_models,
     critical_t,
     crossed_estimate,
     estimate_difference,

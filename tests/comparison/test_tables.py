@@ -11,9 +11,10 @@ import pytest
 
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Metric, Published, Row
+from pointset.comparison.pairs import NOT_DISTINGUISHABLE, Pair
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Result, Run
-from pointset.comparison.statistics import NOT_DISTINGUISHABLE, Interval, Pair
+from pointset.comparison.statistics import Interval
 from pointset.comparison.tables import as_latex, in_table, make_table
 from pointset.comparison.verdict import ModelRow, Verdict
 from pointset.evaluation.costs import Cost

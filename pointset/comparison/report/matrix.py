@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.patches import Rectangle
 
-from pointset.comparison.statistics import Pair
+from pointset.comparison.pairs import Pair
 from pointset.comparison.verdict import Verdict
 from pointset.viz.charts import make_panels, plain_label, shorten
 from pointset.viz.color import COLORS, FAINT, INK

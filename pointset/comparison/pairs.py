@@ -1,0 +1,117 @@
+"""Pairs of models, compared by the rule of `pointset.comparison.statistics`."""
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from numpy import ndarray
+
+from pointset.comparison.design import Design
+from pointset.comparison.statistics import (
+    SIGNIFICANCE_LEVEL,
+    Interval,
+    check_level,
+    critical_t,
+    estimate_difference,
+    holm,
+    mcnemar,
+    measure_spreads,
+    range_p_values,
+)
+
+NOT_DISTINGUISHABLE = "not distinguishable"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two models on the same items; the difference is first minus second."""
+
+    first: str
+    second: str
+    difference: float
+    error: float | None
+    """Standard error for new seeds and items; None if a model has a single run and a seed."""
+    interval: Interval | None
+    """Interval for new seeds and items, which holds together with those of all pairs."""
+    p: float | None
+    """p-value of the pair among all pairs of the table; None if a model has a single run and a seed."""
+    p_runs: float | None
+    """p-value of McNemar's exact test of two single runs, after Holm's correction; None for several runs."""
+    design: Design | None
+    """What these numbers of seeds and items can tell; None if a model has a single run and a seed."""
+    level: float = SIGNIFICANCE_LEVEL
+
+    @property
+    def distinguishable(self) -> bool:
+        """True if the models differ significantly; never with a single run of a model that has a seed."""
+        return self.p is not None and self.p < self.level
+
+    @property
+    def runs_differ(self) -> bool:
+        """True if only two runs are compared, and they differ significantly; the models may still be equally good."""
+        return self.p_runs is not None and self.p_runs < self.level
+
+    @property
+    def verdict(self) -> str:
+        """The result as text."""
+        if self.p is None:
+            return "the runs differ; one seed" if self.runs_differ else "one seed"
+        return "distinguishable" if self.distinguishable else NOT_DISTINGUISHABLE
+
+    def in_table(self, difference: str) -> str:
+        """The difference if there is one, else why it is not shown."""
+        if self.runs_differ:
+            return f"{difference}, one seed"
+        return difference if self.distinguishable else self.verdict
+
+    def reversed(self) -> Self:
+        """The same comparison with first and second exchanged."""
+        turned = self.interval and self.interval.negated()
+        return replace(self, first=self.second, second=self.first, difference=-self.difference, interval=turned)
+
+
+def write_p(value: float | None) -> str:
+    """A p-value as text; empty for None."""
+    if value is None:
+        return ""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def compare_models(
+    scores: Mapping[str, ndarray], level: float = SIGNIFICANCE_LEVEL, fixed: Collection[str] = ()
+) -> list[Pair]:
+    """Compare all pairs of models, in the given order.
+
+    Args:
+        scores: by model, the scores of its runs [seeds, items]: bool where a run is right, or the share of each item in
+            the metric; or only the metric of each run [seeds, 1]. The items are the same for all models.
+        level: probability of any error in a table of equally good models.
+        fixed: models without a seed, which may have a single run.
+    """
+    check_level(level)
+    spreads = measure_spreads(scores, fixed)
+    models = sum(spread.known for spread in spreads.values())
+    names = [*itertools.combinations(scores, 2)]
+    compared = [pair for pair in names if all(spreads[model].known for model in pair)]
+    estimates = [estimate_difference(*(spreads[model] for model in pair)) for pair in compared]
+    p_values = dict(zip(compared, zip(estimates, range_p_values(estimates, models), strict=True), strict=True))
+    runs = _compare_runs(scores, [pair for pair in names if pair not in p_values])
+    pairs = []
+    for a, b in names:
+        if (a, b) in p_values:
+            one, p = p_values[a, b]
+            interval = one.within(critical_t(one.freedom, level, models))
+            design = Design.of(spreads[a], spreads[b], models, level)
+            pairs.append(Pair(a, b, one.value, one.error, interval, p, None, design, level))
+        else:
+            apart = float((spreads[a].item_means - spreads[b].item_means).mean())
+            pairs.append(Pair(a, b, apart, None, None, None, runs.get((a, b)), None, level))
+    return pairs
+
+
+def _compare_runs(scores: Mapping[str, ndarray], pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], float]:
+    """McNemar's test of pairs of single runs that are right or wrong, after Holm's correction."""
+    single = [(a, b) for a, b in pairs if all(len(scores[one]) == 1 and scores[one].dtype == bool for one in (a, b))]
+    p_values = holm([mcnemar(scores[a][0], scores[b][0]) for a, b in single])
+    return dict(zip(single, p_values, strict=True))
