@@ -17,8 +17,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
+from pointset.data.neighbourhoods import SIZE
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.workers import torch_threads
+from pointset.zoo.classifiers import SetClassifier
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,15 @@ def measure_costs(
 def multiply_adds(model: nn.Module, points: int) -> int:
     """Multiply-adds of all matrix products of a forward pass over one set, those of distances between rows included.
 
-    torch's own counter counts them on a CPU, whichever the model's device: the count is the same.
+    torch's own counter counts them on a CPU, whichever the model's device: the count is the same. Of a model with
+    neighbourhoods, those of the neighbours' distances and moments are added.
     """
     model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
     clouds = clouds_for(model, 1, points)
     with torch.no_grad():
-        return flops(lambda: model(clouds)) // 2
+        products = flops(lambda: model(clouds)) // 2
+    neighbours = 0 if getattr(model, "neighbourhoods", "none") == "none" else points * (3 * points + 9 * SIZE)
+    return products + neighbours
 
 
 def flops(work: Callable[[], object]) -> int:
@@ -115,6 +120,8 @@ def step_memory(model: nn.Module, points: int, batch_size: int) -> int:
     """Bytes that forward and backward pass hold at their peak, gradients included; on a CPU also the parameters."""
     model = copy.deepcopy(model).train()  # its batch statistics and gradients are its own
     clouds = clouds_for(model, batch_size, points)
+    if isinstance(model, SetClassifier):  # training sets come with the numbers of their neighbourhoods
+        clouds = model.with_numbers(clouds)
     labels = torch.zeros(batch_size, dtype=torch.long, device=clouds.device)
 
     def step() -> None:

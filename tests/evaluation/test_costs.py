@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import pointset
 from pointset.evaluation.costs import latency_ms, measure_costs, multiply_adds, step_memory
-from pointset.nn.attention import FEW_KEYS
+from pointset.nn.fast.kernels import FEW_KEYS
 
 DIM, HEADS, CLASSES = 8, 2, 5
 HEAD = DIM * DIM + DIM * CLASSES
