@@ -19,7 +19,9 @@ from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
 from .evaluation.corruptions import corrupt as corrupt
 from .evaluation.embedding import embed as embed
+from .evaluation.embedding import find_similar as find_similar
 from .evaluation.symmetry import check_symmetry as check_symmetry
+from .evaluation.upright import guess_up as guess_up
 from .explain.inspection import inspect_shape as inspect_shape
 from .explain.maps import AttentionMap as AttentionMap
 from .explain.maps import attention_maps as attention_maps
@@ -30,6 +32,7 @@ from .export.model import Agreement as Agreement
 from .export.model import export_model as export_model
 from .tasks.experiments import compare as compare
 from .tasks.experiments import read_experiment as read_experiment
+from .training.automatic import fit_automatic as fit_automatic
 from .training.embedding import PointSetEmbedding as PointSetEmbedding
 from .training.estimator import PointSetClassifier as PointSetClassifier
 from .training.loading import load_run as load_run

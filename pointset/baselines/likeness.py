@@ -8,8 +8,6 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy import ndarray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from pointset.baselines.features import InvariantFeatures
 from pointset.baselines.models import batches_of_one_size
@@ -194,6 +192,9 @@ def find_twins(sets: PointSets, rows: Float[ndarray, "N width"]) -> Siblings:
 def connected(links: Sequence[tuple[int, int]], count: int) -> Groups:
     """The connected components of a graph with this number of nodes."""
     first, second = np.array(links, np.int64).reshape(-1, 2).T
+    from scipy.sparse import coo_array  # a training imports this module, and most need no scipy
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_array((np.ones(len(links)), (first, second)), shape=(count, count))
     return number_groups(connected_components(graph, directed=False)[1].tolist())
 

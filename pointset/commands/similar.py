@@ -49,7 +49,7 @@ def embed(
         output: File for the rows (*.npz or *.csv), with the names, classes and paths of the shapes.
     """
     start = perf_counter()
-    embedded = _embed(load_model(model or EMBEDDER), files, reading)
+    embedded = _embed(load_model(EMBEDDER if model is None else model), files, reading)
     embedded.save(output)
     (count, width), seconds = embedded.rows.shape, perf_counter() - start
     return Result(
@@ -116,7 +116,7 @@ def _shapes_in(path: Path, model: str | None, reading: Reading) -> Shapes:
     from pointset.evaluation.files import in_folders
 
     if not (path.is_file() and path.suffix.lower() in EMBEDDING_SUFFIXES):
-        trained = load_model(model or EMBEDDER)
+        trained = load_model(EMBEDDER if model is None else model)
         reading = replace(reading, up=settled_up(reading.up, trained, in_folders([path])))
         return Shapes(trained, _embed(trained, [path], reading), reading)
     embedded = load_embedded(path)
@@ -142,27 +142,19 @@ def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedd
 def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Result:
     import torch
 
-    from pointset.evaluation.embedding import nearest
+    from pointset.evaluation.embedding import nearest_others
     from pointset.explain.importance import similarity_influence
     from pointset.viz.html_page import Tile
 
     embedded = shapes.embedded
     query = _embed(shapes.trained, [shape], shapes.reading).rows
-    if query.shape[1] != embedded.rows.shape[1]:
-        wide = f"{embedded.rows.shape[1]} numbers a shape, and {embedded.model} gives {query.shape[1]}"
-        raise PointsetError(f"the file of embeddings has {wide}: embed the shapes again")
-    others = [row for row, file in enumerate(embedded.files) if file != str(shape.resolve())]
-    if not others:
-        raise PointsetError("the folder has no other shape than this one")
-    distances, indices = nearest(embedded.rows[others], query, count)
-    chosen = [others[index] for index in indices[0]]
+    chosen = nearest_others(embedded, query, shape, count)
     rows: Table = [
-        {"shape": embedded.names[row], "class": embedded.classes[row], "distance": float(distance)}
-        for row, distance in zip(chosen, distances[0], strict=True)
+        {"shape": embedded.names[row], "class": embedded.classes[row], "distance": distance} for row, distance in chosen
     ]
     if output is not None:
         tiles = [Tile([shapes.points(shape)], escaped(shape.name), "the shape")]
-        for row, entry in zip(chosen, rows, strict=True):
+        for (row, _), entry in zip(chosen, rows, strict=True):
             cloud = shapes.points(embedded.files[row])
             influence = similarity_influence(shapes.trained.network, cloud, torch.from_numpy(query[0]))
             note = f"{entry['class']}, distance {entry['distance']:.2f}".lstrip(", ")
@@ -173,7 +165,7 @@ def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Re
         )
         shapes.draw(tiles, f"The shapes most similar to {shape.name}", note, output)
     data = {"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)}
-    line = f"of {len(others):,} shapes, by {embedded.model}" + (f"; saved in {output}" if output else "")
+    line = f"of {len(embedded.files):,} shapes, by {embedded.model}" + (f"; saved in {output}" if output else "")
     return Result(data, _rounded(rows), line)
 
 

@@ -22,7 +22,7 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from pointset.data.axes import UsualUp
-from pointset.data.catalogue.folders import ShapeFile, list_splits
+from pointset.data.catalogue.folders import ShapeFile, list_shapes, list_splits
 from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.files import Failure, read_points
@@ -197,6 +197,77 @@ def nearest(
     count = min(count, len(rows))
     distances, indices = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(rows).kneighbors(queries)
     return distances, indices
+
+
+def nearest_others(
+    embedded: Embedded, query: Float[ndarray, "1 d"], path: str | Path, count: int
+) -> list[tuple[int, float]]:
+    """The rows nearest to that of a file, the nearest first, without the file itself: their indices and distances."""
+    if query.shape[1] != embedded.rows.shape[1]:
+        wide = f"{embedded.rows.shape[1]} numbers a shape, and {embedded.model} gives {query.shape[1]}"
+        raise PointsetError(f"the file of embeddings has {wide}: embed the shapes again")
+    others = [row for row, file in enumerate(embedded.files) if file != str(Path(path).resolve())]
+    if not others:
+        raise PointsetError("the folder has no other shape than this one")
+    distances, indices = nearest(embedded.rows[others], query, count)
+    return [(others[index], float(distance)) for index, distance in zip(indices[0], distances[0], strict=True)]
+
+
+@dataclass(frozen=True)
+class SimilarShape:
+    """A shape that is similar to another."""
+
+    path: str
+    """The absolute path of its file."""
+    true_class: str
+    """Its class by its folder; empty if unknown."""
+    distance: float
+    """Euclidean distance of the embeddings."""
+
+
+def find_similar(
+    model: Classifier,
+    shape: str | Path,
+    folder: str | Path,
+    count: int = 12,
+    *,
+    up: UsualUp = "auto",
+    keep_outliers: bool = False,
+) -> list[SimilarShape]:
+    """Find the shapes of a folder that are most similar to a shape, the most similar first.
+
+    Args:
+        model: a trained model, from `load_run`; isab16-max.modelnet40-1024 suits shapes of unknown classes best.
+        shape: a mesh or a cloud.
+        folder: a folder of them.
+        count: at most so many.
+        up: the upward axis of the files; see `model.prepare`.
+        keep_outliers: keep isolated points of clouds.
+
+    Returns:
+        The similar shapes, without the shape itself.
+
+    Raises:
+        PointsetError: a file cannot be used, or the folder has no other shape.
+
+    Example:
+        >>> for number, cloud in enumerate(X[:4]):
+        ...     np.save(f"{number}.npy", cloud)
+        >>> model, _ = pointset.load_run("isab16-max.modelnet40-1024")
+        >>> [Path(found.path).name for found in pointset.find_similar(model, "0.npy", ".", count=1)]
+        ['2.npy']
+    """
+    shapes = [ShapeFile(Path(shape), str(shape)), *list_shapes(Path(folder))]
+    rows, files = [], []
+    for one in embed_files(model, shapes, up=up, keep_outliers=keep_outliers):
+        if isinstance(one, Failure):
+            raise PointsetError(one.reason)
+        files.append(one[0])
+        rows.append(one[1])
+    paths, classes = [str(file.path.resolve()) for file in files[1:]], [file.true_class for file in files[1:]]
+    embedded = Embedded("the model", paths, classes, np.stack(rows[1:]), paths)
+    near = nearest_others(embedded, rows[0][None], shape, count)
+    return [SimilarShape(paths[row], classes[row], distance) for row, distance in near]
 
 
 def same_shape_distance(first: Float[ndarray, "N d"], second: Float[ndarray, "N d"]) -> float:

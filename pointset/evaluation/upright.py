@@ -7,6 +7,7 @@ the six directions is tried with four quarter turns about the vertical. All file
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -58,15 +59,36 @@ class Upright:
         return f"{line} ({margin})" + ("" if self.is_sure else ": unsure, look at the shapes and give --up yourself")
 
 
-def guess_up(model: Classifier, shapes: Sequence[ShapeFile]) -> Upright:
-    """Guess the turn that all files share, from evenly spaced ones that can be read."""
+def guess_up(model: Classifier, shapes: Sequence[ShapeFile | str | Path]) -> Upright:
+    """Guess the turn that all files share, from evenly spaced ones that can be read, as `--up guess` does.
+
+    Args:
+        model: a trained classifier, which knows shapes that stand upright best.
+        shapes: files of meshes or clouds.
+
+    Returns:
+        The turn, which `up` of `model.prepare` and of `evaluate --data` takes, and how sure it is.
+
+    Raises:
+        PointsetError: no file can be read, or the model takes shapes in any pose.
+
+    Example:
+        >>> np.save("one.npy", X[0])
+        >>> model, _ = pointset.load_run("rff-max.modelnet40-1024")
+        >>> pointset.guess_up(model, ["one.npy"]).is_sure  # one shape is not enough
+        False
+    """
     preparation = model.preparation
     wanted = UPRIGHT_POINTS if preparation.neighbourhoods == "none" else CLOUD_POINTS
     chosen = [shapes[index] for index in np.unique(np.linspace(0, len(shapes) - 1, SHAPES).astype(int))]
     clouds, reason = [], ""
     for shape in chosen:
         try:
-            loaded = preparation.prepare(shape.path, points=min(wanted, preparation.points), up=preparation.up)
+            loaded = preparation.prepare(
+                shape.path if isinstance(shape, ShapeFile) else shape,
+                points=min(wanted, preparation.points),
+                up=preparation.up,
+            )
             clouds.append(np.concatenate([loaded.raw, loaded.points.numpy()[:, 3 : preparation.inputs]], axis=1))
         except (PointsetError, OSError) as error:
             reason = reason or str(error)

@@ -127,12 +127,31 @@ def fit_automatic(
     progress: bool = True,
     on_candidate: Callable[[Candidate], object] | None = None,
 ) -> Automatic:
-    """Choose and fit the best model within `budget` core-seconds; the network has a run of its own in `run`/network.
+    """Choose and fit the best model for one's own shapes, as `pointset train` without a name does.
 
     The steps of the network depend on the data alone; the clock only cuts: five folds to one, then the steps to a half
     or a quarter, then the network, and `reason` says so. The support vector machines are fitted whatever the budget is.
     If interrupted, the same call goes on with the number of steps that was chosen before; a finished choice is read
-    again. `on_candidate` is called with each candidate when it was judged.
+    again.
+
+    Args:
+        train: the training shapes.
+        budget: core-seconds for the choice and the training.
+        seed: of folds, weights and order.
+        run: folder for the result; the network has a run of its own in `run`/network. None keeps nothing.
+        progress: show progress.
+        on_candidate: called with each candidate when it was judged.
+
+    Returns:
+        The chosen model, fitted to all shapes, the candidates with their accuracies on held-out shapes, and the reason.
+
+    Raises:
+        PointsetError: the shapes are of one class, or the folder holds another run.
+
+    Example:
+        >>> best = pointset.fit_automatic(train, budget=1, progress=False)
+        >>> best.fitted.model.classes
+        ['flat', 'round']
     """
     check_seed(seed)
     require_classes(train)

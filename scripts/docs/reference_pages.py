@@ -95,6 +95,7 @@ PAGES = {
         "One explicit loop, its recipe, what it leaves, and an estimator for scikit-learn's tools.",
         (
             "pointset.fit",
+            "pointset.fit_automatic",
             "pointset.Recipe",
             "pointset.Fitted",
             "pointset.load_run",
@@ -112,6 +113,8 @@ PAGES = {
             "pointset.corrupt",
             "pointset.check_symmetry",
             "pointset.embed",
+            "pointset.find_similar",
+            "pointset.guess_up",
             "pointset.evaluation.symmetry.Symmetry",
         ),
         ("pointset.evaluation",),
