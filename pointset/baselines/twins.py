@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
-from scipy.spatial import cKDTree
 
 Kind = Literal["re-sampled", "rescaled", "turned", "mirrored"]
 CLOSE = 1.15
@@ -47,6 +46,8 @@ class Surface:
         centred = points - self.centre
         self.size = float(np.sqrt(np.square(centred).sum(axis=1).mean())) or 1.0
         self.points = centred / self.size
+        from scipy.spatial import cKDTree  # a training imports this module, and most need no scipy
+
         self.tree = cKDTree(self.points)
         self.axes = np.linalg.eigh(self.points.T @ self.points)[1]
         self.spacing = float(
@@ -62,7 +63,7 @@ class Surface:
     def distance(self, other: "Surface", moved: Float[ndarray, "n 3"]) -> float:
         """The larger of the mean distances between this cloud and another that was moved, by their own spacings."""
         to_this = self.tree.query(moved)[0].mean() / max(self.spacing, 1e-12)
-        to_moved = cKDTree(moved).query(self.points)[0].mean() / max(other.spacing, 1e-12)
+        to_moved = type(self.tree)(moved).query(self.points)[0].mean() / max(other.spacing, 1e-12)
         return float(max(to_this, to_moved))
 
 
