@@ -65,6 +65,8 @@ class Encoder(nn.ModuleList, Part):
     """Between the layers of the head."""
     layered: ClassVar[bool] = True
     """True if it can have several layers, which options can connect."""
+    subtracts_statistic: ClassVar[bool] = False
+    """True if its layers subtract the statistic of the pooling, which a row of a table then names: "rFFp-max + max"."""
 
     def __init__(self, layers: Iterable[nn.Module] = ()) -> None:
         super().__init__(layers)

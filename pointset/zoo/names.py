@@ -103,7 +103,7 @@ def zoo_name(row: str) -> str:
         return row
     name = f"{match['encoder']}-{match['pooling']}".lower()
     encoder, pooling = parse_name(name)
-    subtracts = getattr(encoder.entry.make, "subtracts_statistic", False)
+    subtracts = encoder.entry.make.subtracts_statistic
     if match["statistic"] and not (subtracts and pooling.statistic == match["statistic"]):
         raise PointsetError(
             f"{quoted(row)} does not exist: rFFp layers subtract the mean before mean pooling, and the maximum "
