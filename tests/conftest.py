@@ -23,6 +23,7 @@ from jaxtyping import config, install_import_hook
 TYPED = (
     "pointset.nn",
     "pointset.tasks.clustering",
+    "pointset.tasks.mixtures",
     "pointset.zoo.classifiers",
     "pointset.zoo.models",
 )

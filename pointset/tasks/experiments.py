@@ -32,9 +32,10 @@ from pointset.data.options import DataOptions
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.files import MOST_SETTINGS, read_file
 from pointset.runs.workers import Workers
+from pointset.tasks.anomaly import Anomaly
 from pointset.tasks.classification import Classification
 from pointset.tasks.clustering import Clustering
-from pointset.tasks.images import Anomaly, Counting
+from pointset.tasks.counting import Counting
 from pointset.tasks.max_regression import MaxRegression
 from pointset.training.recipe import Recipe
 from pointset.zoo.names import load_files

@@ -22,7 +22,7 @@ from pointset.viz.rows import finite_numbers
 
 
 class Mixture(Protocol):
-    """Mixtures of Gaussians, one for each set; see `pointset.tasks.clustering.Mixture`."""
+    """Mixtures of Gaussians, one for each set; see `pointset.tasks.mixtures.Mixture`."""
 
     log_proportions: Tensor
     means: Tensor
@@ -91,7 +91,7 @@ def draw_clusters(X: Any, mixtures: Mapping[str, Mixture], *, title: str = "Sets
 
     Args:
         X: [B, n, 2], the sets.
-        mixtures: for each label, a `pointset.tasks.clustering.Mixture` of these sets, such as {"truth": ...,
+        mixtures: for each label, a `pointset.tasks.mixtures.Mixture` of these sets, such as {"truth": ...,
             "model": ..., "after one EM step": ...}.
         title: title of the picture.
 

@@ -10,7 +10,8 @@ from matplotlib.image import imsave
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
 from pointset.tasks import create_task
-from pointset.tasks.images import Embedding, characters, digits, read_image
+from pointset.tasks.image_problem import Embedding
+from pointset.tasks.images import characters, digits, read_image
 from pointset.zoo.options import ModelOptions
 
 

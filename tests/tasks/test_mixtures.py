@@ -6,7 +6,7 @@ import torch
 from scipy.stats import multivariate_normal
 from torch import Tensor
 
-from pointset.tasks.clustering import LEAST_SCALE, Mixture, draw_elements, draw_mixtures, fit_by_em
+from pointset.tasks.mixtures import LEAST_SCALE, Mixture, draw_elements, draw_mixtures, fit_by_em
 
 SETS, SIZE, COMPONENTS, WIDTH = 2, 7, 3, 5
 

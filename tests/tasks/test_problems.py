@@ -12,16 +12,15 @@ from pointset.errors import PointsetError
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import SetBatch, create_task, list_tasks
 from pointset.tasks.clustering import (
-    LEAST_SCALE,
-    Mixture,
     PositionedEquivariantLayer,
-    fit_by_em,
     mean_log_likelihood,
     mixture_of,
     oracle_metrics,
     truth_of,
 )
-from pointset.tasks.images import Images, digits, poisson_loss
+from pointset.tasks.counting import poisson_loss
+from pointset.tasks.images import Images, digits
+from pointset.tasks.mixtures import LEAST_SCALE, Mixture, fit_by_em
 from pointset.tasks.set_problem import fully_connected, parts_of, row_model
 from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions

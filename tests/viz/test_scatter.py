@@ -8,7 +8,7 @@ import torch
 from matplotlib.colors import to_rgb
 
 from pointset.errors import PointsetError
-from pointset.tasks.clustering import Mixture, draw_elements
+from pointset.tasks.mixtures import Mixture, draw_elements
 from pointset.viz import draw_clusters, draw_predictions, draw_specialisation
 from pointset.viz.color import COLORS
 
