@@ -13,7 +13,7 @@ import numpy as np
 
 from pointset.data.readers.clouds import AXES, Columns, named_columns
 from pointset.data.readers.formats import MOST_HEADER, require_count, require_end
-from pointset.data.readers.lines import flat_numbers, plain_text
+from pointset.data.readers.lines import Lines, flat_numbers, plain_text
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import read_file, require_file
@@ -93,22 +93,31 @@ def read_ply(path: Path) -> dict[str, Properties]:
     if order:
         content, offset = np.memmap(path, np.uint8, "r"), end.end()
     else:  # numbers of text are read as records of float64
-        numbers = flat_numbers(plain_text(read_file(path)[end.end() :]))
+        text = plain_text(read_file(path)[end.end() :])
+        numbers = flat_numbers(text)
         if numbers is None:
             raise PointsetError("expected only numbers after its header: it is damaged")
         content, offset = numbers.view(np.uint8), 0
-    read = dict[str, Properties]()
+    read, entry, widths = dict[str, Properties](), 0, [np.zeros(0, np.int64)]
     for name, (count, types) in elements.items():
         stored = types if order else {own: (np.dtype("f8"),) * len(kinds) for own, kinds in types.items()}
+        start = offset
         read[name], offset = _read_element(content, offset, count, stored)
         if not order:
             read[name] = {own: _typed(column, types[own][-1], own) for own, column in read[name].items()}
+        lists = [column.sizes for column in read[name].values() if isinstance(column, Ragged)]
+        widths.append(sum(lists, np.full(count, len(types))))
+        # After lists that differ in length, any rest may be that of a list whose length is damaged.
+        is_regular = not any(len(sizes) and (sizes != sizes[0]).any() for sizes in lists)
+        entry = (offset - start) // max(count, 1) if is_regular else 1
+    if not order:
+        expected = np.concatenate(widths)
+        if not np.array_equal(Lines(text, "").widths[: len(expected)], expected):
+            raise PointsetError("has other lines than its header says: it is cut off or damaged")
     rest = content[offset:]
     if not order or not np.isin(rest, list(b"\0\r\n")).all():  # padding, or a last line end
-        _, types = [*elements.values()][-1] if elements else (0, Types())
-        sizes = [kind.itemsize if order else 1 for (kind, *more) in types.values() if not more]
-        entry = sum(sizes) if len(sizes) == len(types) else 0
-        require_end(path, len(rest) if order else len(rest) // 8, entry, "bytes" if order else "numbers")
+        unit, what = (1, "bytes") if order else (8, "numbers")
+        require_end(path, len(rest) // unit, -(-entry // unit), what)
     return read
 
 
