@@ -4,6 +4,7 @@ from . import explain as explain
 from . import nn as nn
 from . import tasks as tasks
 from . import viz as viz
+from .checking.check import check_data as check_data
 from .comparison.comparing import run_experiment as run_experiment
 from .comparison.judge import judge as judge
 from .comparison.loading import load_comparison as load_comparison

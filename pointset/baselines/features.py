@@ -147,6 +147,14 @@ class InvariantFeatures(nn.Module):
         return torch.cat([_distributions(X)[:, :88], *surface, *_pairs(Q, normals, generator)], dim=1)
 
 
+def invariant_part(shape: Float[Tensor, "B f"], surface: Float[Tensor, "B s"]) -> Float[Tensor, "B width"]:
+    """The `InvariantFeatures` among the columns of `ShapeFeatures` and `SurfaceFeatures`."""
+    first, scale = CELLS**3 + RINGS * LEVELS + 31, 6 * HISTOGRAM_BINS
+    last = scale * len(NEIGHBOURHOOD_SHARES)
+    scales = surface[:, :last].unflatten(1, (-1, scale))[..., :-HISTOGRAM_BINS].flatten(1)
+    return torch.cat([shape[:, first : first + 88], scales, surface[:, last : last + 2 * 4 * 6]], dim=1)
+
+
 class SurfaceFeatures(nn.Module):
     """Features [B, width] of clouds [B, n, 3] with Z up; they do not depend on position and scale.
 

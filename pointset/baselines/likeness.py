@@ -163,7 +163,7 @@ def find_twins(sets: PointSets, rows: Float[ndarray, "N width"]) -> Siblings:
     """
     alone, whole = Siblings(np.arange(len(sets)), ""), sets.normalized("none")
     near = nearest_elsewhere(rows, sets.labels.numpy(), alone.groups, NEIGHBOURS)
-    limit = same_shape_distance(sets)
+    limit = resampled_distance(sets)
 
     @cache
     def surface(row: int) -> Surface:
@@ -199,7 +199,7 @@ def connected(links: Sequence[tuple[int, int]], count: int) -> Groups:
     return number_groups(connected_components(graph, directed=False)[1].tolist())
 
 
-def same_shape_distance(sets: PointSets) -> float:
+def resampled_distance(sets: PointSets) -> float:
     """The distance between rows that two samplings of one shape rarely exceed, from halves of the points of some."""
     some = sets.subset(np.random.default_rng(0).permutation(len(sets))[:TRIED].tolist()).normalized("none")
     halves = [

@@ -13,15 +13,17 @@ Kind = Literal["re-sampled", "rescaled", "turned", "mirrored"]
 CLOSE = 1.15
 """Two clouds are samplings of one surface if their points are, at the best fit, at most so many times as far from those
 of the other as from their own: see scripts/experiments/twins.py."""
-FEW_POINTS, MOST_POINTS = 128, 1024
-"""Points of a cloud with which turns are tried, and with which a fit is judged."""
+FEWEST_POINTS, FEW_POINTS, MOST_POINTS = 64, 200, 1024
+"""Points of a cloud with which turns are tried, with which fits begin, and with which they are judged."""
+PROMISING = 1.6
+"""Distance after a fit of few points from which a fit of all can still be close."""
 OVERLAP, SHARED = 0.35, 0.3
 """Two clouds in one frame show one object if this share of points, the nearest, is so near to the other cloud, on
 average and by the spacing of the points: 0.28 at most for views from two sides, 0.45 at least for other objects."""
-STEPS = 12
-"""Of the iterative closest points."""
-SCALED, TURNED = 0.02, np.radians(8.0)
-"""A smaller change of size, or a smaller turn, is that of a new sampling."""
+STARTS, FIRST_STEPS, STEPS = 4, 8, 20
+"""Turns from which fits of few points start, and steps of the iterative closest points of these and of all points."""
+SCALED = 0.02
+"""A smaller change of size, as a log, is that of a new sampling."""
 
 
 @dataclass(frozen=True)
@@ -69,46 +71,64 @@ class Surface:
 
 def fit_surfaces(first: Surface, second: Surface) -> Fit:
     """The simplest way in which the second cloud is the first: as it lies, else turned, else mirrored."""
-    as_it_lies = _closest(first, second, np.eye(3))
-    scaled = abs(np.log(second.size / first.size)) > SCALED
-    still: Kind = "rescaled" if scaled else "re-sampled"
-    best = Fit(still, as_it_lies)
-    if best.is_same:
-        return best
-    for kind, turns in (("turned", _turns(1.0)), ("mirrored", _turns(-1.0))):
-        starts = [first.axes @ turn @ second.axes.T for turn in turns]
-        starts = [start for start in starts if (np.linalg.det(start) > 0) == (kind == "turned")]
-        few = second.points[:FEW_POINTS]
-        starts.sort(key=lambda start: first.tree.query(few @ start.T)[0].mean())
-        for start in starts[:2]:
-            distance = _closest(first, second, start)
-            if distance < best.distance:
-                best = Fit(kind, distance)  # type: ignore[arg-type]
+    still: Kind = "rescaled" if abs(np.log(second.size / first.size)) > SCALED else "re-sampled"
+    best = Fit(still, _distance_from(first, second, [np.eye(3)]))
+    ways: tuple[tuple[Kind, float], ...] = (("turned", 1.0), ("mirrored", -1.0))
+    for kind, sign in ways:
         if best.is_same:
             return best
+        starts = [first.axes @ turn @ second.axes.T for turn in TURNS]
+        starts = [start for start in starts if np.linalg.det(start) * sign > 0]
+        fewest = second.points[:FEWEST_POINTS]
+        starts.sort(key=lambda start: first.tree.query(fewest @ start.T)[0].mean())
+        best = min(best, Fit(kind, _distance_from(first, second, starts[:STARTS])), key=lambda fit: fit.distance)
     return best
 
 
-def _turns(sign: float) -> Iterator[Float[ndarray, "3 3"]]:
+def _distance_from(first: Surface, second: Surface, starts: list[Float[ndarray, "3 3"]]) -> float:
+    """The distance after a fit of few points from each start, and if it is promising of all points from the best."""
+    few = [second.points[:FEW_POINTS] @ start.T for start in starts]
+    fits = [_moved(first, points, FIRST_STEPS) for points in few]
+    distances = [float(first.tree.query(points)[0].mean()) / max(first.spacing, 1e-12) for points in fits]
+    nearest = int(np.argmin(distances))
+    if distances[nearest] > PROMISING:
+        return distances[nearest]
+    begun = _aligned(second.points @ starts[nearest].T, few[nearest], fits[nearest])
+    return first.distance(second, _moved(first, begun, STEPS))
+
+
+def _all_turns() -> Iterator[Float[ndarray, "3 3"]]:
+    """The turns and mirrorings of a cube, and the same after 45 degrees about each axis: axes may be hard to tell."""
+    half = np.sqrt(0.5)
+    between = [np.eye(3)]
+    for axis in range(3):
+        turn = np.eye(3)
+        one, other = (place for place in range(3) if place != axis)
+        turn[one, one] = turn[other, other] = half
+        turn[one, other], turn[other, one] = -half, half
+        between.append(turn)
     for order in itertools.permutations(range(3)):
         for signs in itertools.product((1.0, -1.0), repeat=3):
-            yield np.eye(3)[list(order)] * np.array(signs)
+            yield from (turn @ (np.eye(3)[list(order)] * np.array(signs)) for turn in between)
 
 
-def _closest(first: Surface, second: Surface, turn: Float[ndarray, "3 3"]) -> float:
-    """The distance after iterative closest points (Besl and McKay 1992), which start with a turn of the second."""
-    moved = second.points @ turn.T
-    for _ in range(STEPS):
-        target = first.points[first.tree.query(moved)[1]]
-        moved = _aligned(moved, target)
-    return first.distance(second, moved)
+TURNS = tuple(_all_turns())
 
 
-def _aligned(points: Float[ndarray, "n 3"], target: Float[ndarray, "n 3"]) -> Float[ndarray, "n 3"]:
-    """Points after the similarity that brings them nearest to their targets (Umeyama 1991)."""
-    centre, goal = points.mean(axis=0), target.mean(axis=0)
-    own, wanted = points - centre, target - goal
+def _moved(first: Surface, points: Float[ndarray, "n 3"], steps: int) -> Float[ndarray, "n 3"]:
+    """Points after iterative closest points (Besl and McKay 1992) with similarities."""
+    for _ in range(steps):
+        points = _aligned(points, points, first.points[first.tree.query(points)[1]])
+    return points
+
+
+def _aligned(
+    points: Float[ndarray, "n 3"], source: Float[ndarray, "m 3"], target: Float[ndarray, "m 3"]
+) -> Float[ndarray, "n 3"]:
+    """Points after the similarity that brings a source nearest to its target (Umeyama 1991)."""
+    centre, goal = source.mean(axis=0), target.mean(axis=0)
+    own, wanted = source - centre, target - goal
     left, values, right = np.linalg.svd(wanted.T @ own)
     signs = np.array([1.0, 1.0, np.sign(np.linalg.det(left @ right))])
     scale = float((values * signs).sum() / max(np.square(own).sum(), 1e-12))
-    return scale * own @ (left * signs @ right).T + goal
+    return scale * (points - centre) @ (left * signs @ right).T + goal

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import App
@@ -14,14 +14,16 @@ import pointset
 from pointset import viz
 from pointset.commands.models import load_model
 from pointset.commands.options import Flags, RunningFlags, out_file
-from pointset.commands.terminal import Result
-from pointset.configuration import PointCount, Seed
+from pointset.commands.terminal import Result, Table
+from pointset.configuration import COMMON, PointCount, Seed
 from pointset.data.axes import GuessedUp, turned_up
 from pointset.data.options import DataOptions, Sampler
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, escaped
 from pointset.runs.workers import Workers
 
+SUSPECTS_SHOWN = 10
+"""Suspects of each place that are printed."""
 POSES_SEEN = {
     "aligned": "shapes of a class have common axes",
     "upright": "shapes of a class differ by turns about the vertical axis",
@@ -76,6 +78,64 @@ def show(
     card = msgspec.to_builtins(pointset.data.load_card(data))
     download = {key: value for key, value in card["download"].items() if value is not None}
     return Result(card, {name: value for name, value in {**card, "download": download}.items() if value})
+
+
+@app.command
+def check(
+    data: str,
+    /,
+    *,
+    output: Annotated[Path | None, out_file("a page or a table", ".html", ".htm", ".csv")] = None,
+    up: Annotated[Literal["y", "z", "auto"], COMMON] = "auto",
+    seed: Seed = 0,
+) -> Result:
+    """Read every shape once and find what would make a figure untrue: twins, wrong labels, odd shapes, unread files.
+
+    Shapes that are in train and in test, in two classes, or there twice (the same bytes, the same geometry in another
+    format, sampled anew, rescaled, turned or mirrored); labels that are probably wrong, with what they would be
+    instead; shapes unlike their class; and groups of shapes that belong together.
+
+    Delete the rows of shapes to keep from the table, and train without the others: `--without check.csv`.
+
+    Example: `pointset data check path/to/parts -o check.html`
+
+    Args:
+        data: Name of a card, or a folder.
+        output: Page with pictures (*.html), or table (*.csv) of the suspects.
+        up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
+        seed: Seed of the folds with which labels are judged.
+    """
+    from pointset.checking.check import ORDER, check_data, overview
+    from pointset.viz.check_page import TITLES, make_check_page
+
+    started = time.perf_counter()
+    found = check_data(data, up=None if up == "auto" else up, seed=seed)
+    if output is not None:
+        found.save(output) if output.suffix.lower() == ".csv" else make_check_page(found).save(output)
+    rows: Table = []
+    for where in ORDER:
+        for each in found.of(where)[:SUSPECTS_SHOWN]:
+            rows.append(
+                {"": TITLES[where], "shape": each.file, "kind": each.kind, "note": each.note, "twin": each.twin}
+            )
+    total = len(found.suspects)
+    more = f"; the first {SUSPECTS_SHOWN} of each kind above" if total > len(rows) else ""
+    lines: list[str | Table] = [*overview(found.shapes), *([rows] if rows else [])]
+    if found.siblings.rule:
+        lines.append(f"{found.siblings.count:,} groups of shapes that belong together, by {found.siblings.origin}")
+    if found.leaks:
+        tests = sum(split != "train" for split in found.shapes.splits)
+        lines.append(
+            f"{found.leaks:,} of {tests:,} test shapes are training shapes, too: accuracy says nothing about them"
+        )
+    lines.append(
+        f"{total:,} suspects in {time.perf_counter() - started:.0f} s{more}"
+        + (f"; saved in {output}" if output else "")
+    )
+    suspects = [
+        {name: value for name, value in asdict(each).items() if name not in ("row", "other")} for each in found.suspects
+    ]
+    return Result({"shapes": len(found.shapes.names), "leaks": found.leaks, "suspects": suspects}, *lines)
 
 
 @app.command

@@ -28,7 +28,7 @@ from pointset.evaluation.calibration import fit_temperature
 from pointset.runs import records
 from pointset.runs.records import write_or_compare
 from pointset.runs.spreadsheets import as_csv
-from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, set_pose
+from pointset.training.baselines import FEW_SHAPES, FOLDS, baseline_of, extract_rows, fit_head, set_pose
 from pointset.training.candidates import Classes
 from pointset.training.checkpoints import Fitted, RunFolder, describe_run
 from pointset.training.loading import load_run
@@ -199,7 +199,9 @@ class _Choice:
         self.began = time.process_time()
         self.kind = Classes(train)
         self.siblings = find_groups(train, progress)
-        self.folds = torch.from_numpy(self._assign(self.siblings.groups))
+        few = self.siblings.rule and len(train) <= FEW_SHAPES
+        self.count = 2 * FOLDS if few else FOLDS  # few objects: a fit without a fifth of them would be another model
+        self.folds = torch.from_numpy(self._assign(self.siblings.groups, self.count))
         self.models: dict[str, nn.Module] = {}
         self.outputs: dict[str, Tensor] = {}
         self.seconds: dict[str, float] = {}
@@ -247,8 +249,8 @@ class _Choice:
         if self.on_candidate is not None:
             self.on_candidate(self._candidate(name, False))
 
-    def _assign(self, groups: Groups) -> Groups:
-        return assign_folds(groups, self.train.labels.tolist(), self.seed, FOLDS)
+    def _assign(self, groups: Groups, count: int = FOLDS) -> Groups:
+        return assign_folds(groups, self.train.labels.tolist(), self.seed, count)
 
     def _held_out_rows(self, name: str) -> Tensor:
         """Fit a baseline to all shapes, and to those outside of each fold for the outputs that are returned."""
@@ -260,7 +262,7 @@ class _Choice:
             outputs = fit_head(baseline, blocks, labels, self._assign(np.arange(len(labels))))
             tested = outputs.isfinite().all(dim=1)
             self.seen[name] = float(self.kind.scores(outputs[tested], tested).mean())
-        return fit_head(baseline, blocks, labels, self.folds.numpy())
+        return fit_head(baseline, blocks, labels, self.folds.numpy(), self.count)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
@@ -331,7 +333,7 @@ class _Choice:
     def _held_out_mixture(self, common: Tensor) -> Tensor:
         """Outputs of the combination, fitted to the other folds, for shapes that all were judged on; NaN for others."""
         outputs = torch.full_like(self.outputs[self.kind.rows[0]], torch.nan)
-        for fold in range(FOLDS):
+        for fold in range(self.count):
             inside = common & (self.folds == fold)
             others = common & ~inside
             if inside.any():

@@ -1,0 +1,272 @@
+"""Check a data set before anything is trained on it: `pointset data check`."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import torch
+
+from pointset.baselines.features import invariant_part
+from pointset.baselines.likeness import Siblings, connected, find_siblings, nearest_elsewhere, resampled_distance
+from pointset.baselines.twins import Surface, fit_surfaces
+from pointset.checking.labels import label_margins, suspicious_labels
+from pointset.checking.oddities import Oddity, odd_axes, odd_counts, odd_extents, odd_sizes
+from pointset.checking.reading import Shapes, read_shapes
+from pointset.data.groups import assign_folds
+from pointset.data.readers.reading import read_mesh
+from pointset.errors import PointsetError
+from pointset.runs.atomic import write_for_user
+from pointset.runs.progress import followed
+from pointset.runs.spreadsheets import as_csv
+from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, set_pose
+from pointset.zoo.models import create_for
+
+CANDIDATE = "features+surface-svm"
+"""Whose held-out probabilities judge the labels."""
+COMPARED = 6
+"""Nearest shapes with which each shape is compared for twins."""
+UNREADABLE, LABEL = "unreadable", "label"
+ORDER = ("split", "classes", LABEL, "class", "odd")
+"""Where suspects stand on the page: twins in train and test, twins in two classes, labels, twins, oddities."""
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A shape that may be wrong, and why."""
+
+    file: str
+    true_class: str
+    split: str
+    kind: str
+    """"unreadable", the kind of a twin, "label", or an oddity: "size", "points", "flat", "isolated points", "upward
+    axis"."""
+    note: str
+    twin: str = ""
+    """The shape that it is the same as, or for a label a shape of the class that it would be instead."""
+    row: int = -1
+    other: int = -1
+    """Indices of the shape and its twin among the shapes that were read; -1 for none."""
+    where: str = "odd"
+    """One of `ORDER`."""
+    sure: float = 0.0
+    """From 0 to 1, comparable within a kind."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is suspicious about a data set."""
+
+    shapes: Shapes
+    suspects: tuple[Suspect, ...]
+    """The most serious first."""
+    siblings: Siblings
+    compared: int
+    """Pairs of shapes of which both could be the same."""
+
+    @property
+    def leaks(self) -> int:
+        """Number of test shapes that stand in training too."""
+        return len({each.file for each in self.suspects if each.where == "split"})
+
+    def of(self, where: str) -> list[Suspect]:
+        """The suspects of one place of `ORDER`."""
+        return [each for each in self.suspects if each.where == where]
+
+    def save(self, path: str | Path) -> Path:
+        """Write the suspects as a table (*.csv), which `without=` leaves out: delete the rows of shapes to keep."""
+        columns = ("file", "true_class", "split", "kind", "twin", "note")
+        rows = [{name: getattr(each, name) for name in columns} for each in self.suspects]
+        text = as_csv(rows) if rows else ",".join(columns) + "\n"
+        return write_for_user(Path(path), lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progress: bool = True) -> Check:
+    """Read every shape of a card or a folder once, and find what may be wrong.
+
+    Files that cannot be read; shapes that are the same, within a class, in two classes, or in train and test; shapes
+    unlike their class in size, points or upward axis; and labels that are probably wrong, by confident learning on
+    probabilities of a support vector machine that was fitted without the shape and its siblings.
+
+    Args:
+        data: name of a card, or a folder.
+        up: the axis that points up in the files; None takes the card's, or the usual one of the file type.
+        seed: of the folds.
+        progress: show the progress.
+
+    Raises:
+        PointsetError: the data is missing or in no known layout, or no file can be read.
+    """
+    shapes = read_shapes(data, up=up, progress=progress)
+    work = _Work(shapes, seed, progress)
+    twins = [*work.twins()]
+    suspects = [*_unreadable(shapes), *twins, *work.labels(twins), *work.oddities()]
+    suspects.sort(key=lambda each: (ORDER.index(each.where), -each.sure))
+    return Check(shapes, tuple(suspects), work.siblings, len(work.candidates))
+
+
+def _unreadable(shapes: Shapes) -> Iterator[Suspect]:
+    for name, reason in shapes.failures.items():
+        label = shapes.classes[shapes.entries[name].label]
+        yield Suspect(name, label, "", UNREADABLE, reason, sure=1.0)
+
+
+class _Work:
+    """Rows and candidates of one check."""
+
+    def __init__(self, shapes: Shapes, seed: int, progress: bool) -> None:
+        self.shapes, self.seed, self.progress = shapes, seed, progress
+        self.model = create_for(shapes.sets[0], CANDIDATE)
+        baseline = baseline_of(self.model)
+        assert baseline is not None
+        self.baseline = baseline
+        set_pose(baseline, shapes.sets[0])
+        each = [extract_rows(baseline, sets, progress) for sets in shapes.sets]
+        self.blocks = [torch.cat(blocks) for blocks in zip(*each, strict=True)]
+        self.rows = invariant_part(self.blocks[0][:, 0], self.blocks[1][:, 0]).numpy()
+        files = [PurePosixPath(name).name for name in shapes.names]
+        self.siblings = find_siblings(files, shapes.labels.tolist(), self.rows)
+        alone = np.arange(len(shapes.names))
+        near = nearest_elsewhere(self.rows, np.zeros_like(alone), alone, COMPARED)
+        self.limit = resampled_distance(shapes.sets[0])
+        self.candidates = sorted(
+            {
+                (min(row, other), max(row, other))
+                for row in alone.tolist()
+                for other in near[row].tolist()
+                if other >= 0 and np.linalg.norm(self.rows[row] - self.rows[other]) <= self.limit
+            }
+            | {*self._same_bytes()}
+        )
+
+    @cache  # noqa: B019 - the object lives for one check
+    def surface(self, row: int) -> Surface:
+        return Surface(self.shapes.cloud(row))
+
+    def _digest(self, row: int) -> str:
+        entry = self.shapes.entries.get(self.shapes.names[row])
+        return (entry.source.blake2b if entry else None) or f"{row}"
+
+    def _same_bytes(self) -> Iterator[tuple[int, int]]:
+        """Each file and the first with the same bytes; one in training, if there is one."""
+        first: dict[str, int] = {}
+        for row in range(len(self.shapes.names)):
+            if (other := first.setdefault(self._digest(row), row)) != row:
+                yield other, row
+
+    def twins(self) -> Iterator[Suspect]:
+        """Shapes that are the same as another, each once in each place, beside the shape that it is most like."""
+        best: dict[tuple[int, str], Suspect] = {}
+        for each in self._pairs():
+            if each.sure > getattr(best.get((each.row, each.where)), "sure", 0.0):
+                best[each.row, each.where] = each
+        yield from best.values()
+
+    def _pairs(self) -> Iterator[Suspect]:
+        for first, second in followed(
+            self.candidates, "comparing shapes", "pair", len(self.candidates), show=self.progress
+        ):
+            if self._digest(first) == self._digest(second):
+                yield self._twin(first, second, "identical bytes", 1.0)
+                continue
+            fit = fit_surfaces(self.surface(first), self.surface(second))
+            if fit.is_same:
+                same = fit.kind == "re-sampled" and self._same_geometry(first, second)
+                yield self._twin(first, second, "identical geometry" if same else fit.kind, min(1.0, 1 / fit.distance))
+
+    def _same_geometry(self, first: int, second: int) -> bool:
+        """True if two files have the same vertices or points, in any order, to the precision of text formats."""
+        corners = []
+        for row in (first, second):
+            entry = self.shapes.entries.get(self.shapes.names[row])
+            try:
+                points = self.shapes.cloud(row) if entry is None else read_mesh(Path(entry.file)).vertices
+            except PointsetError:
+                points = self.shapes.cloud(row)
+            corners.append(np.unique(np.round(points / max(np.ptp(points), 1e-300), 4), axis=0))
+        return corners[0].shape == corners[1].shape and bool(np.allclose(corners[0], corners[1], atol=2e-4))
+
+    def _twin(self, first: int, second: int, kind: str, sure: float) -> Suspect:
+        shapes = self.shapes
+        places = shapes.splits[first], shapes.splits[second]
+        labels = shapes.labels[first], shapes.labels[second]
+        where = "split" if places[0] != places[1] else "classes" if labels[0] != labels[1] else "class"
+        told = {
+            "split": f"in {places[1]} and in {places[0]}",
+            "classes": f"also called {shapes.classes[labels[0]]}",
+            "class": "there twice",
+        }
+        also = f", and called {shapes.classes[labels[0]]}" if where == "split" and labels[0] != labels[1] else ""
+        return self._suspect(second, kind, told[where] + also, first, where, sure)
+
+    def _suspect(
+        self, row: int, kind: str, note: str, other: int = -1, where: str = "odd", sure: float = 0.5
+    ) -> Suspect:
+        shapes = self.shapes
+        name, label = shapes.names[row], shapes.classes[shapes.labels[row]]
+        twin = shapes.names[other] if other >= 0 else ""
+        return Suspect(name, label, shapes.splits[row], kind, note, twin, row, other, where, sure)
+
+    def labels(self, twins: list[Suspect]) -> Iterator[Suspect]:
+        """Shapes whose label is probably wrong, with what they would be instead."""
+        shapes, labels = self.shapes, self.shapes.labels
+        links = [(each.row, each.other) for each in twins if labels[each.row] == labels[each.other]]
+        groups = self.siblings.groups
+        links += (
+            [(int(np.argmax(groups == group)), row) for row, group in enumerate(groups.tolist())]
+            if self.siblings.rule
+            else []
+        )
+        folds = assign_folds(connected(links, len(labels)), labels.tolist(), self.seed, FOLDS)
+        if len(shapes.classes) < 2 or not (folds >= 0).any():
+            return
+        outputs = fit_head(self.baseline, self.blocks, torch.from_numpy(labels), folds)
+        tested = np.flatnonzero(folds >= 0)
+        probabilities = outputs[torch.from_numpy(tested)].softmax(dim=1).numpy()
+        margins, instead = label_margins(probabilities, labels[tested])
+        wrong = suspicious_labels(probabilities, labels[tested])
+        for place in np.flatnonzero(wrong & (margins < 0)).tolist():
+            row, other_class = int(tested[place]), int(instead[place])
+            note = f"more like {shapes.classes[other_class]} ({probabilities[place, other_class]:.0%})"
+            yield self._suspect(
+                row, LABEL, note, self._example(row, other_class), LABEL, (1 - float(margins[place])) / 2
+            )
+
+    def _example(self, row: int, label: int) -> int:
+        """The shape of a class that is nearest to a shape."""
+        inside = np.flatnonzero(self.shapes.labels == label)
+        return int(inside[np.linalg.norm(self.rows[inside] - self.rows[row], axis=1).argmin()])
+
+    def oddities(self) -> Iterator[Suspect]:
+        """Shapes unlike their class, each once by kind."""
+        shapes, rows = self.shapes, range(len(self.shapes.names))
+        sizes = np.array([self.surface(row).size for row in rows])
+        found: list[Oddity] = [
+            *odd_sizes(sizes, shapes.labels),
+            *odd_counts(shapes.counts, shapes.labels),
+            *odd_extents([shapes.cloud(row) for row in rows]),
+            *odd_axes(self.blocks[0][:, 0].numpy(), shapes.labels, shapes.cloud, shapes.sets[0].up),
+        ]
+        for row, kind, note in found:
+            example = self._example(row, int(shapes.labels[row])) if kind == "size" else -1
+            yield self._suspect(row, kind, note, example)
+
+
+def overview(shapes: Shapes) -> Iterator[str]:
+    """What the folder itself says: its classes and splits, and what is not used."""
+    counts = Counter(shapes.classes[label] for label in shapes.labels)
+    splits = ", ".join(f"{count:,} {split}" for split, count in Counter(shapes.splits).items())
+    yield f"{len(shapes.names):,} shapes of {len(shapes.classes)} classes; {splits}; {shapes.rule}"
+    yield from shapes.warnings
+    by_case = defaultdict(list)
+    for name in shapes.classes:
+        by_case[name.casefold()].append(name)
+    for names in by_case.values():
+        if len(names) > 1:
+            yield f"classes {' and '.join(names)} differ in case alone: are they one class?"
+    if empty := [name for name in shapes.classes if not counts[name]]:
+        yield f"classes without a shape that can be read: {', '.join(empty)}"
+    if single := [name for name, count in counts.items() if count == 1]:
+        yield f"classes of one shape, which cannot be tested: {', '.join(single)}"

@@ -1,0 +1,45 @@
+"""The page of a check: a picture of each suspect beside its twin, or a shape of the class that it would be instead."""
+
+from itertools import islice
+
+from pointset.checking.check import ORDER, Check, Suspect
+from pointset.errors import escaped
+from pointset.viz.html_page import Page, Tile, make_similar_page
+
+SHOWN = 24
+"""Suspects of each place that are drawn."""
+TITLES = {
+    "split": "In train and in test",
+    "classes": "In two classes",
+    "label": "Probably another class",
+    "class": "There twice",
+    "odd": "Unlike the others",
+}
+
+
+def make_check_page(check: Check) -> Page:
+    """A page with pictures of the first suspects of each kind, the most serious first."""
+    shapes = check.shapes
+    tiles, counts = list[Tile](), list[str]()
+    for where in ORDER:
+        suspects = [each for each in check.of(where) if each.row >= 0]
+        counts += [f"{TITLES[where].lower()}: {len(suspects):,}"] if suspects else []
+        tiles += [_tile(check, each) for each in islice(suspects, SHOWN)]
+    note = f"{len(shapes.names):,} shapes were read. {'; '.join(counts) or 'Nothing is suspicious'}."
+    if unreadable := len(check.suspects) - sum(each.row >= 0 for each in check.suspects):
+        note += f" {unreadable:,} files cannot be read."
+    more = f" At most {SHOWN} of each kind are drawn; the table (-o check.csv) has all." * (
+        len(check.suspects) > len(tiles)
+    )
+    return make_similar_page(
+        tiles, title=escaped(f"Check of {shapes.name}"), note=escaped(note + more), up=shapes.sets[0].up
+    )
+
+
+def _tile(check: Check, suspect: Suspect) -> Tile:
+    rows = [suspect.row, suspect.other] if suspect.other >= 0 else [suspect.row]
+    beside = f"; right: {suspect.twin}" if suspect.other >= 0 else ""
+    note = f"{suspect.kind}: {suspect.note}{beside}"
+    return Tile(
+        [check.shapes.cloud(row) for row in rows], escaped(f"{TITLES[suspect.where]}: {suspect.file}"), escaped(note)
+    )

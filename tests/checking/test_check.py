@@ -1,0 +1,97 @@
+"""`pointset data check`: planted faults are found, and no others."""
+
+import shutil
+
+import numpy as np
+import pytest
+from command_line import asked, succeed
+
+import pointset
+from pointset.checking.check import ORDER
+from pointset.checking.labels import label_margins, suspicious_labels
+from pointset.checking.oddities import odd_counts, odd_sizes
+from pointset.runs.spreadsheets import read_csv
+
+CLASSES = {"ball": (1, 1, 1), "plate": (1, 1, 0.2), "rod": (0.3, 0.3, 1.2)}
+
+
+def bumpy(scales, seed, count=800, sampling=0):
+    """A cloud of a surface that is unlike every other of its class."""
+    waves = np.random.default_rng(seed).normal(size=(3, 3)) * 2
+    sphere = np.random.default_rng((seed, sampling)).normal(size=(count, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    return sphere * scales * (1 + 0.35 * np.sin(sphere @ waves + seed).sum(axis=1, keepdims=True))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("parts")
+    for label, (name, scales) in enumerate(CLASSES.items()):
+        for number in range(20):
+            split = "train" if number < 15 else "test"
+            (folder / split / name).mkdir(parents=True, exist_ok=True)
+            np.save(folder / split / name / f"{number}.npy", bumpy(scales, 100 * label + number))
+    shutil.copy(folder / "train" / "ball" / "0.npy", folder / "test" / "ball" / "copy.npy")
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    turned = bumpy(CLASSES["rod"], 205, sampling=1) @ (turn * np.linalg.det(turn))
+    np.save(folder / "train" / "rod" / "turned.npy", turned)
+    np.save(folder / "train" / "rod" / "rescaled.npy", 3 * bumpy(CLASSES["rod"], 204, sampling=1))
+    np.save(folder / "train" / "rod" / "inches.npy", 25.4 * bumpy(CLASSES["rod"], 299))
+    np.save(folder / "train" / "plate" / "wrong.npy", bumpy(CLASSES["ball"], 98))
+    (folder / "train" / "plate" / "broken.npy").write_bytes(b"broken")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return pointset.check_data(folder, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("file", "kind", "where", "twin"),
+    [
+        ("test/ball/copy.npy", "identical bytes", "split", "train/ball/0.npy"),
+        ("train/rod/turned.npy", "turned", "class", "train/rod/5.npy"),
+        ("train/rod/rescaled.npy", "rescaled", "class", "train/rod/4.npy"),
+        ("train/plate/wrong.npy", "label", "label", ""),
+        ("train/rod/inches.npy", "size", "odd", ""),
+        ("train/plate/broken.npy", "unreadable", "odd", ""),
+    ],
+)
+def test_planted_faults(found, file, kind, where, twin):
+    suspect = next(each for each in found.suspects if each.file == file and each.kind == kind)
+    assert suspect.where == where
+    assert twin in ("", suspect.twin)
+
+
+def test_few_others(found):
+    planted = ("copy", "turned", "rescaled", "wrong", "inches", "broken")
+    assert len({each.file for each in found.suspects if not each.file.split("/")[-1].startswith(planted)}) <= 3
+    assert found.leaks == 1
+    assert found.siblings.rule == ""
+    assert [ORDER.index(each.where) for each in found.suspects] == sorted(ORDER.index(s.where) for s in found.suspects)
+
+
+def test_command_writes_a_page_and_a_table(capsys, folder, tmp_path):
+    page, table = tmp_path / "check.html", tmp_path / "check.csv"
+    assert "1 of 16 test shapes" in succeed(capsys, "data", "check", folder, "-o", page)
+    assert "train/rod/turned.npy" in page.read_text()
+    assert asked(capsys, "data", "check", folder, "-o", table, "--json")["leaks"] == 1
+    assert {"test/ball/copy.npy", "train/plate/wrong.npy"} <= {row["file"] for row in read_csv(table)}
+
+
+def test_labels_off_the_confident_diagonal():
+    probabilities = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9], [0.05, 0.95], [0.6, 0.4]])
+    labels = np.array([0, 0, 1, 1, 0, 1])
+    margins, instead = label_margins(probabilities, labels)
+    assert instead.tolist() == [1, 1, 0, 0, 1, 0]
+    assert margins.argmin() == 4
+    # Thresholds are the means 0.583 and 0.7: the last shape reaches that of class 0 alone.
+    assert suspicious_labels(probabilities, labels).tolist() == [False, False, False, False, True, True]
+
+
+def test_sizes_and_counts_are_compared_within_a_class():
+    labels = np.array([0] * 5 + [1] * 5)
+    sizes = np.array([1, 1.2, 0.9, 1, 30, 100, 110, 90, 100, 5.0])
+    assert [row for row, _, _ in odd_sizes(sizes, labels)] == [4, 9]
+    assert [row for row, _, _ in odd_counts((sizes * 100).astype(int), labels)] == [4, 9]
