@@ -191,6 +191,9 @@ def find_twins(sets: PointSets, rows: Float[ndarray, "N width"]) -> Siblings:
 
 def connected(links: Sequence[tuple[int, int]], count: int) -> Groups:
     """The connected components of a graph with this number of nodes."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     first, second = np.array(links, np.int64).reshape(-1, 2).T
     from scipy.sparse import coo_array  # a training imports this module, and most need no scipy
     from scipy.sparse.csgraph import connected_components

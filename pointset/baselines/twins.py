@@ -43,6 +43,8 @@ class Surface:
     """A cloud with mean 0 and a root mean square radius of 1, ready to be compared."""
 
     def __init__(self, points: Float[ndarray, "n 3"]) -> None:
+        from scipy.spatial import cKDTree
+
         points = points[:MOST_POINTS].astype(np.float64)
         self.centre = points.mean(axis=0)
         centred = points - self.centre
@@ -64,6 +66,8 @@ class Surface:
 
     def distance(self, other: "Surface", moved: Float[ndarray, "n 3"]) -> float:
         """The larger of the mean distances between this cloud and another that was moved, by their own spacings."""
+        from scipy.spatial import cKDTree
+
         to_this = self.tree.query(moved)[0].mean() / max(self.spacing, 1e-12)
         to_moved = type(self.tree)(moved).query(self.points)[0].mean() / max(other.spacing, 1e-12)
         return float(max(to_this, to_moved))

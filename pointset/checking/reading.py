@@ -16,8 +16,9 @@ from pointset.data.catalogue.released import is_released, read_released
 from pointset.data.options import SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
-from pointset.data.pools.plan import PoolEntry, PoolPlan, Sampling, Source, read_manifest
-from pointset.data.pools.store import load_pool
+from pointset.data.pools.build import PoolPlan, load_pool
+from pointset.data.pools.manifest import read_manifest
+from pointset.data.pools.shapes import PoolEntry, Sampling, Source
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 
@@ -79,7 +80,7 @@ def read_shapes(name_or_folder: str | Path, *, up: str | None = None, progress: 
         pools: dict[str, Pool] = {}
         rule = "as released"
         if is_released(folder):
-            pools = {split: read_released(folder, split, card=card, on_error="skip") for split in SPLITS}
+            pools = {split: read_released(folder, split, on_error="skip") for split in SPLITS}
         else:
             listings = list_splits(folder)
             rule = next(iter(listings.values())).rule

@@ -67,7 +67,13 @@ PAGES = {
     "data": Page(
         "Data",
         "From mesh files, folders and arrays to batches of point sets.",
-        ("pointset.load_dataset", "pointset.from_arrays", "pointset.PointSets", "pointset.DataOptions"),
+        (
+            "pointset.load_dataset",
+            "pointset.check_data",
+            "pointset.from_arrays",
+            "pointset.PointSets",
+            "pointset.DataOptions",
+        ),
         ("pointset.data",),
     ),
     "models": Page(

@@ -83,8 +83,9 @@ def make_sets(objects: Sequence[tuple[str, Cloud]], kind: str, naming: str, seed
     """The siblings of some objects, at most so many of each."""
     generator, clouds, labels, names = np.random.default_rng(seed), [], [], []
     for number, (label, dense) in enumerate(objects):
-        for view, cloud in enumerate(siblings(kind, dense, generator)[:most]):
-            clouds.append(cloud.astype(np.float32))
+        views = siblings(kind, dense, generator)
+        for view in generator.permutation(len(views))[:most].tolist():
+            clouds.append(views[view].astype(np.float32))
             labels.append(label)
             names.append(f"{label}/{NAMES[naming](number, view, int(generator.integers(1 << 32)))}.pcd")
     return pointset.from_arrays(clouds, labels, names=names, normalize="center-standardize")
