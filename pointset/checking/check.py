@@ -96,6 +96,9 @@ def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progre
         seed: of the folds.
         progress: show the progress.
 
+    Returns:
+        What is suspicious, the most serious first; its `save` writes a table for `without=`.
+
     Raises:
         PointsetError: the data is missing or in no known layout, or no file can be read.
     """
