@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_TO_ASK = 2048
 """Number of points on a live page."""
-STILLS = (".png", ".svg")
+STILLS = (".png", ".svg", ".pdf")
 COMPANIONS = ("rff-max.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
 """Trained models that join the chosen one on a live page, as many as it takes."""
 
@@ -38,6 +38,7 @@ def attend(
     query: int | None = None,
     check_: Annotated[bool, Parameter(name="--check")] = False,
     live: bool = False,
+    bare: bool = False,
     points: PointCount | None = None,
     seed: int = 0,
     up: Up = "auto",
@@ -45,8 +46,8 @@ def attend(
 ) -> Result:
     """Draw what a trained model attends to on one shape, and print its prediction.
 
-    The suffix of the output file sets the format: .html is an interactive 3D page with every layer; .png and .svg show
-    all heads and queries of one layer, or the ones that you name; .ply and .glb are coloured meshes for MeshLab or
+    The suffix of the output file sets the format: .html is an interactive 3D page with every layer; .png, .svg and .pdf
+    show all heads and queries of one layer, or the ones that you name; .ply and .glb are coloured meshes for MeshLab or
     Blender.
 
     With --live the page contains the models. They run in the browser, without a network: remove points, turn the shape
@@ -64,6 +65,7 @@ def attend(
         check_: Check which explanation is faithful: remove points in the order of attention, gradients, occlusion and
             others, and print how far the probability falls; a page shows the curves too.
         live: Write a page that runs the model, and other trained models of the package with the same classes.
+        bare: Draw a still picture without title and note, for a caption of your own.
         points: Number of points to sample on the mesh, or to take of a cloud; default: as many as the model was trained
             on, which gives the prediction of `pointset classify`.
         seed: Seed for sampling points on the mesh.
@@ -111,9 +113,8 @@ def attend(
         else:
             shown = pointset.find_map(maps, layer=layer)
         if output.suffix.lower() in STILLS:
-            viz.save(
-                viz.draw_maps(shown, cloud, camera=camera, title=f"{title}, {note}; {shown.layer}", **chosen), output
-            )
+            named = f"{title}, {note}; {shown.layer}"
+            viz.save(viz.draw_maps(shown, cloud, camera=camera, title=named, bare=bare, **chosen), output)
         else:
             viz.export_cloud(shown, loaded.raw, output, head or 0, query or 0, mesh=loaded.mesh, up=camera.up)
 

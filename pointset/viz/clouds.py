@@ -67,7 +67,7 @@ def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str) -> 
     columns = max(len(line.panels) for line in lines)
     largest = LARGEST if columns > 1 else 1.5 * LARGEST
     width = min(WIDTH / columns, largest, 1.5 * LARGEST / aspect)
-    if any(panel.scale.rings(panel.values).any() for panel in panels):
+    if note and any(panel.scale.rings(panel.values).any() for panel in panels):
         note += f"; {HOLLOW}"
     picture, every = make_panels(
         len(lines) * columns,

@@ -33,6 +33,7 @@ def draw_maps(
     queries: Sequence[int] | None = None,
     camera: Camera | None = None,
     title: str | None = None,
+    bare: bool = False,
 ) -> Picture:
     """Draw all heads and queries of one attention on one cloud [n, 3]: one panel each, with a common colour scale.
 
@@ -43,6 +44,7 @@ def draw_maps(
         queries: indices of inducing points, seeds or (for kind "self") points; None means all, or 8 distant points.
         camera: the camera of all panels.
         title: title of the picture.
+        bare: leave title and note out, for a caption of one's own.
 
     Raises:
         PointsetError: cloud and map do not belong together, or the head or query does not exist.
@@ -52,19 +54,25 @@ def draw_maps(
     chosen_heads, chosen = rows.chosen(0, heads), chosen_rows(rows, cloud, queries, MOST_PANELS)
     scale = scale_for(rows.values[np.ix_(chosen_heads, chosen)])
     panel = partial(_panel, rows, cloud, scale)
-    lines = []
+    one_head, lines = len(rows.values) == 1, []
+
+    def label_of(head: int) -> str:
+        return "" if one_head else f"head {head}"
+
     if len(chosen) >= max(len(chosen_heads), 2):
         difference = rows.difference(chosen)
         for head in chosen_heads:
-            lines += _lines([panel(head, row, f"{row}") for row in chosen], f"head {head}", difference[head])
-        note = f"one panel per head and {rows.row_name}; {SPREAD_TEXT}{DIFFER}"
+            lines += _lines([panel(head, row, f"{row}") for row in chosen], label_of(head), difference[head])
+        per = rows.row_name if one_head else f"head and {rows.row_name}"
+        note = f"one panel per {per}; {SPREAD_TEXT}{DIFFER}"
     else:  # more heads than rows: wide pictures are easier to read than tall ones
         for row in chosen:
             label = f"{rows.row_name.split()[-1]} {row}" if len(chosen) > 1 else ""
-            lines += _lines([panel(head, row, f"head {head}") for head in chosen_heads], label)
+            lines += _lines([panel(head, row, label_of(head)) for head in chosen_heads], label)
         each = f" and {rows.row_name}" if len(chosen) > 1 else f", {rows.row_name} {chosen[0]}"
         note = f"one panel per head{each}; {SPREAD_TEXT}"
-    picture = draw_lines(lines, camera, title or f"{rows.layer}: {MEANINGS[rows.kind]}", note)
+    title = "" if bare else title or f"{rows.layer}: {MEANINGS[rows.kind]}"
+    picture = draw_lines(lines, camera, title, "" if bare else note)
     add_bar(picture, picture.axes, scale, BAR_LABEL)
     return picture
 

@@ -1,4 +1,4 @@
-"""Writes pictures to files: PNG, and SVG with text as text."""
+"""Writes pictures to files: PNG, and SVG and PDF with text as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pointset.runs.atomic import checked_suffix, write_for_user
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STILL_SUFFIXES = (".png", ".svg")
+STILL_SUFFIXES = (".png", ".svg", ".pdf")
 IMAGE_COLORS = 64
 """Colours of an image (dots, their edges and the background); more cannot be distinguished in print."""
 MOST_DOTS = 3.2e6
@@ -25,13 +25,14 @@ IMAGE = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
 
 
 def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
-    """Write a figure as PNG or SVG.
+    """Write a figure as PNG, SVG or PDF.
 
-    In an SVG, text remains text; dots are images with `dpi` dots per inch, or fewer so that a file has about 1 MB.
+    In an SVG, text remains text; dots are images with `dpi` dots per inch, or fewer so that a file has about 1 MB. In a
+    PDF, text is text and dots are images of `dpi` too.
 
     Args:
         figure: the result of any `draw_...` function.
-        path: path that ends in .png or .svg; an existing file is replaced.
+        path: path that ends in .png, .svg or .pdf; an existing file is replaced.
         dpi: dots per inch.
 
     Raises:
@@ -40,6 +41,8 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
     path = checked_suffix(path, STILL_SUFFIXES, "a still picture")
     if path.suffix.lower() == ".png":
         return write_for_user(path, lambda temporary: temporary.write_bytes(as_png(figure, dpi)))
+    if path.suffix.lower() == ".pdf":
+        return write_for_user(path, lambda temporary: temporary.write_bytes(_as_pdf(figure, dpi)))
     width, height = figure.get_size_inches()
     svg = as_svg(figure, "still", min(dpi, (MOST_DOTS / (width * height)) ** 0.5))
     text = f'<?xml version="1.0" encoding="utf-8"?>\n{IMAGE.sub(_with_few_colors, svg)}'
@@ -62,6 +65,15 @@ def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
     text = re.sub(r'(<g) id="[^"]*"', r"\1", text)  # matplotlib uses the same numbers in each figure
     text = re.sub(r"font-family: [^;\"]*", FONTS, text)
     return re.sub(r"\s*\n\s*", "\n", text)
+
+
+def _as_pdf(figure: Figure, dpi: float) -> bytes:
+    from matplotlib import rc_context
+
+    stream = io.BytesIO()
+    with rc_context({"pdf.fonttype": 42}):  # fonts that publishers take
+        figure.savefig(stream, format="pdf", dpi=dpi, metadata={"CreationDate": None})
+    return stream.getvalue()
 
 
 def as_png(figure: Figure, dpi: float = 200, colors: int | None = None) -> bytes:

@@ -41,6 +41,7 @@ def shape(tmp_path) -> Path:
         ("box.html", b"<!doctype html>"),
         ("box.png", b"\x89PNG"),
         ("box.svg", b"<?xml"),
+        ("box.pdf", b"%pdf"),
         ("box.ply", b"ply\n"),
         ("box.glb", b"glTF"),
     ],
