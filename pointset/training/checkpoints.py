@@ -74,14 +74,14 @@ class Checkpoint:
     finished: bool = False
     """True if the weights are those that were trained."""
 
-    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Set a model and its optimizer to this state."""
-        load_weights(model, self.weights, "the saved run")
+    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, source: str = "the checkpoint") -> None:
+        """Set a model and its optimizer to this state; `source` names it in messages."""
+        load_weights(model, self.weights, source)
         try:
             optimizer.load_state_dict(self.optimizer)
         except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise PointsetError(
-                f"the optimizer state in the checkpoint does not belong to this run ({one_line(error, REPEATED)}): "
+                f"the optimizer state of {source} does not belong to this run ({one_line(error, REPEATED)}): "
                 "delete the checkpoint and run the same training again from the beginning"
             ) from error
 

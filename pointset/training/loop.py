@@ -157,7 +157,8 @@ class Training:
 
     def restore(self, state: Checkpoint) -> None:
         """Continue from a state."""
-        state.restore(self.model, self.optimizer)
+        source = "the checkpoint" if self.folder is None else f"the saved state in {self.folder.path}"
+        state.restore(self.model, self.optimizer, source)
         self.start, self.history, self.best = state.start, state.history, state.best
         if self.average is not None and state.average is not None:
             self.average.load(state.average)

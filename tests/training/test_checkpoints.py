@@ -104,7 +104,7 @@ def test_a_checkpoint_of_another_model_or_optimizer_is_refused(tmp_path):
     moved.step()
     checkpoint = run.load()
     checkpoint.optimizer = moved.state_dict()
-    with pytest.raises(PointsetError, match="the optimizer state in the checkpoint does not belong to this run"):
+    with pytest.raises(PointsetError, match="the optimizer state of the checkpoint does not belong to this run"):
         checkpoint.restore(model, torch.optim.AdamW(model.parameters()))
 
 
