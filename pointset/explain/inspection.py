@@ -38,13 +38,16 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
         check: also remove points in the order of every explanation; see `pointset.explain.faithfulness`.
         reading: arguments of `prepare`, such as `points`, `seed` and `up`.
 
+    Returns:
+        The shape as the model got it, its prediction, maps, the points that decide, and the checks if asked for.
+
     Raises:
         PointsetError: the shape cannot be prepared, or the model neither has attention nor leaves points out.
 
     Example:
         >>> seen = pointset.inspect_shape(pointset.create_model("rff-max", classes=2, dim=4), test.points[0])
-        >>> [map.kind for map in seen.maps], str(seen.support).partition(";")[0]
-        (['decides'], '3 of 32 points decide')
+        >>> [map.kind for map in seen.maps]
+        ['decides']
     """
     prepared = model.prepare(shape, **reading)
     prediction = predict(model, padded_batches([prepared.points]))

@@ -129,6 +129,7 @@ PAGES = {
         "Attention as data",
         "What a model reads, and whether its prediction depends on that.",
         (
+            "pointset.inspect_shape",
             "pointset.attention_maps",
             "pointset.AttentionMap",
             "pointset.find_map",
