@@ -73,8 +73,8 @@ def test_a_file_is_turned_to_the_axis_of_the_model(objs: Path, few: Path) -> Non
     np.testing.assert_allclose(turned.mesh.vertices, CORNERS)
     with pytest.warns(UserWarning, match=r"declared to have Y up.*they are turned$"):
         assert torch.equal(model.prepare(path, up="y").points, turned.points)
-    with pytest.raises(PointsetError, match="'x'"):
-        model.prepare(path, up="x")
+    with pytest.raises(PointsetError, match="'sideways'"):
+        model.prepare(path, up="sideways")
     with pytest.raises(PointsetError, match=r"points must be .*got 0"):
         model.prepare(path, points=0)
 
