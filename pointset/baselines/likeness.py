@@ -195,9 +195,6 @@ def connected(links: Sequence[tuple[int, int]], count: int) -> Groups:
     from scipy.sparse.csgraph import connected_components
 
     first, second = np.array(links, np.int64).reshape(-1, 2).T
-    from scipy.sparse import coo_array  # a training imports this module, and most need no scipy
-    from scipy.sparse.csgraph import connected_components
-
     graph = coo_array((np.ones(len(links)), (first, second)), shape=(count, count))
     return number_groups(connected_components(graph, directed=False)[1].tolist())
 

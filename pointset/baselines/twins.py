@@ -50,8 +50,6 @@ class Surface:
         centred = points - self.centre
         self.size = float(np.sqrt(np.square(centred).sum(axis=1).mean())) or 1.0
         self.points = centred / self.size
-        from scipy.spatial import cKDTree  # a training imports this module, and most need no scipy
-
         self.tree = cKDTree(self.points)
         self.axes = np.linalg.eigh(self.points.T @ self.points)[1]
         self.spacing = float(
@@ -69,7 +67,7 @@ class Surface:
         from scipy.spatial import cKDTree
 
         to_this = self.tree.query(moved)[0].mean() / max(self.spacing, 1e-12)
-        to_moved = type(self.tree)(moved).query(self.points)[0].mean() / max(other.spacing, 1e-12)
+        to_moved = cKDTree(moved).query(self.points)[0].mean() / max(other.spacing, 1e-12)
         return float(max(to_this, to_moved))
 
 
