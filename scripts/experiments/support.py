@@ -1,0 +1,127 @@
+"""Exact support: how few points can decide, at what accuracy? Networks with neighbourhoods, from scratch on labeled_db.
+
+python scripts/experiments/support.py path/to/labeled_db    # writes results/support/
+
+A fifth of each class is held out. The same command continues an interrupted run: a line of results.csv is one fit.
+"""
+
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+
+import cyclopts
+import numpy as np
+import torch
+from saved import RESULTS, keep_row, kept_rows, study_table, write_tables
+
+from pointset.data.arrays import from_arrays
+from pointset.data.dataset import load_dataset
+from pointset.data.point_sets import PointSets
+from pointset.evaluation import evaluate
+from pointset.explain.support import exact_support
+from pointset.runs.atomic import write_for_user
+from pointset.training.automatic import transfer_recipe
+from pointset.training.loop import fit
+from pointset.viz.charts import Dot, draw_frontier, label_axes, line_style, make_panels, with_legend
+from pointset.zoo.models import create_model
+from pointset.zoo.options import ModelOptions
+
+NAME, POINTS, HELD_OUT = "support", 1024, 0.2
+OPTIONS = ModelOptions(
+    dim=64, norm="batch", head_dim=256, head_norm="batch", dropout=0.3, pooled_dropout=0.0, neighbourhoods="oriented"
+)
+SPARSE = {
+    f"{name}, sparsemax at {temperature:g}": replace(OPTIONS, pool_weights=("sparsemax",), temperature=temperature)
+    for name in ("rff-pma", "rff-pma4")
+    for temperature in (1.0, 0.3, 0.1)
+}
+MODELS = {"rff-max": OPTIONS, **SPARSE, "isab16-pma": OPTIONS, "dumlp16-max+dumlp16": OPTIONS}
+HEADS = [
+    "model",
+    "splits",
+    "accuracy %",
+    "deciding points",
+    "10 % to 90 %",
+    "largest change of a logit",
+    "core-seconds",
+]
+
+
+def load(folder: Path) -> PointSets:
+    """The shapes of both splits of the folder, which are split anew."""
+    splits = [load_dataset(folder, split, POINTS, up="z", progress=False) for split in ("train", "test")]
+    X = np.concatenate([sets.source_pool.points for sets in splits])
+    y = [sets.classes[label] for sets in splits for label in sets.labels.tolist()]
+    return from_arrays(X, y, splits[0].classes, points=POINTS, normalize="center-standardize", up="z")
+
+
+def measure(label: str, train: PointSets, test: PointSets, seed: int) -> None:
+    """Fit one model and find the points that decide each test shape."""
+    began, name = time.process_time(), label.partition(",")[0]
+    network = create_model(name, classes=len(train.classes), options=MODELS[label], seed=seed)
+    model = fit(network, train, transfer_recipe(train), seed=seed, progress=False).model
+    seconds = time.process_time() - began
+    accuracy = evaluate(model, test).accuracy
+    supports = [exact_support(model, points) for points in test.with_neighbourhoods("oriented").points]
+    there = [support for support in supports if support is not None]
+    counts = [POINTS if support is None else int(support.points.sum()) for support in supports]
+    low, middle, high = np.quantile(counts, [0.1, 0.5, 0.9]).round().astype(int) if there else ("", "", "")
+    change = f"{max(support.change for support in there):.1e}" if there else ""
+    row = {"model": label, "seed": seed, "shapes": len(test), "without": len(test) - len(there)}
+    row |= {"accuracy": f"{accuracy:.4f}", "deciding": middle, "low": low, "high": high, "change": change}
+    keep_row(NAME, {**row, "core_seconds": f"{seconds:.1f}"})
+
+
+def means(rows: list[dict[str, str]]) -> dict[str, dict[str, float]]:
+    """For each model: the means of its numbers over the splits, of the change the largest."""
+    found: dict[str, dict[str, float]] = {}
+    for label in dict.fromkeys(row["model"] for row in rows):
+        own = [row for row in rows if row["model"] == label]
+        columns = {key: [float(row[key]) for row in own if row[key]] for key in list(own[0])[3:]}
+        found[label] = {key: fmean(values) for key, values in columns.items() if values}
+        found[label] |= {"splits": len(own), "change": max(columns["change"], default=0.0)}
+    return found
+
+
+def table(rows: list[dict[str, str]]) -> str:
+    """A line for each model."""
+    lines = []
+    for label, own in means(rows).items():
+        cells = ["all", "", ""]
+        if "deciding" in own:
+            cells = [f"{own['deciding']:.0f}", f"{own['low']:.0f} to {own['high']:.0f}", f"{own['change']:.1e}"]
+        counted = [f"{own['splits']:.0f}", f"{100 * own['accuracy']:.1f}"]
+        lines.append([label, *counted, *cells, f"{own['core_seconds']:.0f}"])
+    return study_table(lines, HEADS)
+
+
+def draw(rows: list[dict[str, str]], file: Path) -> None:
+    """Accuracy against the points that decide."""
+    dots = []
+    for index, (label, own) in enumerate(means(rows).items()):
+        accuracy = 100 * own["accuracy"]
+        dots.append(Dot(label, own.get("deciding", POINTS), accuracy, accuracy, accuracy, line_style(index)))
+    figure, (axes,) = make_panels(1, 1, 3.2)
+    draw_frontier(axes, dots)
+    label_axes(axes, f"median number of deciding points, of {POINTS:,}", "accuracy %")
+    styles = {dot.name: {**dot.style, "ls": ""} for dot in dots}
+    with_legend(figure, styles).savefig(file, format="png", dpi=160)
+
+
+def support(data: Path, *, seeds: tuple[int, ...] = (0, 1, 2)) -> None:
+    """Measure what results.csv lacks, and write the table and the figure; a seed is one split."""
+    sets = load(data)
+    for seed in seeds:
+        train, test = sets.split_validation(HELD_OUT, seed)
+        for label in MODELS:
+            if (label, str(seed)) not in {(row["model"], row["seed"]) for row in kept_rows(NAME)}:
+                measure(label, train, test, seed)
+    write_tables(NAME, [table(kept_rows(NAME))])
+    write_for_user(RESULTS / NAME / "deciding.png", partial(draw, kept_rows(NAME)))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    cyclopts.run(support)
