@@ -64,7 +64,9 @@ class Check:
     """The most serious first."""
     siblings: Siblings
     compared: int
-    """Pairs of shapes of which both could be the same."""
+    """Pairs of shapes that were near enough to be fitted to each other."""
+    same: int
+    """Pairs of them that are the same."""
 
     @property
     def leaks(self) -> int:
@@ -107,7 +109,7 @@ def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progre
     twins = [*work.twins()]
     suspects = [*_unreadable(shapes), *twins, *work.labels(twins), *work.oddities()]
     suspects.sort(key=lambda each: (ORDER.index(each.where), -each.sure))
-    return Check(shapes, tuple(suspects), work.siblings, len(work.candidates))
+    return Check(shapes, tuple(suspects), work.siblings, len(work.candidates), work.same)
 
 
 def _unreadable(shapes: Shapes) -> Iterator[Suspect]:
@@ -120,7 +122,7 @@ class _Work:
     """Rows and candidates of one check."""
 
     def __init__(self, shapes: Shapes, seed: int, progress: bool) -> None:
-        self.shapes, self.seed, self.progress = shapes, seed, progress
+        self.shapes, self.seed, self.progress, self.same = shapes, seed, progress, 0
         self.model = create_for(shapes.sets[0], CANDIDATE)
         baseline = baseline_of(self.model)
         assert baseline is not None
@@ -163,6 +165,7 @@ class _Work:
         """Shapes that are the same as another, each once in each place, beside the shape that it is most like."""
         best: dict[tuple[int, str], Suspect] = {}
         for each in self._pairs():
+            self.same += 1
             if each.sure > getattr(best.get((each.row, each.where)), "sure", 0.0):
                 best[each.row, each.where] = each
         yield from best.values()

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path, PurePath
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from pointset.configuration import check
 from pointset.data.axes import Axis, usual_up
 from pointset.data.catalogue.cards import Card
@@ -13,6 +16,7 @@ from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.geometric import geometric_pool
+from pointset.data.groups import group_keys, number_groups, read_table
 from pointset.data.options import MORE_POINTS, SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
@@ -75,6 +79,7 @@ def load_split(
 
     With `fewer`, sets have as many points as there are, with a warning, where no shape has `options.points`.
     """
+    rows: Tensor | None = None
     if not isinstance(data, str | Path):
         pool, name, source = geometric_pool(data, options), type(data).__name__, ""
     else:
@@ -83,13 +88,20 @@ def load_split(
         _warn_of_missing_classes(folder, pool, split, present)
         name, source = (card.name, card.name) if card else (folder.name, str(folder))
         up = options.up or (card.up if card else _usual_up(folder, pool))
+        if options.groups is not None:
+            pool = dataclasses.replace(pool, groups=number_groups(group_keys(options.groups, pool.names, folder)))
+        if options.without is not None:
+            left_out = read_table(Path(options.without), folder, "without", 1)
+            rows = torch.tensor(
+                [row for row, shape in enumerate(pool.names) if shape not in left_out], dtype=torch.int64
+            )
         about_y = (options.normalize, up) == ("upright-axes", "y")
         options = dataclasses.replace(options, up=up, normalize="upright-axes-y" if about_y else options.normalize)
     largest = int(pool.sizes.max(initial=0))
     if fewer and 0 < largest < options.points:
         warnings.warn(f"{name} has at most {largest} points of a shape: its sets have as many", stacklevel=2)
         options = dataclasses.replace(options, points=largest)
-    return PointSets(pool, options, name=name, source=source, split=split)
+    return PointSets(pool, options, name=name, source=source, split=split, rows=rows)
 
 
 def _usual_up(folder: Path, pool: Pool) -> Axis:
@@ -114,7 +126,7 @@ def _folder_pool(
         return _released_pool(folder, card, split, options)
     if options.variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
-    listing = list_folder(folder, split, seed=options.split_seed)
+    listing = list_folder(folder, split, seed=options.split_seed, groups=options.groups)
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
     if listing.kind == "meshes" and options.points > options.pool_points:  # before they are sampled
         raise PointsetError(

@@ -134,13 +134,13 @@ def _up_to_last_number(parts: Parts) -> Parts:
     return parts[: last + 1]
 
 
-def given_groups(groups: str, names: Sequence[str], folder: Path | None = None) -> Groups:
-    """The groups that a user names.
+def group_keys(groups: str, names: Sequence[str], folder: Path | None = None) -> list[str]:
+    """The name of each shape's group, as a user gives it.
 
     Args:
         groups: a table (*.csv) whose first column has the files and whose second their groups; the number of a level
-            of folders, counted from 1 at the top; or a regular expression, whose parentheses, or else the whole match,
-            are the group.
+            of folders, counted from 1 at the top; a rule of `groups_by_rule` in words; or a regular expression, whose
+            parentheses, or else the whole match, are the group.
         names: of the shapes, relative to their folder.
         folder: in which a relative path of a table is looked for, too.
 
@@ -148,25 +148,29 @@ def given_groups(groups: str, names: Sequence[str], folder: Path | None = None) 
         PointsetError: it is none of these, or does not say the group of every shape.
     """
     if groups.lower().endswith(".csv"):
-        keys = _from_table(Path(groups), names, folder)
+        known = read_table(Path(groups), folder, "groups", 2)
+        keys = [known.get(name, known.get(PurePosixPath(name).name, "")) for name in names]
     elif groups.isdigit():
         keys = ["/".join(PurePosixPath(name).parts[: int(groups)]) for name in names]
+    elif cut := dict(_rules(PARTS_CUT + 1)).get(groups):
+        places = [str(PurePosixPath(name).parent) for name in names]
+        parts = _parts([PurePosixPath(name).name for name in names], number_groups(places).tolist())
+        keys = [f"{place}/{'_'.join(cut(own))}" for place, own in zip(places, parts, strict=True)]
     else:
         keys = _from_expression(groups, names)
     odd = [name for name, key in zip(names, keys, strict=True) if not key]
     if odd:
         raise PointsetError(f"groups={quoted(groups)} does not say the group of {quoted(odd[0])}: give all shapes one")
-    return number_groups(keys)
+    return keys
 
 
-def _from_table(path: Path, names: Sequence[str], folder: Path | None) -> list[str]:
+def read_table(path: Path, folder: Path | None, what: str, columns: int) -> dict[str, str]:
+    """The first column of a table, and the last of so many; a PointsetError if it cannot be read or has fewer."""
     path = path if path.exists() or folder is None else folder / path
     try:
-        table = [list(row.values()) for row in read_csv(path)]
-        known = {file: group for file, group, *_ in table}
-    except (OSError, ValueError, csv.Error) as error:
-        raise PointsetError(f"groups={path} must be a table with two columns, file and group: {error}") from error
-    return [known.get(name, known.get(PurePosixPath(name).name, "")) for name in names]
+        return {cells[0]: cells[columns - 1] for cells in (list(row.values()) for row in read_csv(path))}
+    except (OSError, ValueError, IndexError, csv.Error) as error:
+        raise PointsetError(f"{what}={path} must be a table whose first column has files: {error}") from error
 
 
 def _from_expression(groups: str, names: Sequence[str]) -> list[str]:

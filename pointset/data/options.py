@@ -38,7 +38,7 @@ class DataOptions(Checked):
         pointset.errors.PointsetError: points must be a whole number from 1 to 10,000,000, got 0
     """
 
-    LATER = ("features", "pose")
+    LATER = ("features", "pose", "groups", "without")
 
     points: Annotated[PointCount, COMMON] = 1024
     """Points per set."""
@@ -64,6 +64,13 @@ class DataOptions(Checked):
     features: tuple[str, ...] = ()
     """Point features beside the coordinates: "normals" (from meshes or files); for point clouds also "colors",
     "columns" (numbers without names), or fields by name: intensity,return_number."""
+
+    groups: Annotated[str | None, COMMON] = None
+    """Which shapes belong together, such as views of one object, and are on one side of every split: a table (*.csv) of
+    files and groups, a regular expression whose parentheses are the group, the number of a level of folders, or a rule
+    that `pointset train` names, such as "all but its last 1 part". None finds them by names and likeness."""
+    without: Annotated[str | None, COMMON] = None
+    """A table (*.csv) whose first column has files to leave out, as `pointset data check -o check.csv` writes it."""
 
     def __post_init__(self) -> None:
         given = (self.features,) if isinstance(self.features, str) else self.features

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pointset
-from pointset.data.groups import assign_folds, given_groups, groups_by_rule, number_groups
+from pointset.data.groups import assign_folds, group_keys, groups_by_rule, number_groups
 from pointset.errors import PointsetError
 
 OBJECTS, VIEWS = 5, 3
@@ -37,11 +37,11 @@ def test_groups_of_two_classes_are_two():
     assert all(not set(own[:4]) & set(own[4:]) for own in groups.values())
 
 
-@pytest.mark.parametrize("given", [r"shoe_(\d+)", "groups.csv", "2"])
+@pytest.mark.parametrize("given", [r"shoe_(\d+)", "groups.csv", "2", "all but its last 1 part"])
 def test_given_groups(given, tmp_path):
     names = [f"a/{o}/shoe_{o}_{v}.pcd" for o in range(3) for v in range(2)]
     (tmp_path / "groups.csv").write_text("file,group\n" + "".join(f"{name},{name[2]}\n" for name in names))
-    assert given_groups(given, names, tmp_path).tolist() == [0, 0, 1, 1, 2, 2]
+    assert number_groups(group_keys(given, names, tmp_path)).tolist() == [0, 0, 1, 1, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_given_groups(given, tmp_path):
 )
 def test_wrong_groups_are_named(given, words):
     with pytest.raises(PointsetError, match=words):
-        given_groups(given, ["shoe_1.pcd"])
+        group_keys(given, ["shoe_1.pcd"])
 
 
 def test_folds_keep_groups_and_balance_classes():
@@ -77,3 +77,21 @@ def test_validation_keeps_groups():
     assert not {*train.groups} & {*validation.groups}
     assert validation.labels.bincount().tolist() == [4, 4]
     assert len(train) + len(validation) == 24
+
+
+def test_a_folder_is_split_by_groups_and_without_the_files_of_a_table(tmp_path):
+    generator = np.random.default_rng(0)
+    for label in "ab":
+        (tmp_path / "data" / label).mkdir(parents=True)
+        for o in range(5):
+            for v in range(4):
+                np.save(tmp_path / "data" / label / f"shoe_{o}_{v}.npy", generator.normal(size=(16, 3)))
+    how = {"points": 16, "groups": r"shoe_(\d)"}
+    splits = [pointset.load_dataset(tmp_path / "data", split=split, **how) for split in ("train", "test")]
+    objects = [{name[:8] for name in sets.names} for sets in splits]
+    assert not objects[0] & objects[1]
+    assert [len(sets) for sets in splits] == [32, 8]
+    (tmp_path / "check.csv").write_text("file,note\n" + "".join(f"{name},twin\n" for name in splits[0].names[:5]))
+    left = pointset.load_dataset(tmp_path / "data", without=str(tmp_path / "check.csv"), **how)
+    assert left.names == splits[0].names[5:]
+    assert left.describe()["without"] == str(tmp_path / "check.csv")

@@ -3,7 +3,6 @@
 Files are scanned by name; those that are skipped are named in a warning.
 """
 
-import hashlib
 import os
 import re
 import unicodedata
@@ -11,8 +10,12 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
+
+from pointset.data.groups import choose_groups, group_keys, number_groups
 from pointset.data.readers.clouds import CloudError
 from pointset.data.readers.formats import (
     CLOUD_SUFFIXES,
@@ -119,9 +122,9 @@ class FileTree:
             warnings.warn(told, UserWarning, stacklevel=7)  # the caller of load_dataset
 
 
-def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
+def list_folder(folder: Path, split: str, *, seed: int = 0, groups: str | None = None) -> Listing:
     """List the shapes of one split; see `list_splits`."""
-    listings = list_splits(folder, seed=seed)
+    listings = list_splits(folder, seed=seed, groups=groups)
     name = split if split in listings else split_called(split)
     if name not in listings:
         known = one_line(", ".join(sorted(listings)), REPEATED)
@@ -129,7 +132,7 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     return listings[name]
 
 
-def list_splits(folder: Path, *, seed: int = 0) -> dict[str, Listing]:
+def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> dict[str, Listing]:
     """List the shapes of each split of a folder, by class and then by name.
 
     Hidden files, files that are neither meshes nor clouds, and text files beside meshes (notes) are skipped. Names are
@@ -139,7 +142,8 @@ def list_splits(folder: Path, *, seed: int = 0) -> dict[str, Listing]:
 
     A class/file folder is split by a rule: within each class, files are ordered by a hash of (`seed`, name); the first
     fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". The split
-    is thus the same on any machine, and a new file changes it for few others.
+    is thus the same on any machine, and a new file changes it for few others. Of `groups` (see `group_keys`), whole
+    ones are taken, by a hash of their names.
 
     Warns:
         UserWarning: shapes are skipped, for one of the reasons in `REMEDIES`.
@@ -159,7 +163,9 @@ def list_splits(folder: Path, *, seed: int = 0) -> dict[str, Listing]:
     if "split" in layout:
         rule, split_of = f"folders {layout}", _splits_by_folder(tree, {name: parts[name]["split"] for name in parts})
     else:
-        split_of = _splits_by_rule(class_of, seed)
+        keys = dict(zip(class_of, class_of if groups is None else group_keys(groups, [*class_of], folder), strict=True))
+        split_of = _splits_by_rule(class_of, keys, seed)
+        rule += f", groups by {groups}" if groups is not None else ""
     classes = sorted({*class_of.values()})
     in_order = sorted(tree.files, key=lambda name: (class_of[name], split_of[name], name.split("/")))
     listed = [
@@ -284,15 +290,17 @@ def _splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]
     return {name: split_of[folder] for name, folder in folders.items()}
 
 
-def _splits_by_rule(class_of: dict[str, str], seed: int) -> dict[str, str]:
-    """The split of each shape, by its class and the hash of its name."""
+def _splits_by_rule(class_of: dict[str, str], group_of: dict[str, str], seed: int) -> dict[str, str]:
+    """The split of each shape, by its class and the hash of its group, which may be its own name."""
     by_class, splits = defaultdict[str, list[str]](list), dict[str, str]()
     for name, class_name in class_of.items():
         by_class[class_name].append(name)
     for names in by_class.values():
-        by_hash = sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).digest())
+        groups = number_groups(group_of[name] for name in names)
+        by_hash = sorted(range(len(names)), key=lambda row: sha256(f"{seed}/{group_of[names[row]]}".encode()).digest())
         count = max(1, round(TEST_SHARE * len(names))) if len(names) > 1 else 0
-        splits |= {name: "test" if row < count else "train" for row, name in enumerate(by_hash)}
+        tested = {*choose_groups(np.array(by_hash, np.int64), groups, count).tolist()}
+        splits |= {name: "test" if row in tested else "train" for row, name in enumerate(names)}
     return splits
 
 
