@@ -64,6 +64,8 @@ class Surface:
 
     def distance(self, other: "Surface", moved: Float[ndarray, "n 3"]) -> float:
         """The larger of the mean distances between this cloud and another that was moved, by their own spacings."""
+        from scipy.spatial import cKDTree
+
         to_this = self.tree.query(moved)[0].mean() / max(self.spacing, 1e-12)
         to_moved = cKDTree(moved).query(self.points)[0].mean() / max(other.spacing, 1e-12)
         return float(max(to_this, to_moved))

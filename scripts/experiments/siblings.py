@@ -2,7 +2,7 @@
 
 python scripts/experiments/siblings.py path/to/labeled_db path/to/modelnet9_obj    # writes results/siblings/
 
-Twenty folders are made of labeled_db: views, bent frames, colours or turned copies of six objects of each class, with
+Twenty folders are made of labeled_db: views, bent frames, colours or turned copies of ten objects of each class, with
 five kinds of names. The interval that is printed is compared with the accuracy on objects of which nothing was seen.
 Candidates are the classical ones. Folders without siblings must get no group.
 """
@@ -22,7 +22,7 @@ from pointset.runs.spreadsheets import as_csv
 from pointset.training import automatic
 from pointset.training.candidates import Classes
 
-OBJECTS, SEEN, POINTS, DENSE = 20, 6, 256, 6000
+OBJECTS, SEEN, POINTS, DENSE = 20, 10, 200, 6000
 RESULTS = Path(__file__).parent / "results" / "siblings"
 Cloud = np.ndarray
 
@@ -63,10 +63,10 @@ def siblings(kind: str, dense: Cloud, generator: np.random.Generator) -> list[Cl
         return dense[generator.permutation(len(dense))[:POINTS]]
 
     if kind == "views":
-        return [seen_from(dense, 2 * np.pi * view / 12, POINTS, generator) for view in range(12)]
+        return [seen_from(dense, 2 * np.pi * view / 6, POINTS, generator) for view in range(6)]
     if kind == "bent":
-        return [bent(some(), strength) for strength in np.linspace(-0.8, 0.8, 5)]
-    return [some() if kind == "colours" else turned(some(), generator) for _ in range(4)]
+        return [bent(some(), strength) for strength in np.linspace(-0.8, 0.8, 4)]
+    return [some() if kind == "colours" else turned(some(), generator) for _ in range(3)]
 
 
 NAMES: dict[str, Callable[[int, int, int], str]] = {
