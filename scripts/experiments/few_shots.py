@@ -32,32 +32,30 @@ from pointset.zoo.predicting import embed_rows, predict
 NAME, CLASSICAL, NETWORK = "few_shots", "features+surface-svm", "dumlp16-max+dumlp16"
 SIZES, QUERIES, EPISODES = ((5, 10), (5, 20), (10, 10), (10, 20)), 20, 10
 """Ways and shots."""
-STEPS = 100
-"""Of a network from the beginning, for each episode."""
 LONGER: dict[str, Any] = {"epochs": 20, "batch_size": 64, "train_points": (64, 320), "label_smoothing": 0.2}
 """The training on the other classes, which also mixes shapes (PointCutMix) and has more noise."""
-SCRATCH = f"network, {STEPS} steps from scratch"
-ROWS = "SVM on rows of a network of the other 30"
-METHODS = ((CLASSICAL, "all 40"), (SCRATCH, "all 40"), (CLASSICAL, "10 unseen"), (ROWS, "10 unseen"))
+STEPS = 100
+SCRATCH, ROWS = f"network, {STEPS} steps from scratch", "SVM on rows of a network of the other 30"
+BOTH = "SVM on features, surface and rows"
+METHODS = ((CLASSICAL, "all 40"), (SCRATCH, "all 40"), *((name, "10 unseen") for name in (CLASSICAL, ROWS, BOTH)))
 """Methods, and the classes that episodes are drawn from; the 10 are the last of a permutation with seed 0."""
+FIELDS = ("method", "classes", "ways", "shots", "seed", "accuracy")
 PUBLISHED = ["NPNet, training-free, published", "all 40", "92.0", "93.2", "82.5", "87.6"]
 Where = tuple[Tensor, Tensor]
 """Indices of shots in the training split, and of queries in the test split."""
-Episode = tuple[int, int, int, list[int], Where]
 Extractor = Callable[[PointSets], list[Tensor]]
 
 
-def episodes(train: PointSets, test: PointSets, classes: np.ndarray) -> Iterator[Episode]:
-    """Ways, shots, seed, classes and shapes of every episode."""
+def episodes(train: PointSets, test: PointSets, classes: np.ndarray) -> Iterator[tuple[Any, ...]]:
+    """Ways, shots, seed, classes and `Where` of every episode."""
     for seed in range(EPISODES):
         rng = np.random.default_rng(seed)
         chosen = rng.permutation(classes)[:10].tolist()
         shots = [rng.permutation(np.flatnonzero(train.labels == label)) for label in chosen]
         queries = [rng.permutation(np.flatnonzero(test.labels == label))[:QUERIES] for label in chosen]
         for ways, count in SIZES:
-            inside = np.concatenate([rows[:count] for rows in shots[:ways]])
-            outside = np.concatenate(queries[:ways])
-            yield ways, count, seed, chosen[:ways], (torch.from_numpy(inside), torch.from_numpy(outside))
+            where = np.concatenate([rows[:count] for rows in shots[:ways]]), np.concatenate(queries[:ways])
+            yield ways, count, seed, chosen[:ways], tuple(map(torch.from_numpy, where))
 
 
 def rows_of(extract: Extractor, sets: PointSets, needed: Sequence[Tensor]) -> list[Tensor]:
@@ -69,8 +67,8 @@ def rows_of(extract: Extractor, sets: PointSets, needed: Sequence[Tensor]) -> li
 
 def classify_rows(blocks: Sequence[list[Tensor]], labels: Tensor, where: Where) -> Tensor:
     """Classes of the queries by a support vector machine on rows."""
-    head = SupportVectors(int(labels.max()) + 1)
     shots, queries = (torch.cat(side, dim=1)[rows] for side, rows in zip(blocks, where, strict=True))
+    head = SupportVectors(int(labels.max()) + 1)
     head.fit(shots, labels[where[0]], [block.shape[1] for block in blocks[0]])
     return head(queries).argmax(dim=1)
 
@@ -85,6 +83,9 @@ def fit_and_classify(train: PointSets, test: PointSets, classes: list[int], wher
 
 def extractor(method: str, train: PointSets, unseen: np.ndarray, run: Path) -> Extractor:
     """What gives the blocks of rows of a method; the network is trained first."""
+    if method == BOTH:
+        parts = [extractor(name, train, unseen, run) for name in (CLASSICAL, ROWS)]
+        return lambda sets: [block for part in parts for block in part(sets)]
     if method == CLASSICAL:
         baseline = baseline_of(create_model(CLASSICAL, classes=2))
         assert baseline is not None
@@ -105,12 +106,11 @@ def measure(method: str, drawn_from: str, train: PointSets, test: PointSets, run
     if todo and method != SCRATCH:
         extract, both = extractor(method, train, mixed[-10:], run), zip(*(one[4] for one in todo), strict=True)
         blocks = [rows_of(extract, sets, needed) for sets, needed in zip((train, test), both, strict=True)]
-    for ways, shots, seed, classes, where in todo:
+    for *size, seed, classes, where in todo:
         fitted = fit_and_classify(train, test, classes, where) if method == SCRATCH else None
         found = classify_rows(blocks, train.labels, where) if fitted is None else fitted
         accuracy = float((found == test.labels[where[1]]).float().mean())
-        named = {"method": method, "classes": drawn_from, "ways": ways, "shots": shots, "seed": seed}
-        keep_row(NAME, {**named, "accuracy": f"{accuracy:.4f}"})
+        keep_row(NAME, dict(zip(FIELDS, [method, drawn_from, *size, seed, f"{accuracy:.4f}"], strict=True)))
 
 
 def table() -> str:
@@ -118,11 +118,13 @@ def table() -> str:
     found: dict[tuple[str, ...], list[float]] = {}
     for *key, _, accuracy in (row.values() for row in kept_rows(NAME)):
         found.setdefault(tuple(key), []).append(100 * float(accuracy))
-    cells = [[found.get((*method, *map(str, size)), []) for size in SIZES] for method in METHODS]
-    texts = [[f"{fmean(own):.1f} ± {stdev(own):.1f}" if len(own) == EPISODES else "" for own in line] for line in cells]
-    lines = [[*method, *line] for method, line in zip(METHODS, texts, strict=True)]
-    heads = ["accuracy %", "classes", *(f"{ways} ways {shots} shots" for ways, shots in SIZES)]
-    return study_table([PUBLISHED, *lines], heads, left=2)
+    lines = [PUBLISHED]
+    for method in METHODS:
+        cells = [found.get((*method, *map(str, size)), []) for size in SIZES]
+        lines.append(
+            [*method, *(f"{fmean(own):.1f} ± {stdev(own):.1f}" if own[EPISODES - 1 :] else "open" for own in cells)]
+        )
+    return study_table(lines, ["accuracy %", "classes", *(f"{w} ways {s} shots" for w, s in SIZES)], left=2)
 
 
 def few_shots(data: str, *, run: Path = Path("runs/few_shots")) -> None:
