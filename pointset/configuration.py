@@ -76,7 +76,7 @@ InitialName = Literal["normal", "xavier"]
 DecoderName = Literal["released", "rff"]
 Coordinates = Literal["first", "every"]
 Outputs = Literal["last", "all"]
-Neighbourhoods = Literal["none", "oriented", "invariant"]
+Neighbourhoods = Literal["none", "oriented", "invariant", "all"]
 """Numbers of each point's neighbourhood; see `pointset.data.neighbourhoods`."""
 
 

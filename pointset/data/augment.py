@@ -34,14 +34,14 @@ class Columns(NamedTuple):
     """The last columns are numbers of this kind; see `pointset.data.neighbourhoods`."""
 
 
-_NO_COLUMNS = Columns()
+NO_COLUMNS = Columns()
 
 
 class Change(Checked):
     """Base class of augmentations that checks the arguments and pads with zeros."""
 
     def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, columns: Columns = _NO_COLUMNS
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, columns: Columns = NO_COLUMNS
     ) -> Tensor:
         """Change the sets [B, n, d]."""
         check_clouds(points, mask, features=True)
@@ -157,7 +157,7 @@ class Compose:
     """Augmentations, in the order in which they are applied."""
 
     def __call__(
-        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, columns: Columns = _NO_COLUMNS
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, columns: Columns = NO_COLUMNS
     ) -> Tensor:
         """Apply the steps in order to [B, n, d]."""
         for step in self.steps:
@@ -171,14 +171,14 @@ def turned_by_one_of(
     generator: Generator,
     mask: Tensor | None = None,
     *,
-    columns: Columns = _NO_COLUMNS,
+    columns: Columns = NO_COLUMNS,
 ) -> Tensor:
     """The sets [B, n, d], each turned about the origin by one of the matrices [k, 3, 3], chosen at random."""
     chosen = torch.randint(len(matrices), (len(points),), generator=generator)
     return turned(points, matrices[chosen].to(points), columns)
 
 
-def turned(points: Tensor, matrices: Tensor, columns: Columns = _NO_COLUMNS) -> Tensor:
+def turned(points: Tensor, matrices: Tensor, columns: Columns = NO_COLUMNS) -> Tensor:
     """The sets [B, n, d], turned about the origin by rotations [B, 3, 3], with what turns with them."""
     inverse = matrices.mT
     changed = _rows(points, points[..., :3] @ inverse, points[..., 3:6] @ inverse if columns.normals else None)

@@ -6,20 +6,25 @@ trace, with eigenvalues l1 >= l2 >= l3, and s_i = sqrt(l_i + EPSILON).
 - linearity (s1 - s2) / s1 and planarity (s2 - s3) / s1 (Demantke et al., *Dimensionality based scale selection in 3D
   lidar point clouds*, 2011; scattering s3 / s1 is one minus both);
 - the logarithm of the distance of the k-th point, relative to the cloud's root mean square radius;
-- "oriented": the products n_i n_j of the components of the normal, whose sign cancels; they turn with the shape;
-- "invariant", which no rotation changes: the normal's part of the direction to the centre of the cloud, and the part of
-  the offset of the neighbourhood's mean along the normal, both without sign.
+- "oriented": the products n_i n_j of the components of the normal n, whose sign cancels; they turn with the shape;
+- "invariant", which no rotation changes. Of the point x, seen from the centre of the cloud, with the direction t of the
+  first eigenvector, the offset c of the neighbourhood's mean, the distance r of the k-th point, and the unit vectors
+  u_j to the other points of the neighbourhood and their normals n_j: |x|, |n.x| / |x| and |t.x| / |x|; curvature
+  towards the centre or away from it, sign(n.x) n.c / r, and |n.c| / r and |c| / r; and the agreement of normals, the
+  means of |n_j.n|, |u_j.n| and |u_j.n_j| (the angles of Rusu et al., *Fast point feature histograms*, 2009);
+- "all": both, the products last.
 
-n n^T = (C - l1) (C - l2) / ((l3 - l1) (l3 - l2)) needs no eigenvectors, so the same lines run in a data loader, in an
-exported model and on a GPU. A neighbourhood without a plane (one place, a line, a ball) has no normal: where l2 - l3 is
-small, the products go to zero. Every cloud with a point gives finite numbers: one with fewer points than k has as many
-neighbours as there are points.
+n n^T = (C - l1) (C - l2) / ((l3 - l1) (l3 - l2)) needs no eigenvectors, nor does t t^T, so the same lines run in a data
+loader, in an exported model and on a GPU. A neighbourhood without a plane (one place, a line, a ball) has no normal:
+where l2 - l3 is small, the products go to zero; those of t likewise. Every cloud with a point gives finite numbers: one
+with fewer points than k has as many neighbours as there are points.
 
 Numbers depend on the density of points, for which two rules correct: of n < 1,024 points, k is 16 sqrt(n / 1024), at
 least 8; and the distance of the k-th point is as of 16 of 1,024, on a surface.
 """
 
 import math
+from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
@@ -36,15 +41,18 @@ SIZE, FEWEST, USUAL_POINTS = 16, 8, 1024
 EPSILON = 1e-4
 """Added to eigenvalues of trace 1: what float32 leaves of zero. Square roots of less are rounding."""
 GAP = 3e-3
-"""Of (l1 - l3) (l2 - l3), below which a normal fades: without a plane its direction is rounding."""
+"""Of (l1 - l3) (l2 - l3), below which a normal fades: without a plane its direction is rounding; of t likewise."""
+PART = 1e-3
+"""Smallest |v.w|: less is rounding."""
 NEAREST = 1e-4
 """Smallest distance, relative to the cloud: equal points have a finite logarithm."""
-CONSTANTS = {"size": SIZE, "fewest": FEWEST, "usual": USUAL_POINTS, "epsilon": EPSILON, "gap": GAP, "nearest": NEAREST}
+CONSTANTS = {"size": SIZE, "fewest": FEWEST, "usual": USUAL_POINTS, "epsilon": EPSILON, "gap": GAP}
+CONSTANTS |= {"smallest_part": PART, "nearest": NEAREST}
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Products of the components of a normal, in this order."""
 _PLACES = [0, 3, 4, 3, 1, 5, 4, 5, 2]
 """Of the entries of a symmetric matrix, row by row, among `PAIRS`."""
-WIDTHS = {"none": 0, "oriented": 3 + len(PAIRS), "invariant": 5}
+WIDTHS = {"none": 0, "oriented": 3 + len(PAIRS), "invariant": 12, "all": 12 + len(PAIRS)}
 """Numbers of each point, by kind."""
 
 
@@ -53,7 +61,7 @@ def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[nda
 
     Args:
         points: [n, 3], finite, in any unit.
-        kind: "oriented" or "invariant".
+        kind: "oriented", "invariant" or "all".
     """
     from scipy.spatial import cKDTree
 
@@ -65,9 +73,10 @@ def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[nda
     exact = exact / (radius or 1.0)
     size = min(max(FEWEST, round(SIZE * min(1.0, len(exact) / USUAL_POINTS) ** 0.5)), len(exact))
     distances, indices = cKDTree(exact).query(exact, [*range(1, size + 1)])
-    X, around, reach = map(torch.from_numpy, (exact, exact[indices] - exact[:, None], distances[:, -1]))
+    around = exact[indices] - exact[:, None]
     count = torch.tensor(float(len(exact)), dtype=torch.float64)
-    numbers: ndarray = _numbers(X, around, reach, None, count, kind).to(torch.float32).numpy()
+    X, near, offsets, reach = map(torch.from_numpy, (exact, indices, around, distances[:, -1]))
+    numbers: ndarray = _numbers(X, near, offsets, reach, None, count, kind).to(torch.float32).numpy()
     return numbers
 
 
@@ -80,7 +89,7 @@ def turned_numbers(
     numbers: Float[Tensor, "B n width"], matrices: Float[Tensor, "B 3 3"], kind: str
 ) -> Float[Tensor, "B n width"]:
     """The numbers of clouds that are turned, x -> R x: the products of the normals become R (n n^T) R^T."""
-    if kind != "oriented":
+    if kind == "invariant":
         return numbers
     products = numbers[..., -len(PAIRS) :]
     N = products[..., _PLACES].unflatten(-1, (3, 3))
@@ -114,14 +123,17 @@ def numbers_in_batch(
     chosen = others[:, None].expand(-1, moved.shape[1], -1, -1).gather(2, indices[..., None].expand(-1, -1, -1, 3))
     around = (chosen - moved[:, :, None]) * used[..., None]
     reach = around.square().sum(dim=3).amax(dim=2).sqrt()
-    return _numbers(moved, around, reach, used, count[:, 0], kind) * real
+    near = indices.clamp(max=moved.shape[1] - 1)
+    return _numbers(moved, near, around, reach, used, count[:, 0], kind) * real
 
 
-def _numbers(X: Tensor, around: Tensor, reach: Tensor, used: Tensor | None, count: Tensor, kind: str) -> Tensor:
+def _numbers(
+    X: Tensor, near: Tensor, around: Tensor, reach: Tensor, used: Tensor | None, count: Tensor, kind: str
+) -> Tensor:
     """The numbers of points [..., n, 3] in a cloud of `count` points.
 
-    `around` are the offsets [..., n, K, 3] of their neighbours, of which those that are not `used` are zero, and
-    `reach` [..., n] is the distance of the last one.
+    `near` [..., n, K] are the places of their neighbours, the point itself first, `around` the offsets [..., n, K, 3],
+    of which those that are not `used` are zero, and `reach` [..., n] is the distance of the last one.
     """
     x, y, z = around.unbind(dim=-1)
     moments = torch.stack([x, y, z, x * x, y * y, z * z, x * y, x * z, y * z])  # [9, ..., n, K]
@@ -133,11 +145,23 @@ def _numbers(X: Tensor, around: Tensor, reach: Tensor, used: Tensor | None, coun
     s1, s2, s3 = (value.clamp(min=0).add(EPSILON).sqrt() for value in values)
     usual = (count / USUAL_POINTS * (SIZE / size)).log() / 2
     numbers = [(s1 - s2) / s1, (s2 - s3) / s1, reach.clamp(min=NEAREST).log() + usual]
-    normal = _normal_products(C, *values)
-    if kind == "oriented":
-        numbers += normal.unbind()
-    else:
-        numbers += [_part(normal, X.unbind(dim=-1), X.norm(dim=-1)), _part(normal, mean.unbind(), reach)]
+    largest, middle, smallest = values
+    N = _products(C, smallest, largest, middle)
+    if kind != "oriented":
+        distance, c = X.norm(dim=-1), mean / reach.clamp(min=NEAREST)
+        place = (X / distance.clamp(min=NEAREST)[..., None]).unbind(dim=-1)
+        facing = _along(N, _outer(place, place))
+        numbers += [distance, facing, _along(_products(C, largest, middle, smallest), _outer(place, place))]
+        # The sign is a step that is not steep, so that rounding does not choose it.
+        towards = _trace(N, _outer(place, c)) / (facing.square() + EPSILON).sqrt()
+        numbers += [towards, _along(N, _outer(c, c)), c.norm(dim=0)]
+        others = N.gather(-1, near.flatten(-2).expand(len(N), *near.shape[:-2], -1)).reshape(len(N), *near.shape)
+        directions = moments[3:] / moments[3:6].sum(dim=0).clamp(min=NEAREST**2)
+        for one in (_along(N[..., None], others), _along(N[..., None], directions), _along(others, directions)):
+            kept = (one if used is None else one * used)[..., 1:]
+            numbers.append(kept.sum(dim=-1) / (size - 1).clamp(min=1))
+    if kind != "invariant":
+        numbers += N.unbind()
     return torch.stack(numbers, dim=-1)
 
 
@@ -156,8 +180,11 @@ def _eigenvalues(C: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return largest, 3 * mean - largest - smallest, smallest
 
 
-def _normal_products(C: Tensor, largest: Tensor, middle: Tensor, smallest: Tensor) -> Tensor:
-    """n_i n_j [6, ...] of the normals n, in the order of `PAIRS`; they go to zero where there is no plane."""
+def _products(C: Tensor, own: Tensor, second: Tensor, third: Tensor) -> Tensor:
+    """v_i v_j [6, ...] of the unit eigenvectors v of the `own` eigenvalues, in the order of `PAIRS`.
+
+    They go to zero where another eigenvalue is near: of a normal, where there is no plane.
+    """
     xx, yy, zz, xy, xz, yz = C.unbind()
     square = torch.stack(
         [
@@ -170,12 +197,21 @@ def _normal_products(C: Tensor, largest: Tensor, middle: Tensor, smallest: Tenso
         ]
     )
     one = torch.tensor([1.0, 1, 1, 0, 0, 0], dtype=C.dtype, device=C.device).view(6, *[1] * (C.dim() - 1))
-    gap = (largest - smallest) * (middle - smallest)
-    return (square - (largest + middle) * C + largest * middle * one) * (gap / (gap.square() + GAP**2))
+    gap = (own - second) * (own - third)
+    return (square - (second + third) * C + second * third * one) * (gap / (gap.square() + GAP**2))
 
 
-def _part(normal: Tensor, vectors: tuple[Tensor, ...], lengths: Tensor) -> Tensor:
-    """The part |n v| / |v| of vectors along the normals, from the products of their components."""
-    products = [(1 if i == j else 2) * vectors[i] * vectors[j] for i, j in PAIRS]
-    along = (normal * torch.stack(products)).sum(dim=0).clamp(min=0)
-    return (along + EPSILON**2).sqrt() / lengths.clamp(min=NEAREST)
+def _trace(A: Tensor, B: Tensor) -> Tensor:
+    """The trace of A B, of symmetric matrices given by `PAIRS` [6, ...]."""
+    xx, yy, zz, xy, xz, yz = (A * B).unbind()
+    return xx + yy + zz + 2 * (xy + xz + yz)
+
+
+def _outer(v: Sequence[Tensor] | Tensor, w: Sequence[Tensor] | Tensor) -> Tensor:
+    """The symmetric part of v w^T, by `PAIRS`."""
+    return torch.stack([(v[i] * w[j] + v[j] * w[i]) / 2 for i, j in PAIRS])
+
+
+def _along(A: Tensor, B: Tensor) -> Tensor:
+    """|v.w| of vectors, from v v^T and w w^T; rounding may make its square negative."""
+    return (_trace(A, B).clamp(min=0) + PART**2).sqrt()

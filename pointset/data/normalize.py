@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pointset.data.augment import NO_COLUMNS, Columns, turned
 from pointset.data.ragged import zero_padding
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds
@@ -91,11 +92,14 @@ def to_axes(points: Tensor, mask: Tensor | None = None, *, about: int | None = N
     `about` z alone (2: the longer horizontal axis lies along y), or about y alone (1: along z).
     """
     centred = center_standardize(points, mask)
-    if not centred.numel():
-        return centred
-    exact = centred.double().nan_to_num()
-    axes = _axes(exact.mT @ exact, about)
-    return centred @ _signed(axes, (exact @ axes).pow(3).sum(dim=1), about).to(centred.dtype)
+    return turned(centred, _turn_to_axes(centred, about))
+
+
+def normalize_rows(rows: Tensor, how: str, mask: Tensor | None = None, columns: Columns = NO_COLUMNS) -> Tensor:
+    """As `normalize_points`, of points [B, n, d]: what `columns` names among their other numbers turns with the set."""
+    upright = "center-standardize" if how in ABOUT else how
+    rows = torch.cat([normalization(upright)(rows[..., :3], mask), rows[..., 3:]], dim=2)
+    return turned(rows, _turn_to_axes(rows[..., :3], ABOUT[how]), columns) if how in ABOUT else rows
 
 
 def log_size(points: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -148,6 +152,13 @@ def _normalized(
     if points.dtype == torch.float64 or measured.all():
         return normalised
     return torch.where(measured, normalised, _normalized(points.double(), mask, dims, size_of).to(points.dtype))
+
+
+def _turn_to_axes(centred: Tensor, about: int | None) -> Tensor:
+    """The rotations [B, 3, 3] of `to_axes`, x -> R x, of centred clouds."""
+    exact = centred.double().nan_to_num()
+    axes = _axes(exact.mT @ exact, about)
+    return _signed(axes, (exact @ axes).pow(3).sum(dim=1), about).to(centred.dtype).mT
 
 
 def _axes(covariance: Tensor, about: int | None) -> Tensor:

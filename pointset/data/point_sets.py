@@ -19,7 +19,7 @@ from pointset.data.catalogue.cards import list_cards
 from pointset.data.groups import Groups, choose_groups
 from pointset.data.neighbourhood_pools import ARRAY, pool_with_neighbourhoods
 from pointset.data.neighbourhoods import WIDTHS
-from pointset.data.normalize import normalization
+from pointset.data.normalize import normalize_rows
 from pointset.data.options import MORE_POINTS, SAMPLERS, DataOptions
 from pointset.data.pool import AS_RELEASED, Indices, Pool, fixed_indices, random_indices
 from pointset.data.preparation import CLOUD_POINTS, Preparation
@@ -220,10 +220,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Padded with zeros; the mask is None when all sets have one size.
         """
         points, mask = self._padded("points", where)
-        normalised = normalization(self.options.normalize)(points, mask)
         arrays = [*self._beside, *([ARRAY] if self.neighbourhoods != "none" else [])]
-        beside = [self._padded(name, where)[0].float() for name in arrays]
-        return (torch.cat([normalised, *beside], dim=2) if beside else normalised), mask
+        rows = torch.cat([points, *(self._padded(name, where)[0].float() for name in arrays)], dim=2)
+        return normalize_rows(rows, self.options.normalize, mask, self.columns), mask
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
         """A dataset of the shapes at `indices`, in that order, which shares the pool."""

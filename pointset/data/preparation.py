@@ -17,9 +17,10 @@ from numpy import ndarray
 from torch import Tensor
 
 from pointset.configuration import Checked, Count, Neighbourhoods, PointCount
+from pointset.data.augment import Columns
 from pointset.data.axes import TURNS, Axis, check_up, turned_up, usual_up
 from pointset.data.neighbourhoods import stored_numbers
-from pointset.data.normalize import is_standardized, normalize_points
+from pointset.data.normalize import is_standardized, normalize_rows
 from pointset.data.options import NORMALS, Normalize, Sampler
 from pointset.data.readers.clouds import Cloud, require_cloud
 from pointset.data.readers.formats import is_mesh_file, require_shape_file, suffix_of
@@ -168,18 +169,19 @@ class Preparation(Checked):
         """The first `points` of a cloud, with the neighbourhoods of all."""
         first = slice(0, self.points)
         raw = torch.from_numpy(np.ascontiguousarray(cloud.points[first], np.float32))[None]
-        normalised = normalize_points(raw, self.normalize)
-        # Sets that `standardize` made stay as they are: a random part of a centred shape is not quite centred.
-        if untouched and self.normalize == "center-standardize" and bool(is_standardized(raw)):
-            normalised = raw
-        columns = [normalised[0]]
+        parts = [raw[0]]
         if NORMALS in self.features:
-            columns.append(_tensor(cloud.normals, first))
+            parts.append(_tensor(cloud.normals, first))
         if set(self.features) - {NORMALS}:
-            columns.append(_tensor(cloud.features, first))
+            parts.append(_tensor(cloud.features, first))
         if self.neighbourhoods != "none":
-            columns.append(torch.from_numpy(stored_numbers(cloud.points, self.neighbourhoods)[first]).float())
-        return Prepared(torch.cat(columns, dim=1), raw[0].numpy(), mesh, available)
+            parts.append(_tensor(stored_numbers(cloud.points, self.neighbourhoods), first))
+        # Sets that `standardize` made stay as they are: a random part of a centred shape is not quite centred.
+        as_given = untouched and self.normalize == "center-standardize" and bool(is_standardized(raw))
+        columns = Columns(NORMALS in self.features, self.neighbourhoods)
+        how = "none" if as_given else self.normalize
+        points = normalize_rows(torch.cat(parts, dim=1)[None], how, None, columns)[0]
+        return Prepared(points, raw[0].numpy(), mesh, available)
 
     def _read_cloud(self, path: Path) -> Cloud:
         further = tuple(name for name in self.features if name != NORMALS)

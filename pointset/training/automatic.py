@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from pointset.baselines.likeness import Siblings, find_groups
 from pointset.configuration import Neighbourhoods, check_seed
 from pointset.data.groups import Groups, assign_folds
+from pointset.data.normalize import ABOUT
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import fit_temperature
@@ -272,8 +273,8 @@ class _Choice:
         self.seconds[name] = time.process_time() - began
 
     def _network(self) -> nn.Module:
-        """A network to train, whose points know their neighbourhoods: of shapes in any pose, what no turn changes."""
-        kind: Neighbourhoods = "invariant" if "axes" in self.train.options.normalize else "oriented"
+        """A network to train, whose points know their neighbourhoods: turned to axes, with what no turn changes."""
+        kind: Neighbourhoods = "all" if self.train.options.normalize in ABOUT else "oriented"
         options = ModelOptions(
             dim=64, norm="batch", head_dim=256, head_norm="batch", dropout=0.3, pooled_dropout=0.0, neighbourhoods=kind
         )

@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhood_pools import ARRAY
 from pointset.data.neighbourhoods import CONSTANTS, WIDTHS, numbers_in_batch
 from pointset.data.point_sets import PointSets
 
@@ -47,7 +45,7 @@ class NeighbourhoodInputs(nn.Module):
     @property
     def constants(self) -> dict[str, Any]:
         """What the formulas need, for another language."""
-        return {**CONSTANTS, "is_oriented": self.kind == "oriented", "largest": LARGEST}
+        return {**CONSTANTS, "kind": self.kind, "largest": LARGEST}
 
     @property
     def is_fitted(self) -> bool:
@@ -82,7 +80,7 @@ def fit_numbers(model: nn.Module, sets: PointSets) -> None:
     numbers = getattr(model, "numbers", None)
     if not isinstance(numbers, NeighbourhoodInputs) or numbers.is_fitted:
         return
-    pool, rows = sets.source_pool, sets.rows.numpy()
-    some = rows[:: -(-len(rows) // MOST_SHAPES)]
-    table = np.concatenate([pool.cloud(row, ARRAY) for row in some.tolist()])
-    numbers.fit(torch.from_numpy(table.astype(np.float32)).to(numbers.mean.device))
+    some = sets.subset(torch.arange(0, len(sets), -(-len(sets) // MOST_SHAPES)))
+    table = some.points[..., -numbers.width :]  # turned as the sets are
+    table = table.flatten(0, 1) if some.mask is None else table[some.mask]
+    numbers.fit(table.to(numbers.mean.device))

@@ -1,11 +1,15 @@
 """Numbers of neighbourhoods: against eigenvectors, on known surfaces, under turns, and on clouds with a fault."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+import pointset
+from pointset.configuration import Neighbourhoods
 from pointset.data.augment import Axis, Columns
 from pointset.data.mixing import augmentation_from_names
 from pointset.data.neighbourhoods import (
@@ -15,12 +19,14 @@ from pointset.data.neighbourhoods import (
     KINDS,
     NEAREST,
     PAIRS,
+    PART,
     SIZE,
     USUAL_POINTS,
     WIDTHS,
     neighbourhood_numbers,
     numbers_in_batch,
 )
+from pointset.data.normalize import ABOUT
 
 N = 200
 
@@ -30,27 +36,54 @@ def blob(seed: int = 0, n: int = N) -> np.ndarray:
 
 
 def by_eigenvectors(points: np.ndarray) -> np.ndarray:
-    """The "oriented" numbers of each point, by the formulas of the module, one neighbourhood at a time."""
+    """The numbers "all" of each point, by the formulas of the module, one neighbourhood at a time."""
     centred, n = points - points.mean(axis=0), len(points)
     scaled = centred / np.sqrt((centred**2).sum(axis=1).mean())
-    size = max(FEWEST, round(SIZE * min(1.0, n / USUAL_POINTS) ** 0.5))
-    rows = []
+    count = max(FEWEST, round(SIZE * min(1.0, n / USUAL_POINTS) ** 0.5))
+    rows, normals, around = [], [], []
+
+    def fading(gap: float) -> float:
+        return gap / np.hypot(gap, GAP)
+
+    def size(part: np.ndarray) -> np.ndarray:
+        return np.hypot(part, PART)
+
     for point in scaled:
-        distances, indices = cKDTree(scaled).query(point, size)
+        distances, indices = cKDTree(scaled).query(point, count)
         C = np.cov(scaled[indices].T, bias=True)
         values, vectors = np.linalg.eigh(C / np.trace(C))
         s3, s2, s1 = np.sqrt(values.clip(0) + EPSILON)
-        gap = (values[0] - values[1]) * (values[0] - values[2])
-        normal = np.outer(vectors[:, 0], vectors[:, 0]) * gap**2 / (gap**2 + GAP**2)
-        reach = np.log(max(distances[-1], NEAREST)) + np.log(n / USUAL_POINTS * SIZE / size) / 2
-        rows.append([(s1 - s2) / s1, (s2 - s3) / s1, reach, *(normal[i, j] for i, j in PAIRS)])
+        normal = vectors[:, 0] * fading((values[1] - values[0]) * (values[2] - values[0]))
+        first = vectors[:, 2] * fading((values[2] - values[1]) * (values[2] - values[0]))
+        reach, distance = max(distances[-1], NEAREST), np.linalg.norm(point)
+        density = np.log(reach) + np.log(n / USUAL_POINTS * SIZE / count) / 2
+        offset = scaled[indices].mean(axis=0) - point
+        towards = (
+            (normal @ point) * (normal @ offset) / distance / np.hypot(size(normal @ point / distance), EPSILON**0.5)
+        )
+        rows.append([(s1 - s2) / s1, (s2 - s3) / s1, density])
+        rows[-1] += [distance, size(normal @ point / distance), size(first @ point / distance)]
+        rows[-1] += [towards / reach, size(normal @ offset / reach), np.linalg.norm(offset) / reach]
+        normals.append(normal)
+        around.append(indices[1:])
+    for row, point, own, near in zip(rows, scaled, normals, around, strict=True):
+        others = np.array(normals)[near]
+        directions = (scaled[near] - point) / np.linalg.norm(scaled[near] - point, axis=1, keepdims=True)
+        row += [size(part).mean() for part in (others @ own, directions @ own, (directions * others).sum(axis=1))]
+        row += [own[i] * own[j] for i, j in PAIRS]
     return np.array(rows)
+
+
+COLUMNS = {"oriented": [0, 1, 2, *range(12, 18)], "invariant": [*range(12)], "all": [*range(18)]}
+TURNING = sorted({*KINDS} - {"invariant"})
 
 
 @pytest.mark.parametrize("n", [40, N, 700, 1500])
 def test_numbers_follow_the_formulas(n: int) -> None:
     points = blob(n=n)
-    assert neighbourhood_numbers(points, "oriented") == pytest.approx(by_eigenvectors(points), abs=1e-5)
+    expected = by_eigenvectors(points)
+    for kind in KINDS:
+        assert neighbourhood_numbers(points, kind) == pytest.approx(expected[:, COLUMNS[kind]], abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -95,7 +128,7 @@ def test_turns_change_no_invariant_number_and_turn_the_normals() -> None:
     assert neighbourhood_numbers(turned, "invariant") == pytest.approx(
         neighbourhood_numbers(points, "invariant"), abs=1e-5
     )
-    before, after = (neighbourhood_numbers(each, "oriented")[:, 3:9] for each in (points, turned))
+    before, after = (neighbourhood_numbers(each, "all")[:, 12:] for each in (points, turned))
     matrices = np.zeros((2, N, 3, 3))
     for column, (i, j) in enumerate(PAIRS):
         matrices[:, :, i, j] = matrices[:, :, j, i] = before[:, column], after[:, column]
@@ -129,7 +162,7 @@ def test_every_cloud_gives_finite_numbers_within_bounds(fault: str, kind: str) -
     numbers = neighbourhood_numbers(FAULTS[fault], kind)
     assert numbers.shape == (len(FAULTS[fault]), WIDTHS[kind])
     assert np.isfinite(numbers).all()
-    assert np.abs(numbers).max() < 13
+    assert np.abs(numbers).max() < max(13, len(numbers) ** 0.5)  # the distance of one far point from the centre
     batch = torch.from_numpy(np.asarray(FAULTS[fault], np.float32))[None]
     assert numbers_in_batch(batch, kind).isfinite().all()
 
@@ -142,12 +175,24 @@ def test_no_point_gives_no_numbers() -> None:
 
 @pytest.mark.parametrize("name", ["rotate-up", "rotate-any", "turn"])
 @pytest.mark.parametrize("up", ["y", "z"])
-def test_an_augmentation_that_turns_a_shape_turns_its_numbers(name: str, up: Axis) -> None:
+@pytest.mark.parametrize("kind", TURNING)
+def test_an_augmentation_that_turns_a_shape_turns_its_numbers(name: str, up: Axis, kind: Neighbourhoods) -> None:
     points = np.stack([blob(seed) - 5.0 for seed in range(3)]).astype(np.float32)
-    numbers = [neighbourhood_numbers(cloud, "oriented") for cloud in points]
+    numbers = [neighbourhood_numbers(cloud, kind) for cloud in points]
     given = torch.from_numpy(np.concatenate([points, np.stack(numbers)], axis=2))
     generator = torch.Generator().manual_seed(0)
-    changed = augmentation_from_names((name,), up)(given, generator, columns=Columns(neighbourhoods="oriented"))
+    changed = augmentation_from_names((name,), up)(given, generator, columns=Columns(neighbourhoods=kind))
     assert not torch.allclose(changed[..., 3:], given[..., 3:], atol=0.1)
     for cloud in changed:
-        assert cloud[:, 3:].numpy() == pytest.approx(neighbourhood_numbers(cloud[:, :3].numpy(), "oriented"), abs=2e-3)
+        assert cloud[:, 3:].numpy() == pytest.approx(neighbourhood_numbers(cloud[:, :3].numpy(), kind), abs=2e-3)
+
+
+@pytest.mark.parametrize("how", ABOUT)
+@pytest.mark.parametrize("kind", TURNING)
+def test_sets_that_are_turned_to_their_axes_turn_their_numbers(how: Any, kind: Neighbourhoods) -> None:
+    clouds = np.stack([blob(seed) @ Rotation.random(random_state=seed).as_matrix() for seed in range(2)])
+    sets = pointset.from_arrays(clouds, [0, 1], normalize=how).with_neighbourhoods(kind)
+    drawn = sets.draw([0, 1], torch.Generator().manual_seed(0))
+    prepared = torch.stack([sets.preparation.prepare(cloud).points for cloud in clouds])
+    for one in (*sets.points, *drawn, *prepared):
+        assert one[:, 3:].numpy() == pytest.approx(neighbourhood_numbers(one[:, :3].numpy(), kind), abs=3e-3)

@@ -4,8 +4,8 @@ import { Matrix } from "./tensors.mjs";
 const PAIRS = [[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]];
 
 /** The numbers of points [n, 3 or more], a Matrix [n, width]; the constants are those of Python. */
-export function neighbourhoodNumbers(X, { size, fewest, usual, epsilon, gap, nearest, is_oriented: isOriented }) {
-  const points = unitCloud(X), n = points.length / 3, width = isOriented ? 9 : 5, numbers = new Matrix(n, width);
+export function neighbourhoodNumbers(X, { size, fewest, usual, epsilon, gap, nearest, smallest_part: smallestPart, kind }) {
+  const points = unitCloud(X), n = points.length / 3, rows = [], normals = [], around = [];
   const k = Math.min(n, Math.max(fewest, roundHalfEven(size * Math.sqrt(Math.min(1, n / usual)))));
   const near = new Int32Array(k), squares = new Float64Array(k);
   for (let i = 0; i < n; i++) {
@@ -17,19 +17,46 @@ export function neighbourhoodNumbers(X, { size, fewest, usual, epsilon, gap, nea
       PAIRS.forEach(([a, b], p) => { C[p] += offset[a] * offset[b] / k; });
     }
     PAIRS.forEach(([a, b], p) => { C[p] -= mean[a] * mean[b]; });
-    const trace = Math.max(C[0] + C[1] + C[2], Number.MIN_VALUE), unit = C.map((x) => x / trace);
+    const total = Math.max(C[0] + C[1] + C[2], Number.MIN_VALUE), unit = C.map((x) => x / total);
     const values = eigenvalues(unit), [s1, s2, s3] = values.map((x) => Math.sqrt(Math.max(x, 0) + epsilon));
-    const reach = Math.sqrt(squares[k - 1]), normal = normalProducts(unit, values, gap);
-    const row = [(s1 - s2) / s1, (s2 - s3) / s1, Math.log(Math.max(reach, nearest)) + Math.log(n / usual * size / k) / 2];
-    const part = (vector, length) => {
-      const along = PAIRS.reduce((sum, [a, b], p) => sum + (a === b ? 1 : 2) * normal[p] * vector[a] * vector[b], 0);
-      return Math.sqrt(Math.max(along, 0) + epsilon ** 2) / Math.max(length, nearest);
-    };
-    row.push(...(isOriented ? normal : [part(place, Math.hypot(...place)), part(mean, reach)]));
-    numbers.data.set(row, i * width);
+    const r = Math.max(Math.sqrt(squares[k - 1]), nearest), [largest, middle, smallest] = values;
+    const normal = products(unit, [smallest, largest, middle], gap), row = [(s1 - s2) / s1, (s2 - s3) / s1];
+    row.push(Math.log(r) + Math.log(n / usual * size / k) / 2);
+    if (kind !== "oriented") {
+      const tangent = products(unit, [largest, middle, smallest], gap), distance = Math.hypot(...place);
+      const x = place.map((value) => value / Math.max(distance, nearest)), c = mean.map((value) => value / r);
+      const facing = part(normal, x), towards = trace(normal, outer(x, c)) / Math.sqrt(facing ** 2 + epsilon);
+      row.push(distance, facing, part(tangent, x), towards, part(normal, c), Math.hypot(...c));
+    }
+    rows.push(row);
+    normals.push(normal);
+    around.push(near.slice(1));
   }
+  if (kind !== "oriented") rows.forEach((row, i) => row.push(...agreement(i)));
+  if (kind !== "invariant") rows.forEach((row, i) => row.push(...normals[i]));
+  const numbers = new Matrix(n, rows[0]?.length ?? 0);
+  rows.forEach((row, i) => numbers.data.set(row, i * row.length));
   return numbers;
+
+  /** |v.w| of vectors w, from the products of the components of v. */
+  function part(own, w) { return root(trace(own, outer(w, w))); }
+  function root(square) { return Math.sqrt(Math.max(square, 0) + smallestPart ** 2); }
+
+  /** How normals agree in the neighbourhood of point i. */
+  function agreement(i) {
+    const sums = [0, 0, 0], own = normals[i];
+    for (const j of around[i]) {
+      const offset = [0, 1, 2].map((axis) => points[3 * j + axis] - points[3 * i + axis]);
+      const u = offset.map((x) => x / Math.max(Math.hypot(...offset), nearest));
+      [root(trace(own, normals[j])), part(own, u), part(normals[j], u)].forEach((x, q) => { sums[q] += x; });
+    }
+    return sums.map((x) => x / Math.max(k - 1, 1));
+  }
 }
+
+/** The trace of the product of two symmetric matrices, and the symmetric part of v w^T, by `PAIRS`. */
+function trace(A, B) { return PAIRS.reduce((sum, [a, b], p) => sum + (a === b ? 1 : 2) * A[p] * B[p], 0); }
+function outer(v, w) { return PAIRS.map(([a, b]) => (v[a] * w[b] + v[b] * w[a]) / 2); }
 
 /** The nearest whole number, the even one of two, as in Python. */
 function roundHalfEven(x) { return x % 1 === 0.5 ? 2 * Math.round(x / 2) : Math.round(x); }
@@ -68,12 +95,12 @@ function eigenvalues([xx, yy, zz, xy, xz, yz]) {
   return [largest, 3 * mean - largest - smallest, smallest];
 }
 
-/** The products of the components of the normal, which fade where there is no plane. */
-function normalProducts(C, [largest, middle, smallest], gap) {
-  const [xx, yy, zz, xy, xz, yz] = C, own = (largest - smallest) * (middle - smallest), factor = own / (own * own + gap * gap);
+/** The products of the components of the eigenvector of the first value, which fade where another is near. */
+function products(C, [first, second, third], gap) {
+  const [xx, yy, zz, xy, xz, yz] = C, own = (first - second) * (first - third), factor = own / (own * own + gap * gap);
   const square = [
     xx * xx + xy * xy + xz * xz, xy * xy + yy * yy + yz * yz, xz * xz + yz * yz + zz * zz,
     xx * xy + xy * yy + xz * yz, xx * xz + xy * yz + xz * zz, xy * xz + yy * yz + yz * zz,
   ];
-  return square.map((x, p) => factor * (x - (largest + middle) * C[p] + (p < 3 ? largest * middle : 0)));
+  return square.map((x, p) => factor * (x - (second + third) * C[p] + (p < 3 ? second * third : 0)));
 }
