@@ -114,12 +114,13 @@ def give_verdict(
     level: float = SIGNIFICANCE_LEVEL,
     fixed: Collection[str] = (),
     metric: Metric = ACCURACY,
+    step: float = 0.0,
 ) -> Verdict:
     """The verdict on the scores [seeds, items] of some models; see `compare_models`.
 
     `labels` are the classes of the items, in each of which the best model is compared with the others.
     """
-    spreads = measure_spreads(scores, fixed)
+    spreads = measure_spreads(scores, fixed, step)
     rows = []
     for model, spread in spreads.items():
         runs = [float(mean) for mean in scores[model].mean(axis=1)]
@@ -130,7 +131,8 @@ def give_verdict(
     ordered = {row.model: scores[row.model] for row in rows}
     classes = [] if labels is None else class_differences(ordered, labels, fixed)
     items = next(iter(scores.values())).shape[1]
-    return Verdict(tuple(rows), tuple(compare_models(ordered, level, fixed)), tuple(classes), items, level, metric)
+    pairs = compare_models(ordered, level, fixed, step)
+    return Verdict(tuple(rows), tuple(pairs), tuple(classes), items, level, metric)
 
 
 def class_differences(
@@ -168,7 +170,8 @@ def combine(parts: Mapping[str, Verdict], scores: Mapping[str, Mapping[str, ndar
     fixed = [model for model in models if all(_row(part, model).fixed for part in parts.values())]
     part = next(iter(parts.values()))
     stacked = {model: stack([own[model] for own in scores.values()]) for model in models}
-    verdict = give_verdict(stacked, level=part.level, fixed=fixed, metric=part.metric)
+    step = 1 / (len(parts) * min(one.items for one in parts.values()))
+    verdict = give_verdict(stacked, level=part.level, fixed=fixed, metric=part.metric, step=step)
     return replace(verdict, parts=parts)
 
 

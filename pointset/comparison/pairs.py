@@ -79,7 +79,10 @@ def write_p(value: float | None) -> str:
 
 
 def compare_models(
-    scores: Mapping[str, ndarray], level: float = SIGNIFICANCE_LEVEL, fixed: Collection[str] = ()
+    scores: Mapping[str, ndarray],
+    level: float = SIGNIFICANCE_LEVEL,
+    fixed: Collection[str] = (),
+    step: float = 0.0,
 ) -> list[Pair]:
     """Compare all pairs of models, in the given order.
 
@@ -88,9 +91,10 @@ def compare_models(
             the metric; or only the metric of each run [seeds, 1]. The items are the same for all models.
         level: probability of any error in a table of equally good models.
         fixed: models without a seed, which may have a single run.
+        step: see `Spread`; known for bool.
     """
     check_level(level)
-    spreads = measure_spreads(scores, fixed)
+    spreads = measure_spreads(scores, fixed, step)
     models = sum(spread.known for spread in spreads.values())
     names = [*itertools.combinations(scores, 2)]
     compared = [pair for pair in names if all(spreads[model].known for model in pair)]

@@ -72,24 +72,24 @@ class Spread:
     """e: residual mean square of seeds x items, likewise."""
     fixed: bool
     """True if a further run would give the same answers."""
-    binary: bool
-    """True if items are right or wrong."""
+    step: float
+    """Change of the mean if one item counts 1 more: 1 / items where items are right or wrong; 0 if unknown."""
 
     @classmethod
-    def of(cls, scores: ndarray, fixed: bool = False) -> "Spread":
+    def of(cls, scores: ndarray, fixed: bool = False, step: float = 0.0) -> "Spread":
         """The components of the scores of all runs of a model, [seeds, items]; `fixed` if it has no seed."""
-        binary, scores = scores.dtype == bool, scores.astype(np.float64)
         seeds, items = scores.shape
+        step, scores = (1 / items if scores.dtype == bool else step), scores.astype(np.float64)
         runs, means = scores.mean(axis=1), scores.mean(axis=0)
         fixed = fixed or (seeds > 1 and items > 1 and bool((scores == scores[0]).all()))
         if seeds < 2 or fixed:
-            return cls(seeds, means, 0.0, 0.0, fixed, binary)
+            return cls(seeds, means, 0.0, 0.0, fixed, step)
         over_seeds = float(runs.var(ddof=1))
         # Sums of squares: total = seeds + items + residual.
         total = float(np.square(scores - runs.mean()).sum())
         rest = total - items * (seeds - 1) * over_seeds - seeds * float(np.square(means - runs.mean()).sum())
         residual = max(0.0, rest) / ((seeds - 1) * max(1, items - 1))
-        return cls(seeds, means, over_seeds if over_seeds > 1e-24 else 0.0, residual, fixed, binary)
+        return cls(seeds, means, over_seeds if over_seeds > 1e-24 else 0.0, residual, fixed, step)
 
     @property
     def items(self) -> int:
@@ -102,13 +102,13 @@ class Spread:
         return self.fixed or self.seeds > 1
 
 
-def measure_spreads(scores: Mapping[str, ndarray], fixed: Collection[str] = ()) -> dict[str, Spread]:
+def measure_spreads(scores: Mapping[str, ndarray], fixed: Collection[str] = (), step: float = 0.0) -> dict[str, Spread]:
     """The components of all models of a table, [seeds, items] each, with variances over seeds that are not too small.
 
     `fixed` are the models without a seed. Scores without items keep their variances: their test has the fewest degrees
     of freedom anyway, and errors of a regression may vary a hundred times more in one row than in another.
     """
-    spreads = {model: Spread.of(own, model in fixed) for model, own in scores.items()}
+    spreads = {model: Spread.of(own, model in fixed, step) for model, own in scores.items()}
     varying = {model: one for model, one in spreads.items() if one.seeds > 1 and not one.fixed and one.items > 1}
     if varying:
         floor = LEAST_OF_MEDIAN * median(one.over_seeds for one in varying.values())
@@ -153,8 +153,10 @@ def crossed_estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " it
     items, varying = len(item_values), [spread for spread in spreads if not spread.fixed]
     over_seeds = sum(spread.over_seeds / spread.seeds for spread in varying)
     over_items = float(item_values.var(ddof=1)) / items if items > 1 else 0.0
-    if items > 1 and all(spread.binary for spread in spreads):
-        over_items = max(over_items, items**-2.0)  # as if one more item could be answered otherwise
+    if items > 1:
+        # As if one more item were answered against the difference: few items then tell as little as in a sign test.
+        against = (1 + abs(float(item_values.mean()))) * max(spread.step for spread in spreads)
+        over_items = max(over_items, against**2)
     doubled = sum(spread.residual / spread.seeds for spread in varying) / items
     variance = max(over_seeds + over_items - doubled, over_seeds, over_items)
     fewest = max(1, min(spread.seeds for spread in varying) - 1) if varying else items - 1

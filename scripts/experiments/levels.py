@@ -148,7 +148,8 @@ Tested = tuple[ndarray, ndarray]
 def crossed(parts: Parts, variances: ndarray, freedom: Callable[[ndarray, ndarray], ndarray], floor: float) -> Tested:
     """Student's t over seeds and items together; `freedom` gives that of the seeds from v / S of both models."""
     a, b = (variances[:, models] / parts.seeds for models in (parts.first, parts.second))
-    seeds, items = a + b, np.maximum(parts.over_items, 1 / parts.items**2)
+    seeds = a + b
+    items = np.maximum(parts.over_items, ((1 + np.abs(parts.difference)) / parts.items) ** 2)
     variance = np.maximum(seeds + items - parts.doubled, np.maximum(seeds, items))
     squares = seeds**2 / freedom(a, b) + items**2 / (parts.items - 1)
     return np.abs(parts.difference) / np.sqrt(variance), np.maximum(variance**2 / squares, min(floor, parts.items - 1))

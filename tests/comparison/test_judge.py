@@ -150,6 +150,12 @@ def test_the_mean_over_equal_data_sets_is_as_sure_as_their_union(frame):
     assert halves.error == pytest.approx(union.error, rel=0.02)
 
 
+def test_a_few_items_of_several_data_sets_never_tell_two_models_apart():
+    rows = [(data, item, model, seed) for data in "xy" for item in "ab" for model in ("good", "bad") for seed in (0, 1)]
+    table = pandas.DataFrame(rows, columns=["data", "item", "model", "seed"]).assign(label=1)
+    assert judge(table.assign(prediction=(table.model == "good").astype(int))).pair("good", "bad").p > 0.05
+
+
 WIDE = {"item": [0, 1], "label": ["a", "b"], "a": [0.9, 0.5], "b": [0.1, 0.5]}
 
 

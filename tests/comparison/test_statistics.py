@@ -149,9 +149,12 @@ def test_models_are_compared_that_are_equal_or_have_different_numbers_of_runs(pa
     assert (turned.first, turned.difference, turned.interval.high) == ("c", -fewer.difference, -fewer.interval.low)
 
 
-def test_two_items_never_tell_two_models_apart():
-    right = np.ones((3, 2), bool)
-    assert compare_models({"a": right, "b": ~right})[0].p > 0.05
+@pytest.mark.parametrize("items", [2, 4, 5, 6, 8, 12])
+def test_few_items_tell_as_little_as_a_sign_test(items):
+    """All items are right for one model and wrong for the other: the exact p-value is 2^(1 - items)."""
+    right = np.ones((3, items), bool)
+    (pair,) = compare_models({"a": right, "b": ~right})
+    assert pair.distinguishable == (2.0 ** (1 - items) < 0.05)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0, float("nan")])

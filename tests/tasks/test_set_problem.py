@@ -14,6 +14,7 @@ from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import make_runs
 from pointset.comparison.saving import RESULT_FILES
+from pointset.comparison.task import Task
 from pointset.tasks import create_task, list_tasks
 from pointset.tasks.max_regression import MaxRegression
 from pointset.tasks.set_problem import measure, task_recipe
@@ -118,6 +119,13 @@ def test_models_get_the_same_sets_and_seeds_get_different_ones(tmp_path, monkeyp
     assert third == fourth
     assert not set(first) & set(third)
     assert len(set(first)) == 3
+
+
+@pytest.mark.parametrize("name", list_tasks())
+def test_every_task_has_what_the_engine_asks_for(name):
+    members = [member for member in vars(Task) if not member.startswith("_")]
+    assert len(members) <= 10
+    assert all(hasattr(create_task(name), member) for member in members)
 
 
 @pytest.mark.parametrize("name", list_tasks()[1:])
