@@ -13,7 +13,6 @@ from statistics import fmean
 
 import cyclopts
 import numpy as np
-import torch
 from saved import RESULTS, keep_row, kept_rows, study_table, write_tables
 
 from pointset.data.arrays import from_arrays
@@ -37,7 +36,12 @@ SPARSE = {
     for name in ("rff-pma", "rff-pma4")
     for temperature in (1.0, 0.3, 0.1)
 }
-MODELS = {"rff-max": OPTIONS, **SPARSE, "isab16-pma": OPTIONS, "dumlp16-max+dumlp16": OPTIONS}
+WIDE = {
+    f"{label}, width 128": replace(options, dim=128)
+    for label, options in {"rff-max": OPTIONS, **SPARSE}.items()
+    if label in ("rff-max", "rff-pma4, sparsemax at 1")
+}
+MODELS = {"rff-max": OPTIONS, **SPARSE, **WIDE, "isab16-pma": OPTIONS, "dumlp16-max+dumlp16": OPTIONS}
 HEADS = [
     "model",
     "splits",
@@ -52,8 +56,7 @@ HEADS = [
 def load(folder: Path) -> PointSets:
     """The shapes of both splits of the folder, which are split anew."""
     splits = [load_dataset(folder, split, POINTS, up="z", progress=False) for split in ("train", "test")]
-    X = np.concatenate([sets.source_pool.points for sets in splits])
-    y = [sets.classes[label] for sets in splits for label in sets.labels.tolist()]
+    X, y = (np.concatenate([getattr(one.source_pool, name) for one in splits]) for name in ("points", "labels"))
     return from_arrays(X, y, splits[0].classes, points=POINTS, normalize="center-standardize", up="z")
 
 
@@ -123,5 +126,4 @@ def support(data: Path, *, seeds: tuple[int, ...] = (0, 1, 2)) -> None:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     cyclopts.run(support)
