@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WORSE = 3
 """Exit code if a model is distinguishably worse than the baseline."""
-PICTURES = (".svg", ".png")
+PICTURES = (".svg", ".png", ".pdf")
 PAGES = (".html", ".htm", ".md", ".tex")
 
 
@@ -50,7 +50,7 @@ def judge(
         deterministic: Models whose training has no seed, such as a support vector machine; an empty cell in the column
             seed says the same.
         output: Files for the verdict: a page (*.html), Markdown (*.md), LaTeX (*.tex), or all pairs as a picture
-            (*.svg, *.png).
+            (*.svg, *.png, *.pdf).
         spread: What the LaTeX table of models shows beside the mean.
         fail_if_worse: A model; the exit code is 3 if another model is distinguishably worse.
     """

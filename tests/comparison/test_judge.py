@@ -219,7 +219,7 @@ def test_names_of_models_and_classes_are_text(frame, tmp_path, capsys):
         (["all.csv", "--columns", "item"], "item=uid"),
         (["all.csv", "--columns", "thing=uid"], "'thing'"),
         (["all.csv", "--columns", "item=uid"], "'uid'"),
-        (["all.csv", "-o", "verdict.pdf"], "verdict.pdf"),
+        (["all.csv", "-o", "verdict.doc"], "verdict.doc"),
         (["all.csv", "--fail-if-worse", "forest"], "'forest'"),
         (["all.csv", "all.csv"], "twice"),
         (["all.csv", "--level", "1"], "level must be in (0, 1)"),
