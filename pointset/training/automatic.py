@@ -36,13 +36,15 @@ from pointset.training.loading import load_run
 from pointset.training.loop import fit, set_training_preparation
 from pointset.training.objectives import require_classes
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import MIXTURE, create_for
+from pointset.zoo.models import MIXTURE, create_for, create_pretrained
 from pointset.zoo.options import ModelOptions
+from pointset.zoo.transfer import start_from
 
 BUDGET = 120.0
 """Core-seconds."""
 NETWORK = "network"
 NETWORK_MODEL = "dumlp16-max+dumlp16"
+STARTING_MODEL = f"{NETWORK_MODEL}.modelnet40-1024"
 RECIPE = Recipe(
     train_points=(64, 256),
     optimizer="muon",
@@ -273,7 +275,12 @@ class _Choice:
         self.seconds[name] = time.process_time() - began
 
     def _network(self) -> nn.Module:
-        """A network to train, whose points know their neighbourhoods: turned to axes, with what no turn changes."""
+        """A network to train, whose points know their neighbourhoods: turned to axes, with what no turn changes.
+
+        It begins from trained weights where points are coordinates alone, and shapes stand as they were modelled.
+        """
+        if self.train.inputs == 3 and self.train.options.normalize not in ABOUT:
+            return start_from(create_pretrained(STARTING_MODEL), self.train, seed=self.seed, start=STARTING_MODEL)
         kind: Neighbourhoods = "all" if self.train.options.normalize in ABOUT else "oriented"
         options = ModelOptions(
             dim=64, norm="batch", head_dim=256, head_norm="batch", dropout=0.3, pooled_dropout=0.0, neighbourhoods=kind

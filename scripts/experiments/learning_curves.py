@@ -31,14 +31,13 @@ from pointset.data.point_sets import PointSets
 from pointset.evaluation import Evaluation, evaluate
 from pointset.runs.atomic import write_for_user, write_json, write_text
 from pointset.runs.provenance import origin
-from pointset.training.automatic import transfer_recipe
+from pointset.training.automatic import STARTING_MODEL, transfer_recipe
 from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, set_pose
 from pointset.training.loop import fit
 from pointset.viz.charts import label_axes, line_style, make_panels, with_legend
 from pointset.zoo.models import create_model, create_pretrained
 from pointset.zoo.transfer import start_from
 
-STARTING_MODEL = "dumlp16-max+dumlp16.modelnet40-1024"
 RESULTS = FOLDER / "results" / "learning_curves"
 SHAPES = {"labeled_db": (1, 2, 5, 10), "modelnet40": (1, 2, 5, 10, 20, 50)}
 TITLES = {"labeled_db": "labeled_db, 19 classes", "modelnet40": "ModelNet40"}
