@@ -147,6 +147,8 @@ def _run_or_show(
 ) -> Result:
     """Run an experiment, or say its state or an estimate of its time, or report its finished runs."""
     from pointset.comparison.comparing import estimate_time, report_finished, run_experiment, status
+    from pointset.data.repeats import repeats_in_words
+    from pointset.tasks.classification import Classification
 
     if running.status:
         return _states(status(experiment, out), experiment)
@@ -156,7 +158,10 @@ def _run_or_show(
     for path in output:
         text = comparison.table(TABLE_STYLES[path.suffix.lower()], spread=spread)
         write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
-    return _compared(comparison)
+    result = _compared(comparison)
+    if isinstance(experiment.task, Classification):
+        result.text = (*result.text, *repeats_in_words(experiment.task.data, experiment.task.sets))
+    return result
 
 
 def _states(runs: "Sequence[Run]", experiment: "Experiment") -> Result:

@@ -54,6 +54,7 @@ def evaluate(
             turn in which the model knows the shapes of a folder best.
     """
     from pointset.data.loading import load_like
+    from pointset.data.repeats import repeats_in_words
     from pointset.evaluation.files import in_folders
 
     trained = load_model(model)
@@ -66,6 +67,8 @@ def evaluate(
     result.text = (*usual(model), *result.text)
     if left_out := sets.describe().get("left_out"):
         result.data["left_out"] = left_out
+    if split == "test":
+        result.text = (*result.text, *repeats_in_words(sets.source, sets.options))
     if output is not None:
         result.text = (*result.text, f"predictions saved in {output}")
     return result

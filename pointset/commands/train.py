@@ -75,6 +75,7 @@ def train(
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
     """
+    from pointset.data.repeats import repeats_in_words
     from pointset.training.devices import is_main
 
     if data is None and model is None:
@@ -101,7 +102,9 @@ def train(
     fitted = pointset.fit(network, sets, chosen, seed=seed, run=run)
     if not is_main():
         return None
-    return _fitted(name, fitted, chosen, run)
+    result = _fitted(name, fitted, chosen, run)
+    result.text = (*result.text, *repeats_in_words(sets.source, sets.options))
+    return result
 
 
 def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int) -> "Training":
@@ -149,6 +152,7 @@ def _started(
 
 def _train_best(data: str, flags: Options, given: frozenset[str], budget: float, seed: int, run: Path) -> Result:
     from pointset.data.dataset import load_split
+    from pointset.data.repeats import repeats_in_words
     from pointset.training.automatic import fit_automatic
 
     usual = DataOptions(points=1024, normalize="center-standardize")
@@ -173,6 +177,7 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
         f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on {held_out}:",
         rows,
         *_group_lines(best, run),
+        *repeats_in_words(sets.source, sets.options),
         f"* chosen ({best.reason}), and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
         *(f"  pointset {command}" for command in commands),
     )
