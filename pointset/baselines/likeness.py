@@ -30,8 +30,9 @@ LIKENESS, GIVEN = "likeness", "given"
 """The rules of groups that were found without names, and that the data has."""
 ENOUGH = 2000
 """Shapes of whole classes in which a rule is confirmed."""
-SAME_SHAPE = 0.95
-NEIGHBOURS, FITTED = 12, 4
+SAME_SHAPE, LEAST = 0.95, 0.01
+"""Quantile of the distances of two samplings of one shape, and a distance that rounding does not reach."""
+NEIGHBOURS, FITTED = 24, 4
 """Nearest shapes with which each shape is compared, as they lie and at the best fit."""
 TRIED, COMMON = 60, 0.35
 """Shapes from which it is judged whether there are twins without telling names; the share that must have one."""
@@ -208,4 +209,4 @@ def resampled_distance(sets: PointSets) -> float:
         )
         for half in (0, 1)
     ]
-    return float(np.quantile((halves[0] - halves[1]).norm(dim=1), SAME_SHAPE)) / 2**0.5
+    return max(float(np.quantile((halves[0] - halves[1]).norm(dim=1), SAME_SHAPE)) / 2**0.5, LEAST)

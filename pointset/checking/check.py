@@ -28,6 +28,8 @@ CANDIDATE = "features+surface-svm"
 """Whose held-out probabilities judge the labels."""
 COMPARED = 6
 """Nearest shapes with which each shape is compared for twins."""
+MARGIN = 1.4
+"""How many times the distance of two samplings two rows of one shape may differ: few points make them uncertain."""
 UNREADABLE, LABEL = "unreadable", "label"
 ORDER = ("split", "classes", LABEL, "class", "odd")
 """Where suspects stand on the page: twins in train and test, twins in two classes, labels, twins, oddities."""
@@ -135,7 +137,7 @@ class _Work:
         self.siblings = find_siblings(files, shapes.labels.tolist(), self.rows)
         alone = np.arange(len(shapes.names))
         near = nearest_elsewhere(self.rows, np.zeros_like(alone), alone, COMPARED)
-        self.limit = resampled_distance(shapes.sets[0])
+        self.limit = MARGIN * resampled_distance(shapes.sets[0])
         self.candidates = sorted(
             {
                 (min(row, other), max(row, other))
@@ -233,7 +235,7 @@ class _Work:
         probabilities = outputs[torch.from_numpy(tested)].softmax(dim=1).numpy()
         margins, instead = label_margins(probabilities, labels[tested])
         wrong = suspicious_labels(probabilities, labels[tested])
-        for place in np.flatnonzero(wrong & (margins < 0)).tolist():
+        for place in np.flatnonzero(wrong | (margins < 0)).tolist():
             row, other_class = int(tested[place]), int(instead[place])
             note = f"more like {shapes.classes[other_class]} ({probabilities[place, other_class]:.0%})"
             yield self._suspect(
@@ -242,7 +244,9 @@ class _Work:
 
     def _example(self, row: int, label: int) -> int:
         """The shape of a class that is nearest to a shape."""
-        inside = np.flatnonzero(self.shapes.labels == label)
+        inside = np.flatnonzero((self.shapes.labels == label) & (np.arange(len(self.rows)) != row))
+        if not len(inside):
+            return -1
         return int(inside[np.linalg.norm(self.rows[inside] - self.rows[row], axis=1).argmin()])
 
     def oddities(self) -> Iterator[Suspect]:

@@ -13,6 +13,8 @@ from pointset.data.preparation import isolated
 
 SIZE, COUNT = 8.0, 10.0
 """How many times larger or smaller than the median of its class a shape is odd, in size and in points."""
+SPREADS = 6.0
+"""And how many times as far, in logs, as half of its class."""
 FLAT = 1e-4
 """Smallest by largest extent of a flat shape."""
 FARTHEST, TURNED = 0.1, 0.75
@@ -44,8 +46,10 @@ def odd_counts(counts: Int[ndarray, " N"], labels: Int[ndarray, " N"]) -> Iterat
 def _unlike_class(values: Float[ndarray, " N"], labels: Int[ndarray, " N"], most: float) -> Iterator[tuple[int, float]]:
     for label in np.unique(labels):
         inside = np.flatnonzero(labels == label)
-        times = values[inside] / max(float(np.median(values[inside])), 1e-300)
-        yield from ((int(row), float(own)) for row, own in zip(inside, times, strict=True) if not 1 / most < own < most)
+        logs = np.log(np.maximum(values[inside], 1e-300))
+        logs -= np.median(logs)
+        limit = max(np.log(most), SPREADS * float(np.median(np.abs(logs))))
+        yield from ((int(row), float(np.exp(own))) for row, own in zip(inside, logs, strict=True) if abs(own) > limit)
 
 
 def odd_extents(clouds: Sequence[Float[ndarray, "n 3"]]) -> Iterator[Oddity]:

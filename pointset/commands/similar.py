@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 EMBEDDER = "isab16-max.modelnet40-1024"
 """Of the trained models, its rows are the best single embedding of foreign shapes; see `Classifier.embed`."""
-PAIRS_SHOWN = 20
-"""Pairs of near-duplicates that are printed and drawn."""
-RESAMPLED = 64
-"""Shapes that are sampled twice, for the threshold of near-duplicates."""
 EMBEDDING_MODEL_HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; default: {EMBEDDER}."
 EmbeddingModel = Annotated[str | None, Parameter(name="--model", help=EMBEDDING_MODEL_HELP)]
 
@@ -65,28 +61,23 @@ def find(
     model: EmbeddingModel = None,
     output: Annotated[Path | None, out_file("a page", ".html", ".htm")] = None,
     count: Annotated[Count, Parameter(name=["--count", "-k"])] = 12,
-    leaks: bool = False,
     reading: Annotated[Reading, ReadingFlags] = Reading(),
 ) -> Result:
-    """Find the shapes of a folder that are most similar to a shape; with --leaks, those that are there twice.
+    """Find the shapes of a folder that are most similar to a shape.
 
-    Examples: `pointset find chair.off path/to/meshes -o found.html`; `pointset find --leaks path/to/meshes`
+    Example: `pointset find chair.off path/to/meshes -o found.html`; shapes that are there twice: `pointset data check`
 
     Args:
-        paths: A shape, and a folder of shapes or a file that `pointset embed` wrote; with --leaks only the latter.
+        paths: A shape, and a folder of shapes or a file that `pointset embed` wrote.
         output: A page (*.html) with pictures: the similar shapes with their distances and the points that make them
-            similar, or the first pairs of near-duplicates.
+            similar.
         count: Number of similar shapes.
-        leaks: Find near-duplicates: pairs of shapes no farther apart than two samplings of one shape. Pairs of a
-            training and a test shape come first.
     """
-    if len(paths) != 2 - leaks:
-        wanted = "a folder of shapes" if leaks else "a shape and a folder of shapes"
-        raise PointsetError(f"find needs {wanted}, got {len(paths)} path{'s' * (len(paths) != 1)}")
-    if not leaks:
-        require_shape_file(paths[0])
-    shapes = _shapes_in(paths[-1], model, reading)
-    return _near_duplicates(shapes, paths[0], output) if leaks else _similar(shapes, paths[0], count, output)
+    if len(paths) != 2:
+        given = f"{len(paths)} path{'s' * (len(paths) != 1)}"
+        raise PointsetError(f"find needs a shape and a folder of shapes, got {given}")
+    require_shape_file(paths[0])
+    return _similar(_shapes_in(paths[1], model, reading), paths[0], count, output)
 
 
 @dataclass(frozen=True)
@@ -167,40 +158,6 @@ def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Re
     data = {"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)}
     line = f"of {len(embedded.files):,} shapes, by {embedded.model}" + (f"; saved in {output}" if output else "")
     return Result(data, _rounded(rows), line)
-
-
-def _near_duplicates(shapes: Shapes, folder: Path, output: Path | None) -> Result:
-    from pointset.evaluation.embedding import embed as embed_clouds
-    from pointset.evaluation.embedding import near_duplicates, same_shape_distance, splits_of
-    from pointset.viz.html_page import Tile
-
-    embedded, names = shapes.embedded, shapes.embedded.names
-    step = max(1, len(embedded.files) // RESAMPLED)
-    again = embed_clouds(shapes.trained.network, [shapes.points(file, seed=1) for file in embedded.files[::step]])
-    threshold = same_shape_distance(embedded.rows[::step], again)
-    pairs = near_duplicates(embedded.rows, threshold, splits_of(folder, names))
-    leak, leaked = "train and test", sum(pair.leak for pair in pairs)
-    rows: Table = []
-    for pair in pairs:
-        row = {"first": names[pair.first], "second": names[pair.second], "distance": pair.distance}
-        rows.append(row | {"leak": leak * pair.leak})
-    if output is not None:
-        tiles = []
-        for pair in pairs[:PAIRS_SHOWN]:
-            clouds = [shapes.points(embedded.files[row]) for row in (pair.first, pair.second)]
-            title = escaped(f"{names[pair.first]} and {names[pair.second]}")
-            tiles.append(Tile(clouds, title, f"distance {pair.distance:.2f}" + f", {leak}" * pair.leak))
-        note = (
-            f"Pairs of shapes no farther apart than two samplings of one shape, by the embeddings of {embedded.model}."
-        )
-        shapes.draw(tiles, "Near-duplicates", note, output)
-    more = f", the first {PAIRS_SHOWN} of them above" if len(pairs) > PAIRS_SHOWN else ""
-    line = (
-        f"{len(pairs):,} pairs of {len(names):,} shapes are at most as far apart as two samplings of one shape "
-        f"({threshold:.2f}){more}; {leaked:,} of them are a training and a test shape"
-    ) + (f"; saved in {output}" if output else "")
-    data = {"model": embedded.model, "threshold": threshold, "leaks": leaked, "pairs": rows}
-    return Result(data, *([_rounded(rows[:PAIRS_SHOWN])] if rows else []), line)
 
 
 def _rounded(rows: Table) -> Table:

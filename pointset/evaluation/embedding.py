@@ -5,7 +5,6 @@ Neighbours are found by comparing all rows, by scikit-learn. With rows of 128 nu
 grows with the square.
 """
 
-import contextlib
 import csv
 import itertools
 import warnings
@@ -22,7 +21,7 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from pointset.data.axes import UsualUp
-from pointset.data.catalogue.folders import ShapeFile, list_shapes, list_splits
+from pointset.data.catalogue.folders import ShapeFile, list_shapes
 from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.files import Failure, read_points
@@ -38,10 +37,6 @@ CHUNK = 16
 FEW_FILES = 256
 """So many files or fewer are not worth other processes, which take seconds to start."""
 EMBEDDING_SUFFIXES = (".npz", ".csv")
-ROUNDING = 1e-4
-"""Relative distance of rows that are one on another processor."""
-SAME_SHAPE = 0.95
-"""Share of shapes of which two samplings are at most the threshold for near-duplicates apart."""
 
 
 def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Float[ndarray, "N d"]:
@@ -176,18 +171,6 @@ def _batch(read: Any, shapes: Sequence[ShapeFile]) -> tuple[list[Any], list[str]
         return [read(shape) for shape in shapes], sorted({str(warning.message) for warning in caught})
 
 
-@dataclass(frozen=True)
-class SimilarPair:
-    """Two shapes that may be one."""
-
-    first: int
-    second: int
-    """Indices of rows; `first` is the smaller one."""
-    distance: float
-    leak: bool
-    """True if one is a training and the other a test shape."""
-
-
 def nearest(
     rows: Float[ndarray, "N d"], queries: Float[ndarray, "Q d"], count: int
 ) -> tuple[Float[ndarray, "Q k"], Int[ndarray, "Q k"]]:
@@ -268,36 +251,3 @@ def find_similar(
     embedded = Embedded("the model", paths, classes, np.stack(rows[1:]), paths)
     near = nearest_others(embedded, rows[0][None], shape, count)
     return [SimilarShape(paths[row], classes[row], distance) for row, distance in near]
-
-
-def same_shape_distance(first: Float[ndarray, "N d"], second: Float[ndarray, "N d"]) -> float:
-    """The distance that two samplings of one shape, row by row, rarely exceed: the 95 % quantile, or rounding."""
-    distance = np.quantile(np.linalg.norm(first - second, axis=1), SAME_SHAPE)
-    return float(max(distance, ROUNDING * np.linalg.norm(first, axis=1).max(initial=0.0)))
-
-
-def near_duplicates(
-    rows: Float[ndarray, "N d"], threshold: float, splits: Sequence[str] = (), count: int = 10
-) -> list[SimilarPair]:
-    """Pairs of rows at most `threshold` apart: those of training and test shapes first, then the nearest first."""
-    splits = splits or [""] * len(rows)
-    distances, indices = nearest(rows, rows, count + 1)
-    near: dict[tuple[int, int], float] = {}
-    for row, column in zip(*np.nonzero(distances <= threshold), strict=True):
-        other = int(indices[row, column])
-        if other != row:
-            near[min(row, other), max(row, other)] = float(distances[row, column])
-    pairs = [
-        SimilarPair(int(first), int(second), distance, {splits[first], splits[second]} == {"train", "test"})
-        for (first, second), distance in near.items()
-    ]
-    return sorted(pairs, key=lambda pair: (not pair.leak, pair.distance))
-
-
-def splits_of(folder: Path, names: Sequence[str]) -> list[str]:
-    """Return "train", "test" or an empty text for the name of each shape, as `load_dataset` splits the folder."""
-    splits: dict[str, str] = {}
-    with contextlib.suppress(PointsetError):  # a folder without classes
-        for split, listing in list_splits(folder).items() if folder.is_dir() else ():
-            splits |= {shape.name: split for shape in listing.shapes if split in ("train", "test")}
-    return [splits.get(name, "") for name in names]

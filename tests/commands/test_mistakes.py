@@ -108,7 +108,6 @@ MISTAKES = [
     ("embed box.obj -o rows.txt", "rows.txt|.npz"),
     ("find box.obj", "a shape and a folder"),
     ("find {clouds} {clouds}", "is a folder"),
-    ("find --leaks {clouds} {clouds}", "a folder of shapes|2 paths"),
     ("find box.obj {clouds} -k 0", "--count|0"),
     ("find box.obj {clouds} -o found.png", "found.png|.html"),
     ("find nothing.off {clouds}", "nothing.off"),

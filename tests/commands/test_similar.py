@@ -36,14 +36,6 @@ def test_from_a_folder_to_rows_to_similar_shapes(shapes: Path, tmp_path: Path, c
     assert page.read_text().count("<img") == 6
 
 
-def test_leaks_are_the_shape_in_both_splits(shapes: Path, tmp_path: Path, capsys) -> None:
-    found = asked(capsys, "find", "--leaks", shapes, "-o", tmp_path / "leaks.html")
-    first = found["pairs"][0]
-    assert (first["first"], first["second"]) == ("rod/test/rod0.npy", "rod/train/rod0.npy")
-    assert first["leak"]
-    assert "rod0.npy" in (tmp_path / "leaks.html").read_text()
-
-
 def test_a_file_that_cannot_be_used_is_named(shapes: Path, tmp_path: Path, capsys) -> None:
     (shapes / "rod/train/broken.npy").write_text("nothing")
     rows = tmp_path / "rows.npz"

@@ -110,12 +110,6 @@ def test_files_in_processes_as_in_one(model, tmp_path, monkeypatch):
         assert np.allclose(one[1], other[1], atol=1e-5)
 
 
-def test_near_duplicates_across_splits_come_first():
-    rows = np.array([[0, 0], [0, 1.0], [5, 5], [5, 5.5], [50, 0]])
-    pairs = embedding.near_duplicates(rows, 2.0, ["train", "test", "train", "train", "test"])
-    assert [(pair.first, pair.second, pair.leak) for pair in pairs] == [(0, 1, True), (2, 3, False)]
-
-
 def test_a_removed_patch_changes_the_distance_by_its_influence(model):
     points = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
     row = model.embed_sets(torch.randn(1, 30, 3, generator=torch.Generator().manual_seed(1)))[0].detach()
