@@ -60,6 +60,12 @@ def test_names_that_likeness_does_not_confirm():
     assert find_groups(sets).rule == ""
 
 
+def test_a_few_names_of_another_kind_are_no_reason_for_one_large_group():
+    sets = make_sets("{o}", views=1)
+    sets.names = [f"other_{name}" if row % OBJECTS < 2 else name for row, name in enumerate(sets.names)]
+    assert find_groups(sets).rule == ""
+
+
 def test_given_groups_are_kept():
     sets = make_sets("{o}_{v}").grouped(np.arange(2 * OBJECTS * VIEWS) % 7)
     assert find_groups(sets).groups.tolist() == [i % 7 for i in range(len(sets))]
