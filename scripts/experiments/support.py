@@ -101,9 +101,10 @@ def table(rows: list[dict[str, str]]) -> str:
 
 
 def draw(rows: list[dict[str, str]], file: Path) -> None:
-    """Accuracy against the points that decide."""
-    dots = []
-    for index, (label, own) in enumerate(means(rows).items()):
+    """Accuracy against the points that decide, of the models that were measured on all splits."""
+    found, dots = means(rows), []
+    most = max(own["splits"] for own in found.values())
+    for index, (label, own) in enumerate((label, own) for label, own in found.items() if own["splits"] == most):
         accuracy = 100 * own["accuracy"]
         dots.append(Dot(label, own.get("deciding", POINTS), accuracy, accuracy, accuracy, line_style(index)))
     figure, (axes,) = make_panels(1, 1, 3.2)
