@@ -9,14 +9,13 @@ import torch
 
 import pointset
 from pointset.data.axes import UP_TO_Z
-from pointset.data.neighbourhoods import WIDTHS, neighbourhood_numbers
+from pointset.data.neighbourhoods import KINDS, WIDTHS, neighbourhood_numbers
 from pointset.evaluation.costs import multiply_adds
 from pointset.training.recipe import Recipe
 from pointset.zoo.transfer import start_from, turn_inputs
 
 NAMES = [*(f"{encoder}-max" for encoder in ("none", "rff", "rffp", "sab", "isab4", "dumlp4")), "rff-pma", "rff-dumlp4"]
 POOLINGS = [f"none-{name}" for name in ("mean", "cov8", "pswe8", "fspool", "top2", "asp", "gem", "max+pma")]
-KINDS = ["oriented", "invariant"]
 
 
 def network(name: str = "rff-max", kind: str = "oriented", **options: Any) -> Any:
@@ -55,12 +54,11 @@ def test_noise_and_dropout_are_for_training_alone() -> None:
     assert 0 < dropped.sum() < 8
 
 
-def test_training_standardises_the_numbers_and_needs_coordinates_alone() -> None:
-    model, sets = network(), sets_of()
+@pytest.mark.parametrize("how", ["none", "principal-axes"])
+def test_training_standardises_the_numbers_and_needs_coordinates_alone(how: str) -> None:
+    model, sets = network(), sets_of().normalized(how)
     pointset.fit(model, sets, Recipe(epochs=1), progress=False)
-    numbers = (
-        sets.with_neighbourhoods("oriented").source_pool.arrays["neighbourhoods"].reshape(-1, 9).astype(np.float32)
-    )
+    numbers = sets.with_neighbourhoods("oriented").points[..., 3:].flatten(0, 1).numpy()
     np.testing.assert_allclose(model.numbers.mean, numbers.mean(axis=0), atol=1e-4)
     np.testing.assert_allclose(model.numbers.deviation, numbers.std(axis=0).clip(1e-3), atol=1e-4)
     assert model.preparation.neighbourhoods == "oriented"
@@ -104,8 +102,9 @@ def test_a_training_from_trained_weights_keeps_their_scale() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".pt2", ".onnx"])
-def test_exported_files_take_bare_points(suffix: str, tmp_path: Path) -> None:
-    model = network("rff-pma").eval()
+@pytest.mark.parametrize("kind", KINDS)
+def test_exported_files_take_bare_points(suffix: str, kind: str, tmp_path: Path) -> None:
+    model = network("rff-pma", kind).eval()
     assert pointset.export_model(model, tmp_path / f"model{suffix}", mask=True).holds
 
 
