@@ -17,6 +17,7 @@ class _Machine(TypedDict):
     system: str
     cores: int | None
     accelerator: str | None
+    threads: int
 
 
 class _Recipe(TypedDict, total=False):
@@ -60,7 +61,7 @@ class RunDescription(TypedDict, total=False):
     data: DataDescription
     temperature: Positive
     versions: dict[str, str]
-    machine: _Machine | None
+    machine: _Machine
     commit: str | None
     continued_from: _Epochs
 

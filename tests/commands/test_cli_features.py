@@ -14,6 +14,8 @@ from pointset.data.axes import turned_up
 
 OFF = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 
+pytestmark = pytest.mark.filterwarnings("ignore:of clouds with more points")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -89,6 +91,6 @@ def test_a_folder_of_laser_scans(tmp_path: Path, capsys: Any, monkeypatch: pytes
     capsys.readouterr()
     answer = said(capsys, "classify", tmp_path / "tiles", *run, "--keep-outliers")
     assert answer["accuracy"] == 1
-    assert [row["name"] for row in answer["predictions"] if row["points"] == 64] == ["round/test/7.laz"]
+    assert {row["points"] for row in answer["predictions"]} == {64}
     assert said(capsys, "evaluate", *run)["shapes"] == 2
     assert said(capsys, "data", "show", tmp_path / "tiles")["classes"] == {"flat": 4, "round": 4}

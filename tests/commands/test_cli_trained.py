@@ -15,6 +15,8 @@ from pointset.zoo import pretrained
 
 NAME = "isab4-pma.toy"
 
+pytestmark = pytest.mark.filterwarnings("ignore:of clouds with more points")
+
 
 @pytest.fixture(scope="module")
 def folder(clouds_folder, tmp_path_factory) -> Path:

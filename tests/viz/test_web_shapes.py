@@ -33,7 +33,7 @@ MESHES = {
 }
 CLOUDS = {
     "blanks.xyz": "# a scan\n\n0 0 1\n1 2 3 // end\n-1e-3 .5 +2\n",
-    "normals.txt": "0,0,1,0,0,1\n1,2,3,0,0,1\n",
+    "normals.txt": "0.5,0,1,0,0,1\n1,2,3,0,0,1\n",
     "names.csv": "x;y;z\n0; 0; 1\n1; 2; 3\n",
 }
 WRONG = {
