@@ -67,7 +67,8 @@ def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -
         order = sorted(generator.permutation(len(members)).tolist(), key=lambda place: -len(members[place]))
         for place in order:
             turn = np.roll(np.arange(folds), -start)
-            fold = turn[filled[turn].argmin()]
+            known = assigned[groups == groups[members[place][0]]].max()  # by its shapes of another class
+            fold = turn[filled[turn].argmin()] if known < 0 else known
             assigned[members[place]] = fold
             filled[fold] += len(members[place])
         start += len(members)

@@ -284,6 +284,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         for label in range(int(labels.max(initial=-1)) + 1):
             inside = rng.permutation(np.flatnonzero(labels == label))
             held_out[choose_groups(inside, groups, round(fraction * len(inside)))] = True
+        held_out = np.isin(groups, groups[held_out])  # a group may have shapes of several classes
         if not held_out.any():
             raise PointsetError(f"fraction={fraction} of {len(self)} shapes holds out no shape: give a larger fraction")
         train, validation = (torch.from_numpy(np.flatnonzero(chosen)) for chosen in (~held_out, held_out))

@@ -18,6 +18,7 @@ from torch import nn
 from pointset.baselines.models import BASELINES
 from pointset.configuration import nearest
 from pointset.data.arrays import from_arrays
+from pointset.data.groups import number_groups
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import quoted
@@ -188,14 +189,20 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
     def __init__(self, model: str = "features+surface+embedding-svm", **options: Any) -> None:
         self._set(model, options)
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Train from the beginning.
+
+        Args:
+            X: N clouds.
+            y: N labels.
+            groups: N names or numbers of groups that belong together, such as views of one object: the validation split
+                and the folds of "auto" keep them together. None lets "auto" find groups by likeness.
 
         Raises:
             InputError: X or y is not what the class describes, or an option is wrong; also a ValueError.
         """
         labels = _labels(y)
-        return self._first(X, labels, np.unique(labels))
+        return self._first(X, labels, np.unique(labels), groups)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Train for `epochs` more, with a new schedule from the weights that are there; the first call begins as `fit`.
@@ -232,8 +239,13 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
         indices = self.predict_proba(X).argmax(axis=1)
         return self.classes_[indices]
 
-    def _first(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> Self:
-        self._begin(self._labelled(X, labels, classes))
+    def _first(self, X: Any, labels: np.ndarray, classes: np.ndarray, groups: Any = None) -> Self:
+        sets = self._labelled(X, labels, classes)
+        if groups is not None:
+            if len(groups) != len(sets):
+                raise InputError(f"groups must be one for each of the {len(sets)} clouds, got {len(groups)}")
+            sets = sets.grouped(number_groups(np.asarray(groups).tolist()))
+        self._begin(sets)
         self.classes_ = classes
         return self
 

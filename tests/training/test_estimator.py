@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import pointset
-from pointset import PointSetClassifier
+from pointset import PointSetClassifier, PointSets
 from pointset.errors import PointsetError
 from pointset.inputs import InputError
 from pointset.training.recipe import Recipe
@@ -265,3 +265,20 @@ def test_words_of_scikit_learn_are_answered_with_ours(X, y):
 def test_a_training_that_ends_at_chance_says_so(X, y):
     with pytest.warns(UserWarning, match="hardly better than the most frequent class: try more epochs"):
         PointSetClassifier("rff-max", dim=8, epochs=10, learning_rate=1e-12, random_state=0).fit(X, y)
+
+
+def test_groups_are_on_one_side_of_the_validation_split(monkeypatch):
+    seen = []
+    kept = PointSets.split_validation
+
+    def split(self, fraction, seed):
+        seen.append(self.groups.tolist())
+        return kept(self, fraction, seed)
+
+    monkeypatch.setattr(PointSets, "split_validation", split)
+    X = np.random.default_rng(0).normal(size=(12, 20, 3))
+    classifier = pointset.PointSetClassifier("rff-max", dim=8, epochs=1, validation=0.3, random_state=0)
+    classifier.fit(X, ["a", "b"] * 6, groups=[f"object {row // 4}" for row in range(12)])
+    assert seen == [[row // 4 for row in range(12)]]
+    with pytest.raises(PointsetError, match="groups must be one for each of the 12 clouds, got 3"):
+        classifier.fit(X, ["a", "b"] * 6, groups=[1, 2, 3])

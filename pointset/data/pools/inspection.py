@@ -151,16 +151,19 @@ def _spread(count: int) -> NDArray[np.int64]:
 
 def _of_pool(pool: Pool) -> Iterator[Sample]:
     for label, name in enumerate(pool.classes):
-        for row in np.flatnonzero(pool.labels == label)[:PER_CLASS].tolist():
+        inside = np.random.default_rng(0).permutation(np.flatnonzero(pool.labels == label))
+        for row in inside[:PER_CLASS].tolist():
             yield name, pool.cloud(row)
 
 
 def _of_files(listing: Listing) -> Iterator[Sample]:
-    """Points of the first usable files of each class; warnings name others that were tried, and the first remark."""
+    """Points of random usable files of each class; warnings name others that were tried, and the first remark."""
     remarked = False
     sampling = Sampling.none(False) if listing.kind == "clouds" else Sampling(SAMPLE_POINTS)
     seen = Counter[str]()
-    for shape in listing.shapes:
+    order = np.random.default_rng(0).permutation(len(listing.shapes)).tolist()
+    for row in sorted(order, key=lambda row: listing.shapes[row].label):
+        shape = listing.shapes[row]
         if seen[shape.true_class] == PER_CLASS:
             continue
         entry, arrays = make_pool_shape(shape, sampling)
