@@ -123,6 +123,8 @@ def attend(
     result["layers"] = [{"layer": each.layer, "kind": each.kind, "shape": list(each.weights.shape)} for each in maps]
     result["support"] = None if seen.support is None else seen.support.as_dict()
     text: list[Any] = [*usual(model), f"{shape.name}: {prediction}"]
+    if trained.description["model"].get("members"):
+        text.append("drawn: what the network of this product of classifiers looked at")
     if seen.support is not None:
         text.append(str(seen.support))
     if checks:

@@ -9,7 +9,7 @@ from pointset.errors import PointsetError
 from pointset.explain.faithfulness import Curves, check_explanations
 from pointset.explain.maps import AttentionMap, attention_maps, attentions
 from pointset.explain.support import Support, exact_support, support_map
-from pointset.zoo.classifiers import Classifier
+from pointset.zoo.classifiers import Classifier, SetClassifier
 from pointset.zoo.predicting import Prediction, padded_batches, predict
 
 
@@ -29,11 +29,24 @@ class Inspection:
     """Of each explanation, how the probability changes as points are removed, if that was asked for."""
 
 
+def network_of(model: Classifier) -> Classifier:
+    """The model itself, or the network in a product of classifiers.
+
+    Raises:
+        PointsetError: the product has none.
+    """
+    members = getattr(getattr(model, "model", None), "members", ())
+    networks = [member for member in members if isinstance(member, SetClassifier)]
+    if members and not networks:
+        raise PointsetError("the model is a product of classifiers without a network: train with a larger --budget")
+    return networks[0] if networks else model
+
+
 def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **reading: Any) -> Inspection:
     """Prepare a shape, classify it, and record what the model looks at.
 
     Args:
-        model: a network of the zoo.
+        model: a network of the zoo; of a product of classifiers, its network is looked into.
         shape: a file, a mesh, a cloud or points; see `Preparation.prepare`.
         check: also remove points in the order of every explanation; see `pointset.explain.faithfulness`.
         reading: arguments of `prepare`, such as `points`, `seed` and `up`.
@@ -49,13 +62,13 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
         >>> [map.kind for map in seen.maps]
         ['decides']
     """
-    prepared = model.prepare(shape, **reading)
+    prepared, network = model.prepare(shape, **reading), network_of(model)
     prediction = predict(model, padded_batches([prepared.points]))
     if not prediction.logits.isfinite().all():
         raise PointsetError("the model's logits are not finite: its training diverged, train it again")
-    support = exact_support(model, prepared.points)
+    support = exact_support(network, prepared.points)
     maps = [] if support is None else [support_map(support)]
-    if support is None or any(True for _ in attentions(model)):
-        maps += attention_maps(model, prepared.points)
-    checks = check_explanations(model, [prepared.points]) if check else {}
+    if support is None or any(True for _ in attentions(network)):
+        maps += attention_maps(network, prepared.points)
+    checks = check_explanations(network, [prepared.points]) if check else {}
     return Inspection(prepared, prediction, maps, support, checks)

@@ -1,6 +1,7 @@
 """Exact support: the points that decide, found by gradients and checked by leaving the others out."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ from command_line import asked
 
 import pointset
 from pointset.explain.importance import critical_points
+from pointset.explain.inspection import network_of
 from pointset.explain.support import exact_support, support_map
+from pointset.zoo.models import mix
 
 N = 120
 
@@ -76,3 +79,16 @@ def test_attend_prints_it_and_draws_it(cloud, tmp_path: Path, capsys) -> None:
     assert found["support"]["change"] < 1e-5
     assert "the points that decide" in (tmp_path / "page.html").read_text()
     assert json.dumps(found)
+
+
+def test_of_a_product_of_classifiers_the_network_is_looked_into(cloud) -> None:
+    sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(12, N, 3)), [0, 1, 2, 3] * 3)
+    svm = pointset.fit(pointset.create_model("features-svm", classes=4), sets, progress=False).model
+    members = [network("rff-max", "oriented"), svm]
+    product = mix(members).eval()
+    product.preparation = replace(members[0].preparation, points=N, pool_points=N, neighbourhoods="oriented")
+    product.classes = list("abcd")
+    seen = pointset.inspect_shape(product, cloud)
+    assert [entry.kind for entry in seen.maps] == ["decides"]
+    with pytest.raises(pointset.PointsetError, match="without a network"):
+        network_of(mix([svm, svm]))
