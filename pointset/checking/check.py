@@ -72,7 +72,7 @@ class Check:
 
     @property
     def leaks(self) -> int:
-        """Number of test shapes that stand in training too."""
+        """Number of test shapes that stand in training too, or look as if they did: see their `kind`."""
         return len({each.file for each in self.suspects if each.where == "split"})
 
     def of(self, where: str) -> list[Suspect]:

@@ -9,10 +9,10 @@ from pointset.viz.html_page import Page, Tile, make_similar_page
 SHOWN = 24
 """Suspects of each place that are drawn."""
 TITLES = {
-    "split": "In train and in test",
+    "split": "In train and in test, or nearly",
     "classes": "In two classes",
     "label": "Probably another class",
-    "class": "There twice",
+    "class": "There twice, or nearly",
     "odd": "Unlike the others",
 }
 
