@@ -126,8 +126,8 @@ def check(
     if found.leaks:
         tests = sum(split != "train" for split in found.shapes.splits)
         lines.append(
-            f"{found.leaks:,} of {tests:,} test shapes are training shapes or hardly differ from one: look at the page, "
-            "and leave them out with --without"
+            f"{found.leaks:,} of {tests:,} test shapes are training shapes or hardly differ from one: "
+            "look at the page, and leave them out with --without"
         )
     lines.append(
         f"{total:,} suspects in {time.perf_counter() - started:.0f} s{more}"
