@@ -93,9 +93,10 @@ def answer(saved: Mapping[str, Saved]) -> Iterator[str]:
         "**Without an encoder the pooling is the model; behind attention it hardly matters.** On ModelNet40 at 100 "
         f"points {tops['none'].label} is {gain:.0f} points above {maximum.label}, and {level} of {poolings} poolings "
         "behind an `isab16` encoder are the best or not distinguishable from it. The most accurate rows of these "
-        f"tables see coordinates only and no neighbourhoods, and have **{most} at 1,000 points** ({best[1000].label}) and "
-        f"**{few} at 100** ({best[100].label}); [with neighbourhoods](pages/neighbourhoods.md) one seed is better. The best "
-        "verified figure of others under these conditions is [PointNet's 90.1 %](pages/published.md); networks of others with neighbourhoods reach 91.5 to 93.1."
+        f"tables see coordinates only and no neighbourhoods, and have **{most} at 1,000 points** ({best[1000].label}) "
+        f"and **{few} at 100** ({best[100].label}); [with neighbourhoods](pages/neighbourhoods.md) one seed is better. "
+        "The best verified figure of others under these conditions is [PointNet's 90.1 %](pages/published.md); "
+        "networks of others with neighbourhoods reach 91.5 to 93.1."
     )
     yield f"![{FIGURE.title}]({FIGURE_FILE})"
     lines = []
