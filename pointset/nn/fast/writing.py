@@ -41,8 +41,9 @@ def may_write_in_tiles(mab: Any, X: Tensor, Y: Tensor) -> bool:
     attention = mab.multihead
     if mab.form == "paper" or mab.norm != "none" or attention.record is not None:
         return False
-    few = len(X) == len(Y) and Y.shape[1] <= min(X.shape[1], FEW_KEYS)
-    return few and is_plain(attention.score, attention.weights) and may_tile(X, Y, attention.query.weight)
+    if not (is_plain(attention.score, attention.weights) and may_tile(X, Y, attention.query.weight)):
+        return False
+    return len(X) == len(Y) and Y.shape[1] <= min(X.shape[1], FEW_KEYS)  # last: an exporter would take sizes for fixed
 
 
 def write_in_tiles(mab: Any, X: Float[Tensor, "B n d_in"], Y: Float[Tensor, "B m d_y"]) -> Float[Tensor, "B n d"]:
