@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import onnx
@@ -13,6 +14,7 @@ from torch import nn
 import pointset
 import pointset.export.model
 from pointset.data.normalize import normalize_points
+from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError
 from pointset.export.files import EXAMPLE, FORMATS, format_of, record
 from pointset.export.model import CHECKED, export_metadata, export_model
@@ -21,7 +23,8 @@ from pointset.nn import registry
 pytestmark = pytest.mark.slow
 
 CLASSES = ("ball", "box", "rod", "cone", "torus")
-RUN = {"data": {"classes": list(CLASSES), "normalize": "standardize", "points": 24, "up": "z"}}
+PREPARATION = Preparation(normalize="standardize", points=24, up="z")
+RUN = {"data": {"classes": list(CLASSES), "preparation": asdict(PREPARATION)}}
 
 
 def model_of(name: str, **options) -> nn.Module:
@@ -203,7 +206,7 @@ def test_a_program_runs_where_the_package_is_not(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     logits, classes = json.loads(done.stdout)
-    points = normalize_points(torch.arange(21.0).reshape(1, 7, 3) / 10, RUN["data"]["normalize"])
+    points = normalize_points(torch.arange(21.0).reshape(1, 7, 3) / 10, PREPARATION.normalize)
     assert logits == pytest.approx(model(points)[0].tolist(), abs=1e-5)
     assert classes == list(CLASSES)
 
