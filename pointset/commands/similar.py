@@ -16,6 +16,9 @@ from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError, escaped
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pointset.evaluation.embedding import Embedded
     from pointset.viz.html_page import Tile
 
@@ -77,14 +80,16 @@ def find(
         given = f"{len(paths)} path{'s' * (len(paths) != 1)}"
         raise PointsetError(f"find needs a shape and a folder of shapes, got {given}")
     require_shape_file(paths[0])
-    return _similar(_shapes_in(paths[1], model, reading), paths[0], count, output)
+    return _similar(_shapes_in(paths[1], paths[0], model, reading), paths[0], count, output)
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """Embedded shapes, the model that embeds them, and how their files are read."""
+    """Embedded shapes, the one to which they are compared, the model that embeds them, and how files are read."""
 
     trained: Trained
+    query: "NDArray[np.float32]"
+    """[1, width]: read before the folder, which may take minutes."""
     embedded: "Embedded"
     reading: Reading
 
@@ -101,21 +106,19 @@ class Shapes:
         make_similar_page(tiles, title=escaped(title), note=note, up=up).save(output)
 
 
-def _shapes_in(path: Path, model: str | None, reading: Reading) -> Shapes:
-    """The shapes of a folder, or of a file of rows."""
+def _shapes_in(path: Path, shape: Path, model: str | None, reading: Reading) -> Shapes:
+    """The shapes of a folder, or of a file of rows, and the one to which they are compared."""
     from pointset.evaluation.embedding import EMBEDDING_SUFFIXES, load_embedded
     from pointset.evaluation.files import in_folders
 
-    if not (path.is_file() and path.suffix.lower() in EMBEDDING_SUFFIXES):
-        trained = load_model(EMBEDDER if model is None else model)
-        reading = replace(reading, up=settled_up(reading.up, trained, in_folders([path])))
-        return Shapes(trained, _embed(trained, [path], reading), reading)
-    embedded = load_embedded(path)
-    if model not in (None, embedded.model):
+    embedded = load_embedded(path) if path.is_file() and path.suffix.lower() in EMBEDDING_SUFFIXES else None
+    if embedded is not None and model not in (None, embedded.model):
         raise PointsetError(f"{path} has the rows of {embedded.model}: leave out --model, or embed the shapes again")
-    trained = load_model(embedded.model)
-    reading = replace(reading, up=settled_up(reading.up, trained, in_folders(map(Path, embedded.files))))
-    return Shapes(trained, embedded, reading)
+    trained = load_model(embedded.model if embedded is not None else EMBEDDER if model is None else model)
+    files = in_folders([path] if embedded is None else map(Path, embedded.files))
+    reading = replace(reading, up=settled_up(reading.up, trained, files))
+    query = _embed(trained, [shape], reading).rows
+    return Shapes(trained, query, embedded or _embed(trained, [path], reading), reading)
 
 
 def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedded":
@@ -137,8 +140,7 @@ def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Re
     from pointset.explain.importance import similarity_influence
     from pointset.viz.html_page import Tile
 
-    embedded = shapes.embedded
-    query = _embed(shapes.trained, [shape], shapes.reading).rows
+    embedded, query = shapes.embedded, shapes.query
     chosen = nearest_others(embedded, query, shape, count)
     rows: Table = [
         {"shape": embedded.names[row], "class": embedded.classes[row], "distance": distance} for row, distance in chosen
