@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -16,7 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from jaxtyping import config, install_import_hook
 
 # Shape annotations are checked here and nowhere else: at run time they would cost 20 us a call.
@@ -28,6 +31,18 @@ TYPED = (
     "pointset.zoo.models",
 )
 install_import_hook(TYPED, "beartype.beartype")
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Seeds the global generators, which modules made without a seed draw from: no test depends on those before it.
+
+    POINTSET_TEST_SEED is another seed, with which all tests must pass too.
+    """
+    seed = int(os.environ.get("POINTSET_TEST_SEED", "0"))
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  the global generator is meant
+    torch.manual_seed(seed)
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def test_comparisons_say_what_they_are(reported):
     assert line.startswith("Comparison of 2 models on ")
     assert (
         repr(reported.experiment)
-        == f"Experiment Two <b>models</b>: 3 models on {reported.experiment.task.title}, 2 seeds"
+        == f"Experiment Two <b>models</b>: 3 models on {reported.experiment.task.facts.title}, 2 seeds"
     )
     assert line.endswith(f": 8 runs finished, 4 failed; in {reported.folder}")
     shown = reported._repr_html_()

@@ -66,10 +66,10 @@ class DataOptions(Checked):
     "columns" (numbers without names), or fields by name: intensity,return_number."""
 
     groups: Annotated[str | None, COMMON] = None
-    """Which shapes belong together, such as views of one object, and are on one side of every split: a table (*.csv) of
-    files and groups, a regular expression whose parentheses are the group, the number of a level of folders, or a rule
-    that `pointset train` names, such as "all but its last 1 part". None finds them by names and likeness."""
-    without: Annotated[str | None, COMMON] = None
+    """Which shapes belong together, such as views of one object, and are never split: a table (*.csv) of files and
+    groups, a regular expression whose parentheses are the group, the number of a level of folders, or a rule that
+    `pointset train` names. None finds them by names and likeness."""
+    without: str | None = None
     """A table (*.csv) whose first column has files to leave out, as `pointset data check -o check.csv` writes it."""
 
     def __post_init__(self) -> None:

@@ -29,7 +29,6 @@ find BAD.off clouds --model classes
 find cube.npy BAD.npz
 find cube.npy BAD.csv
 compare BAD.toml
-
 train rff-max --data BAD.data --run new
 evaluate --model BAD.pointset
 evaluate --model broken

@@ -20,7 +20,7 @@ from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Run, make_runs, records
 from pointset.runs.workers import Workers, run_in_workers
-from pointset.tasks import classification
+from pointset.tasks import shape_trial
 from pointset.training.loop import Training
 from pointset.training.recipe import Recipe
 
@@ -48,7 +48,7 @@ def whole(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> C
         # In the second epoch of the second run: its first epoch is kept.
         ((4, Training, "_save"), [("finished", 2), ("stopped", 1), ("waiting", 0), ("waiting", 0)]),
         # The third run is trained, its predictions are not written yet.
-        ((3, classification, "save_predictions"), [("finished", 2), ("finished", 2), ("stopped", 2), ("waiting", 0)]),
+        ((3, shape_trial, "save_predictions"), [("finished", 2), ("finished", 2), ("stopped", 2), ("waiting", 0)]),
     ],
     ids=["in an epoch", "between training and result"],
 )

@@ -65,7 +65,7 @@ def test_a_file_of_the_user_is_classified(asked, tmp_path):
     asked.until(f"Boolean(document.getElementById('shape-name').textContent === {name!r})")
     asked.answered()
     before = asked.tab.inner_text("#left")
-    assert re.match(r"(\d+) of \1 points", before)
+    assert re.match(r"([\d,]+) of \1 points", before)
     asked.tab.set_input_files("#file", tmp_path / "bad.off")
     asked.until("Boolean(document.getElementById('fault').textContent)")
     assert "bad.off, line 5: expected vertex 2 of 4, found 0 2" in asked.tab.inner_text("#fault")

@@ -41,7 +41,7 @@ def test_the_report_page_fits_its_window_and_can_be_read(opened):
     )
     assert small == []
     charts = tab.evaluate("() => [...document.querySelectorAll('svg')].map((e) => e.getBoundingClientRect().width)")
-    assert len(charts) == 8
+    assert len(charts) == 10
     assert min(charts) >= 340
     tiles = tab.evaluate(
         "() => [...document.images].map((i) => [i.complete, i.naturalWidth, i.getBoundingClientRect().width])"
