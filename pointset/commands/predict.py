@@ -57,7 +57,10 @@ def classify(
     notes = []
     if doubtful := sum(guess.do_not_trust for guess in guesses):
         which = "this class" if len(guesses) == 1 else f"{doubtful:,} of the {len(guesses):,} classes"
-        notes.append(f"do not trust {which}: probability below {LEAST_PROBABILITY:.0%}, more likely wrong than right")
+        other = "; if shapes may lie or stand on their heads, try --pose any" if model is None else ""
+        notes.append(
+            f"do not trust {which}: probability below {LEAST_PROBABILITY:.0%}, more likely wrong than right{other}"
+        )
     if known:
         others = len(guesses) - known
         rest = f"; the model does not know the classes of the other {others:,}" if others else ""

@@ -158,7 +158,8 @@ class Preparation(Checked):
                 stacklevel=4,
             )
         cloud = _part(cloud, EXAMINED, seed)
-        if not keep:
+        # Sets that `standardize` made have been prepared before.
+        if not (keep or (untouched and _is_set(cloud))):
             cloud = cloud[kept_points(cloud.points, name)]
         cloud = _part(cloud, self.cloud_points, seed)
         normals = None if cloud.normals is None else turned_up(cloud.normals, now, self.up)
@@ -212,6 +213,11 @@ class Preparation(Checked):
 def _part(cloud: Cloud, most: int, seed: int) -> Cloud:
     """A random part of a cloud with more points than `most`."""
     return cloud if len(cloud.points) <= most else cloud[downsample(cloud.points, most, seed=seed)]
+
+
+def _is_set(cloud: Cloud) -> bool:
+    """True for a cloud that `standardize` does not change."""
+    return bool(is_standardized(torch.from_numpy(np.ascontiguousarray(cloud.points, np.float32))[None]))
 
 
 def _tensor(values: ndarray | None, rows: slice) -> Tensor:

@@ -13,6 +13,7 @@ from command_line import asked, succeed
 
 import pointset
 from pointset.data.neighbourhoods import KINDS
+from pointset.data.normalize import standardize
 from pointset.data.preparation import CLOUD_POINTS, EXAMINED, Preparation
 from pointset.data.readers.off import write_off
 from pointset.data.sampling import sample_points
@@ -104,6 +105,16 @@ def test_isolated_points_are_left_out_of_clouds_of_any_size(chair: Any, count: i
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(preparation.prepare(points, keep_outliers=True).points) == 1000
+
+
+def test_sets_of_a_dataset_keep_their_isolated_points(chair: Any) -> None:
+    """Those of training kept them, and `evaluate` and `predict` are of the same points."""
+    points = np.concatenate([sample_points(chair, 300, seed=0), [[99.0, 99.0, 99.0]]])
+    preparation = Preparation(normalize="standardize", isolated="leave out")
+    with pytest.warns(UserWarning, match="1 of 301 points left out"):
+        assert len(preparation.prepare(points).points) == 300
+    sets = standardize(torch.from_numpy(points)[None].float())[0]
+    torch.testing.assert_close(preparation.prepare(sets).points, sets)
 
 
 def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair: Any) -> None:
