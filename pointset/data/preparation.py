@@ -20,7 +20,7 @@ from pointset.configuration import Checked, Count, Neighbourhoods, PointCount
 from pointset.data.augment import Columns
 from pointset.data.axes import TURNS, Axis, check_up, turned_up, usual_up
 from pointset.data.neighbourhoods import stored_numbers
-from pointset.data.normalize import is_standardized, normalize_rows
+from pointset.data.normalize import STANDARDIZED, is_standardized, normalize_points, normalize_rows
 from pointset.data.options import NORMALS, Normalize, Sampler
 from pointset.data.readers.clouds import Cloud, require_cloud
 from pointset.data.readers.formats import is_mesh_file, require_shape_file, suffix_of
@@ -158,13 +158,18 @@ class Preparation(Checked):
                 stacklevel=4,
             )
         cloud = _part(cloud, EXAMINED, seed)
-        # Sets that `standardize` made have been prepared before.
-        if not (keep or (untouched and _is_set(cloud))):
+        if not (keep or (untouched and self._is_set(cloud))):
             cloud = cloud[kept_points(cloud.points, name)]
         cloud = _part(cloud, self.cloud_points, seed)
         normals = None if cloud.normals is None else turned_up(cloud.normals, now, self.up)
         cloud = dataclasses.replace(cloud, points=turned_up(cloud.points, now, self.up), normals=normals)
         return self._finished(cloud, None, available, untouched=untouched)
+
+    def _is_set(self, cloud: Cloud) -> bool:
+        """True for a cloud that was normalised as a set before, all of whose points belong to it."""
+        points = torch.from_numpy(np.ascontiguousarray(cloud.points, np.float32))[None]
+        change = (normalize_points(points, self.normalize) - points).abs()
+        return self.normalize != "none" and bool(change.max() <= STANDARDIZED)
 
     def _finished(self, cloud: Cloud, mesh: Mesh | None, available: int, *, untouched: bool = False) -> Prepared:
         """The first `points` of a cloud, with the neighbourhoods of all."""
@@ -213,11 +218,6 @@ class Preparation(Checked):
 def _part(cloud: Cloud, most: int, seed: int) -> Cloud:
     """A random part of a cloud with more points than `most`."""
     return cloud if len(cloud.points) <= most else cloud[downsample(cloud.points, most, seed=seed)]
-
-
-def _is_set(cloud: Cloud) -> bool:
-    """True for a cloud that `standardize` does not change."""
-    return bool(is_standardized(torch.from_numpy(np.ascontiguousarray(cloud.points, np.float32))[None]))
 
 
 def _tensor(values: ndarray | None, rows: slice) -> Tensor:

@@ -13,7 +13,7 @@ from command_line import asked, succeed
 
 import pointset
 from pointset.data.neighbourhoods import KINDS
-from pointset.data.normalize import standardize
+from pointset.data.normalize import normalize_points
 from pointset.data.preparation import CLOUD_POINTS, EXAMINED, Preparation
 from pointset.data.readers.off import write_off
 from pointset.data.sampling import sample_points
@@ -107,13 +107,14 @@ def test_isolated_points_are_left_out_of_clouds_of_any_size(chair: Any, count: i
         assert len(preparation.prepare(points, keep_outliers=True).points) == 1000
 
 
-def test_sets_of_a_dataset_keep_their_isolated_points(chair: Any) -> None:
+@pytest.mark.parametrize("normalize", ["unit-sphere", "standardize", "center-standardize"])
+def test_sets_of_a_dataset_keep_their_isolated_points(chair: Any, normalize: Any) -> None:
     """Those of training kept them, and `evaluate` and `predict` are of the same points."""
     points = np.concatenate([sample_points(chair, 300, seed=0), [[99.0, 99.0, 99.0]]])
-    preparation = Preparation(normalize="standardize", isolated="leave out")
+    preparation = Preparation(normalize=normalize, isolated="leave out")
     with pytest.warns(UserWarning, match="1 of 301 points left out"):
         assert len(preparation.prepare(points).points) == 300
-    sets = standardize(torch.from_numpy(points)[None].float())[0]
+    sets = normalize_points(torch.from_numpy(points)[None].float(), normalize)[0]
     torch.testing.assert_close(preparation.prepare(sets).points, sets)
 
 
