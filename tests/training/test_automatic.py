@@ -159,7 +159,8 @@ def test_the_clock_only_cuts_the_network_and_that_is_said(tmp_path, monkeypatch)
 
     def plan(budget: float) -> tuple[int, int, str]:
         nonlocal clock
-        clock = iter([0.0, 10.0, 20.0, 110.0, 110.0])  # nothing, ten seconds of one step, 90 of nine: 10 a step
+        # From 0 to 5 what is made once and a step, to 15 one step, to 105 nine steps: 10 seconds a step.
+        clock = iter([0.0, 0.0, 5.0, 5.0, 15.0, 15.0, 105.0, 110.0])
         choice = automatic._Choice(train, budget, 0, None, False)
         return *choice._plan(), choice.cut
 
