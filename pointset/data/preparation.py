@@ -167,9 +167,10 @@ class Preparation(Checked):
 
     def _is_set(self, cloud: Cloud) -> bool:
         """True for a cloud that was normalised as a set before, all of whose points belong to it."""
+        if self.normalize == "none":
+            return False
         points = torch.from_numpy(np.ascontiguousarray(cloud.points, np.float32))[None]
-        change = (normalize_points(points, self.normalize) - points).abs()
-        return self.normalize != "none" and bool(change.max() <= STANDARDIZED)
+        return bool((normalize_points(points, self.normalize) - points).abs().max() <= STANDARDIZED)
 
     def _finished(self, cloud: Cloud, mesh: Mesh | None, available: int, *, untouched: bool = False) -> Prepared:
         """The first `points` of a cloud, with the neighbourhoods of all."""

@@ -74,7 +74,9 @@ def test_commands_take_the_guess_for_all_files(tmp_path, stools, capsys):
         [row["classes"][0]["class"] for row in answer["predictions"]] for answer in map(json.loads, (expected, output))
     ]
     assert names[0] == names[1]
-    assert "up: -x" in succeed(capsys, "data", "show", tmp_path / "lying", "--up", "guess")
+    assert "up: -x, then turned by 270 degrees (--up -x@270), " in succeed(
+        capsys, "data", "show", tmp_path / "lying", "--up", "guess"
+    )
 
 
 def test_what_cannot_be_guessed_is_refused(tmp_path, stools, capsys):
