@@ -27,6 +27,10 @@ SHORTER = {
 take longer than so short a training; other tests have them."""
 
 
+RULE = r"\n---|\\midrule"
+"""The line below the headings of a table, as text and as LaTeX."""
+
+
 def shortened(notebook: nbformat.NotebookNode, changes: dict[str, str]) -> nbformat.NotebookNode:
     """The notebook without outputs, and with words replaced, each of which must occur once."""
     for cell in notebook.cells:
@@ -41,12 +45,12 @@ def shortened(notebook: nbformat.NotebookNode, changes: dict[str, str]) -> nbfor
 def shown(cell: nbformat.NotebookNode) -> tuple[set[str], str]:
     """The kinds of output of a cell, and what of its text must not change.
 
-    A table under the tag "varies" is what a training came to, of which only what stands above its rule must stay.
+    Under the tag "varies" stands what a training came to: only what is above the first rule of a table must stay.
     """
     outputs = cell.get("outputs", [])
     kinds = {kind for output in outputs for kind in output.get("data", {"stream": None})}
     text = "".join(output.get("text") or output.data.get("text/plain", "") for output in outputs)
-    return kinds, lasting(text.partition("\n---")[0] if "varies" in cell.metadata.get("tags", ()) else text)
+    return kinds, lasting(re.split(RULE, text)[0] if "varies" in cell.metadata.get("tags", ()) else text)
 
 
 def lasting(text: str) -> str:
