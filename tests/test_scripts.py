@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import fuzz
@@ -168,4 +169,10 @@ def test_every_saved_result_is_on_a_page_with_where_it_comes_from():
         assert one.about["title"] in contents
     for section in SECTIONS:
         for name in section.names:
-            assert (f"(`{name}`)" in text) != (f"### {name}\n\nOpen: " in text)
+            assert (f"(`{name}`)" in text) != (f"## {name}\n\nOpen: " in text)
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, CHECKOUT / "scripts" / "docs" / "build.py", tmp_path], check=True)
+    assert (tmp_path / "docs" / "notebooks" / "live.html").exists()

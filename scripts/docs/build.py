@@ -1,6 +1,6 @@
 """Build the site: put its pages together in build/docs-source, and let Sphinx make HTML of them in build/docs.
 
-.venv/bin/python scripts/docs/build.py            # any warning is an error
+.venv/bin/python scripts/docs/build.py            # any warning is an error; another folder than build may be given
 
 The site's own pages lie here; guides, results and cards are taken from where they lie in the checkout, whose layout
 the site has, so that links between them hold in both.
@@ -59,6 +59,8 @@ def stage(folder: Path) -> None:
     folder.mkdir(parents=True)
     for name in OWN:
         copy(HERE / name, folder / name)
+    for path in folder.glob("*.md"):  # they lie two folders deeper in the checkout
+        path.write_text(path.read_text(encoding="utf-8").replace("](../", "](scripts/"), encoding="utf-8")
     for name in COPIED:
         copy(CHECKOUT / name, folder / name)
     for path in (folder / "scripts" / "experiments" / "results").rglob("*.md"):
@@ -166,12 +168,11 @@ def write_live_page(path: Path) -> None:
     make_live_page(models, title="Ask trained models of ModelNet40").save(path)
 
 
-def main() -> int:
-    """Build the site; Sphinx's exit code."""
-    source, out = CHECKOUT / "build" / "docs-source", CHECKOUT / "build" / "docs"
+def main(build: Path = CHECKOUT / "build") -> int:
+    """Build the site in a folder; Sphinx's exit code."""
+    source, out, doctrees = build / "docs-source", build / "docs", build / "docs-doctrees"
     stage(source)
     shutil.rmtree(out, ignore_errors=True)
-    doctrees = CHECKOUT / "build" / "docs-doctrees"
     code = build_main(["-b", "html", "-E", "-W", "-q", "-d", str(doctrees), str(source), str(out)])
     if code == 0:
         print(f"docs: {out / 'index.html'}")
@@ -179,4 +180,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(Path, sys.argv[1:])))

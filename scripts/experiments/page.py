@@ -135,7 +135,7 @@ def _contents(pages: Mapping[str, Sequence[str]]) -> str:
     """A line for each page, with the results on it."""
     lines = []
     for name, parts in pages.items():
-        inside = [part.removeprefix("### ").partition(" (`")[0] for part in parts if part.startswith("### ")]
+        inside = [part.removeprefix("## ").partition(" (`")[0] for part in parts if part.startswith("## ")]
         title = parts[0].partition("\n")[0].removeprefix("# ")
         lines.append(f"- [{title}]({name})" + (f": {'; '.join(dict.fromkeys(inside))}" if inside else ""))
     return "\n".join(lines)
@@ -158,7 +158,7 @@ def _open(name: str) -> list[str]:
     data = "path/to/ModelNet40" if meshes else "path/to/modelnet40_ply_hdf5"
     command = f"pointset compare {file.relative_to(FOLDER.parent.parent)} --data {data}"
     lines = [command, f"python scripts/experiments/page.py --save runs/{name}"]
-    return [f"### {name}", OPEN if file.exists() else f"{OPEN} `{name}.toml` does not exist yet.", _commands(lines)]
+    return [f"## {name}", OPEN if file.exists() else f"{OPEN} `{name}.toml` does not exist yet.", _commands(lines)]
 
 
 def _result(one: Saved, as_grid: bool = False) -> list[str]:
@@ -170,12 +170,12 @@ def _result(one: Saved, as_grid: bool = False) -> list[str]:
     source = f"{about['date']}, commit {about['commit']}; {about['machine']}, {threads}{rounded}. Every run: {kept}."
     shown = list(grid(one)) if as_grid else [one.table]
     command = _commands([about["command"]])
-    return [f"### {about['title']} (`{one.name}`)", *shown, *about["notes"], command, source, *one.reading]
+    return [f"## {about['title']} (`{one.name}`)", *shown, *about["notes"], command, source, *one.reading]
 
 
 def _frontiers(saved: Mapping[str, Saved]) -> Iterator[str]:
     for name, figure in FIGURES.items():
-        yield f"### {figure.title}"
+        yield f"## {figure.title}"
         yield f"![{figure.title}]({name})"
         yield from front_table(figure, saved)
 

@@ -164,7 +164,7 @@ def robustness(saved: Mapping[str, Saved]) -> Iterator[str]:
     """A table for each saved result that was tested on corrupted sets."""
     tested = [one for one in saved.values() if (one.folder / "robustness.csv").exists()]
     for one in tested:
-        yield f"### {one.about['title']} (`{one.name}`)"
+        yield f"## {one.about['title']} (`{one.name}`)"
         yield _robustness_table(one)
         yield f"Every error: [`robustness.csv`](results/{one.name}/robustness.csv)."
 
