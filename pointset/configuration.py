@@ -86,8 +86,8 @@ class Checked:
     LATER: ClassVar[tuple[str, ...]] = ()
     """Fields added in a later version. They are saved only if they differ from their defaults, so that runs from
     earlier versions can be continued."""
-    SAVED_AS: ClassVar[Mapping[str, str]] = {}
-    """Former names of fields, under which they are saved."""
+    FORMER: ClassVar[Mapping[str, str]] = {}
+    """Names that fields had in earlier versions, which are still read."""
 
     def __post_init__(self) -> None:
         for name, kind in _kinds(type(self)).items():
@@ -102,7 +102,7 @@ class Checked:
         return cls(**cls._fields_of(values))
 
     def changed(self, values: Mapping[str, Any]) -> Self:
-        """A copy with other values, by the names of fields or those under which they are saved.
+        """A copy with other values, by the names of fields or by those of earlier versions.
 
         Lists become tuples, and "none" becomes None for fields that allow None but not "none", as TOML has no null.
 
@@ -113,10 +113,10 @@ class Checked:
 
     @classmethod
     def _fields_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        kinds, names = _kinds(cls), {saved: name for name, saved in cls.SAVED_AS.items()}
+        kinds = _kinds(cls)
         fields: dict[str, Any] = {}
         for key, value in values.items():
-            name = names.get(key, key)
+            name = cls.FORMER.get(key, key)
             if name not in kinds:
                 near = nearest(key, list(kinds))
                 raise PointsetError(
@@ -133,10 +133,7 @@ class Checked:
         for name in self.LATER:
             if fields[name] == getattr(type(self), name):
                 del fields[name]
-        return {
-            self.SAVED_AS.get(name, name): list(value) if isinstance(value, tuple) else value
-            for name, value in fields.items()
-        }
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 
 def check(name: str, value: Any, kind: Any) -> None:
@@ -211,7 +208,7 @@ class AttentionOptions(Checked):
     scale: ScoreScale = "model"
     """Logits are divided by sqrt(d) ("model", as published) or by sqrt(d / h) ("head", usual practice), or multiplied
     by a number."""
-    score: ScoreName = "dot"
+    attention_score: ScoreName = "dot"
     """How a logit is computed from a query and a key."""
     score_layers: Depth = 1
     """Hidden layers of the additive score."""

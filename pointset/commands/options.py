@@ -42,15 +42,10 @@ def flags_in(tokens: Sequence[str]) -> frozenset[str]:
     return frozenset(name.replace("_", "-") for name in names)  # the parser takes both
 
 
-def flag_name(field: str) -> str:
-    """The flag of a field: `seeds` of a model is --pool-seeds, as --seeds are for random numbers."""
-    return "pool-seeds" if field == "seeds" else default_name_transform(field)
-
-
 def given_fields(options: Checked, given: frozenset[str]) -> dict[str, Any]:
     """The fields of a group of options whose flags are in the command line."""
     flags = given | {"normalize"} if "pose" in given else given  # a pose is a normalisation by another name
-    return {name: value for name, value in vars(options).items() if flag_name(name) in flags}
+    return {name: value for name, value in vars(options).items() if default_name_transform(name) in flags}
 
 
 def in_words(default: Any) -> str | None:
@@ -95,7 +90,7 @@ class ShownDefaults(DefaultFormatter):
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__()
-        self.defaults = {f"--{flag_name(name)}": in_words(value) for name, value in values.items()}
+        self.defaults = {f"--{default_name_transform(name)}": in_words(value) for name, value in values.items()}
 
     def __call__(self, console: Any, options: Any, panel: HelpPanel) -> None:
         """Draw the panel."""
@@ -108,7 +103,7 @@ class ShownDefaults(DefaultFormatter):
 def option_flags(title: str, sort_key: int, defaults: Mapping[str, Any]) -> Parameter:
     """Each field of a class of options as a flag, in a panel of its own with these defaults."""
     panel = group(title, sort_key, help_formatter=ShownDefaults(defaults))
-    return Parameter(name="*", group=panel, name_transform=flag_name)
+    return Parameter(name="*", group=panel)
 
 
 Flags = group("Parameters", Group.create_default_parameters().sort_key)

@@ -36,7 +36,7 @@ def from_arrays(
     normalize: str = "unit-sphere",
     names: Sequence[str] | None = None,
     split: str = "train",
-    seed: int = 0,
+    data_seed: int = 0,
     up: Axis = "z",
     on_error: OnError = "raise",
 ) -> PointSets:
@@ -53,7 +53,7 @@ def from_arrays(
         points: points per set; smaller clouds give all. None uses all points of every cloud.
         names: unique names of the shapes, which seed the fixed subsets. None numbers the shapes.
         split: name of the split: "train", "test", ...
-        normalize, up, on_error, seed: fields of `DataOptions`; the seed is its `data_seed`.
+        normalize, up, on_error, data_seed: fields of `DataOptions`.
 
     Returns:
         The sets, each normalised on its own; X may be in any unit.
@@ -102,7 +102,7 @@ def from_arrays(
     options = {
         "points": int(pool.sizes.max()) if points is None else points,
         "normalize": normalize,
-        "data_seed": seed,
+        "data_seed": data_seed,
         "up": up,
         "on_error": on_error,
         "features": tuple(dict.fromkeys(["columns"] * (shape[1] > 3) + list(beside))),

@@ -30,7 +30,7 @@ def load_dataset(
     split: str = "train",
     points: int = 1024,
     *,
-    seed: int = 0,
+    data_seed: int = 0,
     progress: bool = True,
     **options: Any,
 ) -> PointSets:
@@ -43,7 +43,7 @@ def load_dataset(
             torch-geometric dataset of `Data` with `pos`. "shapes10" is generated on first use.
         split: "train" or "test" (any split that a class/split/file folder has).
         points: points per set, n; smaller clouds give all their points, and batches are padded and masked.
-        seed: seed of the pools and of the fixed subsets; `DataOptions.data_seed`.
+        data_seed: seed of the pools and of the fixed subsets.
         progress: show progress while pools are sampled: a bar on a terminal, otherwise a line every half minute.
         options: other fields of `DataOptions`, such as features="normals", which makes every point a row of 6 numbers.
             `pointset data build` samples pools in advance, of the same pool_points.
@@ -68,7 +68,7 @@ def load_dataset(
         (torch.Size([1, 16, 3]), ['bolt'])
     """
     check("split", split, str)
-    chosen = DataOptions.from_dict({"points": points, "data_seed": seed, **options})
+    chosen = DataOptions.from_dict({"points": points, "data_seed": data_seed, **options})
     return load_split(name_or_folder, split, chosen, progress=progress)
 
 

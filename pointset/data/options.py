@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pointset.configuration import COMMON, Checked, PointCount, Seed
 from pointset.data.unusable import OnError
@@ -21,8 +21,6 @@ NORMALS = "normals"
 MORE_POINTS = "sample more with pool_points (--pool-points of `train` and `compare`)"
 """Advice when sets need more points than a pool has; other commands use the options that a model was trained with."""
 NOT_SAVED = ("on_error", "pose")
-SAVED_AS = {"data_seed": "seed", "pool_points": "pool"}
-"""Fields with another name in the output of `PointSets.describe`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +36,7 @@ class DataOptions(Checked):
         pointset.errors.PointsetError: points must be a whole number from 1 to 10,000,000, got 0
     """
 
+    FORMER: ClassVar = {"seed": "data_seed", "pool": "pool_points"}
     LATER = ("features", "pose", "groups", "without")
 
     points: Annotated[PointCount, COMMON] = 1024
@@ -100,8 +99,8 @@ class DataOptions(Checked):
         return tuple(name for name in self.features if name != NORMALS)
 
     def describe(self) -> dict[str, Any]:
-        """The fields by the names under which results save them, without `on_error`: results list skipped shapes."""
-        return {SAVED_AS.get(name, name): value for name, value in self.as_dict().items() if name not in NOT_SAVED}
+        """The fields that results save, without `on_error`: results list skipped shapes."""
+        return {name: value for name, value in self.as_dict().items() if name not in NOT_SAVED}
 
     @classmethod
     def of(cls, description: Mapping[str, Any]) -> Self:
@@ -109,9 +108,9 @@ class DataOptions(Checked):
 
         The sampler of released clouds becomes "uniform". If shapes were left out, `on_error` is "skip".
         """
-        names = [field.name for field in dataclasses.fields(cls) if field.name not in NOT_SAVED]
-        stored = {name: SAVED_AS.get(name, name) for name in names}
-        saved = {name: description[key] for name, key in stored.items() if key in description or name not in cls.LATER}
+        names = {field.name for field in dataclasses.fields(cls)}.difference(NOT_SAVED)
+        known = {cls.FORMER.get(key, key): value for key, value in description.items()}
+        saved = {name: value for name, value in known.items() if name in names}
         sampler = saved["sampler"] if saved["sampler"] in SAMPLERS else "uniform"
         on_error = "skip" if description.get("skipped") else "raise"
         return cls.from_dict({**saved, "sampler": sampler, "on_error": on_error})

@@ -301,7 +301,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             **({"left_out": list(self.source_pool.skipped)} if self.source_pool.skipped else {}),
             "classes": list(self.classes),
             **self.options.describe(),
-            "pool": int(self.source_pool.sizes.max(initial=0)),
+            "pool_points": int(self.source_pool.sizes.max(initial=0)),
             "sampler": self.source_pool.sampler,
             "up": self.up,
             "fingerprint": self.fingerprint,

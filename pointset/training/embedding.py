@@ -1,6 +1,5 @@
 """Clouds and errors as scikit-learn's tools give and expect them, and rows of clouds as a transformer."""
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -20,9 +19,6 @@ from pointset.inputs import InputError
 from pointset.training.devices import find_device
 from pointset.training.loading import load_run
 from pointset.zoo.models import create_model
-
-CALLED = {"score": "attention_score"}
-"""Fields of options under other names: an estimator has a method `score`."""
 
 
 def clouds_of(X: Any) -> Any:
@@ -45,11 +41,11 @@ def require_clouds(X: Any) -> Any:
 
 @contextmanager
 def value_errors() -> Iterator[None]:
-    """Let our errors be ValueErrors too, as scikit-learn's tools expect, and name fields as they are here."""
+    """Let our errors be ValueErrors too, as scikit-learn's tools expect."""
     try:
         yield
     except PointsetError as error:
-        message = re.sub(r"^score(?= )", CALLED["score"], str(error)).replace(f", or {LEAVE_OUT}", "")
+        message = str(error).replace(f", or {LEAVE_OUT}", "")
         if isinstance(error, ValueError) and message == str(error):
             raise
         raise InputError(message) from error

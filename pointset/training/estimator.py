@@ -27,7 +27,7 @@ from pointset.training.automatic import BUDGET, fit_automatic, transfer_recipe
 from pointset.training.baselines import baseline_of
 from pointset.training.checkpoints import Fitted
 from pointset.training.devices import find_device
-from pointset.training.embedding import CALLED, CloudEstimator, clouds_of, require_clouds, value_errors
+from pointset.training.embedding import CloudEstimator, clouds_of, require_clouds, value_errors
 from pointset.training.loading import load_run
 from pointset.training.loop import fit
 from pointset.training.recipe import Recipe
@@ -99,9 +99,8 @@ class PointSetEstimator(CloudEstimator):
             return
         for kind in (Recipe, ModelOptions):
             for field in dataclasses.fields(kind):
-                name = CALLED.get(field.name, field.name)
-                if name != "device" and getattr(self, name) != field.default:
-                    effect = f"{name}={getattr(self, name)!r} has no effect on model={self.model!r}"
+                if field.name != "device" and getattr(self, field.name) != field.default:
+                    effect = f"{field.name}={getattr(self, field.name)!r} has no effect on model={self.model!r}"
                     raise InputError(f"{effect}: leave it out, or name a network, such as isab16-pma")
 
     def _train(self, model: nn.Module, sets: PointSets, seed: int, before: Sequence[dict[str, Any]] = ()) -> None:
@@ -134,7 +133,7 @@ class PointSetEstimator(CloudEstimator):
 
     def _fields(self, kind: type) -> dict[str, Any]:
         """What was chosen of the fields of a configuration."""
-        return {field.name: getattr(self, CALLED.get(field.name, field.name)) for field in dataclasses.fields(kind)}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(kind)}
 
     def __getstate__(self) -> dict[str, Any]:
         """With the weights on the CPU: the file may be read on a machine without this device."""
@@ -168,8 +167,8 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
             RandomState, or None for numpy's global one.
         progress: show the progress of a training; see `pointset.fit`.
         options: the fields of `Recipe` (epochs, batch_size, learning_rate, ...) and of `ModelOptions` (dim, heads,
-            dropout, ...; its `score` is `attention_score`). Those that a network does not use are ignored. Early
-            stopping: `validation=0.1, patience=10`.
+            dropout, ...). Those that a network does not use are ignored. Early stopping: `validation=0.1,
+            patience=10`.
 
     Attributes:
         classes_: the labels, sorted; columns of `predict_proba` are in this order.
@@ -262,7 +261,7 @@ def _with_options(init: Any) -> None:
     of_data = [each for each in dataclasses.fields(DataOptions) if each.name in DATA]
     options: dict[str, tuple[Any, Any]] = {"points": (int | None, None)}
     for each in (*of_data, *dataclasses.fields(Recipe), *dataclasses.fields(ModelOptions)):
-        options[CALLED.get(each.name, each.name)] = each.type, each.default
+        options[each.name] = each.type, each.default
     options |= {"start": (str | None, None), "budget": (float, BUDGET), "progress": (bool, False)}
     options["random_state"] = int | np.random.RandomState | None, None
     parameters = [inspect.signature(init).parameters[name] for name in ("self", "model")]

@@ -37,7 +37,7 @@ class Recipe(Checked):
     """
 
     LATER = ("class_weights", "least_steps", "train_points", "last_points", "points_share", "average", "ordered")
-    SAVED_AS: ClassVar = {"train_points": "points"}
+    FORMER: ClassVar = {"points": "train_points"}
 
     epochs: Annotated[Length, COMMON] = 50
     """Passes over the training shapes."""

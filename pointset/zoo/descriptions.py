@@ -66,7 +66,7 @@ class RunDescription(TypedDict, total=False):
     continued_from: _Epochs
 
 
-OF_DATA = ("source", "classes", "points", "normalize", "pool", "sampler", "seed", "split_seed", "variant", "up")
+OF_DATA = ("source", "classes", "points", "normalize", "sampler", "split_seed", "variant", "up")
 OF_MODEL = ("name", "classes", "inputs", "seed", "options")
 REQUIRED_KEYS = {
     "model": OF_MODEL,

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pointset.configuration import (
     COMMON,
@@ -29,7 +29,7 @@ class ModelOptions(AttentionOptions):
     """How a zoo model is built, apart from its name and its classes.
 
     The defaults, except `initial`, are those of the Set Transformer authors. Attention is `Att(Q, K, V; score, weights)
-    = weights(score(Q, K)) V`; `score` and `weights` are options of every attention block.
+    = weights(score(Q, K)) V`; `attention_score` and `weights` are options of every attention block.
 
     Two different forms of the MAB are published, so always name the form with a result: `form="reference"` is the
     authors' released code, `form="paper"` the equations of arXiv 1810.00825. Both divide logits by sqrt(d);
@@ -43,6 +43,7 @@ class ModelOptions(AttentionOptions):
         ('sparsemax',)
     """
 
+    FORMER: ClassVar = {"score": "attention_score", "seeds": "pool_seeds"}
     LATER = (
         "neighbourhoods",
         "neighbourhood_noise",
@@ -79,7 +80,7 @@ class ModelOptions(AttentionOptions):
     outputs: Outputs = "last"
     """Which encoder outputs are pooled: those of the "last" layer, as published; or of "all" layers, concatenated and
     projected to `dim` by a linear layer, the encoder's norm and activation (after PCT, arXiv 2012.09688, eq. 1)."""
-    seeds: SeedSource = "trained"
+    pool_seeds: SeedSource = "trained"
     """The seeds of PMA: trained vectors, or computed from the set: its "mean" (also called "pooled"), "max", or
     "statistics" (mean, maximum, minimum and standard deviation in turn, one per seed)."""
     initial: InitialName = "normal"

@@ -118,7 +118,7 @@ def _about(description: dict[str, Any], data: str) -> dict[str, Any]:
 
 
 def _sizes(recipe: Mapping[str, Any]) -> str:
-    first, last = recipe.get("points"), recipe.get("last_points") or recipe.get("points")
+    first, last = recipe.get("train_points"), recipe.get("last_points") or recipe.get("train_points")
     if not first or not last:
         raise PointsetError("the run was trained on sets of one size: publish one that was trained on sets of several")
     return f"{min(first[0], last[0]):,} to {max(first[1], last[1]):,}"

@@ -31,12 +31,12 @@ def clouds(*sizes: int) -> list[Data]:
 
 
 def test_meshes_are_sampled_with_our_sampler_and_seed() -> None:
-    data = load_dataset(meshes(), points=5, pool_points=9, seed=3, normalize="none")
+    data = load_dataset(meshes(), points=5, pool_points=9, data_seed=3, normalize="none")
     assert (len(data), data.classes, data.labels.tolist()) == (6, ["0", "1"], [0, 1, 0, 1, 0, 1])
     mesh = Mesh((CORNERS * 3).numpy(), FACES.T.numpy())
     np.testing.assert_array_equal(data.source_pool.points[2], sample_points(mesh, 9, seed=seed_for(3, data.names[2])))
-    assert data.fingerprint == load_dataset(meshes(), points=5, pool_points=9, seed=3).fingerprint
-    assert data.fingerprint != load_dataset(meshes(), points=5, pool_points=9, seed=4).fingerprint
+    assert data.fingerprint == load_dataset(meshes(), points=5, pool_points=9, data_seed=3).fingerprint
+    assert data.fingerprint != load_dataset(meshes(), points=5, pool_points=9, data_seed=4).fingerprint
 
 
 def test_clouds_of_several_sizes_become_ragged_sets() -> None:

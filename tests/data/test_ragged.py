@@ -51,7 +51,7 @@ def test_a_set_has_at_most_n_points_and_keeps_all_if_it_has_fewer(folder: Path) 
     assert data.points.shape == (7, 8, 3)
     assert data.mask is not None
     assert data.mask.sum(1).tolist() == data.sizes.tolist()
-    assert data.describe()["pool"] == 20
+    assert data.describe()["pool_points"] == 20
 
 
 def test_clouds_without_points_do_not_decide_whether_a_pool_is_centred() -> None:

@@ -68,11 +68,11 @@ def test_trainings_see_a_share_of_the_points_on_the_files_own_data_alone(data, f
 
 
 def test_flags_replace_what_an_experiment_has_even_by_the_defaults_of_the_options():
-    flags = Options(DataOptions(pose="any"), ModelOptions(dim=256, seeds="mean"), Recipe(learning_rate=1e-3))
+    flags = Options(DataOptions(pose="any"), ModelOptions(dim=256, pool_seeds="mean"), Recipe(learning_rate=1e-3))
     given = frozenset({"pose", "dim", "pool-seeds", "learning-rate"})
     sets, model, recipe = quick_options("path/to/parts").changed(flags, given)
     assert (sets.normalize, sets.points) == ("principal-axes", 128)
-    assert (model.dim, model.seeds, model.dropout) == (256, "mean", 0.2)
+    assert (model.dim, model.pool_seeds, model.dropout) == (256, "mean", 0.2)
     assert (recipe.learning_rate, recipe.epochs) == (1e-3, 40)
 
 

@@ -59,8 +59,7 @@ def test_every_option_of_a_model_and_of_a_training_is_a_parameter():
     parameters = inspect.signature(PointSetClassifier).parameters
     for kind in (Recipe, ModelOptions):
         for one in dataclasses.fields(kind):
-            name = {"score": "attention_score"}.get(one.name, one.name)
-            assert parameters[name].default == one.default, name
+            assert parameters[one.name].default == one.default, one.name
     assert set(PointSetClassifier().get_params()) == set(parameters)
     with pytest.raises(TypeError, match="widht"):
         PointSetClassifier(widht=8)

@@ -19,7 +19,7 @@ from pointset.training.recipe import Recipe
     [
         ("isab4-pma", {"norm": "layer"}, {"inducing_points", "seeds"}),
         ("rff-aggr.settransformer", {}, {"seed"}),
-        ("isab4-pma", {"trained_temperature": True, "score": "additive"}, {"log_temperature", "seeds"}),
+        ("isab4-pma", {"trained_temperature": True, "attention_score": "additive"}, {"log_temperature", "seeds"}),
     ],
 )
 def test_decay_leaves_vectors_alone_whoever_made_them(name, options, vectors):

@@ -38,7 +38,7 @@ CHANGED = {
     "scale": "head",
     "norm": "set",
     "dropout": 0.3,
-    "seeds": "pooled",
+    "pool_seeds": "pooled",
     "initial": "xavier",
     "temperature": 2.0,
     "trained_temperature": True,
@@ -52,13 +52,13 @@ CHANGED = {
     "head_dim": 24,
     "head_norm": "batch",
     "pooled_dropout": 0.1,
-    "score": "bilinear",
+    "attention_score": "bilinear",
 }
 
 
 CHANGED_WITH = [
     ("prenorm", True, {"norm": "layer"}),
-    ("score_layers", 2, {"score": "additive"}),
+    ("score_layers", 2, {"attention_score": "additive"}),
     ("bound", 1.5, {"weights": "csparsemax"}),
     ("coverage", "heads", {"weights": "csparsemax"}),
 ]

@@ -21,7 +21,7 @@ class AttentionPool(Pooling):
     applied to each of the k rows. The layer from the k rows to logits is not included.
     """
 
-    reads = ("dropout", "seeds", "initial", "attention", "pool_attention", "head")
+    reads = ("dropout", "pool_seeds", "initial", "attention", "pool_attention", "head")
     export = True
     maps: ClassVar[Maps] = {"pma.mab": ("pools", "keys"), "sab.mab": ("self", "neither")}
     javascript = ("pma", "sab", "feed_forward")
@@ -31,14 +31,14 @@ class AttentionPool(Pooling):
     def make(cls, options: Any, width: int, argument: Any = None) -> Pooling:
         """Build it from k, the width of the rows, dropout, and the options of seeds, attention and head."""
         attention = options.attention(), options.attention(pooling=True)
-        return cls(argument, width, options.dropout, options.seeds, options.initial, *attention, options.head)
+        return cls(argument, width, options.dropout, options.pool_seeds, options.initial, *attention, options.head)
 
     def __init__(
         self,
         k: int,
         dim: int,
         dropout: float,
-        seeds: SeedSource,
+        pool_seeds: SeedSource,
         initial: InitialName,
         attention: AttentionOptions,
         pool_attention: AttentionOptions,
@@ -51,7 +51,7 @@ class AttentionPool(Pooling):
                 "isab16-pma4, or prenorm, or norm=group"
             )
         self.dropout = nn.Dropout(dropout)
-        self.pma = PMA(dim, k, pool_attention, seeds, initial)
+        self.pma = PMA(dim, k, pool_attention, pool_seeds, initial)
         self.sab = SAB(dim, dim, attention) if k > 1 or head == "rff" else None
         self.feed_forward = rff(dim, dim) if head == "rff" else None
 
