@@ -1,9 +1,8 @@
 """A real HTTP server on this machine with faults on demand, for the tests of downloads."""
 
-import contextlib
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -18,8 +17,6 @@ class Site:
     """Bytes of the body after which each of the next answers is cut off."""
     answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)
     """Status, headers and body to give instead of the next answers."""
-    delay: threading.Event | None = None
-    """Set it, and answers that wait for it are given."""
     asked: list[tuple[str, str | None]] = field(default_factory=list)
     """Path and Range of each request."""
     url: str = ""
@@ -30,34 +27,27 @@ def served(site: Site) -> Iterator[Site]:
     """Serve a site until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
         def do_GET(self) -> None:
             asked = self.headers.get("Range")
             site.asked.append((self.path, asked))
-            if site.delay is not None:
-                site.delay.wait(20)
             if site.answers:
                 self._answer(*site.answers.pop(0))
-                return
-            content = site.files.get(self.path)
-            if content is None:
+            elif self.path not in site.files:
                 self._answer(404, {}, b"")
-                return
-            start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and site.ranges else 0
-            place = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
-            headers = {"Content-Length": str(len(content) - start), **place}
-            self._answer(206 if start else 200, headers, content[start:][: site.cuts.pop(0) if site.cuts else None])
+            else:
+                content = site.files[self.path]
+                start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and site.ranges else 0
+                place = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
+                headers = {"Content-Length": str(len(content) - start), **place}
+                self._answer(206 if start else 200, headers, content[start:][: site.cuts.pop(0) if site.cuts else None])
 
         def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
             self.send_response(status)
             for name, value in {"Content-Length": str(len(body)), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
-            if status not in (204, 302):
-                self.close_connection = True
-                with contextlib.suppress(ConnectionError):  # of a client that has had enough
-                    self.wfile.write(body)
+            with suppress(ConnectionError):  # of a client that has had enough
+                self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             pass
