@@ -1,5 +1,6 @@
 """`pointset data`: list, inspect, download and verify datasets, and sample them into pools of points on disk."""
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -268,7 +269,7 @@ def verify(data: str = "shapes10", /) -> Result:
         state = "; ".join(pool.problems) or "sound"
         lines.append(f"{pool.folder}: {pool.shapes:,} {pool.what}{left_out}: {state}")
     failure = None
-    if damaged := [pool for pool in pools if pool.problems]:
-        remedies = "; ".join(dict.fromkeys(pool.remedy for pool in damaged))
-        failure = PointsetError(f"{len(damaged)} of {len(pools)} pools cannot be trusted: {remedies}")
+    if damaged := [str(pool.folder) for pool in pools if pool.problems]:
+        remedy = f"rm -r {shlex.join(damaged)}, and get the data again, or load it: pools are then made again"
+        failure = PointsetError(f"{len(damaged)} of {len(pools)} pools cannot be trusted: {remedy}")
     return Result([{**asdict(pool), "folder": str(pool.folder)} for pool in pools], *lines, failure=failure)

@@ -1,7 +1,6 @@
 """Clouds in memory as point sets, equal to those that `load_dataset` reads from files."""
 
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,6 +117,6 @@ def test_all_bad_clouds_are_named_and_may_be_left_out() -> None:
 
 
 def test_the_error_of_unusable_clouds_can_be_pickled() -> None:
-    error = UnreadableShapesError({"a": "a has no points"}, 2, [Path("report.json")], "correct them", "clouds")
+    error = UnreadableShapesError({"a": "a has no points"}, 2, "correct them", "clouds")
     copied = pickle.loads(pickle.dumps(error))
     assert (str(copied), vars(copied)) == (str(error), vars(error))

@@ -1,6 +1,7 @@
 """Clouds of several sizes: drawn, padded, masked, trained on; and their pool on disk."""
 
-import json
+import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -84,11 +85,13 @@ def test_the_pool_on_disk_follows_its_files(folder: Path, home: Path) -> None:
     assert load_dataset(folder, points=8).fingerprint == before.fingerprint
     assert pools[0].stat().st_mtime_ns == modified, "read again for nothing"
     np.save(folder / "class 0" / "train" / "0.npy", np.ones((4, 3)) * [[1], [2], [3], [4]])
-    after = load_dataset(folder, points=8)
+    with pytest.warns(UserWarning, match=r"is made again: .*0.npy has changed"):
+        after = load_dataset(folder, points=8)
     assert after.fingerprint != before.fingerprint
     assert sorted(after.sizes.tolist()) == [1, 4, 5, 7, 8, 8, 8]
     pools[0].write_bytes(b"cut")
-    assert load_dataset(folder, points=8).fingerprint == after.fingerprint
+    with pytest.warns(UserWarning, match="is made again: points.npy cannot be read"):
+        assert load_dataset(folder, points=8).fingerprint == after.fingerprint
 
 
 @pytest.fixture
@@ -110,16 +113,14 @@ def test_all_bad_clouds_are_named_together(bad: Path) -> None:
             load_dataset(bad, points=8)
         assert set(caught.value.failures) == BAD | {"class 1/train/heap.txt"}
         assert "no extent: all its 4 points are at [1.0, 2.0, 3.0]" in caught.value.failures["class 1/train/heap.txt"]
-        assert json.loads(caught.value.reports[0].read_text()) == caught.value.failures
 
 
 def test_bad_clouds_are_left_out_and_that_is_kept(bad: Path, tmp_path: Path) -> None:
     data = load_skipping(bad)
     assert (len(data), data.describe()["skipped"]) == (7, 3)
     assert set(data.describe()["left_out"]) == BAD
-    with pytest.raises(UnreadableShapesError, match=r"^3 of 10 .*manifest.json") as caught:
+    with pytest.raises(UnreadableShapesError, match=r"^3 of 10 "):
         load_dataset(bad, points=8)  # who does not accept it is told, also later
-    assert caught.value.reports[0].is_file()
     # A run on these sets does without them too, and says so.
     with pytest.warns(UserWarning, match="lacks 3 of 10 shapes"):
         assert load_like(data.describe(), "train").fingerprint == data.fingerprint
@@ -135,8 +136,11 @@ def test_bad_clouds_are_left_out_and_that_is_kept(bad: Path, tmp_path: Path) -> 
 
 
 def load_skipping(folder: Path) -> PointSets:
-    with pytest.warns(UserWarning, match=r"scans-train lacks [23] of 10 shapes"):
-        return load_dataset(folder, points=8, on_error="skip")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        data = load_dataset(folder, points=8, on_error="skip")
+    assert re.search("scans-train lacks [23] of 10 shapes", str(warned[-1].message))
+    return data
 
 
 def test_sets_larger_than_every_cloud_and_builds_of_clouds_are_refused(folder: Path) -> None:

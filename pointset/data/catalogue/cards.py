@@ -68,22 +68,14 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     files: dict[str, Digest] = {}
     """MD5 or SHA-256 of unpacked files, by path in the folder."""
 
-    def check_file(self, folder: Path, name: str) -> None:
-        """Raise a PointsetError if a file in the data's folder is not the one whose digest is on the card, if any.
-
-        HDF5 and NumPy files have no checksums of their own, so a byte changed on disk would change a coordinate.
-        """
-        path, digest = folder / name, self.files.get(name)
-        kind = "md5" if digest and len(digest) == MD5_DIGITS else "sha256"
+    def fault_of(self, folder: Path, name: str) -> str:
+        """Why a file in the data's folder is not the one whose digest is on the card; "" if it is."""
+        path, digest = folder / name, self.files[name]
+        kind = "md5" if len(digest) == MD5_DIGITS else "sha256"
         try:
-            if digest is None or file_digest(path, kind) == digest:
-                return
+            return "" if file_digest(path, kind) == digest else f"{path} is not the file of {self.name}"
         except OSError as error:
-            raise PointsetError(f"{path} cannot be read: {error.strerror or error}") from error
-        raise PointsetError(
-            f"{path} is not the file of {self.name} (another {kind.upper()}): get the data again, or give its folder "
-            "to use what is there"
-        )
+            return f"{path} cannot be read: {error.strerror or error}"
 
 
 def file_digest(path: Path, kind: str) -> str:

@@ -4,14 +4,13 @@ A pool is built under a lock in a folder beside it, from which an interrupted bu
 finished shape, with a digest, so that a torn file counts as absent. When all are there, the arrays and the manifest
 are written in shape order to a new folder. Shapes are sampled in this process, in several, or on a cluster, by joblib:
 a worker receives file names and returns points, in any order, and writes nothing. Opening a pool looks at the sizes of
-its arrays, and at the sizes and times of the shapes' files; `inspection` reads all bytes.
+its arrays, and at the sizes and times of the shapes' files; `pointset data verify` reads all bytes.
 """
 
 import contextlib
 import hashlib
 import itertools
 import json
-import shlex
 import shutil
 import time
 import warnings
@@ -19,11 +18,10 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from pointset.configuration import check
 from pointset.data.catalogue.folders import Listing, ShapeFile, list_splits
@@ -36,13 +34,11 @@ from pointset.data.pools.shapes import MadeShape, PoolArrays, PoolEntry, Samplin
 from pointset.data.sampling import import_open3d
 from pointset.data.unusable import OnError, UnreadableShapesError, refuse_or_leave_out
 from pointset.errors import PointsetError
-from pointset.runs.atomic import full_disk_reported, new_folder, write_text
+from pointset.runs.atomic import full_disk_reported, new_folder
 from pointset.runs.locks import locked
 from pointset.runs.progress import progress_bar
 from pointset.runs.workers import Workers, run_in_workers
 
-ERRORS = "errors.json"
-"""File in the folder of an unfinished pool with the files that could not be used, and the reasons."""
 DIGEST = 32
 """Bytes at the start of the file of a finished shape."""
 GRACE_SECONDS = 0.5
@@ -88,13 +84,6 @@ class PoolPlan:
         return pools_home() / f"{self.name}-{key}"
 
 
-def build_command(root: str | Path, sampling: Sampling, *flags: str) -> str:
-    """The command that builds the pools of a folder of meshes."""
-    words = ["pointset", "data", "build", str(root), "--pool-points", str(sampling.points)]
-    words += ["--sampler", sampling.sampler, "--data-seed", str(sampling.seed)]
-    return shlex.join([*words, *(["--normals"] if sampling.normals else []), *flags])
-
-
 @dataclass(frozen=True)
 class Made:
     """The result of a build of one pool."""
@@ -107,41 +96,24 @@ class Made:
     failures: dict[str, str]
     """The reasons why files cannot be used, by the shape's name."""
 
-    def require(self, on_error: str, report: Path) -> None:
-        """Raise an UnreadableShapesError if files failed, unless they may be skipped and other shapes remain."""
-        refuse_or_leave_out(
-            self.failures,
-            self.shapes,
-            on_error,
-            "files",
-            "correct them and run again (finished shapes are kept)",
-            reports=[report],
-        )
-
 
 def load_pool(
     plan: PoolPlan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True
 ) -> Pool:
     """Open the pool of a plan, memory-mapped, after building it if it is missing: ragged for clouds.
 
-    A pool without some of the shapes is opened with a warning; for clouds, only if `on_error` is "skip", because such a
-    pool is never built by an explicit command. If a pool is damaged, or older than its files, it is rebuilt for
-    clouds, but refused for meshes, because models may have been trained on it.
+    A pool that is damaged, or older than its files, is built again, with a warning. One without some of the shapes is
+    opened with a warning; for clouds, only if `on_error` is "skip", because such a pool is never built by an explicit
+    command.
     """
     clouds = plan.sampling.points is None
-    if not plan.folder.is_dir():
+    if not plan.folder.is_dir() or _fault(plan.folder):
         build_pool(plan, workers, on_error=on_error, progress=progress)
-    try:
-        manifest, arrays = open_pool(plan)
-    except PointsetError:
-        if not clouds:
-            raise
-        build_pool(plan, workers, on_error=on_error, rebuild=True, progress=progress)
-        manifest, arrays = open_pool(plan)
-    kept, failures = manifest.kept, manifest.failures
+    manifest = read_manifest(plan.folder)
+    kept, failures, arrays = manifest.kept, manifest.failures, manifest.open_arrays(plan.folder)
     if failures:
         if clouds:
-            Made(plan.folder, len(kept), 0, failures).require(on_error, plan.folder / MANIFEST_FILE)
+            _refuse(failures, len(kept), on_error)
         warnings.warn(
             f"{plan.name} lacks {len(failures)} of {len(manifest.entries)} shapes, whose files could not be "
             f"used: {plan.folder / MANIFEST_FILE} says why",
@@ -161,17 +133,20 @@ def load_pool(
     )
 
 
-def open_pool(plan: PoolPlan) -> tuple[Manifest, dict[str, NDArray[Any]]]:
-    """Check a finished pool and its shapes' files, and memory-map its arrays; a PointsetError if one has changed."""
+def _fault(folder: Path) -> str:
+    """Why a finished pool cannot be used: a damage, or a shape's file that has changed; "" if it can."""
     try:
-        manifest = read_manifest(plan.folder)
-        manifest.require_current()
-        return manifest, manifest.open_arrays(plan.folder)
+        manifest = read_manifest(folder)
+        manifest.open_arrays(folder)
     except PointsetError as error:
-        raise PointsetError(
-            f"the pool of points {plan.folder} cannot be used: {error}; make it again with "
-            f"`{build_command(plan.root, plan.sampling, '--rebuild')}`, or delete that folder and run again"
-        ) from error
+        return str(error)
+    changed = [entry.file for entry in manifest.entries if not entry.source.is_current(Path(entry.file))]
+    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+    return f"{changed[0]}{more} has changed since" if changed else ""
+
+
+def _refuse(failures: dict[str, str], finished: int, on_error: str) -> None:
+    refuse_or_leave_out(failures, finished, on_error, "files", "correct them and run again (finished shapes are kept)")
 
 
 def build_pool(
@@ -182,26 +157,28 @@ def build_pool(
     rebuild: bool = False,
     progress: bool = True,
 ) -> Made:
-    """Build a pool, or finish one that an interrupted run left; an existing pool is only checked.
+    """Build a pool, or finish one that an interrupted run left; an existing one only if it cannot be used.
 
     A second process that builds the same pool waits for the first. If files cannot be used, after all have been tried,
     `on_error` "raise" keeps the finished shapes for the next run, and "skip" finishes the pool without the others.
     """
     check("on_error", on_error, OnError)
     folder, unfinished = plan.folder, unfinished_folder(plan.folder)
-    if rebuild or not folder.is_dir() or unfinished.exists():
+    if folder.is_dir() and not rebuild and (fault := _fault(folder)):
+        warnings.warn(f"the pool of points {folder} is made again: {fault}", UserWarning, stacklevel=6)
+        rebuild = True
+    if rebuild or not folder.is_dir():
         make_folder(folder.parent)
         with full_disk_reported(folder), locked(folder.with_name(folder.name + ".lock")):
-            if rebuild and folder.is_dir():
-                shutil.rmtree(folder)
-            if (rebuild or folder.is_dir()) and unfinished.is_dir():
-                shutil.rmtree(unfinished)
+            if rebuild:
+                shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(unfinished, ignore_errors=True)
             if not folder.is_dir():
                 return _make_pool(plan, workers or Workers(), on_error, progress)
-    manifest, _ = open_pool(plan)
-    made = Made(folder, len(manifest.kept), 0, manifest.failures)
-    made.require(on_error, folder / MANIFEST_FILE)
-    return made
+    shutil.rmtree(unfinished, ignore_errors=True)
+    manifest = read_manifest(folder)
+    _refuse(manifest.failures, len(manifest.kept), on_error)
+    return Made(folder, len(manifest.kept), 0, manifest.failures)
 
 
 def unfinished_folder(folder: Path) -> Path:
@@ -216,7 +193,7 @@ def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) 
     files = {shape.name: folder / f"{row}.shape" for row, shape in enumerate(plan.shapes)}
     entries = dict[str, PoolEntry]()
     for name, file in files.items():
-        if (finished := read_shape(file)) and finished[0].is_current:
+        if (finished := read_shape(file)) and finished[0].source.is_current(Path(finished[0].file)):
             entries[name] = finished[0]
     before = len(entries)
     missing = [shape for shape in plan.shapes if shape.name not in entries]
@@ -230,12 +207,10 @@ def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) 
     manifest = Manifest(str(plan.root), plan.classes, plan.sampling, tuple(entries[name] for name in files))
     if remarks := [entry.remarks for entry in manifest.kept if entry.remarks]:
         warnings.warn(f"{len(remarks):,} of {len(entries):,} files are read with a remark: {remarks[0]}", stacklevel=5)
-    made = Made(plan.folder, len(manifest.kept), len(manifest.kept) - before, manifest.failures)
-    write_text(folder / ERRORS, json.dumps(made.failures, indent=1, ensure_ascii=False) + "\n")
-    made.require(on_error, folder / ERRORS)
+    _refuse(manifest.failures, len(manifest.kept), on_error)
     _write_pool(plan.folder, manifest, (files[entry.name] for entry in manifest.kept))
     shutil.rmtree(folder)
-    return made
+    return Made(plan.folder, len(manifest.kept), len(manifest.kept) - before, manifest.failures)
 
 
 def write_shape(file: Path, entry: PoolEntry, arrays: PoolArrays) -> None:
@@ -259,7 +234,7 @@ def _write_pool(target: Path, manifest: Manifest, files: Iterable[Path]) -> None
             names = manifest.sampling.arrays
             arrays = {name: opened.enter_context((folder / f"{name}.npy").open("wb")) for name in names}
             for name, array in arrays.items():
-                write_header(array, name, manifest.shape(name))
+                write_header(array, manifest.shape(name))
             for file in files:
                 if not (finished := read_shape(file)):
                     raise PointsetError(f"{file} is damaged: run the command again, which makes its shape again")
@@ -306,8 +281,7 @@ def build_dataset(
     if errors:
         failures = {name: reason for error in errors for name, reason in error.failures.items()}
         finished = sum(error.finished for error in errors) + sum(made.shapes for made in pools.values())
-        reports = [report for error in errors for report in error.reports]
-        raise UnreadableShapesError(failures, finished, reports, errors[0].remedy)
+        raise UnreadableShapesError(failures, finished, errors[0].remedy)
     return pools
 
 

@@ -1,7 +1,6 @@
 """Inspect a dataset: verify its pools and their source files by reading every byte, or count and load some shapes."""
 
 import re
-import shlex
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -13,18 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.data.axes import usual_up
-from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.folders import Listing, list_folder, list_splits
 from pointset.data.catalogue.locate import locate_data, pools_home
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS
 from pointset.data.pool import Pool
-from pointset.data.pools.build import build_command
-from pointset.data.pools.manifest import MANIFEST_FILE, Manifest, read_manifest
-from pointset.data.pools.shapes import Sampling, hash_source, make_pool_shape
+from pointset.data.pools.manifest import faults_of_pool, read_manifest
+from pointset.data.pools.shapes import Sampling, make_pool_shape
 from pointset.errors import PointsetError
-from pointset.runs import records
-from pointset.runs.progress import followed
 
 Sample = tuple[str, NDArray[np.float32]]
 """The class of a shape, and some of its points [n, 3]."""
@@ -42,8 +37,6 @@ class Verified:
     shapes: int
     skipped: int
     problems: tuple[str, ...]
-    remedy: str
-    """The command that repairs it."""
     what: str = "shapes"
     """Plural noun for what was verified: "shapes", or "files" of a release."""
 
@@ -52,58 +45,28 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
     """Verify all pools of a dataset, of which it must have one, or the files of a release by their digests."""
     card, root = locate_data(name_or_folder, progress=progress)
     if is_released(root):
-        return [_verify_release(root, card)]
-    pools = [folder for folder in sorted(pools_home().glob("*")) if folder.is_dir() and _made_from(folder, root)]
-    if not pools:
+        if card is None or not card.files:
+            raise PointsetError(f"{root} cannot be verified: the digests of its files are not known")
+        faults = tuple(fault for name in card.files if (fault := card.fault_of(root, name)))
+        return [Verified(root, len(card.files), 0, faults, "files")]
+    called = re.compile(rf"{re.escape(root.name)}-[^/]+-[0-9a-f]{{16}}")
+    pools = [folder for folder in sorted(pools_home().glob("*")) if folder.is_dir() and called.fullmatch(folder.name)]
+    verified = [found for folder in pools if (found := _verify_pool(folder, root, progress))]
+    if not verified:
         raise PointsetError(f"{name_or_folder} has no pool in {pools_home()}: make one with `pointset data build`")
-    return [verify_pool(folder, progress=progress) for folder in pools]
+    return verified
 
 
-def _verify_release(folder: Path, card: Card | None) -> Verified:
-    if card is None or not card.files:
-        raise PointsetError(f"{folder} cannot be verified: the digests of its files are not known")
-    problems = []
-    for name in card.files:
-        try:
-            card.check_file(folder, name)
-        except PointsetError as error:
-            problems.append(str(error))
-    remedy = f"rm -r {shlex.quote(str(folder))}, and get the release again"
-    return Verified(folder, len(card.files), 0, tuple(problems), remedy, "files")
-
-
-def verify_pool(folder: Path, *, progress: bool = True) -> Verified:
-    """Compare a pool and its source files with its manifest; problems are returned, not raised."""
-    remedy = f"rm -r {shlex.quote(str(folder))}"
+def _verify_pool(folder: Path, root: Path, progress: bool) -> Verified | None:
+    """Compare a pool and its source files with its manifest; None for one of another folder with the same name."""
     try:
         manifest = read_manifest(folder)
     except PointsetError as error:
-        return Verified(folder, 0, 0, (str(error),), remedy)
-    if manifest.sampling.points is not None:
-        flags = ["--rebuild", *(["--on-error", "skip"] if manifest.failures else [])]
-        remedy = build_command(manifest.folder, manifest.sampling, *flags)
-    problems = tuple(_problems(folder, manifest, progress))
-    return Verified(folder, len(manifest.kept), len(manifest.failures), problems, remedy)
-
-
-def _problems(folder: Path, manifest: Manifest, progress: bool) -> Iterator[str]:
-    yield from manifest.damages(folder, progress)
-    for entry in followed(manifest.entries, "reading files", "shape", len(manifest.entries), show=progress):
-        try:
-            if hash_source(Path(entry.file)) != entry.source.blake2b:
-                yield f"{entry.file} has changed since the pool was made"
-        except OSError as error:
-            if entry.source.blake2b is not None:
-                yield f"{entry.file} cannot be read any more: {error.strerror or error}"
-
-
-def _made_from(folder: Path, root: Path) -> bool:
-    """True if a pool, of any format, was made from a dataset's folder; judged by name if its manifest is damaged."""
-    try:
-        content = records.read_json(folder / MANIFEST_FILE, "build the pool again")
-        return bool(content["folder"] == str(root))
-    except (PointsetError, KeyError, TypeError):
-        return bool(re.fullmatch(rf"{re.escape(root.name)}-(train|test)-[0-9a-f]{{16}}", folder.name))
+        return Verified(folder, 0, 0, (str(error),))
+    if manifest.folder != str(root):
+        return None
+    problems = tuple(faults_of_pool(folder, progress=progress))
+    return Verified(folder, len(manifest.kept), len(manifest.failures), problems)
 
 
 def look_at(

@@ -2,7 +2,7 @@
 
 A pool is a folder with `points.npy`, float32 [M, P, 3] for sampled meshes or [T, 3] for concatenated clouds; on request
 `normals.npy` of the same shape, and `features.npy` with f numbers per point; and `manifest.json`, with digests of each
-shape's numbers and of its file, for `pointset data verify`. Pools of another format are refused.
+shape's numbers and of its file, for `pointset data verify`. Pools of another format are made again.
 """
 
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 import pointset
 from pointset.data.pool import digest_of, one_width
-from pointset.data.pools.shapes import ARRAY_TYPES, PoolEntry, Sampling
+from pointset.data.pools.shapes import PoolEntry, Sampling, hash_source
 from pointset.errors import QUOTED, PointsetError, described, one_line
-from pointset.runs.files import read_file, require_file
+from pointset.runs.files import read_file
 from pointset.runs.progress import followed
 
 POOL_FORMAT = 4
@@ -53,47 +53,25 @@ class Manifest:
 
     def shape(self, array: str) -> tuple[int, ...]:
         """The shape of an array; a PointsetError if the shapes differ in their number of features."""
-        columns: tuple[int, ...] = (3,)
+        columns = 3
         if array == "features":
             names = ", ".join(self.sampling.features)
-            columns = (one_width(names, {entry.file: entry.width or 0 for entry in self.kept}),)
+            columns = one_width(names, {entry.file: entry.width or 0 for entry in self.kept})
         points = self.sampling.points
-        return (int(self.offsets[-1]), *columns) if points is None else (len(self.kept), points, *columns)
+        return (int(self.offsets[-1]), columns) if points is None else (len(self.kept), points, columns)
 
     def open_arrays(self, folder: Path) -> dict[str, NDArray[Any]]:
         """Memory-map the arrays; a PointsetError if one has another type or size than was written."""
         arrays = {}
         for name in self.sampling.arrays:
             try:
-                require_file(folder / f"{name}.npy", None)
                 array = np.load(folder / f"{name}.npy", mmap_mode="r")
-            except (OSError, ValueError, EOFError, PointsetError) as error:
+            except (OSError, ValueError, EOFError) as error:
                 raise PointsetError(f"{name}.npy cannot be read ({one_line(error, QUOTED)})") from error
-            if (array.dtype, array.shape) != (np.dtype(ARRAY_TYPES[name]), self.shape(name)):
+            if (array.dtype, array.shape) != (np.dtype("<f4"), self.shape(name)):
                 raise PointsetError(f"{name}.npy has {described(array)}, and {list(self.shape(name))} were written")
             arrays[name] = array
         return arrays
-
-    def damages(self, folder: Path, progress: bool = False) -> Iterator[str]:
-        """What is not as it was written in the arrays, as sentences; reads every number."""
-        try:
-            arrays = self.open_arrays(folder)
-        except PointsetError as error:
-            yield str(error)
-            return
-        for name, array in arrays.items():
-            rows = array.reshape(int(self.offsets[-1]), -1)
-            for index, entry in enumerate(
-                followed(self.kept, f"checking {name}", "shape", len(self.kept), show=progress)
-            ):
-                if digest_of(rows[self.offsets[index] : self.offsets[index + 1]]) != entry.checksums[name]:
-                    yield f"{name}.npy is damaged in the points of {entry.name}"
-
-    def require_current(self) -> None:
-        """Raise a PointsetError if a shape's file has changed since the pool was made."""
-        if changed := [entry.file for entry in self.entries if not entry.is_current]:
-            more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-            raise PointsetError(f"{changed[0]}{more} has changed since the pool was made")
 
     def as_json(self) -> bytes:
         """The manifest as a file."""
@@ -102,9 +80,9 @@ class Manifest:
         return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
-def write_header(file: BinaryIO, name: str, shape: tuple[int, ...]) -> None:
+def write_header(file: BinaryIO, shape: tuple[int, ...]) -> None:
     """Write the start of the file of an array."""
-    np.lib.format.write_array_header_1_0(file, {"descr": ARRAY_TYPES[name], "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -114,12 +92,32 @@ def read_manifest(folder: Path) -> Manifest:
         if content["format"] != POOL_FORMAT:
             raise PointsetError(f"it has format {content['format']}, and this version of pointset reads {POOL_FORMAT}")
         entries = msgspec.convert(content["shapes"], tuple[PoolEntry, ...])
-        manifest = Manifest(content["folder"], tuple(content["classes"]), msgspec.convert(content, Sampling), entries)
-        if any(not {*manifest.sampling.arrays} <= {*entry.checksums} for entry in manifest.kept):
-            raise ValueError("a shape has no digest of its points")
-        return manifest
+        return Manifest(content["folder"], tuple(content["classes"]), msgspec.convert(content, Sampling), entries)
     except FileNotFoundError as error:
         raise PointsetError(f"{MANIFEST_FILE} is missing") from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {one_line(error, QUOTED)}"
         raise PointsetError(f"its {MANIFEST_FILE} cannot be read: {reason}") from error
+
+
+def faults_of_pool(folder: Path, *, progress: bool = True) -> Iterator[str]:
+    """What differs from the manifest, as sentences: reads every number of a pool and every source file."""
+    try:
+        manifest = read_manifest(folder)
+        arrays = manifest.open_arrays(folder)
+    except PointsetError as error:
+        yield str(error)
+        return
+    for name, array in arrays.items():
+        rows = array.reshape(int(manifest.offsets[-1]), -1)
+        kept = followed(manifest.kept, f"checking {name}", "shape", len(manifest.kept), show=progress)
+        for index, entry in enumerate(kept):
+            if digest_of(rows[manifest.offsets[index] : manifest.offsets[index + 1]]) != entry.checksums.get(name):
+                yield f"{name}.npy is damaged in the points of {entry.name}"
+    for entry in followed(manifest.entries, "reading files", "shape", len(manifest.entries), show=progress):
+        try:
+            if hash_source(Path(entry.file)) != entry.source.blake2b:
+                yield f"{entry.file} has changed since the pool was made"
+        except OSError as error:
+            if entry.source.blake2b is not None:
+                yield f"{entry.file} cannot be read any more: {error.strerror or error}"

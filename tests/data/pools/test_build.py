@@ -1,7 +1,6 @@
 """Builds: the same bytes however they run, no finished work repeated, and every bad mesh named."""
 
 import errno
-import json
 import os
 import random
 import shutil
@@ -105,18 +104,14 @@ def test_damaged_and_outdated_shapes_are_made_again(home: Path, meshes: Path, cu
 @pytest.mark.slow
 def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path) -> None:
     paths = [break_mesh(meshes, name) for name in BAD]
-    words = r"^4 of 60 files cannot be used.*and 1 more.*--on-error skip"
-    with pytest.raises(UnreadableShapesError, match=words) as caught:
+    with pytest.raises(UnreadableShapesError, match=r"^4 of 60 files cannot be used.*--on-error skip") as caught:
         build(meshes, workers=2)
     error = caught.value
-    assert all(str(path) in str(error) for path in (*paths[:3], *error.reports))
+    assert all(str(path) in str(error) for path in paths)
     assert (set(error.failures), error.finished) == (set(BAD), COUNT - 4)
-    reports = [json.loads(report.read_text()) for report in error.reports]
-    assert {name: reason for report in reports for name, reason in report.items()} == error.failures
     for path in paths:
         path.write_text(TETRAHEDRON.format(size=5))
     assert build(meshes, workers=1).sampled == 4
-    assert not list(home.rglob("errors.json"))
 
 
 def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path) -> None:
@@ -138,9 +133,8 @@ def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path) -> Non
     with pytest.raises(UnreadableShapesError, match="4 of 60"):
         build(meshes)
     (meshes / BAD[0]).write_text(TETRAHEDRON.format(size=1))
-    with pytest.raises(PointsetError, match=r"shape0.off has changed.*--rebuild"):
-        build(meshes, on_error="skip")
-    assert len(build(meshes, on_error="skip", rebuild=True).failures) == 3
+    with pytest.warns(UserWarning, match=r"is made again: .*shape0.off has changed"):
+        assert len(build(meshes, on_error="skip").failures) == 3
 
 
 def test_a_data_set_without_one_good_mesh_makes_no_pool(home: Path, few: Path) -> None:
