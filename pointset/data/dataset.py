@@ -1,8 +1,8 @@
-"""Load a dataset by name, from a folder, or from torch-geometric, as point sets."""
+"""Load a dataset by name or from a folder, as point sets."""
 
 import dataclasses
 import warnings
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -15,7 +15,6 @@ from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
-from pointset.data.geometric import geometric_pool
 from pointset.data.groups import group_keys, number_groups, read_table
 from pointset.data.options import MORE_POINTS, SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
@@ -26,7 +25,7 @@ from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 
 def load_dataset(
-    name_or_folder: str | Path | Sequence[Any],
+    name_or_folder: str | Path,
     split: str = "train",
     points: int = 1024,
     *,
@@ -39,8 +38,8 @@ def load_dataset(
     Args:
         name_or_folder: a dataset's name, as str (see `list_cards`), whose data is expected in `home()/datasets`; or a
             folder with meshes or clouds (see `read_mesh`, `read_cloud`) as class/split/file, split/class/file
-            or class/file, or in a released layout (ModelNet40's HDF5 files, ScanObjectNN, ModelNet40-C); or a
-            torch-geometric dataset of `Data` with `pos`. "shapes10" is generated on first use.
+            or class/file, or in a released layout (ModelNet40's HDF5 files, ScanObjectNN, ModelNet40-C). "shapes10" is
+            generated on first use.
         split: "train" or "test" (any split that a class/split/file folder has).
         points: points per set, n; smaller clouds give all their points, and batches are padded and masked.
         data_seed: seed of the pools and of the fixed subsets.
@@ -73,30 +72,25 @@ def load_dataset(
 
 
 def load_split(
-    data: str | Path | Sequence[Any], split: str, options: DataOptions, *, progress: bool = True, fewer: bool = False
+    data: str | Path, split: str, options: DataOptions, *, progress: bool = True, fewer: bool = False
 ) -> PointSets:
     """Load one split of a dataset with these options; arguments and errors as for `load_dataset`.
 
     With `fewer`, sets have as many points as there are, with a warning, where no shape has `options.points`.
     """
+    card, folder = locate_data(data, progress=progress)
+    pool, present = _folder_pool(folder, card, split, options, progress)
+    _warn_of_missing_classes(folder, pool, split, present)
+    name, source = (card.name, card.name) if card else (folder.name, str(folder))
+    up = options.up or (card.up if card else _usual_up(folder, pool))
+    if options.groups is not None:
+        pool = dataclasses.replace(pool, groups=number_groups(group_keys(options.groups, pool.names, folder)))
     rows: Tensor | None = None
-    if not isinstance(data, str | Path):
-        pool, name, source = geometric_pool(data, options), type(data).__name__, ""
-    else:
-        card, folder = locate_data(data, progress=progress)
-        pool, present = _folder_pool(folder, card, split, options, progress)
-        _warn_of_missing_classes(folder, pool, split, present)
-        name, source = (card.name, card.name) if card else (folder.name, str(folder))
-        up = options.up or (card.up if card else _usual_up(folder, pool))
-        if options.groups is not None:
-            pool = dataclasses.replace(pool, groups=number_groups(group_keys(options.groups, pool.names, folder)))
-        if options.without is not None:
-            left_out = read_table(Path(options.without), folder, "without", 1)
-            rows = torch.tensor(
-                [row for row, shape in enumerate(pool.names) if shape not in left_out], dtype=torch.int64
-            )
-        about_y = (options.normalize, up) == ("upright-axes", "y")
-        options = dataclasses.replace(options, up=up, normalize="upright-axes-y" if about_y else options.normalize)
+    if options.without is not None:
+        left_out = read_table(Path(options.without), folder, "without", 1)
+        rows = torch.tensor([row for row, shape in enumerate(pool.names) if shape not in left_out], dtype=torch.int64)
+    about_y = (options.normalize, up) == ("upright-axes", "y")
+    options = dataclasses.replace(options, up=up, normalize="upright-axes-y" if about_y else options.normalize)
     largest = int(pool.sizes.max(initial=0))
     if fewer and 0 < largest < options.points:
         warnings.warn(f"{name} has at most {largest} points of a shape: its sets have as many", stacklevel=2)
