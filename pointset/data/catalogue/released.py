@@ -74,11 +74,7 @@ def read_released(folder: Path, split: str, variant: str | None = None, *, on_er
         finite: NDArray[np.bool_] = np.abs(clouds).max(axis=(1, 2)) <= np.finfo(np.float32).max
         right = finite & (numbers >= 0) & (numbers < len(classes))
         for row in np.flatnonzero(~right).tolist():
-            fault = (
-                f"label {numbers[row]} of {len(classes)} classes"
-                if finite[row]
-                else "a number that is not finite in float32"
-            )
+            fault = f"label {numbers[row]} of {len(classes)} classes" if finite[row] else "a number that is not finite"
             failures[f"{stem}/{row}"] = f"{path}: row {row} has {fault}"
         points.append((clouds if right.all() else clouds[right]).astype(np.float32, copy=False))
         labels.append(numbers[right].astype(np.int64))
