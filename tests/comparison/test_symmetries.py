@@ -75,4 +75,7 @@ def test_a_comparison_warns_and_says_where_in_ones_own_code_a_run_failed(tmp_pat
     assert [run.model for run in found.runs] == ["rff-careless"]
     (failure,) = found.failures
     line = FailsLater.forward.__code__.co_firstlineno + 2
-    assert failure.reason == f"RuntimeError: too many sets ({__file__}, line {line})"
+    # A class that is pickled by value has no file from cloudpickle 3.1.3 on.
+    assert re.fullmatch(
+        rf"RuntimeError: too many sets \((.*test_symmetries\.py|<dynamic-code>), line {line}\)", failure.reason
+    )
