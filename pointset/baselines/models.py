@@ -17,8 +17,8 @@ from pointset.data.normalize import center_standardize
 from pointset.nn.masks import Mask
 from pointset.nn.registry import register
 
-EMBEDDERS = ("isab16-max.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024", "rff-max.modelnet40-1024")
-"""Trained networks whose pooled rows are the embedding: together better than each, and fast."""
+EMBEDDERS = ("dumlp16-max+dumlp16.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024-robust")
+"""Trained networks whose pooled rows are the embedding: with neighbourhoods, and on coordinates alone."""
 SETS_AT_ONCE = 16
 
 

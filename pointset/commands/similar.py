@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pointset.evaluation.embedding import Embedded
     from pointset.viz.html_page import Tile
 
-EMBEDDER = "isab16-max.modelnet40-1024"
+EMBEDDER = "dumlp16-max+dumlp16.modelnet40-1024"
 """Of the trained models, its rows are the best single embedding of foreign shapes; see `Classifier.embed`."""
 EMBEDDING_MODEL_HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; default: {EMBEDDER}."
 EmbeddingModel = Annotated[str | None, Parameter(name="--model", help=EMBEDDING_MODEL_HELP)]

@@ -220,7 +220,7 @@ def find_similar(
     """Find the shapes of a folder that are most similar to a shape, the most similar first.
 
     Args:
-        model: a trained model, from `load_run`; isab16-max.modelnet40-1024 suits shapes of unknown classes best.
+        model: a trained model, from `load_run`; dumlp16-max+dumlp16.modelnet40-1024 suits shapes of unknown classes best.
         shape: a mesh or a cloud.
         folder: a folder of them.
         count: at most so many.
@@ -236,7 +236,7 @@ def find_similar(
     Example:
         >>> for number, cloud in enumerate(X[:4]):
         ...     np.save(f"{number}.npy", cloud)
-        >>> model, _ = pointset.load_run("isab16-max.modelnet40-1024")
+        >>> model, _ = pointset.load_run("dumlp16-max+dumlp16.modelnet40-1024")
         >>> [Path(found.path).name for found in pointset.find_similar(model, "0.npy", ".", count=1)]
         ['2.npy']
     """

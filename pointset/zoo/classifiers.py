@@ -85,7 +85,7 @@ class SetModel(nn.Module):
 
         A row is what the head gets: the pooled rows of the encoder, side by side. For classes that a model does not
         know it is better than the layers after it: of labeled_db's shapes, the nearest row of
-        isab16-max.modelnet40-1024 has the same class for 82.6 %, of the last layer's rows for 74.7 %.
+        dumlp16-max+dumlp16.modelnet40-1024 has the same class for 88.7 %, of the logits for 85.3 %.
         """
         return as_given(embed_rows(self, prepared_batches(self, points, mask, batch_size)), points)
 

@@ -1,0 +1,40 @@
+"""Few deciding points: train on from a finished run of sparse.toml, at a lower temperature.
+
+python scripts/experiments/sparse.py runs/sparse/runs/sparse-n1024-seed0 --run runs/sparser
+
+Sparsemax at a low temperature leaves few points a weight, and a gradient: from scratch that is slow to learn.
+"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cyclopts
+import torch
+from saved import run as run_app
+
+from pointset.data.loading import load_like
+from pointset.training.loading import load_run
+from pointset.training.loop import fit
+from pointset.training.recipe import Recipe
+from pointset.zoo.models import build_model
+
+app = cyclopts.App(name="sparse.py", help=__doc__, result_action="return_value")
+
+
+@app.default
+def train_on(trained: Path, *, run: Path, temperature: float = 0.1, epochs: int = 16) -> None:
+    """Train the model of a run on at another temperature, with the recipe of that run."""
+    model, description = load_run(trained)
+    spec: Any = model.spec
+    options = replace(spec.options, temperature=temperature)
+    sparser = build_model(replace(spec, options=options, start=trained.name))
+    sparser.load_state_dict(model.state_dict())
+    recipe = Recipe(**description["recipe"] | {"epochs": epochs})
+    fit(sparser, load_like(description["data"], "train"), recipe, run=run)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    sys.exit(run_app(app))
