@@ -146,12 +146,12 @@ def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Re
         {"shape": embedded.names[row], "class": embedded.classes[row], "distance": distance} for row, distance in chosen
     ]
     if output is not None:
-        tiles = [Tile([shapes.points(shape)], escaped(shape.name), "the shape")]
+        tiles = [Tile([shapes.points(shape)[:, :3]], escaped(shape.name), "the shape")]
         for (row, _), entry in zip(chosen, rows, strict=True):
             cloud = shapes.points(embedded.files[row])
             influence = similarity_influence(shapes.trained.network, cloud, torch.from_numpy(query[0]))
             note = f"{entry['class']}, distance {entry['distance']:.2f}".lstrip(", ")
-            tiles.append(Tile([cloud], escaped(entry["shape"]), note, influence))
+            tiles.append(Tile([cloud[:, :3]], escaped(entry["shape"]), note, influence))
         note = (
             f"Embeddings of {embedded.model}. Right pictures: dark points are those that make the shape similar; "
             "without their patch, the distance would be larger."
