@@ -178,9 +178,10 @@ class Describer:
                 raise self.unsupported(f"has an {type(module.score).__name__}")
             if module.score.log_temperature is not None:
                 raise self.unsupported("has a trained temperature")
-            if unknown := [str(name) for name in module.weights.names if str(name) != "softmax"]:
+            names = [str(name) for name in module.weights.names]
+            if unknown := [name for name in names if name not in ("softmax", "sparsemax")]:
                 raise self.unsupported(f"has {unknown[0]} weights")
-            return self._fields(module, known, factor=module.score.factor)
+            return self._fields(module, known, factor=module.score.factor, names=names)
         if isinstance(module, StatisticPool):
             if type(module).of_statistics is not StatisticPool.of_statistics:
                 raise self.unsupported(f"is a {type(module).__name__} with an of_statistics of its own")

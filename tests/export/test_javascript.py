@@ -32,6 +32,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ),
     *((name, {"norm": norm}) for name in ("rff-max", "rffp-mean", "dumlp3-dumlp3") for norm in ("none", "batch")),
     ("isab3-pma", {"scale": "head", "temperature": 0.3}),
+    ("rff-pma2", {"weights": ("softmax", "sparsemax"), "temperature": 0.1}),
     ("rff-pma", {"head": "rff", "form": "paper", "temperature": 1e-5}),  # exp(logit) overflows
     ("isab3-max", {"coordinates": "every", "outputs": "all", "layers": 3}),
     ("rff-max", {"outputs": "all", "norm": "batch", "head_dim": 5, "head_norm": "batch"}),

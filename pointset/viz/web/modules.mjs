@@ -188,8 +188,8 @@ function scored({ heads, factor }, Q, j) {
 }
 
 /** Turn the logits [heads * n, m] into weights, in place. */
-function weigh({ heads, map }, logits, n, maps) {
-  softmax(logits);
+function weigh({ heads, names, map }, logits, n, maps) {
+  names.forEach((name, j) => WEIGHTS[name](logits.rowsFrom(j * n, n)));
   if (maps) maps.push({ ...map, heads, queries: n, keys: logits.columns, weights: logits.data });
 }
 
@@ -203,6 +203,23 @@ function softmax({ rows, columns, data, start, stride }) {
     for (let j = first; j < end; j++) data[j] /= total;
   }
 }
+
+/** Each row becomes the nearest point of the simplex (Martins and Astudillo, ICML 2016). */
+function sparsemax({ rows, columns, data, start, stride }) {
+  for (let i = 0; i < rows; i++) {
+    const first = start + i * stride, row = data.subarray(first, first + columns);
+    let total = 0, threshold = -Infinity;
+    Float64Array.from(row).sort().reverse().every((value, j) => {
+      total += value;
+      const lower = (total - 1) / (j + 1), isIn = value > lower;
+      if (isIn) threshold = lower;
+      return isIn;
+    });
+    row.forEach((value, j) => { row[j] = Math.max(0, value - threshold); });
+  }
+}
+
+const WEIGHTS = { softmax, sparsemax };
 
 export class Model {
   /** `description`: name, classes, inputs, normalize, the modules encoder, pool and head, arrays, weights (base 64). */
