@@ -87,6 +87,7 @@ def _list_trained() -> Result:
         [{"model": name, **_plain(card)} for name, card in cards.items()],
         [_row(name, card) for name, card in cards.items()],
         "test accuracy in %, by points per set; for details: pointset zoo --pretrained NAME",
+        "decide: exact support, so many of 1,024 points (median); the logits without the others are equal",
         *([f"classify, attend, evaluate and export use {USUAL} unless you give --model"] if USUAL in cards else []),
     )
 
@@ -96,7 +97,7 @@ def _row(name: str, card: PretrainedCard) -> dict[str, Any]:
     tested = {
         size: f"{100 * card.accuracy[size].accuracy:.1f}" if size in card.accuracy else "" for size in LISTED_SIZES
     }
-    return {"model": name, "parameters": card.parameters, **tested, "data": card.data}
+    return {"model": name, "parameters": card.parameters, **tested, "decide": card.deciding or "all", "data": card.data}
 
 
 def _show(name: str) -> Result:

@@ -220,7 +220,7 @@ def find_similar(
     """Find the shapes of a folder that are most similar to a shape, the most similar first.
 
     Args:
-        model: a trained model, from `load_run`; dumlp16-max+dumlp16.modelnet40-1024 suits shapes of unknown classes best.
+        model: a trained model, from `load_run`; dumlp16-max+dumlp16.modelnet40-1024 suits unknown classes best.
         shape: a mesh or a cloud.
         folder: a folder of them.
         count: at most so many.

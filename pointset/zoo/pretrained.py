@@ -67,6 +67,8 @@ class PretrainedCard(Checked):
     """Multiply-adds for a set of 1,024 points."""
     accuracy: Mapping[str, Tested] = field(default_factory=dict)
     """Accuracy on the official test split, by points per set."""
+    deciding: Count | None = None
+    """Median number of points that decide, of 1,024: the exact support; None if all do."""
     temperature: Positive
     """Logits are divided by this before the softmax, for shapes like those of training; fitted on the validation
     split."""

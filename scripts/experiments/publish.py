@@ -29,6 +29,7 @@ from pointset.evaluation import Evaluation, evaluate
 from pointset.evaluation.costs import multiply_adds
 from pointset.evaluation.predictions import validation_temperature
 from pointset.evaluation.robustness import robustness_of
+from pointset.explain.support import exact_support
 from pointset.runs import records
 from pointset.training.checkpoints import Weights, as_safetensors
 from pointset.training.loading import load_run
@@ -37,6 +38,8 @@ from pointset.zoo.pretrained import FOLDER
 SIZES = (64, 100, 256, 1024)
 MOST_LOST = 0.001
 """Share of test shapes by which 16-bit weights may change an accuracy."""
+SUPPORT_EVERY = 10
+"""Of so many test shapes one is asked for its support."""
 WORST = 3
 """Confusions on the card."""
 GENERATED = "The code, the shapes that it generates, and these numbers are under the MIT licence."
@@ -76,6 +79,7 @@ def publish(
             parameters=sum(parameter.numel() for parameter in model.parameters()),
             multiply_adds=multiply_adds(model, SIZES[-1]),
             temperature=round(temperature, 3),
+            deciding=_deciding(model, description),
             failures=list(_confusions(halved[SIZES[-1]])),
             command=command,
             terms=GENERATED if load_card(data).kind == "generated" else TERMS,
@@ -124,6 +128,14 @@ def _sizes(recipe: Mapping[str, Any]) -> str:
     return f"{min(first[0], last[0]):,} to {max(first[1], last[1]):,}"
 
 
+def _deciding(model: nn.Module, description: dict[str, Any]) -> int | None:
+    """Median size of the exact support of test shapes; None if the model has none."""
+    test = load_like(description["data"], "test", points=SIZES[-1])
+    supports = [exact_support(model, points) for points in test.points[::SUPPORT_EVERY]]
+    counts = [int(support.points.sum()) for support in supports if support is not None]
+    return round(float(np.median(counts))) if len(counts) == len(supports) else None
+
+
 def _interval(found: Evaluation) -> list[float]:
     low, high = proportion_confint(int(found.right.sum()), len(found.right), method="wilson")
     return [round(float(share), 4) for share in (found.accuracy, low, high)]
@@ -155,7 +167,7 @@ def _card(**fields: Any) -> Iterator[str]:
     """The lines of a TOML file: tables last."""
     tables = {name: value for name, value in fields.items() if isinstance(value, dict) and value}
     for name, value in fields.items():
-        if not isinstance(value, dict):
+        if value is not None and not isinstance(value, dict):
             yield f"{name} = {json.dumps(value)}"
     for name, table in tables.items():
         yield f"\n[{name}]"
