@@ -147,7 +147,7 @@ def _run_or_show(
 ) -> Result:
     """Run an experiment, or say its state or an estimate of its time, or report its finished runs."""
     from pointset.comparison.comparing import estimate_time, report_finished, run_experiment, status
-    from pointset.data.repeats import repeats_in_words
+    from pointset.data.dataset import repeats_in_words
     from pointset.tasks.classification import Classification
 
     if running.status:

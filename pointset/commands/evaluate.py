@@ -53,8 +53,7 @@ def evaluate(
             card's, and for other files what `classify` assumes. Shapes with another axis are rotated. guess takes the
             turn in which the model knows the shapes of a folder best.
     """
-    from pointset.data.loading import load_like
-    from pointset.data.repeats import repeats_in_words
+    from pointset.data.dataset import load_like, repeats_in_words
     from pointset.evaluation.files import in_folders
 
     trained = load_model(model)

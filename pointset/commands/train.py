@@ -75,7 +75,7 @@ def train(
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
     """
-    from pointset.data.repeats import repeats_in_words
+    from pointset.data.dataset import repeats_in_words
     from pointset.training.devices import is_main
 
     if data is None and model is None:
@@ -151,8 +151,7 @@ def _started(
 
 
 def _train_best(data: str, flags: Options, given: frozenset[str], budget: float, seed: int, run: Path) -> Result:
-    from pointset.data.dataset import load_split
-    from pointset.data.repeats import repeats_in_words
+    from pointset.data.dataset import load_split, repeats_in_words
     from pointset.training.automatic import fit_automatic
 
     usual = DataOptions(points=1024, normalize="center-standardize")

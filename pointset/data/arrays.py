@@ -73,7 +73,10 @@ def from_arrays(
     count = len(clouds)
     check("split", split, str)
     labels, known = _labels(y, count, classes)
-    chosen = _names(names, count)
+    chosen = [f"{index:06}" for index in range(count)] if names is None else list(names)
+    check("names", chosen, Sequence[str])
+    _require_each("names", chosen, count)
+    check_once("names:", chosen)
     beside = _features(features, count)
     made, failures = dict[int, Arrays](), dict[str, str]()
     for row, name in enumerate(chosen):
@@ -85,7 +88,11 @@ def from_arrays(
     if failures:
         reasons = one_line("; ".join(failures.values()), MOST_SAID)
         warnings.warn(f"{len(failures)} of {count} clouds of X are left out: {reasons}", stacklevel=2)
-    arrays, offsets = _joined({chosen[row]: cloud for row, cloud in made.items()})
+    one_width("the features", {chosen[row]: _width(cloud) for row, cloud in made.items()})
+    sizes = [len(cloud["points"]) for cloud in made.values()]
+    ragged = len(set(sizes)) > 1
+    join = np.concatenate if ragged else np.stack
+    arrays = {name: join([cloud[name] for cloud in made.values()]) for name in next(iter(made.values()))}
     pool = Pool(
         arrays.pop("points"),
         [chosen[row] for row in made],
@@ -94,13 +101,13 @@ def from_arrays(
         AS_RELEASED,
         arrays=arrays,
         skipped=tuple(failures),
-        offsets=offsets,
+        offsets=np.cumsum([0, *sizes]) if ragged else None,
     )
     shape = as_array(clouds[next(iter(made))]).shape
-    if looks_transposed(*shape) and (pool.sizes == shape[0]).all():  # as networks of convolutions take them
+    if looks_transposed(*shape) and not ragged:  # as networks of convolutions take them
         raise PointsetError(f"X must hold clouds [n, d], got {list(shape)}: they look transposed, give each as cloud.T")
     options = {
-        "points": int(pool.sizes.max()) if points is None else points,
+        "points": max(sizes) if points is None else points,
         "normalize": normalize,
         "data_seed": data_seed,
         "up": up,
@@ -142,14 +149,8 @@ def _cloud(given: Any, features: Mapping[str, Any]) -> Arrays:
     return require_cloud(np.hstack([rows[:, :3], *normals]), np.hstack(tables) if tables else None).arrays
 
 
-def _joined(clouds: Mapping[str, Arrays]) -> tuple[Arrays, np.ndarray | None]:
-    """The arrays of a pool of these clouds, by name, and its offsets, if the clouds differ in size."""
-    none = np.empty((0, 0))
-    one_width("the features", {name: arrays.get("features", none).shape[1] for name, arrays in clouds.items()})
-    sizes = [len(arrays["points"]) for arrays in clouds.values()]
-    join = np.stack if len(set(sizes)) == 1 else np.concatenate
-    whole = {name: join([arrays[name] for arrays in clouds.values()]) for name in next(iter(clouds.values()))}
-    return whole, None if len(set(sizes)) == 1 else np.cumsum([0, *sizes])
+def _width(cloud: Arrays) -> int:
+    return cloud["features"].shape[1] if "features" in cloud else 0
 
 
 def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tuple[list[int], list[str]]:
@@ -163,31 +164,21 @@ def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tupl
     if not numbers:
         check("y", labels, Sequence[str])
     if classes is None:
-        distinct = sorted(set(labels))
-        return [distinct.index(value) for value in labels], [str(value) for value in distinct]
-    check("classes", classes, Sequence[str | int])
-    known = [str(name) for name in classes]
-    check_once("classes:", known)
-    by_value = numbers and all(map(_WHOLE.fullmatch, known))
-    by_index = numbers and not by_value
-    keys: Sequence[Any] = range(len(known)) if by_index else [int(name) for name in known] if by_value else known
-    check_once("classes:", keys)
+        keys: list[Any] = sorted(set(labels))
+        known, there = [str(key) for key in keys], ""
+    else:
+        check("classes", classes, Sequence[str | int])
+        known = [str(name) for name in classes]
+        by_value = numbers and all(map(_WHOLE.fullmatch, known))
+        by_index = numbers and not by_value
+        keys = [*range(len(known))] if by_index else [int(name) for name in known] if by_value else known
+        check_once("classes:", keys if by_value else known)
+        there = f"{len(known)} classes, counted from 0" if by_index else f"classes {quoted(', '.join(known))}"
     index_of = {key: index for index, key in enumerate(keys)}
     odd = next((index for index, value in enumerate(labels) if value not in index_of), None)
     if odd is not None:
-        there = f"{len(known)} classes, counted from 0" if by_index else f"classes {quoted(', '.join(known))}"
         raise PointsetError(f"y has {quoted(labels[odd])} for cloud {odd}, and there are {there}")
     return [index_of[value] for value in labels], known
-
-
-def _names(given: Sequence[str] | None, count: int) -> list[str]:
-    if given is None:
-        return [f"{index:06}" for index in range(count)]
-    check("names", given, Sequence[str])
-    names = [str(name) for name in given]
-    _require_each("names", names, count)
-    check_once("names:", names)
-    return names
 
 
 def _require_each(what: str, values: Sized, count: int) -> None:

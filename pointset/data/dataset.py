@@ -1,4 +1,4 @@
-"""Load a dataset by name or from a folder, as point sets."""
+"""Load a dataset by name or from a folder, as point sets; load data as an earlier run did; count repeated shapes."""
 
 import dataclasses
 import warnings
@@ -6,13 +6,14 @@ from collections.abc import Mapping, Set
 from pathlib import Path, PurePath
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pointset.configuration import check
-from pointset.data.axes import Axis, usual_up
-from pointset.data.catalogue.cards import Card
-from pointset.data.catalogue.folders import list_folder
+from pointset.data.axes import Axis, check_up, turned_up, usual_up
+from pointset.data.catalogue.cards import Card, list_cards, load_card
+from pointset.data.catalogue.folders import list_folder, list_splits
 from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.groups import group_keys, number_groups, read_table
@@ -20,7 +21,10 @@ from pointset.data.options import MORE_POINTS, SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.pools.build import PoolPlan, load_pool
-from pointset.data.pools.shapes import Sampling
+from pointset.data.pools.shapes import Sampling, hash_source
+from pointset.data.preparation import Preparation, warn_of_turning
+from pointset.data.readers.formats import suffix_of
+from pointset.data.unusable import OnError
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 
@@ -174,3 +178,101 @@ def _warn_of_missing_classes(folder: Path, pool: Pool, split: str, present: Mapp
 def _require_no_sampling(folder: Path, options: DataOptions) -> None:
     if options.sampler != "uniform":
         raise PointsetError(f"{folder} holds sampled points already: leave sampler={options.sampler!r} out")
+
+
+def load_like(
+    description: Mapping[str, Any],
+    split: str,
+    data: str | Path | None = None,
+    on_error: OnError | None = None,
+    points: int | None = None,
+    up: str | None = None,
+) -> PointSets:
+    """Load another split or another dataset with the options in a `PointSets.describe` description.
+
+    Each shape of another dataset is turned (with a UserWarning) and normalised as the preparation does with its file.
+    A PointsetError if the data is missing, existed only in memory, or has other classes than the description.
+
+    `data`, `on_error` and `points` replace those of the description. `up` is the upward axis of the data, or one of
+    `pointset.data.axes.TURNS`; "auto" and None use the description's for its own data, the card's for a known dataset,
+    and for other files that of their format.
+    """
+    if data is None and is_in_memory(description):
+        raise PointsetError(
+            f"the run was trained on data in memory ({quoted(description['source'])}) or elsewhere, which is not saved "
+            "with it: give files with --data, or use pointset.evaluate in Python"
+        )
+    check_up(up)
+    given = {"on_error": on_error, "points": points}
+    options = DataOptions.of(description).changed({name: own for name, own in given.items() if own is not None})
+    try:
+        sets = load_split(data or description["source"], split, options)
+    except PointsetError as error:
+        source = Path(description["source"])
+        if data is None and source.is_absolute() and not source.exists():
+            raise PointsetError(f"{error}; if the data of the run has moved, give its folder with --data") from error
+        raise
+    if sets.classes != description["classes"]:
+        differing = sorted(set(sets.classes) ^ set(description["classes"])) or ["their order"]
+        odd = one_line(", ".join(differing), REPEATED)
+        raise PointsetError(
+            f"{data or description['source']} has other classes than the model was trained on ({odd}): "
+            "give data with the same classes"
+        )
+    own, pool = sets.source == description["source"], sets.source_pool
+    preparation = Preparation.from_dict(description["preparation"])
+    # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
+    if not (own or pool.is_centred(sets.rows.numpy())):
+        sets = sets.normalized(preparation.normalize)
+    of_card = load_card(sets.source).up if sets.source in list_cards() else None
+    usual = [sets.up if own else of_card or preparation.usual_up(name) for name in pool.names]
+    turn = None if up == "auto" else up
+    turned = np.array([(turn or axis) != sets.up for axis in usual])
+    if not turned.any():
+        return sets
+    first = pool.names[int(turned.argmax())]
+    warn_of_turning(turn, f"{sets.source} has" if of_card else f"{suffix_of(first)} files usually have", sets.up)
+    now, rows = turn or ("y" if sets.up == "z" else "z"), np.repeat(turned, pool.sizes)
+    arrays = {"points": np.array(pool.points), **pool.arrays}
+    for name in {"points", "normals"} & {*arrays}:
+        flat = np.array(arrays[name]).reshape(-1, 3)
+        flat[rows] = turned_up(flat[rows], now, sets.up)
+        arrays[name] = flat.reshape(arrays[name].shape)
+    return sets.of_pool(dataclasses.replace(pool, points=arrays.pop("points"), arrays=arrays, checksums=()))
+
+
+def is_in_memory(description: Mapping[str, Any]) -> bool:
+    """True if the sets were not made from files, so that they cannot be loaded again."""
+    return description["source"] not in list_cards() and not Path(description["source"]).is_absolute()
+
+
+def repeated_shapes(name_or_folder: str | Path, options: DataOptions) -> tuple[int, int]:
+    """How many test shapes of a folder are training shapes too, with the same bytes, and how many test shapes it has.
+
+    Only files of equal sizes are read. Releases are not examined: see `pointset.check_data`.
+    """
+    _, folder = locate_data(name_or_folder, progress=False)
+    if is_released(folder):
+        return 0, 0
+    with warnings.catch_warnings(action="ignore"):  # said when the data was loaded
+        listings = list_splits(folder, seed=options.split_seed, groups=options.groups)
+    train, test = (
+        [(shape.path.stat().st_size, shape.path) for shape in listings[split].shapes if shape.path.exists()]
+        if split in listings
+        else []
+        for split in SPLITS
+    )
+    sizes = {size for size, _ in train} & {size for size, _ in test}
+    trained = {hash_source(path) for size, path in train if size in sizes}
+    return sum(size in sizes and hash_source(path) in trained for size, path in test), len(test)
+
+
+def repeats_in_words(name_or_folder: str, options: DataOptions) -> tuple[str, ...]:
+    """A line that says so, if there are such shapes."""
+    count, total = repeated_shapes(name_or_folder, options)
+    if not count:
+        return ()
+    return (
+        f"{count:,} of {total:,} test shapes are training shapes, too: accuracy says nothing about them; "
+        f"see them with `pointset data check {name_or_folder}`",
+    )

@@ -23,7 +23,7 @@ from torch import nn
 import pointset
 from pointset.comparison.statistics import Interval, Spread, estimate_mean
 from pointset.data.arrays import from_arrays
-from pointset.data.loading import load_like
+from pointset.data.dataset import load_like
 from pointset.data.point_sets import PointSets
 from pointset.data.sampling import downsample, seed_for
 from pointset.errors import PointsetError

@@ -22,7 +22,7 @@ from statsmodels.stats.proportion import proportion_confint
 from torch import nn
 
 from pointset.data.catalogue.cards import load_card
-from pointset.data.loading import load_like
+from pointset.data.dataset import load_like
 from pointset.data.normalize import normalize_points
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, evaluate

@@ -27,8 +27,7 @@ from torch import Tensor, nn
 from pointset.commands.terminal import as_table
 from pointset.data.augment import RotateAny, RotateUp
 from pointset.data.axes import UsualUp
-from pointset.data.dataset import PointSets
-from pointset.data.loading import load_like
+from pointset.data.dataset import PointSets, load_like
 from pointset.data.normalize import normalize_points
 from pointset.errors import PointsetError
 from pointset.evaluation.files import classify_files, in_folders

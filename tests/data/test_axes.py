@@ -11,7 +11,7 @@ import torch
 import pointset
 from pointset.data import Mesh
 from pointset.data.axes import turned_up, usual_up
-from pointset.data.loading import load_like
+from pointset.data.dataset import load_like
 from pointset.data.readers.off import write_off
 from pointset.errors import PointsetError
 

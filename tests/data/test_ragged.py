@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from pointset.data.batches import batches, batches_of_rows, fixed_batches
-from pointset.data.dataset import load_dataset
-from pointset.data.loading import load_like
+from pointset.data.dataset import load_dataset, load_like
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.pools.build import build_dataset

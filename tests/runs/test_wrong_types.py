@@ -26,7 +26,7 @@ from pointset.comparison.results import gather
 from pointset.comparison.runs import check_folder, make_runs
 from pointset.comparison.saving import as_dict, commit_of, machine_of, origins
 from pointset.data.catalogue.cards import cards_folder, read_card
-from pointset.data.loading import load_like
+from pointset.data.dataset import load_like
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import validation_temperature
 from pointset.explain.files import load_maps, save_maps, to_pandas

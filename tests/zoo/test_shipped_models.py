@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 import pointset
 from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.data.loading import load_like
+from pointset.data.dataset import load_like
 from pointset.data.options import POSES
 from pointset.errors import PointsetError
 from pointset.evaluation.files import classify_files

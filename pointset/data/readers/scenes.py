@@ -6,20 +6,18 @@ import logging
 import struct
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 
 from pointset.data.readers.formats import require_count, require_end
 from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError, quoted
-from pointset.runs.files import read_file, require_file
 
 GLTF_SUFFIXES = (".glb", ".gltf")
 logging.getLogger("trimesh").addHandler(logging.NullHandler())  # else Python prints what trimesh logs
 _HARMLESS = ("KHR_materials_", "KHR_texture_", "EXT_texture_", "KHR_mesh_quantization", "KHR_lights_punctual")
 """Beginnings of the names of glTF's extensions that do not change where points are."""
-_TRIANGLES, _STRIP, _FAN = 4, 5, 6
+_FAN = 6
 _LARGEST = {5120: 127, 5121: 255, 5122: 32767, 5123: 65535}
 """The number that stands for 1 in normalised integers of a glTF, by their type."""
 
@@ -28,31 +26,25 @@ def parse_scene(content: bytes, name: str) -> Mesh:
     """The triangles of all parts of a file, moved to their places in its scene; vertices are not merged."""
     import trimesh  # takes half a second
 
-    path = Path(name)
-    suffix, declared = path.suffix.lower(), None
+    suffix = Path(name).suffix.lower()
     if suffix in GLTF_SUFFIXES:
         document = _document(content, suffix)
         if suffix == ".glb":
             length = int.from_bytes(content[8:12], "little")
             require_end(name, len(content) - length)
             content = content[:length]
-        declared = _triangles(document)
+        _require_plain(document)
         if _move_scales_to_nodes(document):
             content = _with_document(content, document, suffix)
-        for file in files_beside(path):
-            require_file(file)
     with np.errstate(all="ignore"):
         scene: Any = trimesh.load_scene(
             io.BytesIO(content),
             file_type=suffix[1:],
-            resolver=trimesh.resolvers.FilePathResolver(str(path)),
+            resolver=trimesh.resolvers.FilePathResolver(name),
             process=False,
             skip_materials=True,
         )
         mesh = scene.to_mesh()
-    if declared is not None:
-        parts = (part for part in scene.geometry.values() if isinstance(part, trimesh.Trimesh))
-        require_count(sum(len(part.faces) for part in parts), declared, "triangles")
     if not len(mesh.faces):
         raise PointsetError("expected a mesh, found no triangles")
     return Mesh(np.asarray(mesh.vertices), np.asarray(mesh.faces))
@@ -79,10 +71,9 @@ def _with_document(content: bytes, document: dict[str, Any], suffix: str) -> byt
     return struct.pack("<4s2I2I", b"glTF", 2, 20 + len(text) + len(rest), len(text), 0x4E4F534A) + text + rest
 
 
-def _triangles(document: dict[str, Any]) -> int:
-    """The number of triangles in all meshes of a glTF; refuse what trimesh would leave out or misread."""
+def _require_plain(document: dict[str, Any]) -> None:
+    """Refuse what trimesh would leave out or misread."""
     accessors, nodes, meshes = (document.get(name, []) for name in ("accessors", "nodes", "meshes"))
-    primitives = [primitive for mesh in meshes for primitive in mesh["primitives"]]
     required = [name for name in document.get("extensionsRequired", ()) if not str(name).startswith(_HARMLESS)]
     faults = {
         f"the extension {quoted(required[0])}" if required else "": required,
@@ -90,16 +81,10 @@ def _triangles(document: dict[str, Any]) -> int:
         "a skin": any("skin" in node for node in nodes),
         "instances": any("EXT_mesh_gpu_instancing" in node.get("extensions", ()) for node in nodes),
         "a morphed shape": any(any(item.get("weights", ())) for item in nodes + meshes),
-        "fans of triangles": any(primitive.get("mode") == _FAN for primitive in primitives),
+        "fans of triangles": any(own.get("mode") == _FAN for mesh in meshes for own in mesh["primitives"]),
     }
     if fault := next((name for name, is_there in faults.items() if is_there), None):
         raise PointsetError(f"has {fault}, which would be read as another mesh: export it without")
-    count = 0
-    for primitive in primitives:
-        mode = primitive.get("mode", _TRIANGLES)
-        corners = int(accessors[primitive.get("indices", primitive["attributes"]["POSITION"])]["count"])
-        count += {_TRIANGLES: corners // 3, _STRIP: max(0, corners - 2)}.get(mode, 0)
-    return count
 
 
 def _move_scales_to_nodes(document: dict[str, Any]) -> bool:
@@ -118,14 +103,3 @@ def _move_scales_to_nodes(document: dict[str, Any]) -> bool:
             node.setdefault("children", []).append(len(nodes))
             nodes.append({"mesh": node["mesh"], "scale": scales[node.pop("mesh")]})
     return bool(scales)
-
-
-def files_beside(path: Path) -> list[Path]:
-    """The files that a .glb or .gltf file names for its numbers, as far as they are there."""
-    try:
-        buffers = _document(read_file(path), path.suffix.lower()).get("buffers", [])
-        uris = [str(buffer["uri"]) for buffer in buffers if isinstance(buffer, dict) and "uri" in buffer]
-    except (PointsetError, ValueError, TypeError, RecursionError):
-        return []
-    names = [unquote(uri) for uri in uris if "base64," not in uri and "\0" not in uri]  # as trimesh tells them apart
-    return [path.parent / name for name in names if (path.parent / name).exists()]
