@@ -30,8 +30,7 @@ CENTRED = 0.05
 class Pool:
     """Points of shapes, from which sets are drawn.
 
-    A memory-mapped pool is pickled as its path, so that worker processes share the file, and releases the pages that
-    it has read, so that they do not count as memory of the process.
+    A memory-mapped pool is pickled as its path, so that worker processes share the file.
     """
 
     points: NDArray[np.float32]
@@ -98,9 +97,7 @@ class Pool:
     def take(self, where: NDArray[np.int64], array: str = "points") -> NDArray[Any]:
         """Rows [S, ...] of the points, or of one of the `arrays`, at the indices `where` [S] into all points."""
         source = self.points if array == "points" else self.arrays[array]
-        taken = source.view(np.ndarray).reshape(-1, *source.shape[self.points.ndim - 1 :]).take(where, axis=0)
-        _release_pages(source)
-        return taken
+        return source.view(np.ndarray).reshape(-1, *source.shape[self.points.ndim - 1 :]).take(where, axis=0)
 
     def cloud(self, row: int, array: str = "points") -> NDArray[Any]:
         """All points [n, 3] of one shape, or their numbers [n, ...] in one of the `arrays`."""
@@ -172,9 +169,9 @@ def digest_of(array: NDArray[Any]) -> str:
 
 
 def _stored(array: NDArray[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """What makes an array again: its place in a file instead of its numbers, if it is mapped."""
-    if _is_mapped(array):
-        return np.memmap, (array.filename, array.dtype, "r", array.offset, array.shape)  # type: ignore[attr-defined]
+    """What makes an array again: its place in a file instead of its numbers, if it is a whole, read-only map."""
+    if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and not array.flags.writeable:
+        return np.memmap, (array.filename, array.dtype, "r", array.offset, array.shape)
     return np.asarray, (array,)
 
 
@@ -182,17 +179,6 @@ def _require(name: str, array: Any, kinds: str, shape: tuple[int, ...], wanted: 
     if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
         what = {"f": "floats", "iu": "integers"}.get(kinds, "numbers")
         raise InputError(f"{name} must be an array of {what} {wanted}, got {described(array)}")
-
-
-def _is_mapped(array: Any) -> bool:
-    """True for a whole, read-only memory map; the offset of a slice of one is unknown."""
-    return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and not array.flags.writeable
-
-
-def _release_pages(array: NDArray[Any]) -> None:
-    """Release pages that were read: they stay in the system's page cache, but not in this process's memory."""
-    if _is_mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
-        array.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]
 
 
 Indices = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -2,11 +2,8 @@
 
 import dataclasses
 import itertools
-import os
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -258,33 +255,3 @@ def test_worker_processes_give_the_same_sets(mapped: PointSets, context: str, wo
     for (points, labels), expected in zip(loader, fixed_batches(mapped, 16), strict=True):
         torch.testing.assert_close(points, expected.points)
         assert torch.equal(labels, expected.labels)
-
-
-CHILD = """
-import sys, numpy as np
-from pathlib import Path
-from pointset.data.batches import batches
-from pointset.data.options import DataOptions
-from pointset.data.point_sets import PointSets, Pool
-resident = lambda: int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1e3
-points = np.load(sys.argv[1], mmap_mode="r")
-pool = Pool(points, list(map(str, range(1500))), np.zeros(1500, int), ["a"], "uniform")
-data = PointSets(pool, DataOptions(points=100))
-next(batches(data, 32, seed=0, epoch=0))
-before = resident()
-for batch in batches(data, 32, seed=0, epoch=0): pass
-data.points
-print(resident() - before)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to tell resident memory")
-def test_an_epoch_leaves_no_pool_in_memory(tmp_path: Path) -> None:
-    with (tmp_path / "points.npy").open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (1500, 10_000, 3)})
-        file.truncate(file.tell() + 1500 * 10_000 * 12)  # 180 MB that take no place on disk
-    command = [sys.executable, "-c", CHILD, str(tmp_path / "points.npy")]
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
-    assert float(done.stdout) < 60  # megabytes; 180 if the pages stayed

@@ -136,21 +136,17 @@ def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> di
     """List the shapes of each split of a folder, by class and then by name.
 
     Hidden files, files that are neither meshes nor clouds, and text files beside meshes (notes) are skipped. Names are
-    compared, sorted and returned in Unicode's composed form (NFC). The splits train, test and validation may be called
-    in other ways, such as Training, 1_train, trn, eval or dev. Of files that differ in their suffix alone, one is
-    listed. Folders of one shape each inside a class, which are not called like splits, are shapes.
+    in Unicode's composed form (NFC). The splits train, test and validation may be called in other ways, such as
+    Training, 1_train, trn, eval or dev. Of files that differ in their suffix alone, one is listed. Folders of one shape
+    each inside a class, which are not called like splits, are shapes.
 
     A class/file folder is split by a rule: within each class, files are ordered by a hash of (`seed`, name); the first
     fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". The split
     is thus the same on any machine, and a new file changes it for few others. Of `groups` (see `group_keys`), whole
     ones are taken, by a hash of their names.
 
-    Warns:
-        UserWarning: shapes are skipped, for one of the reasons in `REMEDIES`.
-
-    Raises:
-        PointsetError: the layout is none of these, layouts or kinds of files are mixed, or names collide; the message
-            says what was found.
+    Warns of shapes that are skipped, for one of the reasons in `REMEDIES`. A PointsetError says what was found if the
+    layout is none of these, layouts or kinds of files are mixed, or names collide.
     """
     tree = _scan_folder(folder)
     _leave_out_copies(tree, {name for name in tree.files if suffix_of(name) not in NOTE_SUFFIXES})
@@ -180,27 +176,20 @@ def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> di
 
 def _kind_of_files(tree: FileTree) -> FileKind:
     """The kind of all files; text files beside meshes are notes, and removed."""
-    meshes, clouds = _by_kind(tree.files)
+    meshes, clouds, files = _by_kind(tree.files)
     if meshes and clouds:
         content = " beside ".join(path.relative_to(tree.path).as_posix() for path in (meshes[0], clouds[0]))
         raise PointsetError(f"{tree.path} mixes meshes and point clouds: found {content}; keep them in two folders")
-    if meshes:
-        tree.files = _without_notes(tree.files)
-    return "meshes" if meshes or not tree.files else "clouds"
+    tree.files = files
+    return "meshes" if meshes or not files else "clouds"
 
 
-def _by_kind(files: dict[str, Path]) -> tuple[list[Path], list[Path]]:
-    """The meshes and the clouds among the first files of each type, without text files, which may be notes."""
-    first: dict[str, Path] = {}
-    for name, path in files.items():
-        first.setdefault(suffix_of(name), path)
-    shapes = [path for suffix, path in first.items() if suffix not in NOTE_SUFFIXES]
-    meshes = [path for path in shapes if is_mesh_file(path)]
-    return meshes, [path for path in shapes if path not in meshes]
-
-
-def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
-    return {name: path for name, path in files.items() if suffix_of(name) not in NOTE_SUFFIXES}
+def _by_kind(files: dict[str, Path]) -> tuple[list[Path], list[Path], dict[str, Path]]:
+    """The first mesh or cloud of each type, and the files without notes, which are text beside meshes."""
+    shapes = {name: path for name, path in files.items() if suffix_of(name) not in NOTE_SUFFIXES}
+    first = {suffix_of(name): path for name, path in reversed(shapes.items())}
+    meshes = [path for path in reversed(first.values()) if is_mesh_file(path)]
+    return meshes, [path for path in reversed(first.values()) if path not in meshes], shapes if meshes else files
 
 
 def split_called(name: str) -> str:
@@ -222,9 +211,7 @@ def list_shapes(folder: Path) -> list[ShapeFile]:
     shapes = []
     for inside, files in by_folder.items():
         true_class = next((name for name in inside.split("/") if not _are_splits([name])), "")
-        meshes, _ = _by_kind(files)
-        used = _without_notes(files) if meshes else files
-        shapes += [ShapeFile(path, name, true_class) for name, path in used.items()]
+        shapes += [ShapeFile(path, name, true_class) for name, path in _by_kind(files)[2].items()]
     if not shapes:
         raise PointsetError(f"{folder} {_nothing_in(tree, folder)}; expected {SHAPE_TYPES}")
     tree.skipped.pop(TABLES, None)  # such as the predictions that a command wrote there
@@ -279,13 +266,13 @@ def _nothing_in(tree: FileTree, *folders: Path) -> str:
 def _splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
     """The split of each shape, by its folder; a PointsetError for two names of one split, such as train and Train."""
     folder_of: dict[str, str] = {}
-    for folder in sorted({*folders.values()}, key=lambda name: ("eval" not in name.casefold(), name), reverse=True):
+    for folder in sorted({*folders.values()}, key=lambda name: ("eval" in name.casefold(), name)):
         split = split_called(folder)
         if "eval" in folder.casefold() and split in folder_of:  # beside test, it is a split of its own
             split = folder
         other = folder_of.setdefault(split, folder)
         if other != folder:
-            raise PointsetError(f"{tree.path} has the splits {quoted(other)} and {quoted(folder)}: give both one name")
+            raise PointsetError(f"{tree.path} has the splits {quoted(folder)} and {quoted(other)}: give both one name")
     split_of = {folder: split for split, folder in folder_of.items()}
     return {name: split_of[folder] for name, folder in folders.items()}
 
@@ -384,14 +371,11 @@ def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
         visible = [entry for entry in entries if not entry.name.startswith(HIDDEN_FILES)]
     named: dict[str, os.DirEntry[str]] = {}
     for entry in visible:
-        name = entry.name if entry.name.isascii() else unicodedata.normalize("NFC", entry.name)
-        if any("\ud800" <= character <= "\udfff" for character in name):
+        name = unicodedata.normalize("NFC", entry.name)
+        if not name.isprintable() and re.search("[\ud800-\udfff]", name):
             raise PointsetError(f"{folder} holds {quoted(os.fsencode(name))}, a name that is not UTF-8: rename it")
-        if name in named:
-            raise PointsetError(
-                f"{folder} holds two entries called {quoted(name)}, in two forms of Unicode: rename or delete one"
-            )
-        named[name] = entry
+        if named.setdefault(name, entry) is not entry:
+            raise PointsetError(f"{folder} holds two entries called {quoted(name)}, in two Unicode forms: rename one")
     return sorted(named.items())
 
 
