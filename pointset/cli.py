@@ -69,7 +69,6 @@ class Interruptions:
         self.received: signal.Signals | None = None
         self.stderr = sys.stderr
         continued = any(tokens[: len(words)] == words for words in RESUMABLE)
-        continued = continued and not {"--status", "--dry-run"} & set(tokens)
         self._hint = "; run the same command again to continue" * continued
         self._printed = False
         self._restore = restore  # not in a process that ends

@@ -22,13 +22,12 @@ from pointset.commands.options import (
     RunningFlags,
     given_fields,
 )
-from pointset.commands.terminal import Result, in_hours
+from pointset.commands.terminal import Result
 from pointset.comparison.tables import Spreads
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, quoted
 from pointset.runs.atomic import check_writable, write_for_user
-from pointset.runs.workers import Workers
 from pointset.tasks.shipped import shipped_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -36,7 +35,6 @@ from pointset.zoo.options import ModelOptions
 if TYPE_CHECKING:
     from pointset.comparison.experiment import Experiment
     from pointset.comparison.results import Comparison
-    from pointset.comparison.runs import Run
 
 TABLE_STYLES = {".tex": "latex", ".md": "github", ".html": "html"}
 
@@ -146,14 +144,10 @@ def _run_or_show(
     experiment: "Experiment", out: Path, running: Running, output: Sequence[Path], spread: Spreads
 ) -> Result:
     """Run an experiment, or say its state or an estimate of its time, or report its finished runs."""
-    from pointset.comparison.comparing import estimate_time, report_finished, run_experiment, status
+    from pointset.comparison.comparing import report_finished, run_experiment
     from pointset.data.dataset import repeats_in_words
     from pointset.tasks.classification import Classification
 
-    if running.status:
-        return _states(status(experiment, out), experiment)
-    if running.dry_run:
-        return _estimates(estimate_time(experiment, out), experiment.threads, running)
     comparison = report_finished(experiment, out) if running.report else run_experiment(experiment, out, running)
     for path in output:
         text = comparison.table(TABLE_STYLES[path.suffix.lower()], spread=spread)
@@ -162,23 +156,6 @@ def _run_or_show(
     if isinstance(experiment.task, Classification):
         result.text = (*result.text, *repeats_in_words(experiment.task.data, experiment.task.sets))
     return result
-
-
-def _states(runs: "Sequence[Run]", experiment: "Experiment") -> Result:
-    """The status table, with the names of the task."""
-    facts = experiment.task.facts
-    brief = [metric for metric in facts.metrics if metric.shown and metric.brief]
-    data, rows = [], []
-    for run in runs:
-        state, size = run.state, {} if run.points is None else {"points": run.points}
-        before = {"model": run.model, **size, "seed": run.seed, "state": state}
-        before[facts.unit] = facts.length(run.epochs, experiment.recipe)
-        reason = {"reason": run.reason if state == "failed" else ""}
-        values = run.metrics if run.result else {}  # there while tests of robustness are still missing
-        data.append(before | {metric.name: values.get(metric.name) for metric in facts.metrics} | reason)
-        written = {each.title: each.write(values[each.name]) if each.name in values else "" for each in brief}
-        rows.append(before | written | reason)
-    return Result(data, rows)
 
 
 def _compared(result: "Comparison") -> Result:
@@ -219,23 +196,3 @@ def _next_commands(result: "Comparison") -> list[str]:
     if with_maps:
         commands += [["attend", "SHAPE.off", "--model", with_maps[0].folder]]
     return [shlex.join(["pointset", *map(str, words)]) for words in commands]
-
-
-def _estimates(estimates: list[dict[str, Any]], threads: int, workers: Workers) -> Result:
-    """The remaining runs and an estimate of their time."""
-    seconds = sum(left["seconds"] for left in estimates)
-    count = workers.at_once(sum(left["runs"] for left in estimates), threads)
-    # At least as long as the longest run.
-    together = max([seconds / count, *(left["seconds"] / left["runs"] for left in estimates)])
-    rows = []
-    for left in estimates:
-        size = {} if left["points"] is None else {"points": left["points"]}
-        step = f"{1000 * left['step_seconds']:.1f}" if left["step_seconds"] else ""
-        time = in_hours(left["seconds"]) if left["seconds"] else "included in the other size"
-        rows.append({"model": left["model"], **size, "runs left": left["runs"], "ms a step": step, "time": time})
-    total, about = in_hours(seconds), in_hours(together)
-    return Result(
-        {"runs": estimates, "seconds": seconds, "workers": count},
-        rows,
-        f"{total} of training in total, about {about} with {count} at once; testing not included",
-    )

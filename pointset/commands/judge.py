@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WORSE = 3
 """Exit code if a model is distinguishably worse than the baseline."""
 PICTURES = (".svg", ".png", ".pdf")
-PAGES = (".html", ".htm", ".md", ".tex")
+TEXTS = (".md", ".tex")
 
 
 def judge(
@@ -28,18 +28,18 @@ def judge(
     columns: tuple[str, ...] = (),
     level: float = 0.05,
     deterministic: tuple[str, ...] = (),
-    output: Annotated[tuple[Path, ...], out_file("a verdict", *PAGES, *PICTURES)] = (),
+    output: Annotated[tuple[Path, ...], out_file("a verdict", *TEXTS, *PICTURES)] = (),
     spread: Spreads = "both",
     fail_if_worse: str | None = None,
 ) -> Result:
-    """Judge predictions of any classifiers: which models differ for new seeds and new items, and what would settle it.
+    """Judge predictions of any classifiers: which models differ for new seeds and new items?
 
     Every file has one row for each item, with the columns item, label and prediction, or one column of probabilities
     for each class in place of prediction, and model, seed and data (a data set) if the file has several. Files that
     `pointset classify -o` and `pointset evaluate -o` write can be used as they are, and the folder of a comparison.
     Several data sets get a verdict each, and one on their mean.
 
-    Example: `pointset judge svm.csv network-seed0.csv network-seed1.csv --columns item=uid label=truth -o verdict.html`
+    Example: `pointset judge svm.csv network-seed0.csv network-seed1.csv --columns item=uid label=truth -o verdict.md`
 
     Args:
         files: Predictions (*.csv, *.parquet, *.npz, *.json), a folder of runs, or a folder of `pointset compare`.
@@ -49,8 +49,7 @@ def judge(
         level: Probability of any error in a table of equally good models.
         deterministic: Models whose training has no seed, such as a support vector machine; an empty cell in the column
             seed says the same.
-        output: Files for the verdict: a page (*.html), Markdown (*.md), LaTeX (*.tex), or all pairs as a picture
-            (*.svg, *.png, *.pdf).
+        output: Files for the verdict: Markdown (*.md), LaTeX (*.tex), or all pairs as a picture (*.svg, *.png, *.pdf).
         spread: What the LaTeX table of models shows beside the mean.
         fail_if_worse: A model; the exit code is 3 if another model is distinguishably worse.
     """
@@ -77,5 +76,5 @@ def _write(verdict: "Verdict", path: Path, spread: Spreads) -> None:
             )
         pointset.viz.save(figure, path)
         return
-    text = {".md": verdict.as_markdown, ".tex": lambda: verdict.as_latex(spread)}.get(suffix, verdict.as_html)()
+    text = verdict.as_markdown() if suffix == ".md" else verdict.as_latex(spread)
     write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from cyclopts import ArgumentCollection, Group, Parameter, default_name_transform
 from cyclopts.help import DefaultFormatter, HelpPanel
 
-from pointset.configuration import COMMON, Checked, Cores, check
+from pointset.configuration import Checked, Cores, check
 from pointset.data.axes import GuessedUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
@@ -137,10 +137,6 @@ class Running(Workers):
 
     threads: Cores | None = None
     """Threads per run; default: as in the experiment, usually 1."""
-    dry_run: Annotated[bool, COMMON] = False
-    """Print the runs and an estimate of the time, without running anything."""
-    status: Annotated[bool, COMMON] = False
-    """Print the state of every run, without running anything."""
     report: bool = False
     """Rewrite tables and report from the finished runs, without running anything."""
 

@@ -5,7 +5,6 @@ import json
 import re
 import warnings
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 from pointset.errors import escaped, one_line
@@ -88,11 +87,6 @@ def _in_words(value: Any) -> str:
     elif isinstance(value, list | tuple):
         value = ("\n" if any(len(part) > 30 for part in value) else ", ").join(value)
     return "\n".join(map(escaped, str(value).splitlines()))
-
-
-def in_hours(seconds: float) -> str:
-    """A time as h:mm:ss, with days if there are any."""
-    return str(timedelta(seconds=round(seconds)))
 
 
 def counted(number: int, what: str) -> str:

@@ -1,4 +1,4 @@
-"""Run an experiment: its unfinished runs, then its tables and its report; show the runs' states and remaining time.
+"""Run an experiment: its unfinished runs, then its tables and its report.
 
 Every run has its own folder, so an interrupted comparison continues where it stopped. Every run uses the same number
 of threads whatever the number of workers, so the number of workers does not affect the results. Runs are processes of
@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison, gather
@@ -32,8 +31,6 @@ MOST_DEVIATION = 1e-2
 """Tolerated deviation of a model under symmetries, relative to its largest logit; rounding mostly stays below 1e-4."""
 CHECKED_SIZES = (3, 7)
 """Sizes of the sets of this check; small, because it runs at every start."""
-MEASURED_STEPS = 5
-"""Training steps over which a step's time is averaged, for an estimate."""
 
 
 def run_experiment(
@@ -79,7 +76,7 @@ def run_experiment(
     check_folder(experiment, out)
     task, recipe = experiment.task, experiment.recipe
     # First, so that missing data leaves no folder behind.
-    prepared = {size: task.prepare(size, recipe, progress).description for size in task.facts.sizes}
+    prepared = {size: task.prepare(size, recipe, progress) for size in task.facts.sizes}
     with lock_folder(out, f"another process is running a comparison in {out}: wait for it, or choose another folder"):
         claim_folder(experiment, out, prepared)
         warn_of_order(experiment)
@@ -138,7 +135,7 @@ def run_one(run: Run) -> Run:
     """Perform a run, or read its result if it is finished; an error becomes the reason of a failure."""
     experiment = run.experiment
     try:
-        with run.locked(), torch_threads(experiment.threads):
+        with torch_threads(experiment.threads):
             run.failure_file.unlink(missing_ok=True)
             unpickle_parts(run.parts)
             return run.perform()
@@ -192,62 +189,6 @@ def run_apart(run: Run) -> Run:
     if read.result is None and not read.reason:
         return run.failed(f"its process ended without a result or an error in {run.folder}: is the disk full?")
     return read
-
-
-def status(experiment: Experiment, out: str | Path) -> list[Run]:
-    """Return every run, with its result or the reason of its failure; a PointsetError in another comparison's folder.
-
-    See also `Run.state`.
-    """
-    check_folder(experiment, Path(out))
-    return [run.read() for run in make_runs(experiment, Path(out))]
-
-
-def estimate_time(experiment: Experiment, out: str | Path) -> list[dict[str, Any]]:
-    """Estimate the remaining time from a few training steps, measured on this machine under its current load.
-
-    Returns:
-        For each model and size with unfinished runs: model, points, the number of runs, the mean seconds of a training
-        step with data loading (0 for baselines, and for runs that reuse a training), and the seconds of all these runs
-        in sequence, without the epochs that are done.
-
-    Raises:
-        PointsetError: the folder holds another comparison, or the data cannot be used.
-    """
-    check_folder(experiment, Path(out))
-    task = experiment.task
-    unfinished = [run for run in make_runs(experiment, Path(out)) if not run.finished]
-    groups: dict[Any, list[Run]] = {(size, label): [] for size in task.facts.sizes for label in experiment.labels}
-    for run in unfinished:
-        groups[run.points, run.model].append(run)
-    steps = {}
-    if unfinished:  # a training step would not notice a missing test split
-        sizes = task.facts.sizes
-        steps = {size: task.prepare(size, experiment.recipe, progress=False).steps_per_epoch for size in sizes}
-    with torch_threads(experiment.threads):
-        return [_estimate(runs, steps[runs[0].points]) for runs in groups.values() if runs]
-
-
-def _estimate(runs: Sequence[Run], per_epoch: int) -> dict[str, Any]:
-    first, step, seconds = runs[0], 0.0, 0.0
-    task, recipe = first.experiment.task, first.experiment.recipe
-    if first.entry.name in task.facts.baselines:
-        seconds = len(runs) * first.trial.train(recipe, None).seconds
-    elif first.points == task.facts.sizes[0] or not recipe.ignores_size:  # else that of the first size is used
-        step = step_seconds(first)
-        steps = recipe.total_steps(per_epoch)
-        seconds = step * sum(max(0, steps - run.epochs * per_epoch) for run in runs)
-    row = {"model": first.model, "points": first.points, "runs": len(runs)}
-    return row | {"step_seconds": step, "seconds": seconds}
-
-
-def step_seconds(run: Run) -> float:
-    """Measure the seconds of a training step with a temporary model."""
-    usual = run.experiment.recipe
-    fixed = replace(usual, validation=0.0, patience=None, train_points=usual.usual_size, last_points=None)
-    for steps in (1, MEASURED_STEPS):  # the first is a warm-up: memory allocation and choice of kernels
-        fitted = run.trial.train(replace(fixed, steps=steps), None)
-    return fitted.seconds / MEASURED_STEPS
 
 
 def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iterator[Run]:

@@ -1,16 +1,9 @@
 """What a comparison of two models can tell with more seeds or items."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
 from pointset.comparison.statistics import Spread, critical_t
-
-POWER = 0.8
-"""Probability with which a design of the size that is recommended finds a difference."""
-MOST_SEEDS = 1000
-MOST_ITEMS = 10**7
-"""Larger designs are not recommended."""
 
 
 @dataclass(frozen=True)
@@ -52,50 +45,15 @@ class Design:
 
         More items alone may leave fewer degrees of freedom; they never tell less than those of the design.
         """
-        own = self._reach(self.seeds, self.items, 0.0)
-        found = self._reach(seeds or self.seeds, items or self.items, 0.0)
+        own = self._reach(self.seeds, self.items)
+        found = self._reach(seeds or self.seeds, items or self.items)
         return min(own, found) if (seeds or 0) >= self.seeds or (items or 0) >= self.items else found
 
-    def seeds_for(self, difference: float) -> int | None:
-        """Seeds of each model that find a true difference, on these items, with the probability `POWER`, if any do."""
-        if not self.seeds:
-            return None
-        return smallest(lambda seeds: self._finds(difference, seeds, self.items), self.seeds, MOST_SEEDS)
-
-    def items_for(self, difference: float) -> int | None:
-        """Items that find a true difference, with these seeds, with the probability `POWER`, if any do."""
-        if self.items == 1:
-            return None
-        return smallest(lambda items: self._finds(difference, self.seeds, items), self.items, MOST_ITEMS)
-
-    def both_for(self, difference: float) -> tuple[int, int] | None:
-        """Seeds and items, the same multiple of those of the design, that find a true difference; None if none do."""
-        if self.items == 1 or not self.seeds:
-            return None
-        most = min(MOST_SEEDS // self.seeds, MOST_ITEMS // self.items)
-        times = smallest(lambda times: self._finds(difference, times * self.seeds, times * self.items), 1, most)
-        return None if times is None else (times * self.seeds, times * self.items)
-
-    def _finds(self, difference: float, seeds: int, items: int) -> bool:
-        from scipy.stats import norm
-
-        return abs(difference) >= self._reach(seeds, items, float(norm.ppf(POWER)))
-
-    def _reach(self, seeds: int, items: int, beyond: float) -> float:
-        """Standard errors up to the critical value, and `beyond`, as a difference."""
+    def _reach(self, seeds: int, items: int) -> float:
+        """The critical value, as a difference."""
         runs, fewest = max(1, seeds), max(1, seeds - 1)
         of_seeds, of_items, crossed = self.over_seeds / runs, self.over_items / items, self.residual / (runs * items)
         variance = of_seeds + of_items + crossed
         squares = (of_seeds + crossed) ** 2 / fewest + (of_items + crossed) ** 2 / max(1, items - 1)
         freedom = max(variance**2 / squares if squares else items - 1.0, float(fewest))
-        return (critical_t(freedom, self.level, self.models) + beyond) * float(variance**0.5)
-
-
-def smallest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
-    """The smallest number in [low, high] from which on a condition holds; None if it does not at the end."""
-    if not holds(high):
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
+        return critical_t(freedom, self.level, self.models) * float(variance**0.5)

@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Float, Shaped
 from numpy import ndarray
 
 from pointset.comparison.metric import Metric
@@ -15,14 +15,11 @@ from pointset.comparison.pairs import compare_models
 from pointset.comparison.predictions import pivot, read_tables, tidy, without_seed
 from pointset.comparison.statistics import (
     SIGNIFICANCE_LEVEL,
-    Estimate,
     check_level,
-    estimate_difference,
     estimate_mean,
-    holm,
     measure_spreads,
 )
-from pointset.comparison.verdict import ACCURACY, ClassDifference, ModelRow, Verdict
+from pointset.comparison.verdict import ACCURACY, ModelRow, Verdict
 from pointset.errors import PointsetError, quoted
 
 if TYPE_CHECKING:
@@ -77,49 +74,40 @@ def judge(
     fixed = {*deterministic, *without_seed(table)}
     tables = {str(data): pivot(rows) for data, rows in table.groupby("data", sort=False)}
     parts = {
-        data: give_verdict({model: _runs(own) for model, own in right.items()}, labels, level=level, fixed=fixed)
-        for data, (labels, right) in tables.items()
+        data: give_verdict({model: np.stack([*own.values()]) for model, own in right.items()}, level=level, fixed=fixed)
+        for data, right in tables.items()
     }
     if len(parts) == 1:
         return next(iter(parts.values()))
-    return combine(parts, _in_all([right for _, right in tables.values()], [*tables]))
+    return combine(parts, _in_all(tables))
 
 
-def _runs(by_seed: Mapping[int, ndarray]) -> Bool[ndarray, "seeds items"]:
-    return np.stack([*by_seed.values()])
-
-
-def _in_all(
-    tables: Sequence[Mapping[str, Mapping[int, ndarray]]], names: Sequence[str]
-) -> dict[str, dict[str, ndarray]]:
+def _in_all(tables: Mapping[str, Mapping[str, Mapping[int, ndarray]]]) -> dict[str, dict[str, ndarray]]:
     """The scores of each data set and model, of the seeds that a model has in all data sets."""
-    scores: dict[str, dict[str, ndarray]] = {name: {} for name in names}
-    for model in tables[0]:
-        if not all(model in table for table in tables):
+    scores: dict[str, dict[str, ndarray]] = {name: {} for name in tables}
+    first = next(iter(tables.values()))
+    for model in first:
+        if not all(model in table for table in tables.values()):
             continue
-        seeds = [seed for seed in tables[0][model] if all(seed in table[model] for table in tables)]
+        seeds = [seed for seed in first[model] if all(seed in table[model] for table in tables.values())]
         if not seeds:
             raise PointsetError(
                 f"model {model} has no seed that is in all data sets: give it the same seeds everywhere"
             )
-        for name, table in zip(names, tables, strict=True):
+        for name, table in tables.items():
             scores[name][model] = np.stack([table[model][seed] for seed in seeds])
     return scores
 
 
 def give_verdict(
     scores: Mapping[str, ndarray],
-    labels: Shaped[ndarray, " items"] | None = None,
     *,
     level: float = SIGNIFICANCE_LEVEL,
     fixed: Collection[str] = (),
     metric: Metric = ACCURACY,
     step: float = 0.0,
 ) -> Verdict:
-    """The verdict on the scores [seeds, items] of some models; see `compare_models`.
-
-    `labels` are the classes of the items, in each of which the best model is compared with the others.
-    """
+    """The verdict on the scores [seeds, items] of some models; see `compare_models`."""
     spreads = measure_spreads(scores, fixed, step)
     rows = []
     for model, spread in spreads.items():
@@ -129,28 +117,9 @@ def give_verdict(
         rows.append(ModelRow(model, len(runs), spread.fixed, fmean(runs), deviation, interval))
     rows.sort(key=lambda row: -metric.merit(row.mean))
     ordered = {row.model: scores[row.model] for row in rows}
-    classes = [] if labels is None else class_differences(ordered, labels, fixed)
     items = next(iter(scores.values())).shape[1]
     pairs = compare_models(ordered, level, fixed, step)
-    return Verdict(tuple(rows), tuple(pairs), tuple(classes), items, level, metric)
-
-
-def class_differences(
-    scores: Mapping[str, ndarray], labels: Shaped[ndarray, " items"], fixed: Collection[str]
-) -> list[ClassDifference]:
-    """The best model against each other model of which enough is known, in each class with at least two items."""
-    known = [model for model, spread in measure_spreads(scores, fixed).items() if spread.known]
-    rows: list[tuple[str, str, int, Estimate]] = []
-    for label in np.unique(labels) if len(known) > 1 else ():
-        inside = labels == label
-        if inside.sum() < 2:
-            continue
-        best, *others = spreads = measure_spreads({model: scores[model][:, inside] for model in known}, fixed)
-        for other in others:
-            rows.append((str(label), other, int(inside.sum()), estimate_difference(spreads[best], spreads[other])))
-    corrected = holm([row[3].p_value for row in rows])
-    differences = [ClassDifference(*row[:3], row[3].value, p) for row, p in zip(rows, corrected, strict=True)]
-    return sorted(differences, key=lambda row: (row.p_holm, -abs(row.difference)))
+    return Verdict(tuple(rows), tuple(pairs), items, level, metric)
 
 
 def combine(parts: Mapping[str, Verdict], scores: Mapping[str, Mapping[str, ndarray]]) -> Verdict:

@@ -242,8 +242,8 @@ def _most_likely(table: "DataFrame", taken: Sequence[str], labels: Any, what: st
     return np.array(classes)[values.argmax(axis=1)]
 
 
-def pivot(table: "DataFrame") -> tuple[ndarray, dict[str, dict[int, Bool[ndarray, " items"]]]]:
-    """The label of each item of a table of `tidy` of one data set, and by model and seed which items are right.
+def pivot(table: "DataFrame") -> dict[str, dict[int, Bool[ndarray, " items"]]]:
+    """By model and seed, which items of a table of `tidy` of one data set are right.
 
     A PointsetError is raised if an item is missing or stands twice for a run, or its labels differ.
     """
@@ -266,7 +266,7 @@ def pivot(table: "DataFrame") -> tuple[ndarray, dict[str, dict[int, Bool[ndarray
     by_model: dict[str, dict[int, ndarray]] = {str(model): {} for model in table["model"].unique()}
     for (model, seed), answers in right.iterrows():
         by_model[model][int(seed)] = answers.to_numpy(bool)
-    return labels[right.columns].to_numpy(), by_model
+    return by_model
 
 
 def _require_same_items(there: "DataFrame") -> None:

@@ -178,7 +178,7 @@ class Comparison:
     def model(self, label: str, seed: int, points: Size = None) -> nn.Module:
         """The trained model of a finished run, in evaluation mode; see `run`."""
         run = self.run(label, seed, points)
-        return run.trial.train(self.experiment.recipe, run.folder).model
+        return run.trial.train(self.experiment.recipe).model
 
     def results(self, points: Size) -> Results:
         """The results of one size, as data for a report."""

@@ -7,23 +7,19 @@ files.
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
-from filelock import FileLock, Timeout
 
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Size
 from pointset.comparison.task import Setup, Trial
-from pointset.errors import PointsetError
 from pointset.runs import records
-from pointset.runs.files import read_file
-from pointset.runs.locks import lock_folder
 from pointset.runs.records import write_or_compare
 from pointset.zoo.classifiers import count_parameters
 from pointset.zoo.options import ModelOptions
@@ -123,59 +119,18 @@ class Run:
         """True if the run is trained and completely tested."""
         return self.result_file.exists() and self.trial.is_tested
 
-    @property
-    def epochs(self) -> int:
-        """Number of finished epochs, which are the lines of the history."""
-        file = self.folder / "history.jsonl"
-        return len(read_file(file).splitlines()) if file.exists() else 0
-
-    @property
-    def running(self) -> bool:
-        """True if a process is working on the run, on this machine or on one that shares its disk."""
-        try:
-            with FileLock(self._lock_file, timeout=0) if self._lock_file.exists() else nullcontext():
-                return False
-        except Timeout:
-            return True
-
-    @property
-    def state(self) -> str:
-        """One of finished, running, failed, stopped (started, but no process works on it), and waiting."""
-        if self.finished:
-            return "finished"
-        if self.running:
-            return "running"
-        if self.failure_file.exists():
-            return "failed"
-        return "stopped" if self.epochs else "waiting"
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Lock the run against other processes; a PointsetError if another one is working on it."""
-        busy = "another process is working on it: wait for it to finish"
-        with lock_folder(self.folder, busy, self._lock_file.name, wait=2):  # `running` may hold the lock for a moment
-            yield
-
-    @property
-    def _lock_file(self) -> Path:
-        return self.folder / ".run-lock"
-
     def perform(self) -> Self:
-        """Train and test the model; steps that are already done are not repeated."""
+        """Train and test the model; a finished training is not repeated."""
         recipe, trial, start = self.experiment.recipe, self.trial, time.process_time()
-        fitted = trial.train(recipe, self.folder)
+        fitted = trial.train(recipe)
+        if self.finished:
+            return self.read()
         seconds = fitted.work if fitted.history else time.process_time() - start
-        done = self
-        if self.result_file.exists():
-            done = self.read()
-        else:
-            metrics, tested = trial.test(fitted.model, recipe)
-            length = self.experiment.task.facts.length(len(fitted.history), recipe)
-            result = Result(metrics, count_parameters(fitted.model), round(seconds, 3), length, tested)
-            done = replace(self, result=result)
-            records.write_json(self.result_file, done.as_dict())
-        if not trial.is_tested:
-            trial.test_further(fitted.model)
+        metrics, tested = trial.test(fitted.model, recipe)
+        length = self.experiment.task.facts.length(len(fitted.history), recipe)
+        result = Result(metrics, count_parameters(fitted.model), round(seconds, 3), length, tested)
+        done = replace(self, result=result)
+        records.write_json(self.result_file, done.as_dict())
         return done
 
     @property
@@ -214,8 +169,9 @@ class Run:
         return result
 
     def failed(self, reason: str) -> Self:
-        """Save the reason of a failure, if the folder can be written and no other process works on the run."""
-        with suppress(OSError, PointsetError), self.locked():  # a full disk, for example, must not stop the other runs
+        """Save the reason of a failure, if the folder can be written."""
+        with suppress(OSError):  # a full disk must not stop the other runs
+            self.folder.mkdir(parents=True, exist_ok=True)
             records.write_text(self.failure_file, reason + "\n")
         return replace(self, reason=reason)
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pointset.comparison.metric import Metric, Row
 from pointset.errors import escaped, in_markdown
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 COSTS = ("parameters", "M mult-adds", "ms a set", "step MB", "train s")
 NOT_BRIEF = ("M mult-adds", "ms a set", "step MB")
 """Columns that are left out on a terminal, for lack of room."""
 NO_COST = "-"
 """Cell of a cost that a row does not have, beside rows that have it."""
-TEXT_COLUMNS = ("model", "against the best", "pair", "class", "data sets", "to settle")
+TEXT_COLUMNS = ("model", "against the best", "pair", "class", "data sets")
 """Columns of text, which are left-aligned, as all verdicts are."""
 ColumnGroup = Literal["all", "metrics", "costs"]
 Spreads = Literal["both", "deviation", "interval"]
@@ -134,18 +131,6 @@ def _metric_columns(
             ]
             columns[f"{lead}verdict"] = [summary.verdict(metric) for summary in summaries]
     return columns
-
-
-def templates() -> Environment:
-    """The templates of pages; they escape what is inserted."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    options: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
-    environment = Environment(
-        loader=PackageLoader("pointset.comparison", "report"), undefined=StrictUndefined, **options
-    )
-    environment.tests["words"] = is_words
-    return environment
 
 
 def in_table(text: str, style: str) -> str:

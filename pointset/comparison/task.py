@@ -56,15 +56,6 @@ class TaskFacts:
         return min(recipe.steps or 0, lines * self.block) if self.block else lines
 
 
-class Prepared(NamedTuple):
-    """The sets of a size, ready to be used."""
-
-    description: dict[str, Any]
-    """Plain data, to which the folder of a comparison is bound."""
-    steps_per_epoch: int
-    """Training steps per line of the history."""
-
-
 class Shown(NamedTuple):
     """How tables and charts show the finished runs of a task."""
 
@@ -93,18 +84,15 @@ class Setup:
 class Trial(Protocol):
     """One run of a task, whose sets are opened once, when they are first used."""
 
-    def train(self, recipe: Recipe, folder: Path | None) -> Fitted:
-        """Train the model, in a folder or without one; a finished training in the folder is loaded."""
+    def train(self, recipe: Recipe) -> Fitted:
+        """Train the model in the folder of the run; a finished training is loaded."""
 
     def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
         """Save what further tables need, and return the metrics by name and the number of test sets."""
 
     @property
     def is_tested(self) -> bool:
-        """True if `test_further` has nothing left to do."""
-
-    def test_further(self, model: nn.Module) -> None:
-        """Run further tests, such as robustness, and save their results in the folder."""
+        """True if what further tables need is there."""
 
     def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
         """Values by which pairs are compared: bool [sets], True where the run is right, or the first metric [1]."""
@@ -135,8 +123,8 @@ class Task(Protocol):
     def used_options(self, model: str) -> set[str]:
         """Fields of `ModelOptions` that a model is built from."""
 
-    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> Prepared:
-        """Prepare the sets of a size; a PointsetError if data is missing, or cannot be used with the recipe."""
+    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
+        """Prepare the sets of a size, and describe them; a PointsetError if they cannot be used with the recipe."""
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """An untrained model, called as `model(X [B, n, d], mask [B, n] or None)`."""

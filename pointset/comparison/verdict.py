@@ -1,4 +1,4 @@
-"""A verdict on models as text, tables and a page: which differ, what the data can tell, what would settle the rest."""
+"""A verdict on models as text and tables: which differ, and which differences the data can tell."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -8,14 +8,14 @@ from typing import Any
 from pointset.comparison.metric import Metric
 from pointset.comparison.pairs import Pair, write_p
 from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, Interval
-from pointset.comparison.tables import Table, as_latex, format_table, in_table, templates, without_empty
+from pointset.comparison.tables import Table, as_latex, format_table, in_table, without_empty
 from pointset.errors import PointsetError, escaped, quoted
 
 METHOD = (
     "Crossed analysis of variance over seeds and items together, a variance over seeds for each model (at least half "
     "of the median), fewest degrees of freedom, {correction}, level {level:g}."
 )
-SHOWN_CLASSES = SHOWN_PAIRS = 12
+SHOWN_PAIRS = 12
 MORE_SEEDS = (5, 8, 10, 15, 20)
 """Numbers of seeds that may be recommended."""
 FINER = 0.7
@@ -39,18 +39,6 @@ class ModelRow:
     """Interval for new seeds and items, of this model alone; None for one run of a model with a seed."""
 
 
-@dataclass(frozen=True)
-class ClassDifference:
-    """The best model against another one, on the items of one class."""
-
-    label: str
-    other: str
-    items: int
-    difference: float
-    p_holm: float
-    """After Holm's correction for all classes and models."""
-
-
 @dataclass(frozen=True, eq=False)
 class Verdict:
     """What scores say about models; `str(verdict)` is its text."""
@@ -59,8 +47,6 @@ class Verdict:
     """The models, best first."""
     pairs: tuple[Pair, ...]
     """All pairs of models."""
-    classes: tuple[ClassDifference, ...]
-    """Differences of the best model from the others in each class, smallest p first."""
     items: int
     """Number of items, of all data sets; 1 for scores without items."""
     level: float = SIGNIFICANCE_LEVEL
@@ -132,7 +118,6 @@ class Verdict:
                 "p": write_p(pair.p if pair.p is not None else pair.p_runs),
                 "verdict": pair.verdict,
                 "data sets": self.wins(pair),
-                "to settle": to_settle(pair),
             }
             for pair in ordered[:most]
         ]
@@ -146,19 +131,6 @@ class Verdict:
         better = sum(one.distinguishable and self.metric.merit(one.difference) > 0 for one in inside)
         worse = sum(one.distinguishable and self.metric.merit(one.difference) < 0 for one in inside)
         return f"{better} better, {len(inside) - better - worse} level, {worse} worse"
-
-    def class_table(self) -> Table:
-        """The classes with the clearest differences, as text."""
-        return [
-            {
-                "class": row.label,
-                "items": f"{row.items:,}",
-                "pair": f"{self.best} - {row.other}",
-                "difference": self.metric.write(row.difference, sign="+"),
-                "p Holm": write_p(row.p_holm),
-            }
-            for row in self.classes[:SHOWN_CLASSES]
-        ]
 
     def sentences(self) -> list[str]:
         """The verdict in words: who is best, what the data can tell, and what it lacks."""
@@ -230,16 +202,12 @@ class Verdict:
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        pairs = [
-            asdict(pair) | {"distinguishable": pair.distinguishable, "to_settle": to_settle(pair)}
-            for pair in self.pairs
-        ]
+        pairs = [asdict(pair) | {"distinguishable": pair.distinguishable} for pair in self.pairs]
         parts = {"data": {name: part.as_dict() for name, part in self.parts.items()}} if self.parts else {}
         return {
             "items": self.items,
             "rows": [asdict(row) for row in self.rows],
             "pairs": pairs,
-            "classes": [asdict(row) for row in self.classes],
             "level": self.level,
             "sentences": self.sentences(),
             "method": self.method,
@@ -250,20 +218,20 @@ class Verdict:
         texts = [text for name, part in self.parts.items() for text in (f"{escaped(name)}:", str(part), "")]
         tables = [format_table(table) for table in (self.table(), self.pair_table(SHOWN_PAIRS)) if table]
         left = len(self.pairs) - SHOWN_PAIRS
-        more = [f"and {left:,} more pairs; -o verdict.html has all"] if left > 0 else []
+        more = [f"and {left:,} more pairs; -o verdict.md has all"] if left > 0 else []
         own = [*self.sentences(), *([] if self.parts else [self.method])]
         head = [f"Mean of {len(self.parts)} data sets:"] if self.parts else []
         return "\n".join([*texts, *head, "\n\n".join(tables), *more, "", *map(escaped, own)])
 
     def as_markdown(self) -> str:
-        """As Markdown: sentences, and the tables of models, pairs and classes."""
+        """As Markdown: sentences, and the tables of models and pairs."""
         sentences = "\n\n".join(in_table(text, "github") for text in (*self.sentences(), self.method))
         return f"{sentences}\n\n" + "\n\n".join(
             f"## {title}\n\n{format_table(table, 'github')}" for title, table in self.tables().items()
         )
 
     def as_latex(self, spread: str = "both") -> str:
-        """As LaTeX (booktabs): the sentences as comments, and the tables of models, pairs and classes."""
+        """As LaTeX (booktabs): the sentences as comments, and the tables of models and pairs."""
         comments = "".join(f"% {escaped(text)}\n" for text in (*self.sentences(), self.method))
         return comments + "\n".join(f"% {title}\n{as_latex(table)}" for title, table in self.tables(spread).items())
 
@@ -274,42 +242,5 @@ class Verdict:
             for name, part in self.parts.items()
             for title, table in part.tables(spread).items()
         }
-        own = {"Models": self.table(spread), "Pairs": self.pair_table(), "Classes": self.class_table()}
+        own = {"Models": self.table(spread), "Pairs": self.pair_table()}
         return inside | {title: table for title, table in own.items() if table}
-
-    def as_html(self) -> str:
-        """As one page without outside files, with the intervals of the models drawn."""
-        ends = [row.interval or Interval(row.mean, row.mean) for row in self.rows]
-        low, high = min(end.low for end in ends), max(end.high for end in ends)
-        margin = 0.05 * (high - low) or 0.01
-        low, high = max(0.0, low - margin), min(1.0, high + margin)
-
-        def place(share: float) -> float:
-            """Where it is between the ends of the axis, in per cent."""
-            return round(100 * (share - low) / (high - low), 2)
-
-        bars = [
-            {
-                "model": row.model,
-                "level": self.is_level(row.model),
-                "mean": place(row.mean),
-                "low": place(end.low),
-                "high": place(end.high),
-            }
-            for row, end in zip(self.rows, ends, strict=True)
-        ]
-        axis = [self.metric.write(low), self.metric.write(high)]
-        return templates().get_template("verdict.html").render(verdict=self, bars=bars, ends=axis, tables=self.tables())
-
-
-def to_settle(pair: Pair) -> str:
-    """How many seeds or items would find a difference as large as the one that was seen."""
-    if pair.distinguishable or pair.design is None:
-        return ""
-    if pair.difference == 0.0:
-        return "no difference to find"
-    seeds, items = pair.design.seeds_for(pair.difference), pair.design.items_for(pair.difference)
-    ways = [f"{number:,} {what}" for number, what in ((seeds, "seeds"), (items, "items")) if number is not None]
-    if not ways and (both := pair.design.both_for(pair.difference)):
-        return f"{both[0]:,} seeds and {both[1]:,} items"
-    return " or ".join(ways) or "too small to find"

@@ -12,10 +12,10 @@ LOCK = ".lock"
 
 
 @contextmanager
-def locked(file: Path, busy: str = "", wait: float = 0.0) -> Iterator[None]:
+def locked(file: Path, busy: str = "") -> Iterator[None]:
     """Hold a lock, whose folder is made if needed.
 
-    If another process holds it, raise a PointsetError that says `busy` after `wait` seconds; without `busy`, wait.
+    If another process holds it, raise a PointsetError that says `busy`; without `busy`, wait.
     """
     from filelock import FileLock, Timeout
 
@@ -23,7 +23,7 @@ def locked(file: Path, busy: str = "", wait: float = 0.0) -> Iterator[None]:
     with full_disk_reported(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            held = lock.acquire(timeout=wait)
+            held = lock.acquire(timeout=0)
         except Timeout as error:
             if busy:
                 raise PointsetError(busy) from error
@@ -35,8 +35,8 @@ def locked(file: Path, busy: str = "", wait: float = 0.0) -> Iterator[None]:
 
 
 @contextmanager
-def lock_folder(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Iterator[None]:
+def lock_folder(folder: Path, busy: str) -> Iterator[None]:
     """Lock a folder, which is made if needed, and remove the temporary files of killed processes in it."""
-    with locked(folder / lock, busy, wait):
+    with locked(folder / LOCK, busy):
         sweep(folder)
         yield

@@ -1,6 +1,5 @@
 """Classification of point sets as a task: one dataset, one or several set sizes, and the whole test split."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +15,7 @@ from pointset.comparison.experiment import TomlTable, as_tuple
 from pointset.comparison.metric import Metric, Size
 from pointset.comparison.section import Section
 from pointset.comparison.size_results import Results
-from pointset.comparison.task import Prepared, Setup, Shown, TaskFacts
+from pointset.comparison.task import Setup, Shown, TaskFacts
 from pointset.configuration import PointCount, Seed, check, check_once
 from pointset.data.dataset import load_split
 from pointset.data.mixing import recipe_augmentations
@@ -147,14 +146,13 @@ class Classification:
         """Fields of `ModelOptions` that a model is built from."""
         return used_options(self.zoo_name(model))
 
-    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> Prepared:
+    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
         """Build missing pools before the workers start, and describe both splits."""
         options = self.sets_of(size)
         train, test = (load_split(self.data, split, options, progress=progress) for split in ("train", "test"))
         require_sizes(train, recipe)
         require_classes(train)
-        steps = math.ceil(len(train) * (1.0 - recipe.validation) / recipe.batch_size)
-        return Prepared({f"{sets.split}_sets": sets.describe() for sets in (train, test)}, steps)
+        return {f"{sets.split}_sets": sets.describe() for sets in (train, test)}
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """A zoo model for the classes of the data."""

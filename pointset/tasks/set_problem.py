@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from pointset.comparison.metric import Metric, Size
 from pointset.comparison.section import Section
 from pointset.comparison.size_results import Results
-from pointset.comparison.task import Prepared, Setup, Shown, TaskFacts
+from pointset.comparison.task import Setup, Shown, TaskFacts
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import in_evaluation_mode
@@ -169,8 +169,8 @@ class SetProblem(ABC):
             raise PointsetError(f"{self.name} is trained by steps, not epochs: give steps in its recipe")
         return self
 
-    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> Prepared:
-        return Prepared({"sets": self.describe()}, self.block)
+    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
+        return {"sets": self.describe()}
 
     @abstractmethod
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
@@ -201,7 +201,7 @@ class SetTrial:
     problem: SetProblem
     setup: Setup
 
-    def train(self, recipe: Recipe, folder: Path | None) -> Fitted:
+    def train(self, recipe: Recipe) -> Fitted:
         """Train on sets that depend only on (seed, step)."""
         setup, problem = self.setup, self.problem
 
@@ -219,7 +219,7 @@ class SetTrial:
 
         model = problem.build(setup.model, setup.options, setup.seed)
         objective = DrawnSets(problem, recipe.batch_size, setup.seed)
-        return Training(model, objective, recipe, setup.seed).fit(folder, description, progress=False)
+        return Training(model, objective, recipe, setup.seed).fit(setup.folder, description, progress=False)
 
     def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
         """The metrics on the test sets."""
@@ -230,9 +230,6 @@ class SetTrial:
     def is_tested(self) -> bool:
         """There are no further tests."""
         return True
-
-    def test_further(self, model: nn.Module) -> None:
-        """There are no further tests."""
 
     def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
         """The first metric."""

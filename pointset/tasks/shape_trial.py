@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ class ShapeTrial:
         """The test split."""
         return load_quietly(self.data, "test", self.sets)
 
-    def train(self, recipe: Recipe, folder: Path | None) -> Fitted:
+    def train(self, recipe: Recipe) -> Fitted:
         """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout.
 
         If the recipe draws random set sizes, the model does not depend on the size of the comparison, and a model that
@@ -62,14 +61,15 @@ class ShapeTrial:
         """
         setup, train = self.setup, self.train_sets
         model = make_model(setup.model, train, setup.options, setup.seed)
-        if folder is not None:
-            _reuse(setup.other_sizes, folder, model, train, recipe, setup.seed)
-        return fit(model, train, recipe, seed=setup.seed, run=folder, progress=False)
+        _reuse(setup, model, train, recipe)
+        return fit(model, train, recipe, seed=setup.seed, run=setup.folder, progress=False)
 
     def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
-        """Save the predictions on every test shape, and return their metrics."""
+        """Save the predictions on every test shape, and errors on corrupted and smaller sets; return the metrics."""
         evaluation = evaluate(model, self.test_sets)
         save_predictions(evaluation, self.setup.folder)
+        if not self.is_tested:
+            write_robustness(self.setup.folder, model, self.test_sets, self.sets.points)
         self.__dict__["predictions"] = evaluation
         measured = self.metrics if recipe.ordered else self.metrics[:-1]
         metrics = {metric.name: metric.measure(evaluation) for metric in measured if metric.measure}
@@ -79,10 +79,6 @@ class ShapeTrial:
     def is_tested(self) -> bool:
         """True if robustness is not requested for this run, or is already saved."""
         return not self.robust or (self.setup.folder / ROBUSTNESS).exists()
-
-    def test_further(self, model: nn.Module) -> None:
-        """Save the errors on corrupted and on smaller sets."""
-        write_robustness(self.setup.folder, model, self.test_sets, self.sets.points)
 
     @cached_property
     def predictions(self) -> Evaluation:
@@ -138,12 +134,13 @@ def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> 
     return create_for(sets, name, options, seed=seed)
 
 
-def _reuse(others: Sequence[Path], folder: Path, model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> None:
+def _reuse(setup: Setup, model: nn.Module, train: PointSets, recipe: Recipe) -> None:
     """Fill an empty folder with a finished training that differs only in the size of its evaluated sets, if any."""
+    folder = setup.folder
     if not recipe.ignores_size or (folder / "run.json").exists():
         return
-    description = as_saved(describe_run(model, train, recipe, seed))
-    for other in map(RunFolder, others):
+    description = as_saved(describe_run(model, train, recipe, setup.seed))
+    for other in map(RunFolder, setup.other_sizes):
         if other.finished and _at_any_size(other.description()) == _at_any_size(description):
             weights, history = other.weights(), other.history()
             records.write_json(folder / "run.json", description)

@@ -1,12 +1,13 @@
-"""`pointset compare` and `pointset task`: plans, progress, tables and failures."""
+"""`pointset compare`: rows, tables and failures."""
 
-import re
 from pathlib import Path
 
 import pytest
-from command_line import asked, fail_late, succeed
+from command_line import asked, fail, fail_late, succeed
 
-from pointset.commands.terminal import in_hours
+from pointset.comparison import comparing
+from pointset.comparison.runs import make_runs
+from pointset.errors import PointsetError
 from pointset.runs import records
 
 FILE = """
@@ -52,25 +53,12 @@ def file(clouds_folder, tmp_path) -> str:
 
 @pytest.mark.slow
 def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
-    """Plan, state, half of the runs, state, all of the runs, and nothing left."""
-    plan = asked(capsys, "compare", file, "--dry-run", "--workers", "2")
-    assert [(one["model"], one["points"], one["runs"]) for one in plan["runs"]] == [
-        (label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")
-    ]
-    assert plan["seconds"] == pytest.approx(sum(one["seconds"] for one in plan["runs"]))
-    assert plan["workers"] == 2
-    assert not (tmp_path / "runs").exists()
-
+    """Half of the runs, all of the runs, and the report again."""
     half = succeed(capsys, "compare", file, "--seeds", "0", "--workers", "1")
     assert "24 / 9 points, 1 seed, 1 epoch, width 16" in half
     assert "saved in runs/two: report.html" in half
     assert "next:\n  python -m webbrowser runs/two/report.html\n  pointset evaluate --model runs/two/runs/" in half
     assert "  pointset attend SHAPE.off --model runs/two/runs/attention-n" in half
-    states = asked(capsys, "compare", file, "--status")
-    assert [(one["seed"], one["state"]) for one in states] == [(0, "finished")] * 4 + [(1, "waiting")] * 4
-    assert all((one["accuracy"] is not None) == (one["seed"] == 0) for one in states)
-    plan = asked(capsys, "compare", file, "--dry-run")
-    assert [one["runs"] for one in plan["runs"]] == [1] * 4
 
     whole = asked(capsys, "compare", file, "--workers", "1")
     assert [(row["model"], row["points"], row["seeds"]) for row in whole["rows"]] == [
@@ -79,11 +67,6 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     assert whole["rows"][0]["metrics"]["accuracy"]["published"] == [0.5, 0.1, 5]
     assert len(list((tmp_path / "runs" / "two" / "runs").glob("*seed1/robustness.json"))) == 4
     assert not list((tmp_path / "runs" / "two" / "runs").glob("*seed0/robustness.json"))
-    assert asked(capsys, "compare", file, "--dry-run")["runs"] == []
-    shown = succeed(capsys, "compare", file, "--status")
-    assert shown.count("finished") == 8
-    assert f"{100 * whole['runs'][0]['metrics']['accuracy']:.1f}" in shown
-
     stale = tmp_path / "runs" / "two" / "figures" / "learning-curves-n8.png"
     records.write(stale, b"of a report by an earlier version")
     assert "saved in runs/two: report.html" in succeed(capsys, "compare", file, "--report")
@@ -92,28 +75,27 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     assert " --report" not in page, "the command repeats the runs"
 
 
-@pytest.mark.slow
-def test_a_plan_as_text(capsys, file, tmp_path):
-    shown = succeed(capsys, "compare", file, "--dry-run", "--workers", "2")
-    succeed(capsys, "compare", file, "--status")
-    assert [path.name for path in tmp_path.iterdir()] == ["two.toml"], "nothing is run"
-    assert re.search(r"attention +9 +2 +[\d.]+ +0:\d\d:\d\d\n", shown)
-    assert re.search(r"0:\d\d:\d\d of training in total, about 0:\d\d:\d\d with 2 at once; testing not included", shown)
+@pytest.mark.parametrize(
+    ("arguments", "rows"),
+    [
+        (
+            ["two.toml", "--models", "attention", "rff-max", "--seeds", "1", "7"],
+            [(label, size, seed) for seed in (1, 7) for size in (24, 9) for label in ("rff-max", "attention")],
+        ),
+        (["--models", "rff-mean", "--points", "7", "--seeds", "5"], [("rff-mean", 7, 5)]),
+    ],
+    ids=["rows of a file, in its order", "flags alone"],
+)
+def test_flags_choose_the_runs(arguments, rows, capsys, file, clouds_folder, monkeypatch):
+    found = []
 
+    def run(experiment, *_):
+        found.extend((run.model, run.points, run.seed) for run in make_runs(experiment, Path("out")))
+        raise PointsetError("enough")
 
-def test_some_rows_of_a_file(capsys, file):
-    states = asked(capsys, "compare", file, "--models", "attention", "--seeds", "1", "7", "--status")
-    assert [(one["model"], one["points"], one["seed"]) for one in states] == [
-        ("attention", points, seed) for seed in (1, 7) for points in (24, 9)
-    ]
-    states = asked(capsys, "compare", file, "--models", "attention", "rff-max", "--status")
-    assert [one["model"] for one in states[:2]] == ["rff-max", "attention"], "in the order of the file"
-
-
-def test_flags_alone_make_an_experiment_of_one_size(capsys, clouds_folder):
-    chosen = ("--data", str(clouds_folder), "--models", "rff-mean", "rff-max", "--points", "7", "--seeds", "5")
-    states = asked(capsys, "compare", *chosen, "--status")
-    assert [(one["model"], one["points"], one["seed"]) for one in states] == [("rff-mean", 7, 5), ("rff-max", 7, 5)]
+    monkeypatch.setattr(comparing, "run_experiment", run)
+    fail(capsys, "compare", *arguments, *(() if "two.toml" in arguments else ("--data", clouds_folder)))
+    assert found == rows
 
 
 @pytest.mark.slow
@@ -132,9 +114,6 @@ def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_
     assert "accuracy %" in out
     assert "1 of 3 runs failed (sab-max temperature=1e-60, 24 points, seed 0: the loss became" in error
     assert error.endswith("run the same command to try again\n")
-    states = asked(capsys, "compare", file, "--seeds", "0", "--status")
-    assert [one["state"] for one in states] == ["finished", "failed", "finished"]
-    assert "the loss became" in states[1]["reason"]
 
 
 @pytest.mark.slow
@@ -144,9 +123,6 @@ def test_a_task_by_name(capsys, tmp_path):
     assert "0.1355 ± 0.0074" in out
     assert "rFF + mean" not in out
     assert "saved in runs/max-regression: report.html, table.md, results.csv, results.json" in out
-    states = asked(capsys, "compare", *SHORT[:-2], "--status")
-    assert [one["model"] for one in states] == ["rFF + mean", "rFF + sum", "rFF + max", "SAB + PMA"]
-    assert [one["state"] for one in states] == ["waiting", "waiting", "finished", "finished"]
     whole = asked(capsys, "compare", *SHORT, "--models", "rFF + max")
     files = ("-o", "runs/max-regression", "t.tex", "t.md", "--spread", "deviation")
     succeed(capsys, "compare", *SHORT, *files, "--report")
@@ -161,14 +137,4 @@ def test_a_file_on_a_task(capsys, tmp_path):
     out = succeed(capsys, "compare", "two.toml", "--seeds", "1", "--workers", "1")
     assert "attention" in out
     assert "saved in runs/two: report.html" in out
-    shown = succeed(capsys, "compare", "two.toml", "--status")
-    assert shown.count("finished") == 2
-    assert shown.count("waiting") == 2
     assert (tmp_path / "runs" / "two" / "runs" / "attention-seed1" / "model.safetensors").exists()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0, "0:00:00"), (59.6, "0:01:00"), (3599.4, "0:59:59"), (100_000, "1 day, 3:46:40")]
-)
-def test_times_in_hours(seconds, words):
-    assert in_hours(seconds) == words

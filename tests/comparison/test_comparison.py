@@ -11,7 +11,6 @@ import pytest
 from toy import results
 
 import pointset
-from pointset.comparison.comparing import estimate_time
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison, gather
 from pointset.comparison.runs import make_runs
@@ -158,7 +157,3 @@ def test_a_baseline_runs_beside_networks(clouds_folder, tmp_path):
     assert (network.count("-"), baseline.count("-")) == (0, 3)
     assert found.rows[1].seconds > 0
     assert "network is distinguishably better than features-svm." in (out / "report.html").read_text()
-    waiting = found.experiment.changed(seeds=(7,), models=(Entry("features-svm"),))
-    (left,) = estimate_time(waiting, out)
-    assert (left["step_seconds"], left["runs"]) == (0.0, 1)
-    assert left["seconds"] > 0

@@ -61,7 +61,7 @@ def verdict_of(runs: Sequence[Run], points: int | None, pairs: Sequence[Pair], m
         )
         for model, mean in models.items()
     ]
-    return Verdict(tuple(rows), (*pairs, *rest), (), 10, metric=metric)
+    return Verdict(tuple(rows), (*pairs, *rest), 10, metric=metric)
 
 
 def rows_of(

@@ -15,7 +15,7 @@ from joblib import Parallel, delayed, parallel_config
 from toy import FatalRun, results
 
 import pointset.comparison.comparing as comparing
-from pointset.comparison.comparing import run_all, run_apart, run_experiment, run_one, status
+from pointset.comparison.comparing import run_all, run_apart, run_experiment, run_one
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Run, make_runs, records
@@ -43,18 +43,19 @@ def whole(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> C
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("killed", "states"),
+    ("killed", "finished", "epochs"),
     [
-        # In the second epoch of the second run: its first epoch is kept.
-        ((4, Training, "_save"), [("finished", 2), ("stopped", 1), ("waiting", 0), ("waiting", 0)]),
-        # The third run is trained, its predictions are not written yet.
-        ((3, shape_trial, "save_predictions"), [("finished", 2), ("finished", 2), ("stopped", 2), ("waiting", 0)]),
+        ((4, Training, "_save"), [True, False, False, False], 1),
+        ((3, shape_trial, "save_predictions"), [True, True, False, False], 2),
     ],
-    ids=["in an epoch", "between training and result"],
+    ids=["in the second epoch of the second run", "between training and result of the third run"],
 )
-def test_killed_and_started_again_it_ends_with_identical_results(killed, states, experiment, whole, tmp_path):
+def test_killed_and_started_again_it_ends_with_identical_results(killed, finished, epochs, experiment, whole, tmp_path):
     kill_at(*killed, run, experiment, tmp_path)
-    assert [(one.state, one.epochs) for one in status(experiment, tmp_path)] == states
+    runs = make_runs(experiment, tmp_path)
+    assert [one.finished for one in runs] == finished
+    killed_run = runs[finished.index(False)]
+    assert len((killed_run.folder / "history.jsonl").read_text().splitlines()) == epochs
     again = run(experiment, tmp_path)
     assert results(again) == results(whole)
     assert again.pairs == whole.pairs

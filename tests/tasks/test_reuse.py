@@ -7,7 +7,7 @@ import pytest
 import toy
 
 import pointset
-from pointset.comparison.comparing import estimate_time, run_one
+from pointset.comparison.comparing import run_one
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loop import Training
 from pointset.training.recipe import Recipe
@@ -52,12 +52,6 @@ def test_one_training_is_used_for_every_size(compare, tmp_path):
 )
 def test_each_size_is_trained_if_the_recipe_depends_on_it(recipe, compare, tmp_path):
     assert compare(tmp_path, recipe)[1] == [12, 24]
-
-
-def test_a_copied_training_takes_no_time(classifiers, tmp_path):
-    first, second = estimate_time(classifiers("rff-max", points=(12, 24), recipe=RECIPE), tmp_path)
-    assert first["seconds"] > 0
-    assert (second["runs"], second["seconds"]) == (1, 0.0)
 
 
 def test_validation_results_of_another_size_are_not_copied(compare, tmp_path):

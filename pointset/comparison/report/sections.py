@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pointset.comparison.report import charts
 from pointset.comparison.report.matrix import draw_matrix
@@ -15,14 +15,11 @@ from pointset.comparison.runs import of_size
 from pointset.comparison.saving import commit_of, machine_of, origins
 from pointset.comparison.section import Section
 from pointset.comparison.size_results import Results
-from pointset.comparison.tables import make_cells, templates
+from pointset.comparison.tables import is_words, make_cells
 from pointset.runs import records
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
 from pointset.viz.color import COLORS, FAINT, INK
-
-if TYPE_CHECKING:
-    pass
 
 PARETO_TEXT = (
     "Multiply-adds are counted; times were measured on the machine below. The grey line joins the rows that no other "
@@ -30,7 +27,7 @@ PARETO_TEXT = (
 )
 PAIRS_TEXT = (
     "Row minus column; bold: distinguishable, for new seeds and new test sets, at a level that holds for the whole "
-    "table. To settle: what would find a difference as large as the one seen."
+    "table."
 )
 PARETO_BARS = "; bars are 95 % intervals"
 SCHEME = {
@@ -130,9 +127,17 @@ def _each_once(words: Iterable[str]) -> str:
 
 def as_html(comparison: Comparison, made: Sequence[Section], about: Mapping[str, Any]) -> str:
     """The report as one HTML file."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
 
-    environment = templates()
+    environment = Environment(
+        loader=PackageLoader("pointset.comparison", "report"),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.tests["words"] = is_words
     environment.filters["chart"] = lambda section: Markup(inline_chart(section.files[f"{section.name}.svg"].decode()))
     environment.filters["inline"] = lambda png: "data:image/png;base64," + base64.b64encode(png).decode("ascii")
     environment.filters["breakable"] = lambda text: escape(text).replace("/", Markup("/<wbr>"))
