@@ -1,6 +1,5 @@
 """`pointset judge`: a verdict on predictions of any classifiers."""
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,14 +8,12 @@ import pointset
 from pointset.commands.options import out_file
 from pointset.commands.terminal import Result
 from pointset.comparison.tables import Spreads
-from pointset.errors import PointsetError, escaped
+from pointset.errors import PointsetError
 from pointset.runs.atomic import write_for_user
 
 if TYPE_CHECKING:
     from pointset.comparison.verdict import Verdict
 
-WORSE = 3
-"""Exit code if a model is distinguishably worse than the baseline."""
 PICTURES = (".svg", ".png", ".pdf")
 TEXTS = (".md", ".tex")
 
@@ -30,7 +27,6 @@ def judge(
     deterministic: tuple[str, ...] = (),
     output: Annotated[tuple[Path, ...], out_file("a verdict", *TEXTS, *PICTURES)] = (),
     spread: Spreads = "both",
-    fail_if_worse: str | None = None,
 ) -> Result:
     """Judge predictions of any classifiers: which models differ for new seeds and new items?
 
@@ -51,18 +47,14 @@ def judge(
             seed says the same.
         output: Files for the verdict: Markdown (*.md), LaTeX (*.tex), or all pairs as a picture (*.svg, *.png, *.pdf).
         spread: What the LaTeX table of models shows beside the mean.
-        fail_if_worse: A model; the exit code is 3 if another model is distinguishably worse.
     """
     if wrong := next((word for word in columns if "=" not in word), None):
         raise PointsetError(f"--columns must be pairs such as item=uid, got {wrong!r}")
     named = dict(word.split("=", 1) for word in columns)
     verdict = pointset.judge(files, named, level=level, deterministic=deterministic)
-    worse = verdict.worse_than(fail_if_worse) if fail_if_worse is not None else []
     for path in output:
         _write(verdict, path, spread)
-    if worse:
-        print(escaped(f"pointset: distinguishably worse than {fail_if_worse}: {', '.join(worse)}"), file=sys.stderr)
-    return Result(verdict.as_dict(), *str(verdict).splitlines(), failure=SystemExit(WORSE) if worse else None)
+    return Result(verdict.as_dict(), *str(verdict).splitlines())
 
 
 def _write(verdict: "Verdict", path: Path, spread: Spreads) -> None:

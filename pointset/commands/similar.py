@@ -71,7 +71,7 @@ def find(
     Example: `pointset find chair.off path/to/meshes -o found.html`; shapes that are there twice: `pointset data check`
 
     Args:
-        paths: A shape, and a folder of shapes or a file that `pointset embed` wrote.
+        paths: A shape, and a folder of shapes or an *.npz file that `pointset embed` wrote.
         output: A page (*.html) with pictures: the similar shapes with their distances and the points that make them
             similar.
         count: Number of similar shapes.
@@ -108,10 +108,10 @@ class Shapes:
 
 def _shapes_in(path: Path, shape: Path, model: str | None, reading: Reading) -> Shapes:
     """The shapes of a folder, or of a file of rows, and the one to which they are compared."""
-    from pointset.evaluation.embedding import EMBEDDING_SUFFIXES, load_embedded
+    from pointset.evaluation.embedding import load_embedded
     from pointset.evaluation.files import in_folders
 
-    embedded = load_embedded(path) if path.is_file() and path.suffix.lower() in EMBEDDING_SUFFIXES else None
+    embedded = load_embedded(path) if path.suffix.lower() == ".npz" and path.is_file() else None
     if embedded is not None and model not in (None, embedded.model):
         raise PointsetError(f"{path} has the rows of {embedded.model}: leave out --model, or embed the shapes again")
     trained = load_model(embedded.model if embedded is not None else EMBEDDER if model is None else model)

@@ -9,7 +9,7 @@ from pointset.comparison.metric import Metric
 from pointset.comparison.pairs import Pair, write_p
 from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, Interval
 from pointset.comparison.tables import Table, as_latex, format_table, in_table, without_empty
-from pointset.errors import PointsetError, escaped, quoted
+from pointset.errors import escaped
 
 METHOD = (
     "Crossed analysis of variance over seeds and items together, a variance over seeds for each model (at least half "
@@ -69,18 +69,6 @@ class Verdict:
     def is_level(self, model: str) -> bool:
         """True for the best model, and for models that are not distinguishable from it."""
         return model == self.best or not self.pair(self.best, model).distinguishable
-
-    def worse_than(self, baseline: str) -> list[str]:
-        """The models that are distinguishably worse than a model.
-
-        Raises:
-            PointsetError: no model has this name.
-        """
-        models = [row.model for row in self.rows]
-        if baseline not in models:
-            raise PointsetError(f"{quoted(baseline)} is not one of the models: {', '.join(models)}")
-        lower = models[models.index(baseline) + 1 :]
-        return [model for model in lower if self.pair(baseline, model).distinguishable]
 
     def table(self, spread: str = "both") -> Table:
         """One row for each model, as text, with "deviation", "interval" or "both"."""

@@ -5,18 +5,14 @@ Neighbours are found by comparing all rows, by scikit-learn. With rows of 128 nu
 grows with the square.
 """
 
-import csv
-import itertools
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor, nn
 
@@ -24,18 +20,13 @@ from pointset.data.axes import UsualUp
 from pointset.data.catalogue.folders import ShapeFile, list_shapes
 from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.evaluation.files import Failure, read_points
+from pointset.evaluation.files import Failure, for_prepared
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.runs.files import require_file
-from pointset.runs.spreadsheets import as_csv, read_csv
-from pointset.runs.workers import Workers, run_in_workers
+from pointset.runs.spreadsheets import as_csv
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import SETS_AT_ONCE, embed_rows, padded_batches, prepared_batches
 
-CHUNK = 16
-"""Files that one task of another process reads."""
-FEW_FILES = 256
-"""So many files or fewer are not worth other processes, which take seconds to start."""
 EMBEDDING_SUFFIXES = (".npz", ".csv")
 
 
@@ -102,97 +93,54 @@ class Embedded:
 
 
 def load_embedded(path: Path) -> Embedded:
-    """Read what `Embedded.save` wrote."""
-    checked_suffix(path, EMBEDDING_SUFFIXES, "a file of embeddings")
+    """Read the *.npz file that `Embedded.save` wrote."""
     try:
         require_file(path)
-        if path.suffix.lower() == ".npz":
-            with np.load(path, allow_pickle=False) as file:
-                model, names, classes, files, rows = (
-                    file[key] for key in ("model", "name", "true_class", "path", "embedding")
-                )
-            return _checked(str(model), names.tolist(), classes.tolist(), rows, files.tolist())
-        table = read_csv(path)
-        columns = [name for name in table[0] if name.startswith("embedding_")]
-        rows = np.array([[row[name] for name in columns] for row in table], np.float32)
-        names, classes, paths = ([row[key] for row in table] for key in ("name", "true_class", "path"))
-        return _checked(table[0]["model"], names, classes, rows, paths)
-    except (ValueError, TypeError, LookupError, OSError, BadZipFile, csv.Error) as error:
+        with np.load(path, allow_pickle=False) as file:
+            model, names, classes, files, rows = (
+                file[key] for key in ("model", "name", "true_class", "path", "embedding")
+            )
+        if rows.ndim != 2 or rows.dtype.kind != "f" or {len(names), len(classes), len(files)} != {len(rows)}:
+            raise ValueError(f"its embedding is {rows.dtype} {list(rows.shape)}, of {len(names)} names")
+        if not np.isfinite(rows).all():
+            raise ValueError("a row has a number that is not finite")
+    except (ValueError, TypeError, LookupError, OSError, BadZipFile) as error:
         reason = one_line(error, REPEATED) or type(error).__name__
         raise PointsetError(
             f"{path} is not a file of embeddings ({reason}): write one with `pointset embed`"
         ) from error
-
-
-def _checked(model: str, names: list[str], classes: list[str], rows: ndarray, files: list[str]) -> Embedded:
-    """The rows of a file, of as many shapes as it names; a ValueError if they are others."""
-    if rows.ndim != 2 or rows.dtype.kind != "f" or {len(names), len(classes), len(files)} != {len(rows)}:
-        raise ValueError(f"its embedding is {rows.dtype} {list(rows.shape)}, of {len(names)} names")
-    if not np.isfinite(rows).all():
-        raise ValueError(f"the row of {names[int(np.argmin(np.isfinite(rows).all(axis=1)))]} has a number not finite")
-    return Embedded(model, names, classes, rows.astype(np.float32), files)
+    return Embedded(str(model), names.tolist(), classes.tolist(), rows.astype(np.float32), files.tolist())
 
 
 def embed_files(
     model: Classifier,
-    shapes: Sequence[ShapeFile],
+    shapes: Iterable[ShapeFile],
     *,
     up: UsualUp = "auto",
     keep_outliers: bool = False,
 ) -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
     """Yield each shape and its row, in their order, or why a file cannot be used; arguments as of `classify_files`."""
-    read = partial(read_points, model.preparation, up=up, keep_outliers=keep_outliers)
-    answers = zip(shapes, _read_all(read, shapes), strict=True)
-    while block := [*itertools.islice(answers, SETS_AT_ONCE)]:
-        clouds = [points for _, points in block if isinstance(points, Tensor)]
-        rows = iter(embed_rows(model, padded_batches(clouds)).cpu().numpy() if clouds else ())
-        for shape, points in block:
-            yield points if isinstance(points, Failure) else (shape, next(rows))
 
+    def embed_block(files: Sequence[ShapeFile], clouds: Sequence[Tensor]) -> Iterator[tuple[ShapeFile, ndarray]]:
+        return zip(files, embed_rows(model, padded_batches(clouds)).cpu().numpy(), strict=True)
 
-def _read_all(read: Callable[[ShapeFile], Tensor | Failure], shapes: Sequence[ShapeFile]) -> Iterator[Tensor | Failure]:
-    """The results for all shapes, of many from other processes."""
-    from joblib import delayed
-
-    if len(shapes) <= FEW_FILES:
-        yield from map(read, shapes)
-        return
-    batches = [shapes[first : first + CHUNK] for first in range(0, len(shapes), CHUNK)]
-    tasks = (delayed(_batch)(read, batch) for batch in batches)
-    for results, messages in run_in_workers(tasks, Workers(), Workers().cores, ordered=True):
-        for message in messages:
-            warnings.warn(message, stacklevel=1)
-        yield from results
-
-
-def _batch(read: Any, shapes: Sequence[ShapeFile]) -> tuple[list[Any], list[str]]:
-    """Results, and warnings for the main process, which a worker would print in its own way."""
-    with warnings.catch_warnings(record=True) as caught:
-        return [read(shape) for shape in shapes], sorted({str(warning.message) for warning in caught})
-
-
-def nearest(
-    rows: Float[ndarray, "N d"], queries: Float[ndarray, "Q d"], count: int
-) -> tuple[Float[ndarray, "Q k"], Int[ndarray, "Q k"]]:
-    """Euclidean distances and indices of the `count` rows nearest to each query, the nearest first."""
-    from sklearn.neighbors import NearestNeighbors
-
-    count = min(count, len(rows))
-    distances, indices = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(rows).kneighbors(queries)
-    return distances, indices
+    return for_prepared(model, shapes, embed_block, up=up, keep_outliers=keep_outliers)
 
 
 def nearest_others(
     embedded: Embedded, query: Float[ndarray, "1 d"], path: str | Path, count: int
 ) -> list[tuple[int, float]]:
     """The rows nearest to that of a file, the nearest first, without the file itself: their indices and distances."""
+    from sklearn.neighbors import NearestNeighbors
+
     if query.shape[1] != embedded.rows.shape[1]:
         wide = f"{embedded.rows.shape[1]} numbers a shape, and {embedded.model} gives {query.shape[1]}"
         raise PointsetError(f"the file of embeddings has {wide}: embed the shapes again")
     others = [row for row, file in enumerate(embedded.files) if file != str(Path(path).resolve())]
     if not others:
         raise PointsetError("the folder has no other shape than this one")
-    distances, indices = nearest(embedded.rows[others], query, count)
+    neighbours = NearestNeighbors(n_neighbors=min(count, len(others)), algorithm="brute").fit(embedded.rows[others])
+    distances, indices = neighbours.kneighbors(query)
     return [(others[index], float(distance)) for index, distance in zip(indices[0], distances[0], strict=True)]
 
 

@@ -1,17 +1,20 @@
 """Predictions for files of shapes."""
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from torch import Tensor
 
 from pointset.data.catalogue.folders import ShapeFile, list_shapes
-from pointset.data.preparation import Preparation
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.shape_predictions import Guess, guess
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import SETS_AT_ONCE, padded_batches, predict
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -21,11 +24,6 @@ class Failure:
     name: str
     reason: str
 
-    @classmethod
-    def of(cls, shape: ShapeFile, error: Exception) -> "Failure":
-        """The failure of a shape with this error."""
-        return cls(shape.name, one_line(error, 2 * REPEATED))
-
 
 def classify_files(
     model: Classifier, shapes: Iterable[ShapeFile], *, up: str = "auto", keep_outliers: bool = False
@@ -34,41 +32,37 @@ def classify_files(
 
     Yields for each shape, in their order, its prediction, or why it cannot be used: such a file stops nothing.
     """
-    waiting: list[tuple[ShapeFile, Tensor]] = []
-    for shape in shapes:
-        points = read_points(model.preparation, shape, up=up, keep_outliers=keep_outliers)
-        if isinstance(points, Failure):
-            yield from _classified(model, waiting)
-            yield points
-            continue
-        waiting.append((shape, points))
-        if len(waiting) == SETS_AT_ONCE:
-            yield from _classified(model, waiting)
-    yield from _classified(model, waiting)
+
+    def classify(files: Sequence[ShapeFile], clouds: Sequence[Tensor]) -> Iterator[Guess | Failure]:
+        prediction = predict(model, padded_batches(clouds))
+        guesses = guess(files, prediction, model.classes or [], [*map(len, clouds)])
+        for one, finite in zip(guesses, prediction.logits.isfinite().all(dim=1).tolist(), strict=True):
+            yield one if finite else Failure(one.name, f"{one.name}: the model's logits are not finite")
+
+    return for_prepared(model, shapes, classify, up=up, keep_outliers=keep_outliers)
 
 
-def read_points(
-    preparation: Preparation, shape: ShapeFile, *, up: str = "auto", keep_outliers: bool = False
-) -> Tensor | Failure:
-    """The prepared points [n, d] of a file."""
-    try:
-        return preparation.prepare(shape.path, up=up, keep_outliers=keep_outliers).points
-    except (PointsetError, OSError) as error:
-        return Failure.of(shape, error)
-
-
-def _classified(model: Classifier, waiting: list[tuple[ShapeFile, Tensor]]) -> Iterator[Guess | Failure]:
-    """The predictions for the waiting shapes, which go through the model together; none waits any more."""
-    if not waiting:
-        return
-    shapes, clouds = zip(*waiting, strict=True)
-    waiting.clear()
-    prediction = predict(model, padded_batches(clouds))
-    finite = prediction.logits.isfinite().all(dim=1).tolist()
-    for shape, one, usable in zip(
-        shapes, guess(shapes, prediction, model.classes or [], [*map(len, clouds)]), finite, strict=True
-    ):
-        yield one if usable else Failure(shape.name, f"{shape.path}: the model's logits are not finite")
+def for_prepared(
+    model: Classifier,
+    shapes: Iterable[ShapeFile],
+    compute: Callable[[Sequence[ShapeFile], Sequence[Tensor]], Iterable[T]],
+    *,
+    up: str,
+    keep_outliers: bool,
+) -> Iterator[T | Failure]:
+    """Yield what is computed of some shapes and their prepared points [n, d], or why a file cannot be used."""
+    shapes = iter(shapes)
+    while block := [*itertools.islice(shapes, SETS_AT_ONCE)]:
+        prepared: list[Tensor | Failure] = []
+        for shape in block:
+            try:
+                prepared.append(model.preparation.prepare(shape.path, up=up, keep_outliers=keep_outliers).points)
+            except (PointsetError, OSError) as error:
+                prepared.append(Failure(shape.name, one_line(error, 2 * REPEATED)))
+        usable = [(shape, points) for shape, points in zip(block, prepared, strict=True) if isinstance(points, Tensor)]
+        results = iter(compute(*zip(*usable, strict=True)) if usable else ())
+        for points in prepared:
+            yield points if isinstance(points, Failure) else next(results)
 
 
 def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:

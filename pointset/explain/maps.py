@@ -10,8 +10,9 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -19,6 +20,9 @@ from pointset.errors import PointsetError, described, quoted
 from pointset.inputs import InputError, as_mask, as_points, require_model
 from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.parts import MapKind, Side
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "queries", (False, True): "keys"}
 
@@ -123,6 +127,26 @@ class AttentionMap:
             raise PointsetError(f"heads are combined by mean or max, got {quoted(how)}")
         over = self.weights.mean if how == "mean" else self.weights.amax
         return dataclasses.replace(self, weights=over(dim=-3, keepdim=True))
+
+    def to_pandas(self) -> DataFrame:
+        """A row per weight: layer, kind, head, query, key, weight, relative (1 is uniform); of a batch, also cloud.
+
+        Padded queries and keys are left out.
+
+        Example:
+            >>> table = pointset.find_map(pointset.attention_maps(model, test.points[0]), kind="pools").to_pandas()
+            >>> len(table), list(table.columns)
+            (128, ['layer', 'kind', 'head', 'query', 'key', 'weight', 'relative'])
+        """
+        import pandas
+
+        if self.weights.dim() > 3:
+            tables = [self[row].to_pandas().assign(cloud=row) for row in range(len(self))]
+            return pandas.concat(tables, ignore_index=True)
+        head, query, key = np.indices(tuple(self.weights.shape)).reshape(3, -1)
+        columns: dict[str, Any] = {"layer": self.layer, "kind": self.kind, "head": head, "query": query, "key": key}
+        columns |= {"weight": self.weights.numpy().ravel(), "relative": self.relative().numpy().ravel()}
+        return pandas.DataFrame(columns)
 
     def _keys(self) -> Tensor:
         """Number of real keys of each cloud, in a shape that broadcasts with the weights."""

@@ -2,13 +2,11 @@
 
 import errno
 import glob
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from pointset.errors import PointsetError
 from pointset.runs.system import is_running, sync
@@ -105,21 +103,6 @@ def why_not(path: Path, error: OSError) -> str:
 
 def _is_folder(path: Path) -> bool:
     return os.path.lexists(path) and path.is_dir()  # `is_dir` raises for a name that is too long
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text atomically."""
-    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write indented JSON atomically."""
-    write_text(path, as_json(value))
-
-
-def as_json(value: Any) -> str:
-    """Indented JSON with a newline at the end."""
-    return json.dumps(value, indent=2) + "\n"
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
-from pointset.runs.atomic import as_json, write_atomically
+from pointset.runs.atomic import write_atomically
 from pointset.runs.files import read_file
 
 T = TypeVar("T")
@@ -45,6 +45,11 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write indented JSON; see `write`."""
     write(path, as_json(value).encode())
+
+
+def as_json(value: Any) -> str:
+    """Indented JSON with a newline at the end."""
+    return json.dumps(value, indent=2) + "\n"
 
 
 def read_text(path: Path, remedy: str) -> str:

@@ -87,11 +87,10 @@ class Clustering(SetProblem):
         return {"components": COMPONENTS, "dimensions": DIMENSIONS, "sizes": [LEAST_SIZE, MOST_SIZE]}
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw sets of one random size. The target is their mixtures, and the component of each element ("labels")."""
+        """Draw sets of one random size. The target is their mixtures."""
         size = int(torch.randint(LEAST_SIZE, MOST_SIZE + 1, (), generator=generator))
         truth = draw_mixtures(count, generator)
-        X, labels = draw_elements(truth, size, generator)
-        return SetBatch(X, target=vars(truth) | {"labels": labels})
+        return SetBatch(draw_elements(truth, size, generator), target=vars(truth))
 
     def test_sets(self) -> Sequence[SetBatch]:
         """1,000 sets in 100 batches; the sets of a batch have one size."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -46,10 +46,6 @@ class Mixture:
         logits, means, raw = output.split([1, d, d], dim=2)
         return cls(logits.squeeze(2).log_softmax(dim=1), means, F.softplus(raw) + LEAST_SCALE)
 
-    def __getitem__(self, sets: slice | Tensor) -> "Mixture":
-        """The mixtures of some of the sets."""
-        return Mixture(self.log_proportions[sets], self.means[sets], self.scales[sets])
-
     def log_joint(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B n k"]:
         """log(pi_j N(x_i; mu_j, sigma_j)) of every element i and component j."""
         scales = self.scales.unsqueeze(1)
@@ -61,10 +57,6 @@ class Mixture:
         """The mean of log p(x_i) over the elements of each set."""
         return self.log_joint(X).logsumexp(dim=2).mean(dim=1)
 
-    def responsibilities(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B n k"]:
-        """p(component j | x_i); rows sum to 1."""
-        return self.log_joint(X).softmax(dim=2)
-
 
 def draw_mixtures(sets: int, generator: torch.Generator, components: int = COMPONENTS) -> Mixture:
     """Mixtures in the plane as the paper draws them: mu ~ U[-4, 4]^2, sigma = 0.3, pi ~ Dirichlet(1, ..., 1)."""
@@ -74,14 +66,12 @@ def draw_mixtures(sets: int, generator: torch.Generator, components: int = COMPO
     return Mixture((weights / weights.sum(dim=1, keepdim=True)).log(), means, torch.full_like(means, SIGMA))
 
 
-def draw_elements(
-    mixture: Mixture, size: int, generator: torch.Generator
-) -> tuple[Float[Tensor, "B n d"], Int[Tensor, "B n"]]:
-    """Draw n = `size` elements of each mixture, and from which component each of them came."""
+def draw_elements(mixture: Mixture, size: int, generator: torch.Generator) -> Float[Tensor, "B n d"]:
+    """Draw n = `size` elements of each mixture."""
     labels = torch.multinomial(mixture.log_proportions.exp(), size, replacement=True, generator=generator)
     rows = labels.unsqueeze(2).expand(-1, -1, mixture.means.shape[2])
     noise = torch.randn(rows.shape, generator=generator)
-    return mixture.means.gather(1, rows) + mixture.scales.gather(1, rows) * noise, labels
+    return mixture.means.gather(1, rows) + mixture.scales.gather(1, rows) * noise
 
 
 def fit_by_em(X: Float[Tensor, "B n d"], start: Mixture, steps: int = 100) -> Mixture:

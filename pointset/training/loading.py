@@ -16,9 +16,9 @@ from typing import Any
 from safetensors.torch import load as load_tensors
 
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
-from pointset.runs.atomic import as_json, check_writable, write_for_user
+from pointset.runs.atomic import check_writable, write_for_user
 from pointset.runs.files import require_file
-from pointset.runs.records import checked_json, sha256
+from pointset.runs.records import as_json, checked_json, sha256
 from pointset.training.checkpoints import RunFolder, Weights, as_safetensors
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier

@@ -8,7 +8,5 @@ from .maps import draw_maps as draw_maps
 from .maps import draw_pooling_comparison as draw_pooling_comparison
 from .maps import draw_reads_and_writes as draw_reads_and_writes
 from .page import make_page as make_page
-from .scatter import draw_clusters as draw_clusters
-from .scatter import draw_predictions as draw_predictions
-from .scatter import draw_specialisation as draw_specialisation
+from .specialisation import draw_specialisation as draw_specialisation
 from .writing import save as save

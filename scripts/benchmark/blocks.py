@@ -36,8 +36,8 @@ from torch.profiler import profile
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import flops, step_memory
 from pointset.nn.layers import in_evaluation_mode
-from pointset.runs.atomic import write_json
 from pointset.runs.provenance import command, origin
+from pointset.runs.records import write_json
 from pointset.runs.workers import torch_threads
 from pointset.training.recipe import Precision
 from pointset.zoo.models import create_model

@@ -29,8 +29,9 @@ from pointset.data.dataset import load_dataset
 from pointset.data.groups import assign_folds
 from pointset.data.point_sets import PointSets
 from pointset.evaluation import Evaluation, evaluate
-from pointset.runs.atomic import write_for_user, write_json, write_text
+from pointset.runs.atomic import write_for_user
 from pointset.runs.provenance import origin
+from pointset.runs.records import write_json, write_text
 from pointset.training.automatic import STARTING_MODEL, transfer_recipe
 from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, set_pose
 from pointset.training.loop import fit

@@ -23,7 +23,7 @@ from numpy import ndarray
 from saved import FOLDER, RESULTS, study_table, write_tables
 from scipy import stats
 
-from pointset.runs.atomic import write_json
+from pointset.runs.records import write_json
 
 LEVEL = 0.05
 RESAMPLES = 1000

@@ -21,7 +21,8 @@ from frontiers import FIGURES, draw, front_table, written_digest
 from saved import FOLDER, PREDICTIONS, RESULTS, Saved, read_all, run, save
 from sections import SECTIONS, answer, grid, robustness
 
-from pointset.runs.atomic import write_for_user, write_text
+from pointset.runs.atomic import write_for_user
+from pointset.runs.records import write_text
 
 READING = """\
 Unless a table says otherwise, the data are ModelNet40 (the repacked HDF5 clouds, 9,843 training shapes and the 2,468

@@ -29,7 +29,8 @@ from pointset.comparison.statistics import SIGNIFICANCE_LEVEL
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import Cost
 from pointset.evaluation.predictions import load_predictions
-from pointset.runs.atomic import write_atomically, write_json, write_text
+from pointset.runs.atomic import write_atomically
+from pointset.runs.records import write_json, write_text
 from pointset.runs.spreadsheets import as_csv, read_csv
 
 FOLDER = Path(__file__).parent

@@ -22,7 +22,7 @@ from pointset.comparison.metric import Metric
 from pointset.comparison.pairs import Pair
 from pointset.comparison.tables import is_words
 from pointset.comparison.verdict import ACCURACY, Verdict
-from pointset.runs.atomic import write_json, write_text
+from pointset.runs.records import write_json, write_text
 
 CAUTIOUS = (
     "Predictions were not saved: the mistakes of two models count as correlated by 0.4, the least that other tables "

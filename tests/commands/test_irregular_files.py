@@ -13,7 +13,6 @@ import pytest
 from command_line import fail
 
 from pointset.errors import PointsetError
-from pointset.explain.files import load_maps
 from pointset.tasks.images import read_image
 from pointset.zoo.names import load_files
 
@@ -93,6 +92,6 @@ def test_every_command_refuses_them(make: Callable, line: str, work: None, capsy
 def test_functions_that_open_files_refuse_them(make: Callable, tmp_path: Path, monkeypatch) -> None:
     make(tmp_path / "BAD")
     monkeypatch.setenv("POINTSET_PARTS", str(tmp_path / "BAD"))
-    for function in (load_maps, partial(read_image, side=8), lambda _: load_files()):
+    for function in (partial(read_image, side=8), lambda _: load_files()):
         with pytest.raises(PointsetError, match=r"BAD|/dev/zero"):
             function(tmp_path / "BAD")

@@ -182,3 +182,18 @@ def test_wrong_clouds_are_refused(points, mask, words):
 def test_a_model_without_attention_is_refused(name):
     with pytest.raises(pointset.PointsetError, match=f"{name} has no attention maps: .*isab"):
         pointset.attention_maps(pointset.create_model(name), clouds(N, 3))
+
+
+def test_the_table_has_a_line_per_weight():
+    model = pointset.create_model("isab3-pma2", classes=4, dim=16, heads=2)
+    points = torch.randn(2, 7, 3, generator=torch.Generator().manual_seed(0))
+    reads = pointset.attention_maps(model, points[0])[2]
+    table = reads.to_pandas()
+    assert list(table.columns) == ["layer", "kind", "head", "query", "key", "weight", "relative"]
+    line = table[(table["head"] == 1) & (table["query"] == 2) & (table["key"] == 6)]
+    assert line.weight.item() == pytest.approx(float(reads.weights[1, 2, 6]))
+    assert line.relative.item() == pytest.approx(7 * float(reads.weights[1, 2, 6]))
+    assert table.groupby(["head", "query"]).weight.sum().to_numpy() == pytest.approx(1.0)
+    mask = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
+    table = pointset.attention_maps(model, points, mask)[0].to_pandas()  # padding is left out
+    assert table.groupby("cloud")["key"].max().tolist() == [6, 3]

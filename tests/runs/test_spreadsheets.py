@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pointset.comparison.judge import judge, read_tables
-from pointset.evaluation.embedding import Embedded, load_embedded
+from pointset.evaluation.embedding import Embedded
 from pointset.evaluation.shape_predictions import Guess, write_guesses
 from pointset.runs.spreadsheets import as_csv, read_csv
 
@@ -62,5 +62,3 @@ def test_embeddings(tmp_path: Path) -> None:
     embedded = Embedded("=model", names, names, np.ones((len(names), 2), np.float32), names)
     embedded.save(tmp_path / "rows.csv")
     assert no_formula(tmp_path / "rows.csv")
-    loaded = load_embedded(tmp_path / "rows.csv")
-    assert (loaded.model, loaded.names, loaded.classes, loaded.files) == ("=model", names, names, names)

@@ -1,7 +1,6 @@
 """Files that are read back, with wrong types anywhere: nothing changes, or one sentence says what to do."""
 
 import copy
-import io
 import json
 import random
 import tomllib
@@ -11,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import tomli_w
 import torch
@@ -29,7 +27,6 @@ from pointset.data.catalogue.cards import cards_folder, read_card
 from pointset.data.dataset import load_like
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import validation_temperature
-from pointset.explain.files import load_maps, save_maps, to_pandas
 from pointset.runs import records
 from pointset.runs.workers import Workers
 from pointset.tasks.experiments import read_experiment
@@ -222,20 +219,6 @@ def test_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read()
     (manifest,) = tmp_path.glob("home/pools/*/manifest.json")
     check(manifest, read)
-
-
-def test_attention_maps(run: Path) -> None:
-    cloud = torch.from_numpy(toy.clouds(0, 1, 20, np.random.default_rng(0))[0])
-    maps = pointset.attention_maps(pointset.load_run(run)[0], cloud)
-    file = save_maps(maps, run.parent / "maps.npz")
-    with np.load(io.BytesIO(file.read_bytes())) as content:
-        arrays = dict(content)
-    about = json.loads(str(arrays["about"]))
-    read_and_refused(
-        lambda: to_pandas(load_maps(file)).to_csv(),
-        lambda value: np.savez(file, **arrays | {"about": json.dumps(value)}),
-        about,
-    )
 
 
 def test_shipped_models(clouds_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

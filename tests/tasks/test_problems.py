@@ -72,7 +72,6 @@ def test_clusters_are_of_one_size_with_their_truth():
         "log_proportions": (3, 4),
         "means": (3, 4, 2),
         "scales": (3, 4, 2),
-        "labels": (3, batches[0].X.shape[1]),
     }
 
 

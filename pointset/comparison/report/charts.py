@@ -128,6 +128,9 @@ def pareto(results: Results) -> Figure | None:
     for axes, (label, dots) in zip(panels, drawn.items(), strict=True):
         draw_frontier(axes, dots, metric.higher_is_better)
         draw_chance(axes, results)
+        if metric.share:
+            low, high = axes.get_ylim()
+            axes.set_ylim(max(0.0, low), min(100.0, high))
         label_axes(axes, label, metric.title)
     legend(figure, results, [row.model for row in rows])
     for axes, dots in zip(panels, drawn.values(), strict=True):

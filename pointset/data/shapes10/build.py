@@ -15,8 +15,9 @@ from pointset.data.readers.meshes import Mesh
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.kinds import bench, bookshelf, chair, desk, dresser, lamp, mug, stool, table, vase
 from pointset.errors import PointsetError
-from pointset.runs.atomic import new_folder, write_json
+from pointset.runs.atomic import new_folder
 from pointset.runs.progress import followed
+from pointset.runs.records import write_json
 
 if TYPE_CHECKING:
     from trimesh import Trimesh
