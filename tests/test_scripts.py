@@ -76,8 +76,7 @@ def test_every_script_is_valid_shell(script):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_every_program_can_be_imported(path):
-    folder = "killing." if path.parent.name == "killing" else ""
-    assert importlib.import_module(folder + path.stem).__doc__
+    assert importlib.import_module(path.stem).__doc__
 
 
 def test_quickstart_installs_once_and_passes_its_arguments_on(copy):

@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,13 +111,7 @@ def read_all(results: Path = RESULTS) -> dict[str, Saved]:
     }
 
 
-def save(
-    comparison: Path,
-    name: str,
-    notes: tuple[str, ...] = (),
-    results: Path = RESULTS,
-    timed: Path | None = None,
-) -> Path:
+def save(comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path = RESULTS) -> Path:
     """Keep what the page needs of a comparison's folder in results/NAME, and return that folder.
 
     Args:
@@ -125,18 +119,15 @@ def save(
         name: what to keep it as.
         notes: sentences to stand under its table.
         results: where results are kept, beside the experiments' files.
-        timed: what `pointset compare ... --dry-run --json` printed on a machine that did nothing else, for the seconds
-            of a training in place of those of the runs.
 
     Raises:
-        PointsetError: there is no finished comparison in the folder, it has runs that failed, or one was not timed.
+        PointsetError: there is no finished comparison in the folder, or it has runs that failed.
     """
     content, kept = _finished(comparison), results / name
-    rows = _rows(content)
     date = datetime.fromtimestamp((comparison / RESULTS_JSON).stat().st_mtime, UTC).date().isoformat()
     about = {
         **_origin(content),
-        "rows": [*map(_timed(timed), rows)] if timed else rows,
+        "rows": _rows(content),
         "date": date,
         "notes": list(notes),
     }
@@ -175,19 +166,6 @@ def _finished(comparison: Path) -> dict[str, Any]:
             f"{comparison} has {len(failed)} runs that failed, {failed[0]['model']} first: start its command again"
         )
     return content
-
-
-def _timed(file: Path) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """What gives a row the seconds of its estimate."""
-    runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
-    seconds = {(run["model"], run["points"]): run["seconds"] / run["runs"] for run in runs}
-
-    def with_seconds(row: dict[str, Any]) -> dict[str, Any]:
-        if (row["label"], row["points"]) not in seconds:
-            raise PointsetError(f"{row['label']} at {row['points']} points was not timed in {file}: time all rows")
-        return {**row, "seconds": round(seconds[row["label"], row["points"]], 1)}
-
-    return with_seconds
 
 
 def _origin(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,7 +217,7 @@ def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[st
 
 def _told_apart(pair: Mapping[str, Any]) -> bool:
     """Whether two models, or with a single seed their only runs, differ by more than chance explains."""
-    return pair["p_holm"] is not None and pair["p_holm"] < SIGNIFICANCE_LEVEL
+    return pair["distinguishable"] or (pair["p_runs"] is not None and pair["p_runs"] < SIGNIFICANCE_LEVEL)
 
 
 def write_study(name: str, rows: Sequence[Mapping[str, Any]], tables: Iterable[str]) -> None:
