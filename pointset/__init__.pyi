@@ -6,9 +6,9 @@ from . import tasks as tasks
 from . import viz as viz
 from .checking.check import check_data as check_data
 from .comparison.comparing import run_experiment as run_experiment
+from .comparison.frames import load_comparison as load_comparison
+from .comparison.frames import load_evaluation as load_evaluation
 from .comparison.judge import judge as judge
-from .comparison.loading import load_comparison as load_comparison
-from .comparison.loading import load_evaluation as load_evaluation
 from .comparison.results import Comparison as Comparison
 from .comparison.verdict import Verdict as Verdict
 from .data.arrays import from_arrays as from_arrays
@@ -28,7 +28,7 @@ from .explain.maps import AttentionMap as AttentionMap
 from .explain.maps import attention_maps as attention_maps
 from .explain.maps import find_map as find_map
 from .export.javascript import PlainModel as PlainModel
-from .export.javascript import describe_plainly as describe_plainly
+from .export.javascript import to_plain_data as to_plain_data
 from .export.model import Agreement as Agreement
 from .export.model import export_model as export_model
 from .tasks.experiments import compare as compare

@@ -118,7 +118,7 @@ class Checked:
         for key, value in values.items():
             name = cls.FORMER.get(key, key)
             if name not in kinds:
-                near = nearest(key, list(kinds))
+                near = closest_spelling(key, list(kinds))
                 raise PointsetError(
                     f"{quoted(key)} is not an option of {cls.__name__}: did you mean {near}? Known: {', '.join(kinds)}"
                 )
@@ -143,7 +143,7 @@ def check(name: str, value: Any, kind: Any) -> None:
         raise PointsetError(f"{name} must be {allowed(kind)}, got {got}")
 
 
-def nearest(key: object, known: Sequence[str]) -> str:
+def closest_spelling(key: object, known: Sequence[str]) -> str:
     """The known name that is most similar to a wrong one: that begins with it, or has many of its characters."""
     begun = [name for name in known if name.startswith(str(key))]
     return (begun or difflib.get_close_matches(str(key), known, n=1, cutoff=0.0))[0]

@@ -45,7 +45,7 @@ def test_what_a_notebook_echoes_is_a_line(sets):
     page = pointset.viz.make_page(pointset.attention_maps(model, sets[0][0]), sets[0][0])
     for shown, kind, *words in (
         (result, "Evaluation of", "5 shapes of 2 classes", f"{100 * result.accuracy:.1f} %"),
-        (pointset.describe_plainly(model), "PlainModel isab4-pma", "2 classes", "kB"),
+        (pointset.to_plain_data(model), "PlainModel isab4-pma", "2 classes", "kB"),
         (pointset.check_symmetry(model, sizes=(1, 2)), "Symmetry (invariant)", "permutation", "padding"),
         (fitted, "Fitted SetClassifier isab4-pma", "1 epoch", f"{100 * fitted.history[0]['accuracy']:.1f} %"),
         (page, "Page"),

@@ -19,7 +19,7 @@ from pointset.commands import (
     train,
     zoo,
 )
-from pointset.commands.options import Flags, flags_in, in_words
+from pointset.commands.flags import Flags, flags_in, in_words
 from pointset.commands.terminal import Result, warning_in_one_line
 from pointset.configuration import allowed
 from pointset.errors import REPEATED, PointsetError, one_line, quoted

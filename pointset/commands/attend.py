@@ -8,9 +8,9 @@ from cyclopts import Parameter
 
 import pointset
 from pointset import viz
-from pointset.commands.models import DO_NOT_TRUST, Model, Trained, load_model, require_network, settled_up, usual
-from pointset.commands.options import Up, out_file
+from pointset.commands.flags import Up, out_file
 from pointset.commands.terminal import Result
+from pointset.commands.trained import DO_NOT_TRUST, Model, Trained, load_model, require_network, settled_up, usual
 from pointset.configuration import PointCount
 from pointset.data.axes import Axis
 from pointset.errors import PointsetError, escaped
@@ -148,7 +148,7 @@ def plain_models(trained: Trained) -> "list[PlainModel]":
         if other.data["classes"] == trained.data["classes"]:
             models.append(other)
     return [
-        pointset.describe_plainly(model.network, model.description, temperature=model.network.temperature)
+        pointset.to_plain_data(model.network, model.description, temperature=model.network.temperature)
         for model in models[:MOST_MODELS]
     ]
 

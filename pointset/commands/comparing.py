@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 import pointset
-from pointset.commands.options import (
+from pointset.commands.flags import (
     OUT,
     QUICK,
     DataFlags,

@@ -13,9 +13,9 @@ from cyclopts import App
 
 import pointset
 from pointset import viz
-from pointset.commands.models import load_model
-from pointset.commands.options import Flags, RunningFlags, out_file
+from pointset.commands.flags import Flags, RunningFlags, out_file
 from pointset.commands.terminal import Result, Table
+from pointset.commands.trained import load_model
 from pointset.configuration import COMMON, PointCount, Seed
 from pointset.data.axes import GuessedUp, turned_up
 from pointset.data.options import DataOptions, Sampler

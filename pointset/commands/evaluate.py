@@ -4,9 +4,9 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pointset.commands.models import Model, Trained, load_model, settled_up, usual
-from pointset.commands.options import Predictions
+from pointset.commands.flags import Predictions
 from pointset.commands.terminal import Result
+from pointset.commands.trained import Model, Trained, load_model, settled_up, usual
 from pointset.configuration import PointCount
 from pointset.data.axes import GuessedUp
 from pointset.errors import PointsetError
@@ -54,7 +54,7 @@ def evaluate(
             turn in which the model knows the shapes of a folder best.
     """
     from pointset.data.dataset import load_like, repeats_in_words
-    from pointset.evaluation.files import in_folders
+    from pointset.evaluation.shape_files import in_folders
 
     trained = load_model(model)
     trained.on_device()

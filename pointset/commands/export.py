@@ -4,9 +4,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pointset
-from pointset.commands.models import Model, load_model, require_network, usual
-from pointset.commands.options import Out
+from pointset.commands.flags import Out
 from pointset.commands.terminal import Result
+from pointset.commands.trained import Model, load_model, require_network, usual
 
 
 def export(*, model: Model = None, output: Out, mask: bool = False) -> Result:
@@ -22,7 +22,7 @@ def export(*, model: Model = None, output: Out, mask: bool = False) -> Result:
             ONNX needs `pip install "pointset-learn[export]"`.
         mask: Add a second input, mask [B, n], True at real points, for sets of different sizes in one batch.
     """
-    from pointset.export.files import format_of
+    from pointset.export.formats import format_of
 
     format_of(output)  # a wrong name fails before anything is loaded
     trained = load_model(model)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import pointset
-from pointset.commands.options import out_file
+from pointset.commands.flags import out_file
 from pointset.commands.terminal import Result
 from pointset.comparison.tables import Spreads
 from pointset.errors import PointsetError

@@ -5,15 +5,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pointset.commands.models import DO_NOT_TRUST, FEW, Model, answers, load_model, usual
-from pointset.commands.options import Predictions, Reading, ReadingFlags
+from pointset.commands.flags import Predictions, Reading, ReadingFlags
 from pointset.commands.terminal import Result, Table, counted
+from pointset.commands.trained import DO_NOT_TRUST, FEW, Model, load_model, run_over_files, usual
 from pointset.data.options import POSES
 from pointset.errors import PointsetError
 from pointset.zoo.pretrained import ANY_POSE
 
 if TYPE_CHECKING:
-    from pointset.evaluation.files import Failure
+    from pointset.evaluation.shape_files import Failure
     from pointset.evaluation.shape_predictions import Guess
 
 
@@ -42,7 +42,7 @@ def classify(
         pose: "any" is for shapes that may lie or stand in any way; without --model, the model is then one that was
             trained for them.
     """
-    from pointset.evaluation.files import classify_files, in_folders
+    from pointset.evaluation.shape_files import classify_files, in_folders
     from pointset.evaluation.shape_predictions import accuracy_of
     from pointset.zoo.trust import LEAST_PROBABILITY
 
@@ -51,7 +51,7 @@ def classify(
     trained = load_model(model)
     if pose == "any" and trained.network.preparation.normalize != POSES["any"]:
         raise PointsetError(f"{model} was not trained for any pose: leave out --model, or train with --pose any")
-    guesses, failures = answers(classify_files, trained, shapes, reading, "classifying")
+    guesses, failures = run_over_files(classify_files, trained, shapes, reading, "classifying")
     accuracy, known = accuracy_of(guesses, trained.data["classes"])
     figures = {"seconds": perf_counter() - start, "accuracy": accuracy if known else None, "of_known_class": known}
     notes = []

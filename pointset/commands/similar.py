@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from pointset.commands.models import Trained, answers, load_model, settled_up
-from pointset.commands.options import Reading, ReadingFlags, out_file
+from pointset.commands.flags import Reading, ReadingFlags, out_file
 from pointset.commands.terminal import Result, Table
+from pointset.commands.trained import Trained, load_model, run_over_files, settled_up
 from pointset.configuration import Count
 from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError, escaped
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pointset.evaluation.embedding import Embedded
-    from pointset.viz.html_page import Tile
+    from pointset.viz.html_page import ShapePicture
 
 EMBEDDER = "dumlp16-max+dumlp16.modelnet40-1024"
 """Of the trained models, its rows are the best single embedding of foreign shapes; see `Classifier.embed`."""
@@ -98,7 +98,7 @@ class Shapes:
         up, keep_outliers = self.reading.up, self.reading.keep_outliers
         return self.trained.network.prepare(path, seed=seed, up=up, keep_outliers=keep_outliers).points
 
-    def draw(self, tiles: "list[Tile]", title: str, note: str, output: Path) -> None:
+    def draw(self, tiles: "list[ShapePicture]", title: str, note: str, output: Path) -> None:
         """Write a page of shapes."""
         from pointset.viz.html_page import make_similar_page
 
@@ -109,7 +109,7 @@ class Shapes:
 def _shapes_in(path: Path, shape: Path, model: str | None, reading: Reading) -> Shapes:
     """The shapes of a folder, or of a file of rows, and the one to which they are compared."""
     from pointset.evaluation.embedding import load_embedded
-    from pointset.evaluation.files import in_folders
+    from pointset.evaluation.shape_files import in_folders
 
     embedded = load_embedded(path) if path.suffix.lower() == ".npz" and path.is_file() else None
     if embedded is not None and model not in (None, embedded.model):
@@ -125,9 +125,9 @@ def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedd
     import numpy as np
 
     from pointset.evaluation.embedding import Embedded, embed_files
-    from pointset.evaluation.files import in_folders
+    from pointset.evaluation.shape_files import in_folders
 
-    answered, _ = answers(embed_files, trained, in_folders(paths), reading, "embedding")
+    answered, _ = run_over_files(embed_files, trained, in_folders(paths), reading, "embedding")
     shapes, rows = zip(*answered, strict=True)
     names, classes = [shape.name for shape in shapes], [shape.true_class for shape in shapes]
     return Embedded(trained.name, names, classes, np.stack(rows), [str(shape.path.resolve()) for shape in shapes])
@@ -138,7 +138,7 @@ def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Re
 
     from pointset.evaluation.embedding import nearest_others
     from pointset.explain.importance import similarity_influence
-    from pointset.viz.html_page import Tile
+    from pointset.viz.html_page import ShapePicture
 
     embedded, query = shapes.embedded, shapes.query
     chosen = nearest_others(embedded, query, shape, count)
@@ -146,12 +146,12 @@ def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Re
         {"shape": embedded.names[row], "class": embedded.classes[row], "distance": distance} for row, distance in chosen
     ]
     if output is not None:
-        tiles = [Tile([shapes.points(shape)[:, :3]], escaped(shape.name), "the shape")]
+        tiles = [ShapePicture([shapes.points(shape)[:, :3]], escaped(shape.name), "the shape")]
         for (row, _), entry in zip(chosen, rows, strict=True):
             cloud = shapes.points(embedded.files[row])
             influence = similarity_influence(shapes.trained.network, cloud, torch.from_numpy(query[0]))
             note = f"{entry['class']}, distance {entry['distance']:.2f}".lstrip(", ")
-            tiles.append(Tile([cloud[:, :3]], escaped(entry["shape"]), note, influence))
+            tiles.append(ShapePicture([cloud[:, :3]], escaped(entry["shape"]), note, influence))
         note = (
             f"Embeddings of {embedded.model}. Right pictures: dark points are those that make the shape similar; "
             "without their patch, the distance would be larger."

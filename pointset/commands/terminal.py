@@ -35,7 +35,7 @@ Table = list[dict[str, Any]]
 
 
 class Result:
-    """What a command has to say.
+    """Output of a command: data and text.
 
     Args:
         data: plain data, which --json prints.

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from msgspec import Meta
 
 import pointset
-from pointset.commands.options import (
+from pointset.commands.flags import (
     DataFlags,
     Given,
     ModelFlags,

@@ -4,8 +4,8 @@ import json
 import os
 from typing import Any
 
-from pointset.commands.models import USUAL
 from pointset.commands.terminal import Result
+from pointset.commands.trained import USUAL
 from pointset.configuration import Width
 from pointset.errors import PointsetError
 from pointset.zoo.options import ModelOptions

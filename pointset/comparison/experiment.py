@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from pointset.comparison.metric import Metric, Published, Size
 from pointset.comparison.task import Task
-from pointset.configuration import Cores, Count, NonNegative, Seed, check, check_once, nearest
+from pointset.configuration import Cores, Count, NonNegative, Seed, check, check_once, closest_spelling
 from pointset.errors import PointsetError, quoted
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -208,7 +208,7 @@ class Experiment:
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
     """The message about an unknown key, with the nearest known one."""
-    return f"{quoted(key)} is unknown: did you mean {nearest(key, known)}? Known: {', '.join(known)}"
+    return f"{quoted(key)} is unknown: did you mean {closest_spelling(key, known)}? Known: {', '.join(known)}"
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:

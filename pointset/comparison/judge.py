@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from pointset.comparison.metric import Metric
 from pointset.comparison.pairs import compare_models
-from pointset.comparison.predictions import pivot, read_tables, tidy, without_seed
+from pointset.comparison.prediction_tables import pivot, read_tables, tidy, without_seed
 from pointset.comparison.statistics import (
     SIGNIFICANCE_LEVEL,
     check_level,
@@ -38,7 +38,7 @@ def judge(
     Args:
         predictions: a table with one row for each item, model and seed, with the columns item, label, prediction, model
             and seed, or with one column of probabilities for each class in place of prediction; or files of such
-            tables, a folder of runs, or the folder of a comparison; see `pointset.comparison.predictions`. A column
+            tables, a folder of runs, or the folder of a comparison; see `pointset.comparison.prediction_tables`. A column
             `data` names data sets: there is a verdict for each, and one over all.
         columns: names of columns that are named otherwise, such as {"item": "uid", "label": "truth"}.
         level: probability of any error in a table of equally good models.

@@ -38,7 +38,7 @@ class Metric:
     detailed: bool = True
     """Show columns for its interval and its published values."""
     measure: Callable[[Any], float] | None = field(default=None, compare=False, repr=False)
-    """Computes it from the predictions of a model; None if the task computes its metrics together."""
+    """Function of the predictions; None if the task computes all metrics at once."""
 
     @property
     def title(self) -> str:

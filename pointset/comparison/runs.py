@@ -37,7 +37,7 @@ def of_run(size: Size, seed: int) -> str:
 
 
 @dataclass(frozen=True)
-class Result:
+class FinishedRun:
     """What came of a run."""
 
     metrics: Mapping[str, float]
@@ -66,7 +66,7 @@ class Run:
     """Name of the model in the zoo."""
     parts: tuple[bytes, ...] = ()
     """Its user-defined parts, for `unpickle_parts` in other processes."""
-    result: Result = None  # type: ignore[assignment]  # what `read` has found
+    result: FinishedRun = None  # type: ignore[assignment]  # what `read` has found
     """The result, of a run that is finished."""
     reason: str = ""
     """Why the run could not be finished, or empty."""
@@ -128,7 +128,7 @@ class Run:
         seconds = fitted.work if fitted.history else time.process_time() - start
         metrics, tested = trial.test(fitted.model, recipe)
         length = self.experiment.task.facts.length(len(fitted.history), recipe)
-        result = Result(metrics, count_parameters(fitted.model), round(seconds, 3), length, tested)
+        result = FinishedRun(metrics, count_parameters(fitted.model), round(seconds, 3), length, tested)
         done = replace(self, result=result)
         records.write_json(self.result_file, done.as_dict())
         return done
@@ -157,9 +157,9 @@ class Run:
             reason = records.read_text(self.failure_file, remedy).strip()
         return replace(self, result=result, reason=reason)
 
-    def _parse(self, content: bytes) -> Result:
+    def _parse(self, content: bytes) -> FinishedRun:
         written = json.loads(content)
-        result = msgspec.convert(written, Result)
+        result = msgspec.convert(written, FinishedRun)
         other = {name: written[name] for name in self.place}
         if other != self.place:
             raise ValueError(f"it is that of the run {other}")

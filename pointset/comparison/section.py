@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Tile:
+class Thumbnail:
     """A small picture in a grid, with a title and a text below it."""
 
     picture: Figure
@@ -33,7 +33,7 @@ class Section:
     name: str = ""
     """Stem of the file names of chart and tiles."""
     table: Table = field(default_factory=list)
-    tiles: Sequence[Tile] = ()
+    tiles: Sequence[Thumbnail] = ()
 
     @cached_property
     def files(self) -> dict[str, bytes]:
@@ -42,6 +42,6 @@ class Section:
         return files | {name: as_png(tile.picture, dpi=140, colors=64) for name, tile in self.named_tiles}
 
     @property
-    def named_tiles(self) -> list[tuple[str, Tile]]:
+    def named_tiles(self) -> list[tuple[str, Thumbnail]]:
         """The tiles with the names of their files."""
         return [(f"{self.name}-{number}.png", tile) for number, tile in enumerate(self.tiles, start=1)]

@@ -20,7 +20,7 @@ from pointset.data.axes import UsualUp
 from pointset.data.catalogue.folders import ShapeFile, list_shapes
 from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.evaluation.files import Failure, for_prepared
+from pointset.evaluation.shape_files import Failure, for_prepared
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.runs.files import require_file
 from pointset.runs.spreadsheets import as_csv

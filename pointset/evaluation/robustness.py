@@ -205,7 +205,7 @@ def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) ->
 
 
 @dataclass(frozen=True)
-class Tested(Robustness):
+class TestedRobustness(Robustness):
     """The content of robustness.json."""
 
     by_size: dict[int, float]
@@ -219,13 +219,13 @@ def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: in
     records.write_json(folder / ROBUSTNESS, {"by_size": accuracy_by_size(model, test, sizes), **tested})
 
 
-def robustness_of(folders: Mapping[int, Path]) -> dict[int, Tested]:
+def robustness_of(folders: Mapping[int, Path]) -> dict[int, TestedRobustness]:
     """Results on corrupted and on smaller test sets, for each seed that was tested on them."""
     files = {seed: folder / ROBUSTNESS for seed, folder in folders.items() if (folder / ROBUSTNESS).exists()}
     remedy = "delete {} and run the same command again to test the model again"
 
-    def parse(content: bytes) -> Tested:
-        return msgspec.convert(json.loads(content), Tested, strict=False)  # keys of JSON are texts
+    def parse(content: bytes) -> TestedRobustness:
+        return msgspec.convert(json.loads(content), TestedRobustness, strict=False)  # keys of JSON are texts
 
     return {
         seed: records.parse(file, parse, "the robustness of a model", remedy.format(file))

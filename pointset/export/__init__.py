@@ -7,5 +7,5 @@ times the model's own float32 rounding error. All models of `pointset zoo` can b
 aggregations, sort, median, quantile and the two set transformers cannot; the error says so. ONNX needs onnx,
 onnxruntime and onnxscript.
 
-`describe_plainly` converts a model to plain data, for pages that run it in the browser.
+`to_plain_data` converts a model to plain data, for pages that run it in the browser.
 """

@@ -1,6 +1,6 @@
 """Trained models as plain data, for pages that run them in a browser.
 
-`describe_plainly` converts a model to a tree of its modules and an array of weights. The JavaScript in
+`to_plain_data` converts a model to a tree of its modules and an array of weights. The JavaScript in
 `pointset/viz/web/modules.mjs` has a class for each `kind` in the tree. A module without a counterpart there raises an
 error here, before a page is made.
 """
@@ -53,7 +53,7 @@ class PlainModel:
         return {**self.tree, "weights": base64.b64encode(self.weights).decode()}
 
 
-def describe_plainly(
+def to_plain_data(
     model: nn.Module, description: dict[str, Any] | None = None, *, temperature: float = 1.0
 ) -> PlainModel:
     """Convert a classifier to plain data for JavaScript.
@@ -73,7 +73,7 @@ def describe_plainly(
         PointsetError: a module has no counterpart in JavaScript (the message names it), or a weight is not finite.
 
     Example:
-        >>> pointset.describe_plainly(pointset.create_model("rff-max", classes=2, dim=16)).tree["inputs"]
+        >>> pointset.to_plain_data(pointset.create_model("rff-max", classes=2, dim=16)).tree["inputs"]
         3
     """
     name = getattr(getattr(model, "spec", None), "name", type(model).__name__)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import pointset
 from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError
-from pointset.export.files import RunModel, format_of, record
+from pointset.export.formats import RunModel, format_of, record
 from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
 from pointset.training.checkpoints import describe_model

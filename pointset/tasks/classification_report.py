@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pointset.comparison.report.charts import learning_curves, style
-from pointset.comparison.section import Section, Tile
+from pointset.comparison.section import Section, Thumbnail
 from pointset.comparison.size_results import Results
 from pointset.comparison.tables import Table
 from pointset.data.point_sets import PointSets
@@ -98,7 +98,7 @@ def _frequent_confusions(results: Results, test_sets: Callable[[], PointSets]) -
     yield Section("The most frequent confusions", CONFUSIONS_TEXT, name="confusions", tiles=tiles)
 
 
-def _confusion_tiles(runs: Mapping[str, Evaluation], sets: PointSets) -> Iterator[Tile]:
+def _confusion_tiles(runs: Mapping[str, Evaluation], sets: PointSets) -> Iterator[Thumbnail]:
     total = np.sum([run.confusion for run in runs.values()], axis=0)
     np.fill_diagonal(total, 0)
     labels, names = sets.labels.numpy(), [name.replace("_", " ") for name in sets.classes]
@@ -112,7 +112,7 @@ def _confusion_tiles(runs: Mapping[str, Evaluation], sets: PointSets) -> Iterato
         examples = [*np.argwhere((predictions == taken) & (labels == taken))[:, 1], *np.flatnonzero(labels == taken)]
         clouds = [sets[int(shape)][0][:, :3].numpy().astype(np.float64) for shape in (mistaken, *examples[:1])]
         counts = [f"{label}: {run.confusion[true, taken]} of {(labels == true).sum()}" for label, run in runs.items()]
-        yield Tile(draw_tile(clouds, sets.up), f"{names[true]} predicted as {names[taken]}", "; ".join(counts))
+        yield Thumbnail(draw_tile(clouds, sets.up), f"{names[true]} predicted as {names[taken]}", "; ".join(counts))
 
 
 def robustness_table(results: Results) -> Table:

@@ -25,7 +25,7 @@ from pointset.data.batches import epoch_generator
 from pointset.nn.masks import STATISTICS
 from pointset.nn.parts import Encoder, Statistic
 from pointset.nn.pooling.statistics import MaxPool, MeanPool
-from pointset.tasks.mixtures import COMPONENTS, DIMENSIONS, Mixture, draw_elements, draw_mixtures, fit_by_em
+from pointset.tasks.mixtures import COMPONENTS, DIMENSIONS, GaussianMixtures, draw_elements, draw_mixtures, fit_by_em
 from pointset.tasks.set_problem import ENCODER, SetBatch, SetProblem, fully_connected, parts_of, row_model, seeded
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.names import CONNECTIONS
@@ -155,17 +155,17 @@ def equivariant_model(pooling: str, options: ModelOptions) -> SetClassifier:
     return SetClassifier(encoder, MeanPool() if statistic == "mean" else MaxPool(), head, DIMENSIONS)
 
 
-def mixture_of(output: Float[Tensor, "B numbers"]) -> Mixture:
+def mixture_of(output: Float[Tensor, "B numbers"]) -> GaussianMixtures:
     """The mixtures predicted by a model."""
-    return Mixture.from_output(output.unflatten(1, (COMPONENTS, COMPONENT_OUTPUTS)))
+    return GaussianMixtures.from_output(output.unflatten(1, (COMPONENTS, COMPONENT_OUTPUTS)))
 
 
-def truth_of(batch: SetBatch) -> Mixture:
+def truth_of(batch: SetBatch) -> GaussianMixtures:
     """The mixtures from which the sets of a batch were drawn."""
-    return Mixture(*(batch.target[name] for name in ("log_proportions", "means", "scales")))
+    return GaussianMixtures(*(batch.target[name] for name in ("log_proportions", "means", "scales")))
 
 
-def mean_log_likelihood(mixtures: Sequence[Mixture], batches: Sequence[SetBatch]) -> float:
+def mean_log_likelihood(mixtures: Sequence[GaussianMixtures], batches: Sequence[SetBatch]) -> float:
     """The mean log-likelihood per datum over all sets of all batches."""
     each = [mixture.log_likelihood(batch.X) for mixture, batch in zip(mixtures, batches, strict=True)]
     return torch.cat(each).double().mean().item()

@@ -27,7 +27,7 @@ from msgspec import Meta
 from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment, TomlTable, as_tuple, unknown_key
 from pointset.comparison.results import Comparison
-from pointset.configuration import Cores, check, nearest
+from pointset.configuration import Cores, check, closest_spelling
 from pointset.data.options import DataOptions
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.files import MOST_SETTINGS, read_file
@@ -90,7 +90,7 @@ def _options_of(name: str) -> list[str]:
     """The names of the options of a task."""
     if name not in TASKS:
         raise PointsetError(
-            f"no task is called {quoted(name)}: did you mean {nearest(name, list(TASKS))}? Tasks are {', '.join(TASKS)}"
+            f"no task is called {quoted(name)}: did you mean {closest_spelling(name, list(TASKS))}? Tasks are {', '.join(TASKS)}"
         )
     return [field.name for field in dataclasses.fields(TASKS[name])]
 

@@ -29,7 +29,7 @@ A three-hundredth of SIGMA: a wrong scale of this size costs a model far more th
 
 
 @dataclass(frozen=True)
-class Mixture:
+class GaussianMixtures:
     """One mixture per set; the order of its components has no meaning."""
 
     log_proportions: Float[Tensor, "B k"]
@@ -40,7 +40,7 @@ class Mixture:
     """sigma, the standard deviations, above 0."""
 
     @classmethod
-    def from_output(cls, output: Tensor) -> "Mixture":
+    def from_output(cls, output: Tensor) -> "GaussianMixtures":
         """Read a model's output, [B, k, 1 + 2 d]: of each component a logit, d means, and d scales before softplus."""
         d = output.shape[2] // 2
         logits, means, raw = output.split([1, d, d], dim=2)
@@ -58,15 +58,15 @@ class Mixture:
         return self.log_joint(X).logsumexp(dim=2).mean(dim=1)
 
 
-def draw_mixtures(sets: int, generator: torch.Generator, components: int = COMPONENTS) -> Mixture:
+def draw_mixtures(sets: int, generator: torch.Generator, components: int = COMPONENTS) -> GaussianMixtures:
     """Mixtures in the plane as the paper draws them: mu ~ U[-4, 4]^2, sigma = 0.3, pi ~ Dirichlet(1, ..., 1)."""
     # Exponential variables over their sum are Dirichlet(1, ..., 1); torch's own sampler takes no generator.
     weights = torch.empty(sets, components).exponential_(generator=generator)
     means = (2 * torch.rand(sets, components, DIMENSIONS, generator=generator) - 1) * SPREAD
-    return Mixture((weights / weights.sum(dim=1, keepdim=True)).log(), means, torch.full_like(means, SIGMA))
+    return GaussianMixtures((weights / weights.sum(dim=1, keepdim=True)).log(), means, torch.full_like(means, SIGMA))
 
 
-def draw_elements(mixture: Mixture, size: int, generator: torch.Generator) -> Float[Tensor, "B n d"]:
+def draw_elements(mixture: GaussianMixtures, size: int, generator: torch.Generator) -> Float[Tensor, "B n d"]:
     """Draw n = `size` elements of each mixture."""
     labels = torch.multinomial(mixture.log_proportions.exp(), size, replacement=True, generator=generator)
     rows = labels.unsqueeze(2).expand(-1, -1, mixture.means.shape[2])
@@ -74,7 +74,7 @@ def draw_elements(mixture: Mixture, size: int, generator: torch.Generator) -> Fl
     return mixture.means.gather(1, rows) + mixture.scales.gather(1, rows) * noise
 
 
-def fit_by_em(X: Float[Tensor, "B n d"], start: Mixture, steps: int = 100) -> Mixture:
+def fit_by_em(X: Float[Tensor, "B n d"], start: GaussianMixtures, steps: int = 100) -> GaussianMixtures:
     """At most so many steps of EM from a mixture, for each set: scikit-learn's, with diagonal covariances.
 
     It stops when a step gains less than EM_TOLERANCE per datum, and adds LEAST_SCALE^2 to every variance.
@@ -100,4 +100,4 @@ def fit_by_em(X: Float[Tensor, "B n d"], start: Mixture, steps: int = 100) -> Mi
             means.append(model.means_)
             scales.append(np.sqrt(model.covariances_))
     log_weights = [np.log(own) for own in weights]
-    return Mixture(*(torch.from_numpy(np.stack(own)).to(X.dtype) for own in (log_weights, means, scales)))
+    return GaussianMixtures(*(torch.from_numpy(np.stack(own)).to(X.dtype) for own in (log_weights, means, scales)))

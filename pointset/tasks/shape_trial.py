@@ -10,7 +10,7 @@ import numpy as np
 from torch import nn
 
 from pointset.comparison.metric import Metric
-from pointset.comparison.predictions import PREDICTIONS_CSV
+from pointset.comparison.prediction_tables import PREDICTIONS_CSV
 from pointset.comparison.task import Setup
 from pointset.data.dataset import load_split
 from pointset.data.options import DataOptions

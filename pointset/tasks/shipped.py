@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pointset.configuration import check, nearest
+from pointset.configuration import check, closest_spelling
 from pointset.errors import PointsetError, quoted
 
 TASKS_FOLDER = Path(__file__).parent
@@ -29,6 +29,6 @@ def shipped_experiment(name: str) -> Path:
     for beside in ("quick", "own"):
         files.setdefault(beside, CHECKOUT / f"{beside}.toml")
     if name not in files:
-        near = nearest(name, list(files))
+        near = closest_spelling(name, list(files))
         raise PointsetError(f"no task is called {quoted(name)}: did you mean {near}? Shipped are {', '.join(files)}")
     return files[name]

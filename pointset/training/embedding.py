@@ -41,7 +41,7 @@ def require_clouds(X: Any) -> Any:
 
 @contextmanager
 def value_errors() -> Iterator[None]:
-    """Let our errors be ValueErrors too, as scikit-learn's tools expect."""
+    """Re-raise PointsetError as ValueError, as scikit-learn's tools expect."""
     try:
         yield
     except PointsetError as error:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import nn
 
 from pointset.baselines.models import BASELINES
-from pointset.configuration import nearest
+from pointset.configuration import closest_spelling
 from pointset.data.arrays import from_arrays
 from pointset.data.groups import number_groups
 from pointset.data.options import DataOptions
@@ -58,7 +58,7 @@ class PointSetEstimator(CloudEstimator):
     def _set(self, model: str, options: dict[str, Any]) -> None:
         known = inspect.signature(type(self)).parameters
         if odd := next((name for name in options if name not in known), None):
-            near = nearest(odd, [*known])
+            near = closest_spelling(odd, [*known])
             raise TypeError(f"{type(self).__name__} has no parameter {quoted(odd)}: did you mean {near}?")
         given = inspect.signature(type(self)).bind(model, **options)
         given.apply_defaults()

@@ -4,7 +4,7 @@ from itertools import islice
 
 from pointset.checking.check import ORDER, Check, Suspect
 from pointset.errors import escaped
-from pointset.viz.html_page import Page, Tile, make_similar_page
+from pointset.viz.html_page import Page, ShapePicture, make_similar_page
 
 SHOWN = 24
 """Suspects of each place that are drawn."""
@@ -20,7 +20,7 @@ TITLES = {
 def make_check_page(check: Check) -> Page:
     """A page with pictures of the first suspects of each kind, the most serious first."""
     shapes = check.shapes
-    tiles, counts = list[Tile](), list[str]()
+    tiles, counts = list[ShapePicture](), list[str]()
     for where in ORDER:
         suspects = [each for each in check.of(where) if each.row >= 0]
         counts += [f"{TITLES[where].lower()}: {len(suspects):,}"] if suspects else []
@@ -36,10 +36,10 @@ def make_check_page(check: Check) -> Page:
     )
 
 
-def _tile(check: Check, suspect: Suspect) -> Tile:
+def _tile(check: Check, suspect: Suspect) -> ShapePicture:
     rows = [suspect.row, suspect.other] if suspect.other >= 0 else [suspect.row]
     beside = f"; right: {suspect.twin}" if suspect.other >= 0 else ""
     note = f"{suspect.kind}: {suspect.note}{beside}"
-    return Tile(
+    return ShapePicture(
         [check.shapes.cloud(row) for row in rows], escaped(f"{TITLES[suspect.where]}: {suspect.file}"), escaped(note)
     )

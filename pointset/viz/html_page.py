@@ -110,7 +110,7 @@ def cloud_page(
 
 
 @dataclass(frozen=True, eq=False)
-class Tile:
+class ShapePicture:
     """A picture with its caption."""
 
     clouds: Sequence[Any]
@@ -121,7 +121,7 @@ class Tile:
     """[n], for a single cloud: its second picture shows the points with more than average influence."""
 
 
-def make_similar_page(tiles: Sequence[Tile], *, title: str, note: str = "", up: Up = "z") -> Page:
+def make_similar_page(tiles: Sequence[ShapePicture], *, title: str, note: str = "", up: Up = "z") -> Page:
     """A page of shapes with captions, under a title and a note."""
     drawn = [as_png(draw_tile(tile.clouds, up, tile.influence), dpi=140, colors=64) for tile in tiles]
     pictures = [(tile, base64.b64encode(png).decode()) for tile, png in zip(tiles, drawn, strict=True)]

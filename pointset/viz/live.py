@@ -43,7 +43,7 @@ def make_live_page(
     It needs no network and sends nothing. It includes some shapes of shapes10 whose classes the models have.
 
     Args:
-        models: 1 to 3 models of points [n, 3], from `pointset.describe_plainly`. The page opens with the first two.
+        models: 1 to 3 models of points [n, 3], from `pointset.to_plain_data`. The page opens with the first two.
         shapes: further clouds [n, 3] by name, with z up; the first 2,048 points of each are kept.
         title: title of the page.
         camera: the first view.
@@ -55,7 +55,7 @@ def make_live_page(
         PointsetError: models or clouds are not of this form, or the page would be larger than 3 MB.
 
     Example:
-        >>> page = pointset.viz.make_live_page([pointset.describe_plainly(model)], {"mine": test.points[0]})
+        >>> page = pointset.viz.make_live_page([pointset.to_plain_data(model)], {"mine": test.points[0]})
         >>> "default-src 'none'" in page.html  # no network
         True
     """

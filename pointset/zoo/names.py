@@ -94,7 +94,7 @@ def used_options(name: str) -> set[str]:
 
 
 def zoo_name(row: str) -> str:
-    """The name that a row of a table stands for: "ISAB16 + PMA" is isab16-pma; a name stands for itself.
+    """Model name of a row of a table: "ISAB16 + PMA" is isab16-pma; a name stands for itself.
 
     "rFFp-max + max" says that its layers subtract the maximum, which depends on the pooling alone: it is rffp-max.
     """

@@ -37,7 +37,7 @@ Sets = PointSets | Iterable[tuple[Any, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a classifier says about N sets."""
+    """Predictions for N sets."""
 
     logits: Float[Tensor, "N classes"]
     """float32, on the device of the model."""

@@ -29,7 +29,7 @@ ANY_POSE = "dumlp16-max+dumlp16.modelnet40-1024-any"
 REINSTALL = "install pointset again"
 
 
-class Tested(NamedTuple):
+class TestedAccuracy(NamedTuple):
     """An accuracy on test shapes, with its 95 % interval."""
 
     accuracy: float
@@ -65,7 +65,7 @@ class PretrainedCard(Checked):
     parameters: Count
     multiply_adds: Count
     """Multiply-adds for a set of 1,024 points."""
-    accuracy: Mapping[str, Tested] = field(default_factory=dict)
+    accuracy: Mapping[str, TestedAccuracy] = field(default_factory=dict)
     """Accuracy on the official test split, by points per set."""
     deciding: Count | None = None
     """Median number of points that decide, of 1,024: the exact support; None if all do."""

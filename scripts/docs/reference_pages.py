@@ -168,7 +168,7 @@ PAGES = {
         "Trained models as files that other programs read.",
         (
             "pointset.export_model",
-            "pointset.describe_plainly",
+            "pointset.to_plain_data",
             "pointset.PlainModel",
             "pointset.Agreement",
         ),

@@ -30,8 +30,8 @@ from pointset.data.axes import UsualUp
 from pointset.data.dataset import PointSets, load_like
 from pointset.data.normalize import normalize_points
 from pointset.errors import PointsetError
-from pointset.evaluation.files import classify_files, in_folders
 from pointset.evaluation.robustness import corrupted_sets
+from pointset.evaluation.shape_files import classify_files, in_folders
 from pointset.evaluation.shape_predictions import Guess, accuracy_of
 from pointset.runs import records
 from pointset.training.loading import find_run, load_run

@@ -13,7 +13,7 @@ from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Metric, Published, Row
 from pointset.comparison.pairs import NOT_DISTINGUISHABLE, Pair
 from pointset.comparison.results import Comparison
-from pointset.comparison.runs import Result, Run
+from pointset.comparison.runs import FinishedRun, Run
 from pointset.comparison.statistics import Interval
 from pointset.comparison.tables import as_latex, in_table, make_table
 from pointset.comparison.verdict import ModelRow, Verdict
@@ -26,7 +26,7 @@ COST = Cost(multiply_adds=12_340_000, latency_ms=0.456, step_memory_mb=78.9)
 
 
 def finished(model: str, points: int | None, seed: int, *result) -> Run:
-    return Run(None, Entry("rff-max", label=model), points, seed, Path(), "rff-max", result=Result(*result))
+    return Run(None, Entry("rff-max", label=model), points, seed, Path(), "rff-max", result=FinishedRun(*result))
 
 
 def run(model: str, accuracy: float, points: int = 24, seed: int = 0) -> Run:

@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 import pointset
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.evaluation.embedding import Embedded, embed_files, load_embedded
-from pointset.evaluation.files import Failure
+from pointset.evaluation.shape_files import Failure
 from pointset.explain.importance import similarity_influence
 
 NAME = "rff-max.modelnet40-1024"

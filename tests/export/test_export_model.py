@@ -16,7 +16,7 @@ import pointset.export.model
 from pointset.data.normalize import normalize_points
 from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError
-from pointset.export.files import EXAMPLE, FORMATS, format_of, record
+from pointset.export.formats import EXAMPLE, FORMATS, format_of, record
 from pointset.export.model import CHECKED, export_metadata, export_model
 from pointset.nn import registry
 

@@ -13,7 +13,7 @@ import pointset
 from pointset.data.normalize import normalize_points
 from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError
-from pointset.export.javascript import as_float16, describe_plainly
+from pointset.export.javascript import as_float16, to_plain_data
 from pointset.nn import registry
 from pointset.viz.html_page import WEB
 
@@ -64,13 +64,13 @@ def model_of(name: str, options: dict[str, Any]) -> nn.Module:
 
 
 @pytest.fixture(scope="module")
-def answers(in_node: Callable[..., Any]) -> list[Any]:
+def run_over_files(in_node: Callable[..., Any]) -> list[Any]:
     """For each case, the model, its clouds, and the results of JavaScript."""
     generator = torch.Generator().manual_seed(3)
     models = [model_of(name, options) for name, options in CASES]
     clouds = [[torch.randn(n, model.inputs, generator=generator) for n in SIZES] for model in models]
     cases = [
-        {"described": describe_plainly(model).as_content(), "clouds": [cloud.tolist() for cloud in own]}
+        {"described": to_plain_data(model).as_content(), "clouds": [cloud.tolist() for cloud in own]}
         for model, own in zip(models, clouds, strict=True)
     ]
     found = in_node("modules", ANSWERS, cases)
@@ -123,7 +123,7 @@ def test_a_page_answers_as_python_for_the_points_that_are_left(in_node: Callable
         model.encoder[2].rowwise[1].weight[:, 0] = 2.0**-14
     about = [["d", "b", "c", "a"], "y", 2.0]
     model.preparation = Preparation(up="y", normalize="unit-sphere")
-    described = describe_plainly(model, {"data": {"classes": about[0]}}, temperature=2.0).as_content()
+    described = to_plain_data(model, {"data": {"classes": about[0]}}, temperature=2.0).as_content()
     given = {"described": described, "cloud": cloud.tolist(), "questions": (Path(str(WEB)) / "questions.mjs").as_uri()}
     found = in_node("modules", ASKED, given)
     assert len(found["left"]) == 15
@@ -147,10 +147,10 @@ def test_every_other_part_is_refused_by_name(kind: str, listed: str) -> None:
         f"{listed}-max" if kind == "encoder" else f"rff-{listed}", classes=4, dim=8, heads=2, layers=1
     )
     if listed.rstrip("0123456789") in COMPUTED:
-        describe_plainly(model)
+        to_plain_data(model)
     else:
         with pytest.raises(PointsetError, match=rf"^pool is .* \({kind} '{listed.split('.')[0].rstrip('0123456789')}"):
-            describe_plainly(model)
+            to_plain_data(model)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_every_other_part_is_refused_by_name(kind: str, listed: str) -> None:
 )
 def test_a_module_without_javascript_counterpart_is_named(name: str, options: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(PointsetError, match=".*".join(words)):
-        describe_plainly(pointset.create_model(name, classes=4, dim=8, **options))
+        to_plain_data(pointset.create_model(name, classes=4, dim=8, **options))
 
 
 def test_a_module_of_the_users_own_is_refused() -> None:
@@ -177,14 +177,14 @@ def test_a_module_of_the_users_own_is_refused() -> None:
     model = pointset.create_model("rff-max", classes=4, dim=8)
     model.head[-1] = Doubled(8, 4)
     with pytest.raises(PointsetError, match="Doubled"):
-        describe_plainly(model)
+        to_plain_data(model)
 
 
 def test_a_pose_that_the_page_does_not_know_is_refused() -> None:
     model = pointset.create_model("rff-max", classes=4, dim=8)
     model.preparation = Preparation(normalize="principal-axes")
     with pytest.raises(PointsetError, match="page"):
-        describe_plainly(model)
+        to_plain_data(model)
 
 
 def test_weights_have_16_bits_unless_one_is_too_large() -> None:

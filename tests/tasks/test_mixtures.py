@@ -6,22 +6,22 @@ import torch
 from scipy.stats import multivariate_normal
 from torch import Tensor
 
-from pointset.tasks.mixtures import LEAST_SCALE, Mixture, draw_elements, draw_mixtures, fit_by_em
+from pointset.tasks.mixtures import LEAST_SCALE, GaussianMixtures, draw_elements, draw_mixtures, fit_by_em
 
 SETS, SIZE, COMPONENTS, WIDTH = 2, 7, 3, 5
 
 
-def random_mixture(seed: int = 0) -> Mixture:
+def random_mixture(seed: int = 0) -> GaussianMixtures:
     generator = torch.Generator().manual_seed(seed)
     output = torch.randn(SETS, COMPONENTS, 1 + 2 * WIDTH, generator=generator, dtype=torch.float64)
-    return Mixture.from_output(output)
+    return GaussianMixtures.from_output(output)
 
 
 def random_sets(seed: int = 1) -> Tensor:
     return torch.randn(SETS, SIZE, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def scipy_joint(X: Tensor, mixture: Mixture) -> np.ndarray:
+def scipy_joint(X: Tensor, mixture: GaussianMixtures) -> np.ndarray:
     """log(pi_j N(x_i)) [B, n, k]."""
     columns = [
         [
@@ -37,7 +37,7 @@ def scipy_joint(X: Tensor, mixture: Mixture) -> np.ndarray:
 def test_a_mixture_is_read_from_the_output_of_a_model():
     softplus_of_zero = np.log(2)
     output = torch.tensor([[[0.0, 1.0, 2.0, 0.0, 30.0], [np.log(3.0), -1.0, -2.0, -200.0, 0.0]]])
-    found = Mixture.from_output(output)
+    found = GaussianMixtures.from_output(output)
     assert found.log_proportions.exp().tolist() == [pytest.approx([0.25, 0.75])]
     assert found.means.tolist() == [[[1.0, 2.0], [-1.0, -2.0]]]
     expected = torch.tensor([[softplus_of_zero, 30.0], [0.0, softplus_of_zero]]) + LEAST_SCALE
@@ -56,7 +56,7 @@ def test_densities_are_those_of_scipy():
 
 def test_gradients_are_finite_where_a_scale_is_as_small_as_it_gets():
     output = torch.tensor([[[0.0, 3.0, 3.0, -300.0, -300.0], [0.0, 0.0, 0.0, 0.0, 0.0]]], requires_grad=True)
-    Mixture.from_output(output).log_likelihood(torch.zeros(1, 3, 2)).sum().backward()
+    GaussianMixtures.from_output(output).log_likelihood(torch.zeros(1, 3, 2)).sum().backward()
     assert output.grad.isfinite().all()
 
 
@@ -94,7 +94,7 @@ def test_a_step_of_em_and_its_end_gain_likelihood():
     generator = torch.Generator().manual_seed(0)
     X = draw_elements(draw_mixtures(3, generator), 60, generator)
     means = X[:, :4] + torch.randn(3, 4, 2, generator=generator)
-    start = Mixture(torch.full((3, 4), 0.25).log(), means, torch.full((3, 4, 2), 0.8))
+    start = GaussianMixtures(torch.full((3, 4), 0.25).log(), means, torch.full((3, 4, 2), 0.8))
     one = fit_by_em(X, start, steps=1)
     r = start.log_joint(X).softmax(dim=2)  # responsibilities
     torch.testing.assert_close(one.log_proportions.exp(), r.mean(dim=1), atol=1e-5, rtol=1e-4)

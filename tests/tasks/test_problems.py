@@ -20,7 +20,7 @@ from pointset.tasks.clustering import (
 )
 from pointset.tasks.counting import poisson_loss
 from pointset.tasks.images import Images, digits
-from pointset.tasks.mixtures import LEAST_SCALE, Mixture, fit_by_em
+from pointset.tasks.mixtures import LEAST_SCALE, GaussianMixtures, fit_by_em
 from pointset.tasks.set_problem import fully_connected, parts_of, row_model
 from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions
@@ -182,7 +182,7 @@ def test_poisson_stays_finite_where_the_rate_underflows():
     torch.testing.assert_close(output.grad[:, 0] * 3, torch.tensor([-3.0, -2.0, -1.0]), rtol=1e-5, atol=1e-6)
 
 
-def output_of(mixture: Mixture) -> torch.Tensor:
+def output_of(mixture: GaussianMixtures) -> torch.Tensor:
     """The output of a model that predicts this mixture."""
     raw = (mixture.scales - LEAST_SCALE).expm1().log()  # the inverse of softplus
     return torch.cat([mixture.log_proportions.unsqueeze(2) + 1.5, mixture.means, raw], dim=2).flatten(1)

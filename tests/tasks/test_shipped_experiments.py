@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pointset.commands.options import Options, quick_options
+from pointset.commands.flags import Options, quick_options
 from pointset.comparison.experiment import Experiment
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError

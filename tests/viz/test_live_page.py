@@ -13,7 +13,7 @@ from open_page import Seen
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.export.javascript import describe_plainly
+from pointset.export.javascript import to_plain_data
 from pointset.viz.live import LARGEST_PAGE, make_live_page
 
 NAMES = ("isab16-pma", "rff-max", "dumlp16-max+dumlp16")
@@ -27,9 +27,7 @@ def trained(name: str) -> tuple[torch.nn.Module, dict[str, Any]]:
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of the shipped models, on a cloud of 60 points."""
     cloud = np.random.default_rng(0).uniform(-1, 1, size=(60, 3))
-    page = make_live_page(
-        [describe_plainly(*trained(name)) for name in NAMES], {"</script><b>box": cloud}, title="<i>ask"
-    )
+    page = make_live_page([to_plain_data(*trained(name)) for name in NAMES], {"</script><b>box": cloud}, title="<i>ask")
     return page.save(tmp_path_factory.mktemp("live") / "live.html")
 
 
@@ -152,7 +150,7 @@ def test_the_page_is_one_small_file_with_a_policy(page_file):
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
 
 
-PLAIN = describe_plainly(pointset.create_model("rff-max", dim=8))
+PLAIN = to_plain_data(pointset.create_model("rff-max", dim=8))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +158,7 @@ PLAIN = describe_plainly(pointset.create_model("rff-max", dim=8))
     [
         ([], None, "1 to 3 models, got 0"),
         ([PLAIN] * 4, None, "got 4"),
-        ([describe_plainly(pointset.create_model("rff-max", dim=8, inputs=6))], None, "needs 6 numbers"),
+        ([to_plain_data(pointset.create_model("rff-max", dim=8, inputs=6))], None, "needs 6 numbers"),
     ],
 )
 def test_other_pages_are_refused(models, shapes, words):

@@ -15,7 +15,7 @@ from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.dataset import load_like
 from pointset.data.options import POSES
 from pointset.errors import PointsetError
-from pointset.evaluation.files import classify_files
+from pointset.evaluation.shape_files import classify_files
 from pointset.runs import records
 from pointset.zoo import pretrained
 from pointset.zoo.pretrained import ANY_POSE, FOLDER, USUAL, pretrained_card

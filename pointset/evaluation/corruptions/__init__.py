@@ -23,7 +23,7 @@ import torch
 from numpy import ndarray
 from torch import Generator, Tensor
 
-from pointset.configuration import check, check_seed, nearest
+from pointset.configuration import check, check_seed, closest_spelling
 from pointset.data.axes import Axis
 from pointset.errors import PointsetError, described, quoted
 from pointset.evaluation.corruptions import definitions
@@ -88,7 +88,7 @@ def list_corruptions() -> list[str]:
 def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
     """A corruption by name, and the level of one of its severities; a PointsetError if either is unknown."""
     if name not in CORRUPTIONS:
-        near, known = nearest(name, list(CORRUPTIONS)), ", ".join(list_corruptions())
+        near, known = closest_spelling(name, list(CORRUPTIONS)), ", ".join(list_corruptions())
         raise PointsetError(f"no corruption is called {quoted(name)}: did you mean {near}? There are {known}")
     if severity not in SEVERITIES:
         raise PointsetError(f"severity of {name} must be 1, 2, 3, 4 or 5, got {quoted(severity)}")

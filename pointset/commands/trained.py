@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from cyclopts import Parameter
 
 import pointset
-from pointset.commands.options import Reading
+from pointset.commands.flags import Reading
 from pointset.errors import PointsetError
 from pointset.runs.progress import followed
 from pointset.zoo.pretrained import USUAL, list_pretrained
 
 if TYPE_CHECKING:
     from pointset.data.catalogue.folders import ShapeFile
-    from pointset.evaluation.files import Failure
+    from pointset.evaluation.shape_files import Failure
 
 T = TypeVar("T")
 DO_NOT_TRUST = "do not trust this"
@@ -95,7 +95,7 @@ def usual(model: str | None) -> list[str]:
     return [f"model: {USUAL} (another: --model)"] if model is None else []
 
 
-def answers(
+def run_over_files(
     of_files: Callable[..., "Iterable[T | Failure]"],
     trained: Trained,
     files: "Sequence[ShapeFile]",
@@ -105,7 +105,7 @@ def answers(
 ) -> "tuple[list[T], list[Failure]]":
     """What a function such as `classify_files` says of files, and the failures that --on-error allows."""
     from pointset.data.unusable import refuse_or_leave_out
-    from pointset.evaluation.files import Failure
+    from pointset.evaluation.shape_files import Failure
 
     options |= {"up": settled_up(reading.up, trained, files), "keep_outliers": reading.keep_outliers}
     found = of_files(trained.on_device(), files, **options)

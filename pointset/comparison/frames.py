@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scipy.special import softmax
 
 from pointset.comparison.judge import judge
-from pointset.comparison.predictions import PREDICTIONS_CSV, PREDICTIONS_NPZ, read_csv_table, read_tables
+from pointset.comparison.prediction_tables import PREDICTIONS_CSV, PREDICTIONS_NPZ, read_csv_table, read_tables
 from pointset.comparison.verdict import Verdict
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import Evaluation, load_predictions
