@@ -38,8 +38,9 @@ def judge(
     Args:
         predictions: a table with one row for each item, model and seed, with the columns item, label, prediction, model
             and seed, or with one column of probabilities for each class in place of prediction; or files of such
-            tables, a folder of runs, or the folder of a comparison; see `pointset.comparison.prediction_tables`. A column
-            `data` names data sets: there is a verdict for each, and one over all.
+            tables, a folder of runs, or the folder of a comparison; see
+            `pointset.comparison.prediction_tables`. A column `data` names data sets: there is a verdict for each, and
+            one over all.
         columns: names of columns that are named otherwise, such as {"item": "uid", "label": "truth"}.
         level: probability of any error in a table of equally good models.
         deterministic: models whose training has no seed, such as a support vector machine; an empty cell in the column

@@ -25,7 +25,7 @@ from pointset.data.batches import epoch_generator
 from pointset.nn.masks import STATISTICS
 from pointset.nn.parts import Encoder, Statistic
 from pointset.nn.pooling.statistics import MaxPool, MeanPool
-from pointset.tasks.mixtures import COMPONENTS, DIMENSIONS, GaussianMixtures, draw_elements, draw_mixtures, fit_by_em
+from pointset.tasks.mixtures import COMPONENTS, DIMENSIONS, GaussianMixtures, draw_elements, draw_mixtures, em_step
 from pointset.tasks.set_problem import ENCODER, SetBatch, SetProblem, fully_connected, parts_of, row_model, seeded
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.names import CONNECTIONS
@@ -106,7 +106,7 @@ class Clustering(SetProblem):
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
         """LL0 and LL1, means over the sets."""
         predicted = [mixture_of(output) for output in outputs]
-        after = [fit_by_em(batch.X, mixture, steps=1) for mixture, batch in zip(predicted, batches, strict=True)]
+        after = [em_step(batch.X, mixture) for mixture, batch in zip(predicted, batches, strict=True)]
         return {"LL0": mean_log_likelihood(predicted, batches), "LL1": mean_log_likelihood(after, batches)}
 
 
@@ -160,31 +160,7 @@ def mixture_of(output: Float[Tensor, "B numbers"]) -> GaussianMixtures:
     return GaussianMixtures.from_output(output.unflatten(1, (COMPONENTS, COMPONENT_OUTPUTS)))
 
 
-def truth_of(batch: SetBatch) -> GaussianMixtures:
-    """The mixtures from which the sets of a batch were drawn."""
-    return GaussianMixtures(*(batch.target[name] for name in ("log_proportions", "means", "scales")))
-
-
 def mean_log_likelihood(mixtures: Sequence[GaussianMixtures], batches: Sequence[SetBatch]) -> float:
     """The mean log-likelihood per datum over all sets of all batches."""
     each = [mixture.log_likelihood(batch.X) for mixture, batch in zip(mixtures, batches, strict=True)]
     return torch.cat(each).double().mean().item()
-
-
-def oracle_metrics(batches: Sequence[SetBatch]) -> Mapping[str, float]:
-    """Log-likelihoods per datum that need no network.
-
-    Returns:
-        "truth": LL0 of the mixtures from which the sets were drawn. It must agree with the published oracle (-1.4726);
-        on our test sets it is -1.4717 with a standard error of 0.007.
-        "truth, one EM step": LL1 of these mixtures, -1.4299; higher, because EM fits the few hundred elements.
-        "truth, EM": the log-likelihood after EM from these mixtures has converged, -1.4249.
-    """
-    truth = [truth_of(batch) for batch in batches]
-    fits = [fit_by_em(batch.X, mixture) for mixture, batch in zip(truth, batches, strict=True)]
-    after = [fit_by_em(batch.X, mixture, steps=1) for mixture, batch in zip(truth, batches, strict=True)]
-    return {
-        "truth": mean_log_likelihood(truth, batches),
-        "truth, one EM step": mean_log_likelihood(after, batches),
-        "truth, EM": mean_log_likelihood(fits, batches),
-    }

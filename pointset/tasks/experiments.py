@@ -90,7 +90,8 @@ def _options_of(name: str) -> list[str]:
     """The names of the options of a task."""
     if name not in TASKS:
         raise PointsetError(
-            f"no task is called {quoted(name)}: did you mean {closest_spelling(name, list(TASKS))}? Tasks are {', '.join(TASKS)}"
+            f"no task is called {quoted(name)}: did you mean {closest_spelling(name, list(TASKS))}? "
+            f"Tasks are {', '.join(TASKS)}"
         )
     return [field.name for field in dataclasses.fields(TASKS[name])]
 

@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians with diagonal covariances, as data: densities, draws, and EM.
+"""Mixtures of Gaussians with diagonal covariances, as data: densities, draws, and a step of EM.
 
     p(x) = sum_j pi_j N(x; mu_j, diag(sigma_j^2))                           arXiv 1810.00825, section 5.3
 
@@ -6,10 +6,8 @@ Letters: B sets, n elements in each, d numbers per element, k components.
 """
 
 import math
-import warnings
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -21,8 +19,6 @@ SPREAD = 4.0
 """Means are uniform in [-SPREAD, SPREAD] in each dimension."""
 SIGMA = 0.3
 """Standard deviation of every drawn component, in each dimension."""
-EM_TOLERANCE = 1e-5
-"""EM has converged when a step gains less than this per datum."""
 LEAST_SCALE = 1e-3
 """The smallest scale, of a model or of EM: a component that shrinks onto one element has an unbounded likelihood.
 A three-hundredth of SIGMA: a wrong scale of this size costs a model far more than it gains."""
@@ -74,30 +70,10 @@ def draw_elements(mixture: GaussianMixtures, size: int, generator: torch.Generat
     return mixture.means.gather(1, rows) + mixture.scales.gather(1, rows) * noise
 
 
-def fit_by_em(X: Float[Tensor, "B n d"], start: GaussianMixtures, steps: int = 100) -> GaussianMixtures:
-    """At most so many steps of EM from a mixture, for each set: scikit-learn's, with diagonal covariances.
-
-    It stops when a step gains less than EM_TOLERANCE per datum, and adds LEAST_SCALE^2 to every variance.
-    """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture
-
-    weights, means, scales = [], [], []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for place, elements in enumerate(X.double().numpy()):
-            model = GaussianMixture(
-                start.means.shape[1],
-                covariance_type="diag",
-                tol=EM_TOLERANCE,
-                reg_covar=LEAST_SCALE**2,
-                max_iter=steps,
-                weights_init=start.log_proportions[place].double().softmax(dim=0).numpy(),
-                means_init=start.means[place].double().numpy(),
-                precisions_init=start.scales[place].double().square().reciprocal().numpy(),
-            ).fit(elements)
-            weights.append(model.weights_)
-            means.append(model.means_)
-            scales.append(np.sqrt(model.covariances_))
-    log_weights = [np.log(own) for own in weights]
-    return GaussianMixtures(*(torch.from_numpy(np.stack(own)).to(X.dtype) for own in (log_weights, means, scales)))
+def em_step(X: Float[Tensor, "B n d"], mixture: GaussianMixtures) -> GaussianMixtures:
+    """One step of expectation maximisation for each set; LEAST_SCALE^2 is added to every variance."""
+    shares = mixture.log_joint(X).softmax(dim=2)  # p(component j | x_i), [B, n, k]
+    sizes = shares.sum(dim=1)[:, :, None].clamp(min=1e-6)
+    means, squares = (shares.transpose(1, 2) @ values / sizes for values in (X, X.square()))
+    variances = (squares - means.square()).clamp(min=0) + LEAST_SCALE**2
+    return GaussianMixtures((sizes[:, :, 0] / X.shape[1]).log(), means, variances.sqrt())
