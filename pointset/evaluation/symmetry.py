@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +19,6 @@ MIXED_ORDERS = 2
 """Random orders of each set, in addition to a rotation, which moves every row."""
 PADDING = 5
 """Masked rows added to each set."""
-BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 EACH_SET = torch.arange(SETS)[:, None]
 """Indices [B, 1] of the sets, to go with places [B, m]."""
 ROWS_NEEDED = (
@@ -66,7 +63,7 @@ def check_symmetry(
     sizes: tuple[int, ...] = (1, 2, 7, 31),
     dim: int | None = None,
     seed: int = 0,
-    mask: bool | None = None,
+    mask: bool = True,
 ) -> Symmetry:
     """Test invariance or equivariance under permutations, with duplicates, and under padding, in evaluation mode.
 
@@ -76,9 +73,7 @@ def check_symmetry(
         sizes: set sizes to try.
         dim: width of the rows; the module's own `inputs`, or 3, when None.
         seed: of sets and permutations.
-        mask: False calls the module with X alone and does not test padding. None gives a mask to a module with a
-            parameter `mask` (by name) or with a second parameter without a default. True is for a module that hides
-            its parameters behind `*inputs`, such as a compiled one.
+        mask: False calls the module with X alone, and does not test padding.
 
     Returns:
         The largest deviations; those of a correct module are of the order of rounding (float32: below 1e-4).
@@ -107,18 +102,18 @@ def check_symmetry(
             "equivariant" if equivariant else "invariant",
             permutation=max(trial.permutation() for trial in trials),
             duplicates=max(trial.duplicates() for trial in trials),
-            padding=None if function.mask == "none" else max(trial.padding() for trial in trials),
+            padding=None if not mask else max(trial.padding() for trial in trials),
             repetition=max(trial.repetition() for trial in trials),
         )
 
 
 class _SetFunction:
-    """A module or any other callable of X [B, n, dim], and of a mask [B, n] as a named or as the second argument."""
+    """A module or any other callable of X [B, n, dim], and of a mask [B, n] if it takes one."""
 
-    def __init__(self, function: nn.Module | Callable[..., Tensor], mask: bool | None) -> None:
+    def __init__(self, function: nn.Module | Callable[..., Tensor], mask: bool) -> None:
         self.function = function
         self.name = str(getattr(function, "__name__", type(function).__name__))
-        self.mask = _mask_argument(function, mask)
+        self.mask = mask
         # The module that has the mode, parameters and `inputs`: of a method, the one that it is bound to.
         owner = function if isinstance(function, nn.Module) else getattr(function, "__self__", None)
         self.owner = owner if isinstance(owner, nn.Module) else None
@@ -130,35 +125,20 @@ class _SetFunction:
         return X if parameter is None else X.to(parameter)
 
     def __call__(self, X: Tensor, mask: Tensor) -> Tensor:
-        arguments = (X, mask) if self.mask == "second" else (X,)
         try:
-            output = self.function(*arguments, **({"mask": mask} if self.mask == "named" else {}))
+            output = self.function(X, mask) if self.mask else self.function(X)
         except PointsetError:
             raise
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-            given = "alone" if self.mask == "none" else f"and a mask {list(mask.shape)}"
+            given = f"and a mask {list(mask.shape)}" if self.mask else "alone"
             raise PointsetError(
                 f"{self.name} cannot be called with X {list(X.shape)} {given} ({reason}): give dim= the width of its "
-                "rows, mask=True where it needs a mask, or mask=False where it takes none"
+                "rows, or mask=False if it takes none"
             ) from error
         if not isinstance(output, Tensor):
             raise PointsetError(f"{self.name} must return a tensor, got {type(output).__name__}")
         return output
-
-
-def _mask_argument(function: Callable[..., object], wanted: bool | None) -> Literal["none", "named", "second"]:
-    """How a function of X takes a mask, from its signature; see `check_symmetry`."""
-    if wanted is False:
-        return "none"
-    try:
-        others = [*inspect.signature(getattr(function, "forward", function)).parameters.values()][1:]
-    except (TypeError, ValueError):  # a builtin has no signature
-        others = []
-    if any(each.name == "mask" for each in others):
-        return "named"
-    needed = bool(others) and others[0].default is inspect.Parameter.empty and others[0].kind in BY_POSITION
-    return "second" if wanted or needed else "none"
 
 
 class _Trial:

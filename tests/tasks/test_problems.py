@@ -261,7 +261,7 @@ def test_the_papers_models_are_functions_of_sets_whose_gradient_reaches_every_pa
     idle = [name for name, parameter in model.named_parameters() if parameter.grad is None]
     assert [name for name in idle if not name.endswith("key.bias")] == [], "a key's bias cancels where queries are few"
     scores = name == "anomaly"  # one for each element: minus infinity for padding
-    symmetry = check_symmetry(model, sizes=(1, 8), mask=False if scores else None)
+    symmetry = check_symmetry(model, sizes=(1, 8), mask=not scores)
     assert symmetry.kind == ("equivariant" if scores else "invariant")
     assert symmetry.worst < 1e-4
 
