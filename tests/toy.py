@@ -88,39 +88,6 @@ def write_clouds(folder: Path) -> Path:
     return write_release(folder, CLASSES, splits)
 
 
-def write_labelled(folder: Path, values: Sequence[int] = (2, 6), sizes: Sequence[int] = (40, 25, 33)) -> Path:
-    """Write clouds as PLY with a column `label`: the first value below the middle, the second above; -1 for a few."""
-    for split, seed in (("train", 0), ("test", 1)):
-        rng = np.random.default_rng(seed)
-        for number, size in enumerate([*sizes] * 2):
-            points = rng.uniform(-1, 1, (size, 3))
-            labels = np.where(points[:, 2] > 0, values[1], values[0])
-            labels[:2] = -1
-            write_ply(folder / "room" / split / f"{number}.ply", points, labels)
-    return folder
-
-
-def write_ply(path: Path, points: NDArray[Any], labels: NDArray[Any], kind: str = "int", name: str = "label") -> None:
-    """Write points and a column of their labels."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    columns = "".join(f"property double {axis}\n" for axis in "xyz")
-    head = f"ply\nformat ascii 1.0\nelement vertex {len(points)}\n{columns}property {kind} {name}\nend_header\n"
-    rows = zip(points.tolist(), labels.tolist(), strict=True)
-    path.write_text(head + "".join(f"{x} {y} {z} {label}\n" for (x, y, z), label in rows), encoding="utf-8")
-
-
-def write_boxes(folder: Path, count: int = 30) -> Path:
-    """Write clouds in boxes of 1 to 15 mm, and a table of their volumes and heights."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rng, rows = np.random.default_rng(0), ["file,volume,height"]
-    for number in range(count):
-        sides = 10 ** rng.uniform(-3, -2) * rng.uniform(0.5, 1.5, 3)
-        np.save(folder / f"{number}.npy", rng.uniform(-0.5, 0.5, (32, 3)) * sides)
-        rows.append(f"{number}.npy,{sides.prod()},{sides[2]}")
-    (folder / "targets.csv").write_text("\n".join(rows), encoding="utf-8")
-    return folder
-
-
 def write_pools(folder: Path, train: int = 12, test: int = 6, classes: int = 3) -> Path:
     """Write random clouds, see `pool`."""
     pools = {"train": pool(train, classes, seed=train), "test": pool(test, classes, seed=test)}

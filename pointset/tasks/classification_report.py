@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pointset.comparison.report.charts import learning_curves, style
-from pointset.comparison.section import Section, Thumbnail
+from pointset.comparison.section import Section
 from pointset.comparison.size_results import Results
 from pointset.comparison.tables import Table
-from pointset.data.point_sets import PointSets
-from pointset.errors import PointsetError
-from pointset.evaluation import Evaluation, calibration
+from pointset.evaluation import calibration
 from pointset.evaluation.predictions import load_predictions
 from pointset.evaluation.robustness import robustness_of
 from pointset.viz.charts import label_axes, make_panels, plain_label, shorten
-from pointset.viz.clouds import draw_tile
 from pointset.viz.color import FAINT, INK
 from pointset.viz.confusion import draw_confusions, stand_together
 
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_SHOWN = 8
-"""Maximum number of models that are shown individually, the best ones, and of confusions."""
+"""Maximum number of models that are shown individually: the best ones."""
 SEVERAL_SEEDS = "Lines are means over seeds; with few models, bands show the range from the lowest to the highest seed."
 BASELINES_TEXT = (
     "Dashed: guessing (chance), and always predicting the most frequent class of the test set (majority); omitted if "
@@ -48,15 +45,11 @@ CONFUSION_TEXT = (
     "The two most accurate models, first seed: the share of each true class in per cent, if at least 1 per cent. "
     "Shades show its square root, so that single mistakes are visible."
 )
-CONFUSIONS_TEXT = (
-    "The most frequent confusions of the two most accurate models (first seed), counted over both. Left: a "
-    "misclassified shape; right: a shape of the predicted class. Colour: height."
-)
 CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs are in classes.csv."
 
 
-def sections(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
-    """The sections; `test_sets` loads the test shapes, or raises if they are missing."""
+def sections(results: Results) -> Iterator[Section]:
+    """The sections."""
     columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
     chart = learning_curves(results, columns, lambda epoch: epoch, "epoch", scale=100, level=True)
     several = any(row.seeds > 1 for row in results.rows.values())
@@ -67,7 +60,6 @@ def sections(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[S
         "Calibration", CALIBRATION_TEXT, reliability_section(results), "reliability", calibration_table(results)
     )
     yield from _confusions(results)
-    yield from _frequent_confusions(results, test_sets)
     yield Section("Accuracy of every class", CLASSES_TEXT, table=class_table(results))
 
 
@@ -83,36 +75,6 @@ def _confusions(results: Results) -> Iterator[Section]:
         figure = draw_confusions({label: matrix}, classes)
         text = CONFUSION_TEXT if place == 1 else ""
         yield Section(f"Confusion matrix of {label}", text, figure, f"confusion-{place}")
-
-
-def _frequent_confusions(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
-    """Empty if the shapes are not on this machine, or are of another version of the data, or nothing is confused."""
-    runs = {label: load_predictions(results.first(label)) for label in results.best(2)}
-    try:
-        sets = test_sets()
-    except PointsetError:
-        return
-    if any(run.labels.tolist() != sets.labels.tolist() for run in runs.values()):
-        return
-    tiles = list(_confusion_tiles(runs, sets))
-    yield Section("The most frequent confusions", CONFUSIONS_TEXT, name="confusions", tiles=tiles)
-
-
-def _confusion_tiles(runs: Mapping[str, Evaluation], sets: PointSets) -> Iterator[Thumbnail]:
-    total = np.sum([run.confusion for run in runs.values()], axis=0)
-    np.fill_diagonal(total, 0)
-    labels, names = sets.labels.numpy(), [name.replace("_", " ") for name in sets.classes]
-    predictions = np.stack([run.predictions for run in runs.values()])
-    for cell in np.argsort(-total, axis=None, kind="stable")[:MOST_SHOWN].tolist():
-        true, taken = divmod(cell, len(total))
-        if total[true, taken] == 0:
-            return
-        mistaken = np.argwhere((predictions == taken) & (labels == true))[0, 1]
-        # A shape that is recognised as the predicted class, or else any shape of it.
-        examples = [*np.argwhere((predictions == taken) & (labels == taken))[:, 1], *np.flatnonzero(labels == taken)]
-        clouds = [sets[int(shape)][0][:, :3].numpy().astype(np.float64) for shape in (mistaken, *examples[:1])]
-        counts = [f"{label}: {run.confusion[true, taken]} of {(labels == true).sum()}" for label, run in runs.items()]
-        yield Thumbnail(draw_tile(clouds, sets.up), f"{names[true]} predicted as {names[taken]}", "; ".join(counts))
 
 
 def robustness_table(results: Results) -> Table:

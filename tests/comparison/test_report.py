@@ -13,11 +13,10 @@ from toy import ODD
 from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
 from pointset.comparison.metric import Metric
-from pointset.comparison.report import charts
+from pointset.comparison.report.charts import pareto
 from pointset.comparison.report.sections import report_texts, sections
 from pointset.comparison.runs import make_runs
 from pointset.comparison.saving import origins
-from pointset.data.dataset import load_split
 from pointset.errors import PointsetError
 from pointset.evaluation import calibration
 from pointset.evaluation.predictions import load_predictions
@@ -144,30 +143,9 @@ def test_one_size_one_model_one_seed_has_what_can_be_shown(reported):
     found = list(sections(small))
     # Robustness is shown where it was tested, and that was for the other seed.
     assert [section.title for section in found] == [
-        "Learning curves", "Calibration", "Confusion matrices",
-        "The most frequent confusions", "Accuracy of every class",
+        "Learning curves", "Calibration", "Confusion matrices", "Accuracy of every class",
     ]  # fmt: skip
     assert "rff-max has the best accuracy" in small.sentences()[0]
-
-
-def test_confusions_are_those_of_the_predictions_and_need_the_tested_shapes(reported, results):
-    title = "The most frequent confusions"
-    whole = load_split(reported.experiment.task.data, "test", reported.experiment.task.sets_of(24), progress=False)
-    (confused,) = (each for each in classifiers.sections(results, lambda: whole) if each.title == title)
-    runs = {label: load_predictions(results.first(label)) for label in results.best(2)}
-    off = sum(run.confusion for run in runs.values()) * (1 - np.eye(3, dtype=int))
-    true, taken = np.unravel_index(off.argmax(), off.shape)
-    first = next(iter(runs.values()))
-    assert confused.tiles[0].title == f"{first.classes[true]} predicted as {first.classes[taken]}"
-    counts = [f"{label}: {run.confusion[true, taken]} of 20" for label, run in runs.items()]
-    assert confused.tiles[0].text == "; ".join(counts)
-    assert len(confused.tiles) == min(8, np.count_nonzero(off))
-
-    def gone():
-        raise PointsetError("the data is not there")
-
-    for sets in (gone, lambda: whole.subset(range(len(whole) - 1))):
-        assert title not in [section.title for section in classifiers.sections(results, sets)]
 
 
 def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
@@ -232,7 +210,7 @@ def axes_of(figure) -> list:
 
 
 def test_curves_and_points_are_at_their_values(reported, results):
-    training, validation = axes_of(next(classifiers.sections(results, list)).chart)
+    training, validation = axes_of(next(classifiers.sections(results)).chart)
     for axes, name in ((training, "accuracy"), (validation, "validation_accuracy")):
         for line, model in zip(axes.lines, results, strict=True):
             assert list(line.get_xdata()) == [1, 2, 3]
@@ -240,7 +218,7 @@ def test_curves_and_points_are_at_their_values(reported, results):
     assert (training.get_ylabel(), validation.get_ylabel()) == ("training accuracy %", "validation accuracy %")
     assert [tick for tick in training.get_xticks() if 1 <= tick <= 3] == [1, 2, 3], "whole epochs"
 
-    costs, seconds = axes_of(charts.pareto(results))
+    costs, seconds = axes_of(pareto(results))
     rows = results.rows.values()
     for bars in zip(costs.containers, seconds.containers, rows, strict=True):
         *drawn, row = bars

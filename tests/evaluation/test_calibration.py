@@ -62,19 +62,6 @@ def test_a_bin_holds_its_upper_edge_and_certainty_is_in_the_last():
     assert with_a_half.confidence == pytest.approx([0.5, 0.6]), "(0, 1/2] and (1/2, 1]"
 
 
-def test_scikit_learn_agrees(drawn):
-    from sklearn import metrics
-
-    logits, labels = drawn
-    expected = metrics.brier_score_loss(labels, probabilities(logits), labels=np.arange(CLASSES), scale_by_half=False)
-    assert brier_score(logits, labels) == pytest.approx(expected)
-    classes = [str(label) for label in range(CLASSES)]
-    expected = metrics.log_loss(labels, probabilities(logits), labels=np.arange(CLASSES))
-    assert Evaluation(logits, labels, classes).loss == pytest.approx(expected)
-    recalls = metrics.recall_score(labels, logits.argmax(1), labels=np.arange(CLASSES), average=None)
-    assert Evaluation(logits, labels, classes).per_class == pytest.approx(dict(zip(classes, recalls, strict=True)))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("bins", [1, 7, 15, 100])
 def test_torchmetrics_agrees(drawn, bins):
@@ -145,14 +132,6 @@ def test_the_command_says_what_it_changes_and_keeps_the_accuracy(clouds_folder, 
     assert said["calibrated"]["accuracy"] == said["accuracy"]
     assert said["calibrated"]["loss"] != said["loss"]
     assert f"at temperature {said['temperature']:.3f}" in succeed(capsys, *command)
-
-
-def test_no_temperature_changes_a_prediction():
-    """Logits that would be equal in float32 after a division keep their order."""
-    logits = np.array([[1.0, np.nextafter(np.float32(1.0), np.float32(2.0)), 0.0]], dtype=np.float32)
-    before = pointset.Evaluation(logits, np.array([1]), ["a", "b", "c"])
-    for temperature in (1.7, 3.0, 97.3, 0.011):
-        assert before.at_temperature(temperature).predictions.tolist() == [1]
 
 
 def test_a_run_that_held_nothing_out_is_told_what_to_do(clouds_folder, tmp_path):

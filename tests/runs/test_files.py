@@ -3,8 +3,6 @@
 import errno
 import os
 import shutil
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 from pointset.errors import PointsetError
 from pointset.runs import atomic, records
 from pointset.runs.atomic import check_writable, new_folder, write_atomically, write_for_user
+from pointset.runs.files import read_file
 from pointset.runs.locks import lock_folder
 from pointset.runs.records import write_or_compare
 
@@ -64,11 +63,6 @@ def test_files_are_flushed_before_they_are_renamed_and_folders_with_what_is_in_t
         (folder / "b.bin").write_bytes(b"2")
     file, folder, inside = (path.stat().st_ino for path in paths)
     assert flushed == [(file, [False, False]), (inside, [True, False]), (folder, [True, False])]
-
-
-def test_an_error_names_the_file_of_the_user(tmp_path):
-    with pytest.raises(OSError, match=r"'.*/a\.csv'"):
-        write_atomically(tmp_path / "a.csv", lambda temporary: temporary.mkdir() or temporary.write_bytes(b""))
 
 
 def test_a_folder_that_is_not_finished_does_not_get_its_name(tmp_path):
@@ -136,32 +130,6 @@ def test_killed_at_any_moment_the_old_or_the_new_file_is_whole(moment, tmp_path,
     assert records.read_json(path, REMEDY) == "newest"
 
 
-READ = """
-import sys
-from contextlib import suppress
-from pathlib import Path
-from pointset.runs import records
-path = Path(sys.argv[1])
-print("ready", flush=True)
-seen = set()
-while (found := records.read_json(path, "-")) != "end":
-    seen.add(len(found))
-assert len(seen) > 1, seen
-"""
-
-
-def test_a_reader_beside_a_writer_never_takes_a_whole_file_for_a_damaged_one(tmp_path):
-    path = tmp_path / "a.json"
-    records.write_json(path, "")
-    reader = subprocess.Popen([sys.executable, "-c", READ, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert reader.stdout.readline() == b"ready\n"
-    for length in range(300):
-        records.write_json(path, "x" * length)
-    records.write_json(path, "end")
-    assert reader.communicate(timeout=60)[1] == b""
-    assert reader.returncode == 0
-
-
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_a_full_disk_is_named_and_the_old_file_stays(number, tmp_path, monkeypatch):
     path = tmp_path / "a.json"
@@ -197,3 +165,18 @@ def test_a_folder_has_one_owner_who_removes_what_killed_processes_left(tmp_path)
             with lock_folder(tmp_path, "in use"):
                 pass
         assert {path.name for path in tmp_path.iterdir()} == {".lock"}
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir])
+def test_only_regular_files_are_read(make, tmp_path):
+    """A pipe may never end, and a device fills the memory."""
+    make(tmp_path / "odd")
+    with pytest.raises(PointsetError, match=r"odd|/dev/zero"):
+        read_file(tmp_path / "odd")
+
+
+def test_a_huge_file_is_refused(tmp_path):
+    (tmp_path / "huge").touch()
+    os.truncate(tmp_path / "huge", 5 << 30)  # needs no disk space
+    with pytest.raises(PointsetError, match="huge: has 5,368,709,120 bytes"):
+        read_file(tmp_path / "huge")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from open_page import Seen, changed, ink, until
+from open_page import Seen, changed, ink
 
 from pointset.explain.maps import AttentionMap
 from pointset.viz import make_page
@@ -69,25 +69,6 @@ def test_a_narrow_window_and_a_fine_screen_still_show_every_map(opened):
     assert fine.complaints == []
 
 
-def test_inside_a_notebooks_frame_that_is_laid_out_late(browser, attention, cloud):
-    tab = browser.new_page()
-    complaints: list[str] = []
-    tab.on("console", lambda message: complaints.append(message.text))
-    tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.set_content(f'<div id="late" style="display: none">{make_page(attention(), cloud)._repr_html_()}</div>')
-    frame = tab.frame_locator("iframe")
-    frame.locator("#meaning:not(:empty)").wait_for(state="attached")
-    assert frame.locator("#labels .map").count() == 0
-    tab.evaluate("late.style.display = 'block'")
-    frame.locator("#labels .map").nth(5).wait_for()
-    assert frame.locator("#canvas").evaluate("(canvas) => canvas.clientWidth") > 500
-    tab.set_viewport_size({"width": 420, "height": 700})
-    narrow = frame.locator("#canvas")
-    until(lambda: narrow.evaluate("(canvas) => canvas.clientWidth < 420"))
-    assert complaints == []
-    tab.close()
-
-
 def test_dark_scheme_and_the_first_view(opened):
     seen = opened(color_scheme="dark")
     assert seen.panels()[0][0, 0].max() < 40
@@ -97,35 +78,6 @@ def test_dark_scheme_and_the_first_view(opened):
     seen.tab.get_by_role("button", name="first view").click()
     assert seen.tab.evaluate("pointset.camera.azimuth") == -50
     assert seen.complaints == []
-
-
-def test_a_print_from_a_dark_screen_is_light_and_as_wide_as_the_paper(opened):
-    seen = opened(color_scheme="dark")
-    before = seen.panels()
-    seen.tab.emulate_media(media="print")
-    seen.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
-    printed = seen.panels()
-    assert min(panel[0, 0].min() for panel in printed) == 255
-    assert min(map(ink, printed)) > 100
-    assert seen.tab.evaluate("pointset.canvas.clientWidth") <= 680
-    assert not seen.tab.is_visible("#home")
-    seen.tab.emulate_media(media="screen")
-    seen.tab.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert max(changed(before, seen.panels())) == 0
-
-
-def test_a_lost_context_comes_back(opened):
-    seen = opened()
-    before = seen.panels()
-    seen.tab.evaluate(
-        """() => new Promise((done) => {
-            pointset.canvas.addEventListener("webglcontextrestored", done);
-            const context = pointset.renderer.gl.getExtension("WEBGL_lose_context");
-            context.loseContext();
-            setTimeout(() => context.restoreContext(), 50);
-        })"""
-    )
-    assert max(changed(before, seen.panels())) == 0
 
 
 def test_dragging_one_map_turns_all(opened):
@@ -183,37 +135,6 @@ def test_hovering_tells_weight_and_rank(opened, attention, cloud):
     assert f"point {point}: {weights[point] * len(cloud):.3g} times uniform" in text
     assert f"weight {weights[point]:.3g}, rank 1 of {len(cloud)}" in text
     assert min(changed(before, seen.panels())) > 5  # the point is ringed in all maps
-
-
-def test_fingers_turn_pinch_and_scroll_past_the_maps(opened):
-    seen = opened(has_touch=True)
-    seen.tab.set_viewport_size({"width": 390, "height": 500})
-    seen.tab.evaluate("scrollTo(0, pointset.canvas.getBoundingClientRect().top - 100)")
-    x, y = seen.middle(0)
-    session = seen.tab.context.new_cdp_session(seen.tab)
-
-    def touch(kind: str, *places: tuple[float, float]) -> None:
-        points = [{"x": px, "y": py, "id": i} for i, (px, py) in enumerate(places)]
-        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-
-    touch("touchStart", (x, y))
-    for moved in (20, 40, 60):
-        touch("touchMove", (x + moved, y))
-    touch("touchEnd")
-    turned = seen.tab.evaluate("pointset.camera.azimuth")
-    assert turned == pytest.approx(-50 - 36, abs=12)
-    touch("touchStart", (x - 20, y), (x + 20, y))
-    touch("touchMove", (x - 40, y), (x + 40, y))
-    touch("touchEnd")
-    assert seen.tab.evaluate("pointset.camera.zoom") == pytest.approx(2, rel=0.05)
-    before, at = seen.tab.evaluate("[[pointset.camera.azimuth, pointset.camera.zoom], scrollY]")
-    touch("touchStart", (x, y))
-    for moved in range(20, 180, 20):
-        touch("touchMove", (x, y - moved))
-    touch("touchEnd")
-    seen.until(f"scrollY > {at} + 60")
-    assert seen.tab.evaluate("[pointset.camera.azimuth, pointset.camera.zoom]") == before
-    assert not seen.tab.evaluate("pointset.enlarged.open")
 
 
 def test_a_click_enlarges_a_map_and_escape_closes_it(opened):

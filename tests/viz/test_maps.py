@@ -162,13 +162,6 @@ def test_attended_points_are_drawn_over_points_in_front():
     assert image[image.shape[0] - 1 - round(y), round(x)].max() < 60  # the dark end of the scale, not the wall
 
 
-def test_of_points_with_equal_weight_the_nearest_is_drawn_last():
-    cloud = np.array([[0.0, 0, 0], [1, 0, 0], [-1, 0, 0], [0.5, 0, 0]])
-    uniform = AttentionMap("l", "pools", torch.full((1, 1, 4), 0.25), "keys")
-    collection = clouds_of(draw_maps(uniform, cloud, camera=Camera(azimuth=0, elevation=0)))[0].collections[0]
-    assert (np.diff(collection.get_sizes()) > 0).all()  # nearer is larger, and the order is from far to near
-
-
 def test_a_point_that_is_the_query_has_a_ring(attention, cloud):
     places, _ = Camera().project(cloud)
     for axes, point in zip(clouds_of(draw_maps(attention("self"), cloud, queries=[7, 99])), [7, 99] * 2, strict=True):

@@ -15,7 +15,6 @@ import torch
 
 from pointset.errors import PointsetError
 from pointset.explain.faithfulness import REMOVED_SHARES, Curves
-from pointset.explain.maps import AttentionMap
 from pointset.viz import make_page
 from pointset.viz.html_page import script_of
 
@@ -39,18 +38,6 @@ def test_the_page_carries_the_weights(attention, cloud):
     positions = np.frombuffer(base64.b64decode(data["positions"]), dtype="<i2").reshape(-1, 3) / 32767
     ratio = np.ptp(positions, axis=0) / np.ptp(cloud, axis=0)
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
-
-
-def test_two_isabs_and_a_pma_stay_under_two_megabytes():
-    generator = torch.Generator().manual_seed(0)
-    cloud = torch.randn(2048, 3, generator=generator)
-
-    def one(kind: Any, shape: tuple[int, ...], side: Any) -> AttentionMap:
-        return AttentionMap(kind, kind, torch.rand(shape, generator=generator).softmax(dim=2), side)
-
-    reads, writes = one("reads", (4, 16, 2048), "keys"), one("writes", (4, 2048, 16), "queries")
-    page = make_page([reads, writes, reads, writes, one("pools", (4, 1, 2048), "keys")], cloud)
-    assert len(page.html.encode()) < 2_000_000
 
 
 def test_rings_are_explained_where_there_are_any(attention, cloud):

@@ -43,11 +43,6 @@ def test_the_report_page_fits_its_window_and_can_be_read(opened):
     charts = tab.evaluate("() => [...document.querySelectorAll('svg')].map((e) => e.getBoundingClientRect().width)")
     assert len(charts) == 10
     assert min(charts) >= 340
-    tiles = tab.evaluate(
-        "() => [...document.images].map((i) => [i.complete, i.naturalWidth, i.getBoundingClientRect().width])"
-    )
-    assert tiles
-    assert all(complete and natural >= 180 and shown >= 140 for complete, natural, shown in tiles)
     moved = tab.evaluate(
         """() => { const box = document.querySelector(".wide"), cell = box.querySelector("td");
             const before = cell.getBoundingClientRect().left; box.scrollLeft = 500;
@@ -95,18 +90,3 @@ def test_text_has_enough_contrast_in_both_schemes(browser, reported, scheme):
     )
     tab.close()
     assert min(contrasts) > 4.5, "as WCAG 2.2 asks for small text"
-
-
-def test_the_printed_page_is_light_and_cuts_no_column(browser, reported):
-    tab = browser.new_page(viewport={"width": 688, "height": 1000}, color_scheme="dark")  # A4 less its margins
-    tab.emulate_media(media="print")
-    tab.goto((reported.folder / "report.html").as_uri())
-    outside = tab.evaluate(
-        """() => [...document.querySelectorAll("td, th, svg, img, p, pre")]
-            .filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5)
-            .map((e) => e.tagName + ": " + e.textContent.slice(0, 40))"""
-    )
-    assert outside == []
-    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert tab.pdf(prefer_css_page_size=True).count(b"/Type /Page\n") < 20
-    tab.close()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pointset.comparison.report import charts
+from pointset.comparison.report.charts import pareto
 from pointset.comparison.report.matrix import draw_matrix
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import of_size
@@ -52,7 +51,7 @@ def sections(comparison: Comparison) -> Iterator[Section]:
         if not len(results):
             continue
         for section in (*_common_sections(comparison, results), *task.sections(results)):
-            if section.chart is None and not section.table and not section.tiles:
+            if section.chart is None and not section.table:
                 continue
             if len(task.facts.sizes) > 1:
                 section.title += f", {size:,} points"
@@ -70,7 +69,7 @@ def _common_sections(comparison: Comparison, results: Results) -> Iterator[Secti
         yield Section("Which models are distinguishable", text, draw_matrix(verdict), "matrix", verdict.pair_table())
     bars = any(summary.interval for row in results.rows.values() for summary in row.metrics.values())
     title = f"{metric.name[:1].upper()}{metric.name[1:]} against cost"
-    yield Section(title, PARETO_TEXT + PARETO_BARS * bars + ".", charts.pareto(results), "pareto")
+    yield Section(title, PARETO_TEXT + PARETO_BARS * bars + ".", pareto(results), "pareto")
 
 
 def write_report(comparison: Comparison) -> None:
@@ -78,13 +77,13 @@ def write_report(comparison: Comparison) -> None:
     folder, figures = comparison.folder, comparison.folder / "figures"
     made = list(sections(comparison))
     about = report_texts(comparison)
-    contents = {name: content for section in made for name, content in section.files.items()}
+    charts = {f"{section.name}.svg": section.svg for section in made if section.chart}
     figures.mkdir(exist_ok=True)
     sweep(figures)
-    for name, content in contents.items():
-        records.write(figures / name, content)
+    for name, svg in charts.items():
+        records.write_text(figures / name, svg)
     for path in figures.iterdir():
-        if path.name not in contents:
+        if path.name not in charts:
             path.unlink()  # left over from an earlier report
     records.write_text(folder / "report.html", as_html(comparison, made, about))
 
@@ -128,7 +127,7 @@ def _each_once(words: Iterable[str]) -> str:
 def as_html(comparison: Comparison, made: Sequence[Section], about: Mapping[str, Any]) -> str:
     """The report as one HTML file."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup, escape
+    from markupsafe import Markup
 
     environment = Environment(
         loader=PackageLoader("pointset.comparison", "report"),
@@ -138,9 +137,7 @@ def as_html(comparison: Comparison, made: Sequence[Section], about: Mapping[str,
         lstrip_blocks=True,
     )
     environment.tests["words"] = is_words
-    environment.filters["chart"] = lambda section: Markup(inline_chart(section.files[f"{section.name}.svg"].decode()))
-    environment.filters["inline"] = lambda png: "data:image/png;base64," + base64.b64encode(png).decode("ascii")
-    environment.filters["breakable"] = lambda text: escape(text).replace("/", Markup("/<wbr>"))
+    environment.filters["chart"] = lambda section: Markup(inline_chart(section.svg))
     metrics, rows = comparison.metrics, comparison.rows
     return environment.get_template("template.html").render(
         comparison=comparison,
