@@ -43,8 +43,8 @@ def evaluate(
     Args:
         data: Name of a card, or a folder; default: the dataset of the run.
         split: Which shapes of the data.
-        output: File for the predictions (*.csv or *.json): name, true class, the five most likely
-            classes with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
+        output: File for the predictions (*.csv): name, true class, the five most likely classes
+            with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
         calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
         objective: Of --calibrate: what the temperature makes as small as possible there; the log loss is less noisy.
         points: Points per set; default: as in the run (not its --train-points or --points-share).
@@ -92,8 +92,7 @@ def _classes(trained: Trained, sets: "PointSets", calibrate: "Objective | None",
     if output is not None:
         true_classes = [sets.classes[label] for label in sets.labels.tolist()]
         shapes = [ShapeFile(Path(name), name, true) for name, true in zip(sets.names, true_classes, strict=True)]
-        about = {"model": trained.name, "temperature": temperature, "classes": sets.classes}
-        write_guesses(output, guess(shapes, prediction, sets.classes, sets.sizes), about)
+        write_guesses(output, guess(shapes, prediction, sets.classes, sets.sizes))
     if trained.description["recipe"].get("ordered"):
         result["rank_error"] = evaluation.rank_error
     line = (

@@ -126,7 +126,7 @@ def out_file(what: str, *suffixes: str) -> Parameter:
     return Parameter(name=OUT, validator=check_files)
 
 
-Predictions = Annotated[Path, out_file("a file of predictions", ".csv", ".json")]
+Predictions = Annotated[Path, out_file("a file of predictions", ".csv")]
 Given = Annotated[frozenset[str], Parameter(parse=False)]
 """Filled by `pointset.commands.app` with the flags of the command line: a flag may repeat a default."""
 

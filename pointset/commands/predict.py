@@ -36,7 +36,7 @@ def classify(
     Args:
         files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .las, .xyz, .csv), and folders of
             them. If folders are named like classes of the model, the accuracy is printed.
-        output: File for the predictions (*.csv or *.json): name, true class, the five most likely classes
+        output: File for the predictions (*.csv): name, true class, the five most likely classes
             with their probabilities, entropy in nats, number of points, whether not to trust the likeliest class, and
             for the trained models novelty: 1 is typical of shapes like those of training, more is less like them.
         pose: "any" is for shapes that may lie or stand in any way; without --model, the model is then one that was
@@ -85,7 +85,7 @@ def _result(
     from pointset.evaluation.shape_predictions import write_guesses
 
     if output is not None:
-        write_guesses(output, predictions, about)
+        write_guesses(output, predictions)
     data = about | {"output": output and str(output), "shapes": len(predictions)} | figures
     data["left_out"] = {failure.name: failure.reason for failure in failures}
     if output is None:

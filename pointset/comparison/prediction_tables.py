@@ -7,7 +7,6 @@ file is the model, and "-seed3" at its end the seed; without a column `seed`, al
 the column `seed` says that the model has no seed.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,7 +38,7 @@ OWN = re.compile(r"class_\d+|probability_\d+|entropy|points|unlike.*")
 """Columns of `pointset classify -o` that are not probabilities of a class."""
 SUM_ERROR = 1e-3
 """Probabilities of an item sum to 1 within this, since files often have few digits."""
-JUDGED_SUFFIXES = (".csv", ".parquet", ".npz", ".json")
+JUDGED_SUFFIXES = (".csv", ".parquet", ".npz")
 IN_NAME = re.compile(r"[-_.]seed(\d+)$")
 PREDICTIONS_CSV, PREDICTIONS_NPZ = "predictions.csv", "predictions.npz"
 NO_SEED = -1
@@ -69,12 +68,12 @@ def find_files(path: Path) -> list[Path]:
 def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
     """Read files of predictions, or folders of runs, into one table with the columns of `COLUMN_ALIASES`; see `tidy`.
 
-    They are CSV, parquet, npz or JSON files (of `pointset classify` and `evaluate`), or folders as of `find_files`.
+    They are CSV (as of `pointset classify` and `evaluate`), parquet or npz files, or folders as of `find_files`.
     """
     import pandas
 
     if not paths:
-        raise PointsetError("no files of predictions were given: name at least one CSV, parquet, npz or JSON file")
+        raise PointsetError("no files of predictions were given: name at least one CSV, parquet or npz file")
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
         raise PointsetError(f"{twice} is given twice: leave one out")
@@ -95,7 +94,7 @@ def _named(path: Path) -> tuple[str, int]:
 def _read(path: Path) -> "DataFrame":
     import pandas
 
-    readers = {".csv": read_csv_table, ".parquet": pandas.read_parquet, ".npz": _read_npz, ".json": _read_json}
+    readers = {".csv": read_csv_table, ".parquet": pandas.read_parquet, ".npz": _read_npz}
     if (suffix := path.suffix.lower()) not in JUDGED_SUFFIXES:
         raise PointsetError(f"{path} is not a file of predictions: its name must end in {', '.join(JUDGED_SUFFIXES)}")
     try:
@@ -136,14 +135,6 @@ def _read_npz(path: Path) -> "DataFrame":
     if classes is not None and len(classes):
         table |= {key: classes[table[key]] for key in ("label", "prediction") if table[key].dtype.kind in "iu"}
     return pandas.DataFrame(table)
-
-
-def _read_json(path: Path) -> "DataFrame":
-    import pandas
-
-    rows = json.loads(path.read_text(encoding="utf-8"))["predictions"]
-    best = [{"item": row["name"], "label": row["true_class"], "prediction": row["classes"][0]["class"]} for row in rows]
-    return pandas.DataFrame(best)
 
 
 def tidy(

@@ -12,6 +12,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -231,3 +233,27 @@ def robustness_of(folders: Mapping[int, Path]) -> dict[int, TestedRobustness]:
         seed: records.parse(file, parse, "the robustness of a model", remedy.format(file))
         for seed, file in files.items()
     }
+
+
+def robustness_table(models: Mapping[str, Mapping[Any, TestedRobustness]]) -> list[dict[str, Any]]:
+    """A row for each model with tested seeds, means over them: errors, mCE against the first model, smaller sets."""
+    tested = {label: by_seed for label, by_seed in models.items() if by_seed}
+    baseline = next(iter(tested.values()), {})
+    table = []
+    for label, by_seed in tested.items():
+        runs = list(by_seed.values())
+        relative = [
+            own.mean_corruption_error(baseline[seed])
+            for seed, own in by_seed.items()
+            # the relative error is not defined if an error of the baseline is 0
+            if seed in baseline and all(baseline[seed].corruption_errors.values())
+        ]
+        shares = {
+            "clean error %": fmean(run.clean_error for run in runs),
+            "mean error %": fmean(run.mean_error for run in runs),
+            "mCE %": fmean(relative) if relative else None,
+            **{f"accuracy % at {size}": fmean(run.by_size[size] for run in runs) for size in runs[0].by_size},
+        }
+        cells = {title: "" if share is None else f"{100 * share:.1f}" for title, share in shares.items()}
+        table.append({"model": label, **cells, "seeds": len(runs)})
+    return table

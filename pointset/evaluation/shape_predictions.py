@@ -1,7 +1,6 @@
 """Predictions for single shapes, their most likely classes or their numbers, and files of predictions."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.runs.atomic import checked_suffix, write_for_user
+from pointset.runs.atomic import write_for_user
 from pointset.runs.spreadsheets import as_csv
 from pointset.zoo.predicting import Prediction
 from pointset.zoo.trust import LEAST_PROBABILITY
@@ -18,7 +17,6 @@ from pointset.zoo.trust import LEAST_PROBABILITY
 BEST = 5
 """Number of classes listed for each shape."""
 PREDICTION_DIGITS = 6
-PREDICTION_SUFFIXES = (".csv", ".json")
 
 
 @dataclass(frozen=True)
@@ -101,14 +99,9 @@ def _plain(name: str) -> str:
     return name.casefold().replace(" ", "_").replace("-", "_")
 
 
-def write_guesses(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
-    """Write predictions, atomically, as the suffix says; `about` is common to them and saved only in JSON."""
-    checked_suffix(path, PREDICTION_SUFFIXES, "a file of predictions")
-    if path.suffix.lower() == ".csv":
-        text = as_csv([guess.as_row() for guess in guesses])
-    else:
-        as_dicts = [guess.as_dict() for guess in guesses]
-        text = json.dumps({**about, "predictions": as_dicts}, indent=1, ensure_ascii=False) + "\n"
+def write_guesses(path: Path, guesses: Sequence[Guess]) -> None:
+    """Write predictions as CSV, atomically."""
+    text = as_csv([guess.as_row() for guess in guesses])
     write_for_user(path, lambda file: file.write_text(text, encoding="utf-8", errors="backslashreplace"))
 
 

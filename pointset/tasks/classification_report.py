@@ -15,7 +15,7 @@ from pointset.comparison.size_results import Results
 from pointset.comparison.tables import Table
 from pointset.evaluation import calibration
 from pointset.evaluation.predictions import load_predictions
-from pointset.evaluation.robustness import robustness_of
+from pointset.evaluation.robustness import robustness_of, robustness_table
 from pointset.viz.charts import label_axes, make_panels, plain_label, shorten
 from pointset.viz.color import FAINT, INK
 from pointset.viz.confusion import draw_confusions, stand_together
@@ -55,7 +55,11 @@ def sections(results: Results) -> Iterator[Section]:
     several = any(row.seeds > 1 for row in results.rows.values())
     text = f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
     yield Section("Learning curves", text, chart, "learning-curves")
-    yield Section("Corrupted and smaller test sets", ROBUSTNESS_TEXT, table=robustness_table(results))
+    yield Section(
+        "Corrupted and smaller test sets",
+        ROBUSTNESS_TEXT,
+        table=robustness_table({label: robustness_of(results.folders[label]) for label in results}),
+    )
     yield Section(
         "Calibration", CALIBRATION_TEXT, reliability_section(results), "reliability", calibration_table(results)
     )
@@ -75,33 +79,6 @@ def _confusions(results: Results) -> Iterator[Section]:
         figure = draw_confusions({label: matrix}, classes)
         text = CONFUSION_TEXT if place == 1 else ""
         yield Section(f"Confusion matrix of {label}", text, figure, f"confusion-{place}")
-
-
-def robustness_table(results: Results) -> Table:
-    """Clean and mean error, mean corruption error relative to the first tested model, and accuracy on smaller sets."""
-    tested = {label: by_seed for label in results if (by_seed := robustness_of(results.folders[label]))}
-    baseline = next(iter(tested.values()), {})
-    table = []
-    for label, by_seed in tested.items():
-        runs = list(by_seed.values())
-        relative = [
-            own.mean_corruption_error(baseline[seed])
-            for seed, own in by_seed.items()
-            # the relative error is not defined if an error of the baseline is 0
-            if seed in baseline and all(baseline[seed].corruption_errors.values())
-        ]
-        smaller = {f"accuracy % at {size}": fmean(run.by_size[size] for run in runs) for size in runs[0].by_size}
-        table.append(
-            {
-                "model": label,
-                "clean error %": _percent(fmean(run.clean_error for run in runs)),
-                "mean error %": _percent(fmean(run.mean_error for run in runs)),
-                "mCE %": _percent(fmean(relative)) if relative else "",
-                **{title: _percent(share) for title, share in smaller.items()},
-                "seeds": len(runs),
-            }
-        )
-    return table
 
 
 def calibration_table(results: Results) -> Table:

@@ -3,12 +3,11 @@
 import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from statistics import fmean
 
 from frontiers import DATA, FIGURES, FLOOR, SIZES, frontier
 from saved import Saved, SavedRow, short, study_table
 
-from pointset.evaluation.robustness import Robustness
+from pointset.evaluation.robustness import TestedRobustness, robustness_table
 
 FIGURE_FILE, FIGURE = next(iter(FIGURES.items()))
 
@@ -175,49 +174,20 @@ def _robustness_table(one: Saved) -> str:
     runs: dict[tuple[str, str], dict[str, list[dict[str, str]]]] = {}
     for line in lines:
         runs.setdefault((line["model"], line["points"]), {}).setdefault(line["seed"], []).append(line)
-    sizes = sorted({int(line["level"]) for line in lines if line["test"] == "points"})
-    first = {seed: _robustness(own) for seed, own in next(iter(runs.values())).items()}
     several = len({points for _, points in runs}) > 1
-    table = [
-        [f"{model}, {int(points):,} points" if several else model, *_robust_cells(by_seed, first, sizes)]
-        for (model, points), by_seed in runs.items()
-    ]
-    heads = ["model", "clean error %", "mean error %", "mCE %", *(f"accuracy % at {size}" for size in sizes), "seeds"]
-    return study_table(table, heads, form="pipe")
+    table = robustness_table(
+        {
+            f"{model}, {int(points):,} points" if several else model: {s: _tested(own) for s, own in by_seed.items()}
+            for (model, points), by_seed in runs.items()
+        }
+    )
+    heads = list(dict.fromkeys(name for row in table for name in row if name != "seeds")) + ["seeds"]
+    return study_table([[str(row.get(name, "")) for name in heads] for row in table], heads, form="pipe")
 
 
-def _robust_cells(
-    by_seed: Mapping[str, list[dict[str, str]]], first: Mapping[str, Robustness], sizes: list[int]
-) -> list[str]:
-    read = {seed: _robustness(own) for seed, own in by_seed.items()}
-    relative = [one.mean_corruption_error(first[seed]) for seed, one in read.items() if seed in first]
-    shares = [fmean(one.clean_error for one in read.values()), fmean(one.mean_error for one in read.values())]
-    return [
-        *map(_percent, shares),
-        _percent(fmean(relative)) if relative else "",
-        *(_mean_accuracy(by_seed, size) for size in sizes),
-        str(len(read)),
-    ]
-
-
-def _robustness(lines: list[dict[str, str]]) -> Robustness:
+def _tested(lines: list[dict[str, str]]) -> TestedRobustness:
     errors: dict[str, dict[int, float]] = {}
     for line in lines:
-        if line["test"] not in ("clean", "points"):
-            errors.setdefault(line["test"], {})[int(line["level"])] = float(line["error"])
-    clean = next(float(line["error"]) for line in lines if line["test"] == "clean")
-    return Robustness(clean, errors, seed=0)
-
-
-def _mean_accuracy(by_seed: Mapping[str, list[dict[str, str]]], size: int) -> str:
-    errors = [
-        float(line["error"])
-        for own in by_seed.values()
-        for line in own
-        if (line["test"], line["level"]) == ("points", str(size))
-    ]
-    return _percent(1 - fmean(errors)) if errors else ""
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
+        errors.setdefault(line["test"], {})[int(line["level"])] = float(line["error"])
+    clean, smaller = errors.pop("clean"), errors.pop("points", {})
+    return TestedRobustness(clean[0], errors, 0, {size: 1 - error for size, error in sorted(smaller.items())})
