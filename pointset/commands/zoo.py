@@ -11,7 +11,6 @@ from pointset.errors import PointsetError
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import FOLDER, PretrainedCard, list_pretrained, pretrained_card, pretrained_run
 
-ABILITIES = (("maps", True, "have attention maps"),)
 LISTING = FOLDER.parent / "listing.json"
 """What `describe_models` gives: making every model takes seconds, and reading this file needs no torch.
 `python scripts/zoo_listing.py` writes it anew after a part was added; a test says when."""
@@ -53,30 +52,17 @@ def _list(dim: int) -> Result:
     pairs = {tuple(row["model"].split("-", 1)): row for row in rows if "-" in row["model"]}
     encoders, poolings = (list(dict.fromkeys(parts)) for parts in zip(*pairs, strict=True))
     alone = ", ".join(f"{row['model']} ({_size(row)})" for row in rows if "-" not in row["model"])
-    able = []
-    for ability, wanted, words in ABILITIES:
-        chosen = [pair for pair in pairs if pairs[pair][ability] is wanted]
-        able.append(f"{words}: {', '.join(_names(chosen, list(pairs)))}")
     return Result(
         rows,
         "parameters in thousands, by encoder and pooling:",
         [{"": f"-{two}", **{f"{one}-": _size(pairs.get((one, two))) for one in encoders}} for two in poolings],
         f"other models, for comparison: {alone}",
-        *able,
         "`pointset zoo --pretrained` lists trained models; --json prints all details",
     )
 
 
 def _size(row: dict[str, Any] | None) -> str:
     return "" if row is None else f"{row['parameters'] / 1000:,.0f}"
-
-
-def _names(chosen: list[tuple[str, ...]], pairs: list[tuple[str, ...]]) -> list[str]:
-    """The encoders and poolings that are chosen with every partner, and the pairs that are left."""
-    parts = [(position, part) for position in (0, 1) for part in dict.fromkeys(pair[position] for pair in pairs)]
-    whole = [(n, part) for n, part in parts if all(pair in chosen for pair in pairs if pair[n] == part)]
-    left = [pair for pair in chosen if not any(pair[position] == part for position, part in whole)]
-    return [part for _, part in whole] + ["-".join(pair) for pair in left]
 
 
 def _list_trained() -> Result:

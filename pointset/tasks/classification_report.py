@@ -55,11 +55,8 @@ def sections(results: Results) -> Iterator[Section]:
     several = any(row.seeds > 1 for row in results.rows.values())
     text = f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
     yield Section("Learning curves", text, chart, "learning-curves")
-    yield Section(
-        "Corrupted and smaller test sets",
-        ROBUSTNESS_TEXT,
-        table=robustness_table({label: robustness_of(results.folders[label]) for label in results}),
-    )
+    robust = robustness_table({label: robustness_of(results.folders[label]) for label in results})
+    yield Section("Corrupted and smaller test sets", ROBUSTNESS_TEXT, table=robust)
     yield Section(
         "Calibration", CALIBRATION_TEXT, reliability_section(results), "reliability", calibration_table(results)
     )

@@ -181,7 +181,7 @@ def _robustness_table(one: Saved) -> str:
             for (model, points), by_seed in runs.items()
         }
     )
-    heads = list(dict.fromkeys(name for row in table for name in row if name != "seeds")) + ["seeds"]
+    heads = [*dict.fromkeys(name for row in table for name in row if name != "seeds"), "seeds"]
     return study_table([[str(row.get(name, "")) for name in heads] for row in table], heads, form="pipe")
 
 

@@ -37,7 +37,6 @@ def test_zoo_shows_a_saved_list_which_equals_the_models(capsys):
     assert rows == describe_models(), "python scripts/zoo_listing.py writes it anew"
     shown = succeed(capsys, "zoo")
     assert [line for line in shown.splitlines() if line.startswith("-pma ")]
-    assert "isab16, sab, " in shown.partition("have attention maps: ")[2]
 
 
 @pytest.mark.parametrize("command", ["compare", "train"])

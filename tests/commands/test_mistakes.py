@@ -73,7 +73,7 @@ MISTAKES = [
     ("compare max-regression --data images", "'data' is unknown: did you mean"),
     ("evaluate runs/best", "'runs/best' is one argument too many; give models with --model"),
     ("evaluate --model no/such/run", "no/such/run is not a run"),
-    ("evaluate -o p.doc --model no/such/run", "p.doc|must end in .csv or .json"),
+    ("evaluate -o p.doc --model no/such/run", "p.doc|must end in .csv"),
     ("classify", "FILES requires an argument"),
     (f"classify {'x' * 5000}", "xxx' has 5,000 characters: give a value of at most 4,096"),
     ("classify ~/no-such.off", str(Path.home())),

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pandas
 import pytest
@@ -69,16 +67,12 @@ def test_predictions_of_runs_and_of_classify_are_read(tmp_path):
     run.mkdir()
     logits = np.eye(3)[[0, 1, 1, 2]]
     np.savez(run / "predictions.npz", logits=logits, labels=[0, 1, 2, 2], names=list("abcd"), classes=list(LABELS))
-    rows = [{"name": name, "true_class": LABELS[0], "classes": [{"class": LABELS[0]}]} for name in "ab"]
-    (tmp_path / "best.json").write_text(json.dumps({"predictions": rows}))
     table = "name,true_class,class_1,probability_1\na,cup,cup,0.9\nb,cup,lamp,0.8\n"
     (tmp_path / "other.csv").write_text(table)
     (row,) = judge(run / "predictions.npz").rows
     assert (row.model, row.mean) == ("isab16-pma-n100", 0.75)
-    assert [(row.model, row.mean) for row in judge([tmp_path / "best.json", tmp_path / "other.csv"]).rows] == [
-        ("best", 1.0),
-        ("other", 0.5),
-    ]
+    (row,) = judge(tmp_path / "other.csv").rows
+    assert (row.model, row.mean) == ("other", 0.5)
 
 
 def test_one_seed_judges_runs_and_says_so(frame):

@@ -20,11 +20,11 @@ from pointset.comparison.saving import origins
 from pointset.errors import PointsetError
 from pointset.evaluation import calibration
 from pointset.evaluation.predictions import load_predictions
-from pointset.evaluation.robustness import robustness_of
+from pointset.evaluation.robustness import robustness_of, robustness_table
 from pointset.runs import records
 from pointset.tasks import classification_report as classifiers
 from pointset.tasks.classification import METRICS
-from pointset.tasks.classification_report import calibration_table, class_table, robustness_table
+from pointset.tasks.classification_report import calibration_table, class_table
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def test_curves_and_robustness_are_what_lies_in_the_folders(reported, results):
 
 
 def test_tables_of_the_report(reported, results):
-    first, second = robustness_table(results)
+    first, second = robustness_table({label: robustness_of(results.folders[label]) for label in results})
     assert (first["model"], first["mCE %"], first["seeds"]) == ("rff-max", "100.0", 1)
     ours, base = (saved(reported, label, 0, "robustness.json") for label in (ODD, "rff-max"))
     relative = fmean(
