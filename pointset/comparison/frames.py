@@ -1,7 +1,6 @@
 """Read a finished comparison, or the predictions of a run, back as frames of pandas."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,48 +20,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SavedComparison:
-    """The frames of a finished comparison; each is read when it is first used."""
+    """The frames of a finished comparison."""
 
     folder: Path
-
-    @cached_property
-    def runs(self) -> "DataFrame":
-        """A row for each run: model, points, seed, its metrics, parameters and seconds."""
-        return read_csv_table(self.folder / "results.csv")
-
-    @cached_property
-    def classes(self) -> "DataFrame":
-        """A row for each run and class: the number of its test shapes, and the accuracy on them."""
-        return read_csv_table(self._file("classes.csv"))
-
-    @cached_property
-    def predictions(self) -> "DataFrame":
-        """A row for each run and test shape: item, label, prediction, model and seed; of several sizes, data."""
-        return read_csv_table(self._file(PREDICTIONS_CSV))
-
-    @cached_property
-    def histories(self) -> "DataFrame":
-        """A row for each run and epoch: model, points, seed, epoch, and the columns of the history."""
-        import pandas
-
-        return pandas.DataFrame(self._epochs())
-
-    def _epochs(self) -> Iterator[dict[str, Any]]:
-        for run in json.loads((self.folder / "results.json").read_text(encoding="utf-8"))["runs"]:
-            file = self.folder / "runs" / run["folder"] / "history.jsonl"
-            lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-            for epoch, line in enumerate(lines, start=1):
-                place = {name: run[name] for name in ("model", "points", "seed")}
-                yield place | {"epoch": epoch} | json.loads(line)
+    runs: "DataFrame"
+    """A row for each run: model, points, seed, its metrics, parameters and seconds."""
+    classes: "DataFrame | None"
+    """A row for each run and class: the number of its test shapes, and the accuracy; None of other tasks."""
+    predictions: "DataFrame | None"
+    """A row for each run and test shape: item, label, prediction, model and seed; of several sizes, data."""
+    histories: "DataFrame"
+    """A row for each run and epoch: model, points, seed, epoch, and the columns of the history."""
 
     def judge(self) -> Verdict:
         """The verdict on the predictions, which is that of the comparison; of several sizes, one for each."""
         return judge(self.folder)
-
-    def _file(self, name: str) -> Path:
-        if not (self.folder / name).exists():
-            raise PointsetError(f"{self.folder} has no {name}, which only comparisons of classifiers have")
-        return self.folder / name
 
 
 def load_comparison(folder: str | Path) -> SavedComparison:
@@ -84,9 +56,29 @@ def load_comparison(folder: str | Path) -> SavedComparison:
         >>> list(saved.classes["class"].unique()) == pointset.load_dataset("shapes10", "test", 16).classes
         True
     """
-    if not (Path(folder) / "results.json").exists():
+    import pandas
+
+    folder = Path(folder)
+    if not (folder / "results.json").exists():
         raise PointsetError(f"{folder} has no results.json: give the folder of a finished comparison")
-    return SavedComparison(Path(folder))
+    runs = json.loads((folder / "results.json").read_text(encoding="utf-8"))["runs"]
+    histories = [
+        {name: run[name] for name in ("model", "points", "seed")} | line
+        for run in runs
+        for line in _history(folder / "runs" / run["folder"])
+    ]
+    files = (folder / name for name in ("classes.csv", PREDICTIONS_CSV))
+    classes, predictions = (read_csv_table(file) if file.exists() else None for file in files)
+    return SavedComparison(
+        folder, read_csv_table(folder / "results.csv"), classes, predictions, pandas.DataFrame(histories)
+    )
+
+
+def _history(run: Path) -> list[dict[str, Any]]:
+    """The lines of a run's history, with the number of the epoch."""
+    file = run / "history.jsonl"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return [{"epoch": epoch} | json.loads(line) for epoch, line in enumerate(lines, start=1)]
 
 
 @dataclass(frozen=True)
@@ -121,9 +113,7 @@ class SavedEvaluation:
         """A row for each epoch of the training; empty if the folder has no history."""
         import pandas
 
-        file = self.folder / "history.jsonl"
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        return pandas.DataFrame([{"epoch": epoch} | json.loads(line) for epoch, line in enumerate(lines, start=1)])
+        return pandas.DataFrame(_history(self.folder))
 
 
 def load_evaluation(run: str | Path) -> SavedEvaluation:

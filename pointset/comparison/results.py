@@ -19,9 +19,8 @@ from pointset.comparison.judge import give_verdict
 from pointset.comparison.metric import Metric, Row, Size, Summary
 from pointset.comparison.pairs import Pair
 from pointset.comparison.runs import Run, of_size
-from pointset.comparison.size_results import Results
 from pointset.comparison.tables import Spreads, as_latex, make_cells, make_table
-from pointset.comparison.task import TaskFacts
+from pointset.comparison.task import Results, TaskFacts
 from pointset.comparison.verdict import Verdict
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.evaluation.costs import Cost, measure_costs

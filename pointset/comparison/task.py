@@ -1,19 +1,26 @@
 """What the engine asks of a task: the protocol that the classes of `pointset.tasks` implement."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from torch import nn
 
-from pointset.comparison.metric import Metric, Size
-from pointset.comparison.section import Section
-from pointset.comparison.size_results import Results
+from pointset.comparison.metric import Metric, Row, Size
+from pointset.comparison.tables import Table
+from pointset.training.checkpoints import RunFolder
 from pointset.training.loop import Fitted
 from pointset.training.recipe import Recipe
+from pointset.viz.writing import as_svg
 from pointset.zoo.options import ModelOptions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +106,70 @@ class Trial(Protocol):
 
     def tables(self, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """Rows of further CSV files, by file name; each row starts with `columns`."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of one set size; iterating gives the labels of the rows."""
+
+    points: Size
+    metric: Metric
+    """The first metric, which ranks the rows."""
+    recipe: Recipe
+    """Recipe of all runs."""
+    parts: Mapping[str, tuple[str, str]]
+    """Encoder and pooling of every row of the experiment, by label; a whole model has no pooling."""
+    rows: Mapping[str, Row]
+    """The rows with a finished run, by label."""
+    folders: Mapping[str, Mapping[int, Path]]
+    """Folders of the finished runs, by label and seed, in the experiment's order."""
+    without_model: Mapping[str, float]
+    """Values of the metric without a model, by name; empty if the task has none."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def first(self, label: str) -> Path:
+        """The folder of the first seed of a row."""
+        return next(iter(self.folders[label].values()))
+
+    def best(self, count: int) -> list[str]:
+        """The labels of the best rows, best first."""
+        merits = {label: self.metric.merit(row.metrics[self.metric.name].mean) for label, row in self.rows.items()}
+        return sorted(self, key=lambda label: -merits[label])[:count]
+
+    def shown(self, count: int) -> list[str]:
+        """The labels of the best rows, in the order of the experiment."""
+        best = self.best(count)
+        return [label for label in self if label in best]
+
+    def curves(self, label: str, name: str) -> list[list[float]]:
+        """A column of the training histories, for each seed that has it, cut to the shortest history."""
+        folders = [folder for folder in self.folders[label].values() if (folder / "history.jsonl").exists()]
+        columns = [[row[name] for row in RunFolder(folder).history() if name in row] for folder in folders]
+        shortest = min(map(len, columns), default=0)
+        return [column[:shortest] for column in columns] if shortest else []
+
+
+@dataclass
+class Section:
+    """A heading, a text, and a chart or a table."""
+
+    title: str
+    text: str
+    chart: Figure | None = None
+    name: str = ""
+    """Stem of the file name of the chart."""
+    table: Table = field(default_factory=list)
+
+    @cached_property
+    def svg(self) -> str:
+        """The chart as SVG."""
+        assert self.chart is not None
+        return as_svg(self.chart, self.name)
 
 
 class Task(Protocol):

@@ -13,9 +13,7 @@ from torch import nn
 from pointset.baselines.models import BASELINES
 from pointset.comparison.experiment import TomlTable, as_tuple
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.section import Section
-from pointset.comparison.size_results import Results
-from pointset.comparison.task import Setup, Shown, TaskFacts
+from pointset.comparison.task import Results, Section, Setup, Shown, TaskFacts
 from pointset.configuration import PointCount, Seed, check, check_once
 from pointset.data.dataset import load_split
 from pointset.data.mixing import recipe_augmentations

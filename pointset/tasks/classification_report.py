@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pointset.comparison.report.charts import learning_curves, style
-from pointset.comparison.section import Section
-from pointset.comparison.size_results import Results
 from pointset.comparison.tables import Table
+from pointset.comparison.task import Results, Section
 from pointset.evaluation import calibration
 from pointset.evaluation.predictions import load_predictions
 from pointset.evaluation.robustness import robustness_of, robustness_table

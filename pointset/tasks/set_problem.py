@@ -20,9 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.section import Section
-from pointset.comparison.size_results import Results
-from pointset.comparison.task import Setup, Shown, TaskFacts
+from pointset.comparison.task import Results, Section, Setup, Shown, TaskFacts
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import in_evaluation_mode

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pointset.comparison.design import Design
-from pointset.comparison.pairs import compare_models
+from pointset.comparison.pairs import Design, compare_models
 from pointset.comparison.statistics import (
     Spread,
     critical_t,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointset.comparison.metric import Metric, Row
-from pointset.comparison.size_results import Results
+from pointset.comparison.task import Results
 from pointset.viz.charts import (
     Dot,
     draw_frontier,

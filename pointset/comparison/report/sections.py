@@ -12,9 +12,8 @@ from pointset.comparison.report.matrix import draw_matrix
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import of_size
 from pointset.comparison.saving import commit_of, machine_of, origins
-from pointset.comparison.section import Section
-from pointset.comparison.size_results import Results
 from pointset.comparison.tables import is_words, make_cells
+from pointset.comparison.task import Results, Section
 from pointset.runs import records
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
