@@ -14,7 +14,7 @@ from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
 from pointset.comparison.metric import Metric
 from pointset.comparison.report.charts import pareto
-from pointset.comparison.report.sections import report_texts, sections
+from pointset.comparison.report.sections import report_texts
 from pointset.comparison.runs import make_runs
 from pointset.comparison.saving import origins
 from pointset.errors import PointsetError
@@ -122,30 +122,6 @@ def test_the_mean_class_accuracy_is_shown_where_classes_are_unbalanced(reported,
         monkeypatch.setattr("pointset.tasks.classification.load_predictions", {folder: unbalanced}.get)
         assert ("mean-class %" in replace(reported).table()) == shown
         assert ("mean-class %" in replace(reported).table(brief=True)) == shown
-
-
-def test_one_size_one_model_one_seed_has_what_can_be_shown(reported):
-    experiment = reported.experiment.changed(models=(Entry("rff-max"),), points=(24,), seeds=(3,))
-    runs = [run for run in reported.runs if (run.model, run.points, run.seed) == ("rff-max", 24, 3)]
-    small = replace(
-        reported,
-        experiment=experiment,
-        runs=runs,
-        verdicts={
-            24: replace(
-                reported.verdicts[24],
-                rows=tuple(row for row in reported.verdicts[24].rows if row.model == "rff-max"),
-                pairs=(),
-            )
-        },
-        failures=(),
-    )
-    found = list(sections(small))
-    # Robustness is shown where it was tested, and that was for the other seed.
-    assert [section.title for section in found] == [
-        "Learning curves", "Calibration", "Confusion matrices", "Accuracy of every class",
-    ]  # fmt: skip
-    assert "rff-max has the best accuracy" in small.sentences()[0]
 
 
 def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):

@@ -16,24 +16,6 @@ START = [sys.executable, "-m", "pointset.cli"]
 GOES_ON = "; run the same command again to continue\n"
 SETS = ["--points", "24", "--dim", "16", "--epochs", "400"]
 COMPARED = [*["--models", "rff-max", "--out", "out", "--workers", "2"], *SETS]
-IMPORTED = """
-import sys, time
-for answer in {answers}:
-    try:
-        sys.stdout.write("importing\\n")
-        sys.stdout.flush()
-        time.sleep(60)
-    except KeyboardInterrupt as error:
-        if answer == "raise":
-            raise
-        if answer == "change":
-            raise ImportError("initialisation failed") from error
-        class Final:
-            def __del__(self):
-                raise error
-        if answer == "drop":
-            Final()
-"""
 
 
 @pytest.fixture
@@ -143,56 +125,3 @@ def test_while_workers_start(started: Any, clouds_folder: Path) -> None:
     assert all(is_blocked(signal.SIGINT, worker) for worker in session(process.pid, "LokyProcess"))
     os.killpg(process.pid, signal.SIGINT)
     end(process, 130, f"pointset: interrupted{GOES_ON}")
-
-
-@pytest.fixture
-def importing(started: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
-    """A command that is importing a fake torch or another library, which reacts to interrupts with `answers`."""
-
-    def start(*answers: str, name: str = "torch") -> subprocess.Popen[str]:
-        (tmp_path / "lib").mkdir()
-        (tmp_path / "lib" / f"{name}.py").write_text(IMPORTED.format(answers=answers))
-        process = started("zoo", "--dim", "16", path=str(tmp_path / "lib"))
-        assert process.stdout.readline() == "importing\n"
-        return process
-
-    return start
-
-
-@pytest.mark.parametrize("answer", ["raise", "change", "drop"])
-def test_while_libraries_are_imported(answer: str, importing: Any) -> None:
-    """Some libraries convert the interrupt to another error, and Python ignores exceptions of finalisers."""
-    process = importing(answer, "raise")
-    process.send_signal(signal.SIGINT)
-    end(process, 130, "pointset: interrupted\n")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_while_the_command_line_itself_is_imported(number: signal.Signals, importing: Any) -> None:
-    process = importing("raise", name="sysconfig")  # which `pointset.errors` imports
-    process.send_signal(number)
-    end(process, -number, "")
-
-
-def test_interrupting_twice(importing: Any) -> None:
-    """The second Ctrl-C ends a command that has ignored the first."""
-    process = importing("swallow", "swallow", "swallow")
-    process.send_signal(signal.SIGINT)
-    assert process.stdout.readline() == "importing\n"
-    process.send_signal(signal.SIGTERM)
-    end(process, 130, "pointset: interrupted\n")
-
-
-def test_what_nohup_ignores_stays_ignored(started: Any, tmp_path: Path) -> None:
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "torch.py").write_text(
-        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nraise ImportError('went on')"
-    )
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        process = started("zoo", "--dim", "16", path=str(tmp_path / "lib"))
-    finally:
-        signal.signal(signal.SIGINT, before)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert "went on" in said

@@ -103,17 +103,6 @@ def test_it_is_compared_in_worker_processes(tmp_path, clouds_folder):
     assert [run.model for run in found.runs] == ["rff-cell+mean", "rff-max"]
 
 
-def test_parts_that_cannot_be_sent_to_workers_are_refused_at_once():
-    lock = __import__("threading").Lock()
-
-    class Locked(Middle):
-        guard = lock
-
-    pointset.register_pooling("locked")(Locked)
-    with pytest.raises(PointsetError, match="'locked' cannot be copied into worker processes"):
-        pickled_parts("rff-locked")
-
-
 def test_a_function_of_statistics_is_a_pooling():
     @pointset.register_pooling("range")
     class Range(StatisticPool):
@@ -314,17 +303,6 @@ def test_the_command_line_takes_a_name_of_a_file(clouds_folder, tmp_path, monkey
     options = ModelOptions(dim=8, heads=2, weights=("mine",))
     rows = {row["model"]: row for row in describe_models(options=options)}
     assert [rows["isab16-pma"][ability] for ability in ("maps", "exports")] == [True, False]
-
-
-def test_export_refuses_by_name(tmp_path):
-    model = pointset.create_model("isab3-max", 4, weights=torch.sigmoid, **SMALL).eval()
-    with pytest.raises(PointsetError, match=r"function sigmoid.*register_weights"):
-        pointset.export_model(model, tmp_path / "model.onnx")
-    pointset.register_weights("squared")(squared)
-    model = pointset.create_model("isab3-max", 4, weights="squared", **SMALL).eval()
-    with pytest.raises(PointsetError, match="weights function 'squared' cannot be exported: say export"):
-        pointset.export_model(model, tmp_path / "model.onnx")
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
