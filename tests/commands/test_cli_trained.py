@@ -8,7 +8,7 @@ import pytest
 from command_line import asked, succeed
 from toy import ship
 
-from pointset.commands import models
+from pointset.commands import trained as trained_models
 from pointset.runs import records
 from pointset.zoo import pretrained
 
@@ -28,7 +28,7 @@ def folder(clouds_folder, tmp_path_factory) -> Path:
 @pytest.fixture(autouse=True)
 def _shipped(folder, monkeypatch):
     monkeypatch.setattr(pretrained, "FOLDER", folder)
-    monkeypatch.setattr(models, "USUAL", NAME)
+    monkeypatch.setattr(trained_models, "USUAL", NAME)
 
 
 @pytest.fixture
