@@ -64,7 +64,7 @@ def model_of(name: str, options: dict[str, Any]) -> nn.Module:
 
 
 @pytest.fixture(scope="module")
-def run_over_files(in_node: Callable[..., Any]) -> list[Any]:
+def answers(in_node: Callable[..., Any]) -> list[Any]:
     """For each case, the model, its clouds, and the results of JavaScript."""
     generator = torch.Generator().manual_seed(3)
     models = [model_of(name, options) for name, options in CASES]

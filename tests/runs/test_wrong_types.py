@@ -204,6 +204,7 @@ def test_comparisons(name: str, compared: tuple[Experiment, Path]) -> None:
     check(file, read)
 
 
+@pytest.mark.filterwarnings("ignore:the pool of")
 def test_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
     for number in range(4):

@@ -37,7 +37,6 @@ from pointset.errors import PointsetError
 from pointset.runs.atomic import full_disk_reported, new_folder
 from pointset.runs.locks import locked
 from pointset.runs.progress import progress_bar
-from pointset.runs.records import write_text
 from pointset.runs.workers import Workers, run_in_workers
 
 DIGEST = 32
