@@ -12,9 +12,9 @@ from typing import Any
 
 import cyclopts
 import torch
+from pointset.data.loading import load_like
 from saved import run as run_app
 
-from pointset.data.loading import load_like
 from pointset.training.loading import load_run
 from pointset.training.loop import fit
 from pointset.training.recipe import Recipe

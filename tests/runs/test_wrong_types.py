@@ -33,8 +33,8 @@ from pointset.explain.files import load_maps, save_maps, to_pandas
 from pointset.runs import records
 from pointset.runs.workers import Workers
 from pointset.tasks.experiments import read_experiment
-from pointset.training import automatic
 from pointset.training.checkpoints import Checkpoint, RunFolder
+from pointset.training.fine_tuning import Plan
 from pointset.training.loading import pack_run
 from pointset.training.recipe import Recipe
 from pointset.zoo import pretrained
@@ -256,10 +256,8 @@ def test_experiments_and_cards_of_datasets(clouds_folder: Path, tmp_path: Path) 
 
 def test_the_rest(clouds_folder: Path, tmp_path: Path) -> None:
     """Plans of automatic trainings, predictions of other programs, and names of labels."""
-    sets = pointset.load_dataset(clouds_folder, points=8)
-    plan = automatic._Choice(sets, 0.0, 0, RunFolder(tmp_path), False)._plan
     records.write_json(tmp_path / "plan.json", {"steps": 60, "folds": 1})
-    check(tmp_path / "plan.json", plan)
+    check(tmp_path / "plan.json", lambda: Plan.read(tmp_path / "plan.json"))
     rows = [{"name": f"{row}.off", "true_class": "a", "classes": [{"class": "b"}]} for row in range(3)]
     (tmp_path / "it.json").write_text(json.dumps({"predictions": rows}))
     check(tmp_path / "it.json", lambda: str(judge([tmp_path / "it.json"])))
