@@ -4,6 +4,7 @@ import re
 import reprlib
 import sysconfig
 import traceback
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any
@@ -25,6 +26,20 @@ class PointsetError(Exception):
     The message is one sentence that says what is wrong, where, and what to do about it. The command line prints it
     without a traceback and exits with code 2.
     """
+
+
+def raise_together(*checks: Callable[[], object]) -> None:
+    """Run all checks, which are fast; raise one PointsetError with the messages of those that fail."""
+    faults = []
+    for check in checks:
+        try:
+            check()
+        except PointsetError as error:
+            faults.append(error)
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise PointsetError("; ".join(map(str, faults)))
 
 
 def quoted(value: object, most: int = QUOTED) -> str:

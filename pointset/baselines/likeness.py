@@ -65,7 +65,9 @@ def invariant_rows(sets: PointSets, progress: bool = False) -> Float[ndarray, "N
     extract, rows = InvariantFeatures(), []
     with torch.inference_mode():
         batches = fixed_batches(sets.normalized("none"), 64)
-        for batch in followed(batches, "comparing shapes", "batch", -(-len(sets) // 64), show=progress):
+        for batch in followed(
+            batches, "comparing shapes", "shape", len(sets), show=progress, size=lambda batch: len(batch.labels)
+        ):
             rows += [extract(cloud[..., :3].float()) for cloud in batches_of_one_size(batch.points, batch.mask)]
     return torch.cat(rows).numpy() if rows else np.zeros((0, InvariantFeatures.width), np.float32)
 

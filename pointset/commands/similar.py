@@ -14,6 +14,7 @@ from pointset.commands.trained import Trained, load_model, run_over_files, settl
 from pointset.configuration import Count
 from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError, escaped
+from pointset.runs.progress import followed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,7 +148,8 @@ def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Re
     ]
     if output is not None:
         tiles = [ShapePicture([shapes.points(shape)[:, :3]], escaped(shape.name), "the shape")]
-        for (row, _), entry in zip(chosen, rows, strict=True):
+        pairs = zip(chosen, rows, strict=True)
+        for (row, _), entry in followed(pairs, "what makes shapes similar", "shape", len(rows)):
             cloud = shapes.points(embedded.files[row])
             influence = similarity_influence(shapes.trained.network, cloud, torch.from_numpy(query[0]))
             note = f"{entry['class']}, distance {entry['distance']:.2f}".lstrip(", ")

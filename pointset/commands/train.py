@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -22,7 +23,8 @@ from pointset.commands.flags import (
 from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError, one_line
+from pointset.errors import PointsetError, one_line, raise_together
+from pointset.runs.atomic import check_folder_path
 from pointset.runs.progress import write_line
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -98,7 +100,7 @@ def train(
     if start is not None:
         name, network, sets, chosen = _started(model, start, freeze, data, flags, given, seed)
     else:
-        name, network, sets, chosen = _new(str(model), data, flags, given, seed)
+        name, network, sets, chosen = _new(str(model), data, flags, given, seed, run)
     fitted = pointset.fit(network, sets, chosen, seed=seed, run=run)
     if not is_main():
         return None
@@ -107,17 +109,20 @@ def train(
     return result
 
 
-def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int) -> "Training":
+def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int, run: Path) -> "Training":
     """A new model by its name, with the defaults of quick.toml."""
-    from pointset.data.dataset import load_split
+    from pointset.data.dataset import check_data, load_split
     from pointset.training.devices import is_main
     from pointset.zoo.models import create_for
     from pointset.zoo.names import used_options
 
-    used = used_options(model)
-    if unused := [name for name in given_fields(flags.model, given) if name not in used]:
-        raise PointsetError(f"{model} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}")
+    def check_model() -> None:
+        used = used_options(model)
+        if unused := [name for name in given_fields(flags.model, given) if name not in used]:
+            raise PointsetError(f"{model} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}")
+
     options = quick_options(data).changed(flags, given)
+    raise_together(check_model, partial(check_data, data, options.sets), partial(check_folder_path, run))
     sets = load_split(data, "train", options.sets, progress=is_main())
     return model, create_for(sets, model, options.model, seed=seed), sets, options.recipe
 
@@ -133,8 +138,8 @@ def _started(
 ) -> "Training":
     """A model that begins from trained weights, with the recipe for it."""
     from pointset.data.dataset import load_split
-    from pointset.training.automatic import transfer_recipe
     from pointset.training.devices import is_main
+    from pointset.training.fine_tuning import transfer_recipe
     from pointset.zoo.transfer import start_from
 
     trained, description = pointset.load_run(start)
@@ -151,11 +156,12 @@ def _started(
 
 
 def _train_best(data: str, flags: Options, given: frozenset[str], budget: float, seed: int, run: Path) -> Result:
-    from pointset.data.dataset import load_split, repeats_in_words
-    from pointset.training.automatic import fit_automatic
+    from pointset.data.dataset import check_data, load_split, repeats_in_words
+    from pointset.training.automatic import fit_automatic, refuse_other_run
 
-    usual = DataOptions(points=1024, normalize="center-standardize")
-    sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)), fewer="points" not in given)
+    usual = DataOptions(points=1024, normalize="center-standardize").changed(given_fields(flags.sets, given))
+    raise_together(partial(check_data, data, usual), partial(refuse_other_run, run))
+    sets = load_split(data, "train", usual, fewer="points" not in given)
     best = fit_automatic(sets, budget=budget, seed=seed, run=run, on_candidate=_show)
     rows = []
     for each in best.candidates:
@@ -163,7 +169,8 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
         row = {"candidate": each.name + " *" * each.chosen, "accuracy %": score, "95 % interval": f"{low} to {high}"}
         if best.siblings.rule:
             row["of seen groups %"] = "" if each.seen is None else f"{100 * each.seen:.1f}"
-        rows.append(row | {"held out": each.tested, "core-seconds": f"{each.seconds:.0f}"})
+        loss = "" if each.loss is None else f"{each.loss:.2f}"
+        rows.append(row | {"log loss": loss, "held out": each.tested, "core-seconds": f"{each.seconds:.0f}"})
     commands = [f"evaluate --model {run}", f"classify path/to/new --model {run}"]
     if (run / "network").exists():
         commands.append(f"attend FILE --model {run / 'network'}")
@@ -184,8 +191,9 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
 
 def _show(candidate: "Candidate") -> None:
     """Say what came out for a candidate, before the others are judged."""
-    share = f"{100 * candidate.accuracy:.1f} % of {candidate.tested:,} held-out shapes"
-    write_line(f"{candidate.name}: {share}, {candidate.seconds:.0f} core-seconds")
+    loss = "" if candidate.loss is None else f"log loss {candidate.loss:.2f}, "
+    share = f"{100 * candidate.accuracy:5.1f} % of {candidate.tested:,} held-out shapes"
+    write_line(f"{candidate.name:13} {share}, {loss}{candidate.seconds:.0f} core-seconds")
 
 
 def _group_lines(best: "Automatic", run: Path) -> Iterator[str]:

@@ -85,7 +85,7 @@ def settled_up(up: str, trained: Trained, files: "Sequence[ShapeFile]") -> Any:
 
     if up != "guess":
         return up
-    guess = guess_up(trained.network, files)
+    guess = guess_up(trained.network, files, progress=len(files) > FEW)
     print(guess, file=sys.stderr)
     return guess.turn
 

@@ -12,8 +12,11 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison, gather
@@ -21,8 +24,9 @@ from pointset.comparison.runs import Run, check_folder, claim_folder, make_runs
 from pointset.comparison.saving import save_tables
 from pointset.errors import REPEATED, PointsetError, escaped, one_line, place_in_own_code
 from pointset.evaluation.symmetry import check_symmetry
+from pointset.runs.atomic import check_folder_path
 from pointset.runs.locks import lock_folder
-from pointset.runs.progress import on_terminal, progress_bar, write_line
+from pointset.runs.progress import EVERY, on_terminal, progress_bar, write_line
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
 from pointset.training.devices import find_device, measured_precision, world_size
 from pointset.zoo.registration import unpickle_parts, user_parts
@@ -73,6 +77,7 @@ def run_experiment(
     if not workers.scheduler:  # the machines of a cluster may have other devices than this one
         find_device(experiment.recipe.device)
         experiment = experiment.changed(recipe=measured_precision(experiment.recipe))
+    check_folder_path(out)
     check_folder(experiment, out)
     task, recipe = experiment.task, experiment.recipe
     # First, so that missing data leaves no folder behind.
@@ -193,7 +198,7 @@ def run_apart(run: Run) -> Run:
 
 def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iterator[Run]:
     """Yield the runs as they end, and show how many have; a terminal also shows a line for each run."""
-    with progress_bar("comparing", "run", len(runs), show=progress) as bar:
+    with progress_bar("comparing", "run", len(runs), show=progress) as bar, _moving(bar, runs):
         for run in ending:
             bar.update()
             if on_terminal() and not bar.disable:
@@ -205,3 +210,25 @@ def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iter
                     outcome = ", ".join(f"{metric.title} {metric.write(run.metrics[metric.name])}" for metric in brief)
                 write_line(escaped(f"{run.name}: {outcome}"))
             yield run
+
+
+@contextmanager
+def _moving(bar: Any, runs: Sequence[Run]) -> Iterator[None]:
+    """Show how many epochs of all runs are finished, while none of them ends."""
+    experiment, ended = runs[0].experiment, Event()
+    facts = experiment.task.facts
+
+    def count() -> None:
+        while not ended.wait(2.0 if on_terminal() else EVERY):
+            done = sum(facts.length(run.epochs, experiment.recipe) for run in runs)
+            bar.set_description_str(f"comparing ({done:,} {facts.unit} done)")
+
+    thread = Thread(target=count, daemon=True)
+    if not bar.disable:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if not bar.disable:
+            thread.join()

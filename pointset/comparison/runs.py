@@ -20,6 +20,7 @@ from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Size
 from pointset.comparison.task import Setup, Trial
 from pointset.runs import records
+from pointset.runs.files import read_file
 from pointset.runs.records import write_or_compare
 from pointset.zoo.classifiers import count_parameters
 from pointset.zoo.options import ModelOptions
@@ -118,6 +119,12 @@ class Run:
     def finished(self) -> bool:
         """True if the run is trained and completely tested."""
         return self.result_file.exists() and self.trial.is_tested
+
+    @property
+    def epochs(self) -> int:
+        """Number of finished epochs, which are the lines of the history."""
+        file = self.folder / "history.jsonl"
+        return len(read_file(file).splitlines()) if file.exists() else 0
 
     def perform(self) -> Self:
         """Train and test the model; a finished training is not repeated."""

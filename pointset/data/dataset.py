@@ -2,7 +2,8 @@
 
 import dataclasses
 import warnings
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -25,7 +26,7 @@ from pointset.data.pools.shapes import Sampling, hash_source
 from pointset.data.preparation import Preparation, warn_of_turning
 from pointset.data.readers.formats import suffix_of
 from pointset.data.unusable import OnError
-from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.errors import REPEATED, PointsetError, one_line, quoted, raise_together
 
 
 def load_dataset(
@@ -76,14 +77,22 @@ def load_dataset(
 
 
 def load_split(
-    data: str | Path, split: str, options: DataOptions, *, progress: bool = True, fewer: bool = False
+    data: str | Path,
+    split: str,
+    options: DataOptions,
+    *,
+    progress: bool = True,
+    fewer: bool = False,
+    classes: Sequence[str] | None = None,
 ) -> PointSets:
     """Load one split of a dataset with these options; arguments and errors as for `load_dataset`.
 
-    With `fewer`, sets have as many points as there are, with a warning, where no shape has `options.points`.
+    With `fewer`, sets have as many points as there are, with a warning, where no shape has `options.points`. Data with
+    other `classes` than a model was trained on are refused, before shapes are sampled.
     """
     card, folder = locate_data(data, progress=progress)
-    pool, present = _folder_pool(folder, card, split, options, progress)
+    left_out = _read_tables(folder, options)
+    pool, present = _folder_pool(folder, card, split, options, progress, classes)
     _warn_of_missing_classes(folder, pool, split, present)
     name, source = (card.name, card.name) if card else (folder.name, str(folder))
     up = options.up or (card.up if card else _usual_up(folder, pool))
@@ -91,15 +100,33 @@ def load_split(
         pool = dataclasses.replace(pool, groups=number_groups(group_keys(options.groups, pool.names, folder)))
     rows: Tensor | None = None
     if options.without is not None:
-        left_out = read_table(Path(options.without), folder, "without", 1)
         rows = torch.tensor([row for row, shape in enumerate(pool.names) if shape not in left_out], dtype=torch.int64)
     about_y = (options.normalize, up) == ("upright-axes", "y")
     options = dataclasses.replace(options, up=up, normalize="upright-axes-y" if about_y else options.normalize)
+    _require_classes(pool.classes, classes, name)
     largest = int(pool.sizes.max(initial=0))
     if fewer and 0 < largest < options.points:
         warnings.warn(f"{name} has at most {largest} points of a shape: its sets have as many", stacklevel=2)
         options = dataclasses.replace(options, points=largest)
     return PointSets(pool, options, name=name, source=source, split=split, rows=rows)
+
+
+def check_data(data: str | Path, options: DataOptions) -> None:
+    """Raise a PointsetError if a dataset does not exist, or a table of the options cannot be read: before slow work."""
+    _, folder = locate_data(data)
+    _read_tables(folder, options)
+
+
+def _read_tables(folder: Path, options: DataOptions) -> Mapping[str, str]:
+    """The files to leave out; every table of the options is read, and all faults are said at once."""
+    left_out: dict[str, str] = {}
+    checks: list[Callable[[], object]] = []
+    if options.groups is not None and options.groups.lower().endswith(".csv"):
+        checks.append(partial(read_table, Path(options.groups), folder, "groups", 2))
+    if options.without is not None:
+        checks.append(lambda: left_out.update(read_table(Path(str(options.without)), folder, "without", 1)))
+    raise_together(*checks)
+    return left_out
 
 
 def _usual_up(folder: Path, pool: Pool) -> Axis:
@@ -117,7 +144,7 @@ def _usual_up(folder: Path, pool: Pool) -> Axis:
 
 
 def _folder_pool(
-    folder: Path, card: Card | None, split: str, options: DataOptions, progress: bool
+    folder: Path, card: Card | None, split: str, options: DataOptions, progress: bool, classes: Sequence[str] | None
 ) -> tuple[Pool, dict[str, frozenset[int]]]:
     """The pool of one split of a folder (released clouds, cloud files or meshes), and the labels of other splits."""
     if is_released(folder):
@@ -126,6 +153,7 @@ def _folder_pool(
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
     listing = list_folder(folder, split, seed=options.split_seed, groups=options.groups)
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
+    _require_classes(listing.classes, classes, str(folder))
     if listing.kind == "meshes" and options.points > options.pool_points:  # before they are sampled
         raise PointsetError(
             f"points={options.points} is more than the {options.pool_points} that are sampled of each shape of "
@@ -160,6 +188,15 @@ def _released_pool(
     check_against_card(pool.classes, shapes, card, split, folder, options.variant)
     others = [name for name in SPLITS if name != split]
     return pool, {name: frozenset(released_labels(folder, name, options.variant).tolist()) for name in others}
+
+
+def _require_classes(present: Sequence[str], wanted: Sequence[str] | None, name: str) -> None:
+    if wanted is None or list(present) == list(wanted):
+        return
+    odd = one_line(", ".join(sorted({*present} ^ {*wanted}) or ["their order"]), REPEATED)
+    raise PointsetError(
+        f"{name} has other classes than the model was trained on ({odd}): give data with the same classes"
+    )
 
 
 def _warn_of_missing_classes(folder: Path, pool: Pool, split: str, present: Mapping[str, Set[int]]) -> None:
@@ -206,19 +243,12 @@ def load_like(
     given = {"on_error": on_error, "points": points}
     options = DataOptions.of(description).changed({name: own for name, own in given.items() if own is not None})
     try:
-        sets = load_split(data or description["source"], split, options)
+        sets = load_split(data or description["source"], split, options, classes=description["classes"])
     except PointsetError as error:
         source = Path(description["source"])
         if data is None and source.is_absolute() and not source.exists():
             raise PointsetError(f"{error}; if the data of the run has moved, give its folder with --data") from error
         raise
-    if sets.classes != description["classes"]:
-        differing = sorted(set(sets.classes) ^ set(description["classes"])) or ["their order"]
-        odd = one_line(", ".join(differing), REPEATED)
-        raise PointsetError(
-            f"{data or description['source']} has other classes than the model was trained on ({odd}): "
-            "give data with the same classes"
-        )
     own, pool = sets.source == description["source"], sets.source_pool
     preparation = Preparation.from_dict(description["preparation"])
     # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.

@@ -16,6 +16,7 @@ from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.options import POSES
 from pointset.data.preparation import CLOUD_POINTS
 from pointset.errors import PointsetError
+from pointset.runs.progress import followed
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import padded_batches, predict
 
@@ -59,12 +60,13 @@ class Upright:
         return f"{line} ({margin})" + ("" if self.is_sure else ": unsure, look at the shapes and give --up yourself")
 
 
-def guess_up(model: Classifier, shapes: Sequence[ShapeFile | str | Path]) -> Upright:
+def guess_up(model: Classifier, shapes: Sequence[ShapeFile | str | Path], *, progress: bool = False) -> Upright:
     """Guess the turn that all files share, from evenly spaced ones that can be read, as `--up guess` does.
 
     Args:
         model: a trained classifier, which knows shapes that stand upright best.
         shapes: files of meshes or clouds.
+        progress: show progress.
 
     Returns:
         The turn, which `up` of `model.prepare` and of `evaluate --data` takes, and how sure it is.
@@ -82,7 +84,7 @@ def guess_up(model: Classifier, shapes: Sequence[ShapeFile | str | Path]) -> Upr
     wanted = UPRIGHT_POINTS if preparation.neighbourhoods == "none" else CLOUD_POINTS
     chosen = [shapes[index] for index in np.unique(np.linspace(0, len(shapes) - 1, SHAPES).astype(int))]
     clouds, reason = [], ""
-    for shape in chosen:
+    for shape in followed(chosen, "reading", "shape", len(chosen), show=progress):
         try:
             loaded = preparation.prepare(
                 shape.path if isinstance(shape, ShapeFile) else shape,
@@ -94,15 +96,15 @@ def guess_up(model: Classifier, shapes: Sequence[ShapeFile | str | Path]) -> Upr
             reason = reason or str(error)
     if not clouds:
         raise PointsetError(f"no shape can be read to guess which direction is up: {reason}")
-    return best_turn(turn_scores(model, clouds))
+    return best_turn(turn_scores(model, clouds, progress))
 
 
-def turn_scores(model: Classifier, clouds: Sequence[np.ndarray]) -> np.ndarray:
+def turn_scores(model: Classifier, clouds: Sequence[np.ndarray], progress: bool = False) -> np.ndarray:
     """The largest logit [24, N] of each cloud [n, inputs], turned by each of `TURNS`; see `guess_up`."""
     if model.preparation.normalize == POSES["any"]:
         raise PointsetError("the model takes shapes in any pose: leave out --up guess")
     scores = []
-    for turn in TURNS:
+    for turn in followed(TURNS, "guessing which direction is up", "turn", len(TURNS), show=progress):
         sets = [model.prepare(cloud, up=turn, keep_outliers=True).points for cloud in clouds]
         scores.append(predict(model, padded_batches(sets)).logits.amax(dim=1).cpu().numpy())
     return np.stack(scores)

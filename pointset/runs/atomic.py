@@ -80,6 +80,15 @@ def check_writable(path: Path) -> None:
         raise PointsetError(f"{path} cannot be written: {why_not(path, missing)}")
 
 
+def check_folder_path(path: Path) -> None:
+    """Raise a PointsetError if a path is no folder and cannot become one; called before slow work starts."""
+    above = next(folder for folder in (path.absolute(), *path.absolute().parents) if os.path.lexists(folder))
+    if not above.is_dir():
+        raise PointsetError(f"{path} cannot be used ({above} is a file, not a folder): use another path")
+    if not os.access(above, os.W_OK):
+        raise PointsetError(f"{path} cannot be used (no permission to write in {above}): use another path")
+
+
 def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path:
     """The path; raises a PointsetError if it has none of the suffixes."""
     path = Path(path)

@@ -1,9 +1,8 @@
 """Progress of long work on stderr, by tqdm: a bar on a terminal, a line every half minute in a file or a pipe."""
 
 import builtins
-import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from tqdm import tqdm
@@ -14,18 +13,25 @@ EVERY = 30.0
 """Seconds between two lines."""
 KNOWN_SHARE = 0.05
 """Share of the work from which its time is estimated: the first pieces are often slow."""
-COUNTS = re.compile(r": (\d+) of (\d+) ")
 T = TypeVar("T")
 
 
+class _Bar(tqdm):
+    """A bar that gives no estimate before some of the work is done."""
+
+    @property
+    def format_dict(self) -> dict[str, Any]:
+        """What the line is made of: no rate, and so "?" for the time to go, as long as it is unknown."""
+        values = super().format_dict
+        few = values["total"] and values["n"] - values["initial"] < KNOWN_SHARE * values["total"]
+        return values | {"rate": 0.0} if few else values
+
+
 class _Lines:
-    """A file that writes each state of a bar as a line to stderr; an estimate needs some of the work to be done."""
+    """A file that writes each state of a bar as a line to stderr."""
 
     def write(self, text: str) -> None:
-        line = text.strip()
-        if (counts := COUNTS.search(line)) and int(counts[1]) < KNOWN_SHARE * int(counts[2]):
-            line = line.partition(", about ")[0]
-        if line:
+        if line := text.strip().replace(", about ? to go", ""):
             sys.stderr.write(f"{line}\n")
 
     def flush(self) -> None:
@@ -57,15 +63,23 @@ def progress_bar(
         line = f"{{desc}}: {{n_fmt}}{rest} {unit}{plural} done{left}"
         options = {"file": _Lines(), "mininterval": EVERY, "delay": EVERY, "miniters": 1, "bar_format": line}
     bar = {"total": total, "initial": done, "leave": leave, "unit": unit, "unit_scale": scaled, "disable": not show}
-    return tqdm(desc=escaped(what), **bar, **options)
+    return _Bar(desc=escaped(what), **bar, **options)
 
 
-def followed(items: Iterable[T], what: str, unit: str, total: int | None = None, *, show: bool = True) -> Iterator[T]:
-    """Iterate over items and show how many have been processed; see `progress_bar`."""
+def followed(
+    items: Iterable[T],
+    what: str,
+    unit: str,
+    total: int | None = None,
+    *,
+    show: bool = True,
+    size: Callable[[T], int] = lambda _: 1,
+) -> Iterator[T]:
+    """Iterate over items, such as batches, and show how many units of `size` are done; see `progress_bar`."""
     with progress_bar(what, unit, total, show=show, leave=False) as bar:
         for item in items:
             yield item
-            bar.update()
+            bar.update(size(item))
 
 
 def write_line(text: str) -> None:

@@ -17,8 +17,9 @@ from pointset.comparison.task import Results, Section, Setup, Shown, TaskFacts
 from pointset.configuration import PointCount, Seed, check, check_once
 from pointset.data.dataset import load_split
 from pointset.data.mixing import recipe_augmentations
-from pointset.data.options import DataOptions
-from pointset.errors import PointsetError
+from pointset.data.options import SPLITS, DataOptions
+from pointset.data.point_sets import PointSets
+from pointset.errors import PointsetError, raise_together
 from pointset.evaluation.predictions import PREDICTIONS, load_predictions
 from pointset.tasks.shape_trial import ShapeTrial, load_quietly, make_model
 from pointset.training.objectives import require_classes, require_sizes
@@ -147,7 +148,13 @@ class Classification:
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
         """Build missing pools before the workers start, and describe both splits."""
         options = self.sets_of(size)
-        train, test = (load_split(self.data, split, options, progress=progress) for split in ("train", "test"))
+        sets: dict[str, PointSets] = {}
+
+        def load(split: str) -> None:
+            sets[split] = load_split(self.data, split, options, progress=progress)
+
+        raise_together(*(partial(load, split) for split in SPLITS))
+        train, test = sets.values()
         require_sizes(train, recipe)
         require_classes(train)
         return {f"{sets.split}_sets": sets.describe() for sets in (train, test)}

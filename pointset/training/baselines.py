@@ -43,13 +43,20 @@ def extract_rows(baseline: Baseline, sets: PointSets, progress: bool, what: str 
     """The rows of all shapes, one block [N, views, width] for each extractor."""
     batches, blocks = fixed_batches(sets, 64), []
     with torch.inference_mode(), in_evaluation_mode(baseline):
-        for batch in followed(batches, f"computing {what}", "batch", -(-len(sets) // 64), show=progress):
+        for batch in followed(
+            batches, f"computing {what}", "shape", len(sets), show=progress, size=lambda batch: len(batch.labels)
+        ):
             blocks.append(baseline.blocks(batch.points, batch.mask))
     return [torch.cat(block).clone() for block in zip(*blocks, strict=True)]
 
 
 def fit_head(
-    baseline: Baseline, blocks: list[Tensor], labels: Tensor, folds: NDArray[np.int64], most: int = FOLDS
+    baseline: Baseline,
+    blocks: list[Tensor],
+    labels: Tensor,
+    folds: NDArray[np.int64],
+    most: int = FOLDS,
+    progress: bool = False,
 ) -> Tensor:
     """Fit the head to all rows, at the temperature that suits held-out shapes best.
 
@@ -59,7 +66,7 @@ def fit_head(
     head = baseline.head
     head.temperature = torch.ones(())
     held_out = torch.full((len(labels), head.outputs), torch.nan)
-    for fold in range(most):
+    for fold in followed(range(most), "held-out fits", "fold", most, show=progress):
         inside = torch.from_numpy(folds == fold)
         if inside.any():
             baseline.fit_rows([block[~inside] for block in blocks], labels[~inside])
@@ -85,7 +92,7 @@ def fit_rows(model: nn.Module, train: PointSets, seed: int, most: int, progress:
     folds = assign_folds(named_groups(train).groups, train.labels.tolist(), seed, FOLDS)
     spec: Any = model.spec
     blocks = extract_rows(baseline, train, progress, spec.name.rpartition("-")[0])
-    held_out = fit_head(baseline, blocks, train.labels, folds, most)
+    held_out = fit_head(baseline, blocks, train.labels, folds, most, progress)
     with torch.inference_mode():
         outputs = baseline.logits(blocks)
     right = (outputs.argmax(dim=1) == train.labels).float()

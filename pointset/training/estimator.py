@@ -23,11 +23,12 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import quoted
 from pointset.inputs import InputError
-from pointset.training.automatic import BUDGET, fit_automatic, transfer_recipe
+from pointset.training.automatic import fit_automatic
 from pointset.training.baselines import baseline_of
 from pointset.training.checkpoints import Fitted
 from pointset.training.devices import find_device
 from pointset.training.embedding import CloudEstimator, clouds_of, require_clouds, value_errors
+from pointset.training.fine_tuning import BUDGET, transfer_recipe
 from pointset.training.loading import load_run
 from pointset.training.loop import fit
 from pointset.training.recipe import Recipe

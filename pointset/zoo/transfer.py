@@ -40,10 +40,22 @@ def start_from(
             kept[[wanted.index(one) for one in shared]] = weights[name][[known.index(one) for one in shared]].to(new)
             weights[name] = kept
     model.load_state_dict(weights)
-    # The model sees the same shapes where another axis points up.
-    turn_inputs(model, torch.tensor(UP_TO_Z[trained_up]).T @ torch.tensor(UP_TO_Z[sets.up]))
+    if sets.options.normalize != "principal-axes":  # which do not depend on the axis up
+        # The model sees the same shapes where another axis points up.
+        turn_inputs(model, torch.tensor(UP_TO_Z[trained_up]).T @ torch.tensor(UP_TO_Z[sets.up]))
     if freeze == "encoder":
         model.encoder.requires_grad_(False)
+    return model
+
+
+def without_neighbourhoods(trained: Any) -> nn.Module:
+    """The same network on coordinates alone: what it gives if every point has the mean numbers of neighbourhoods."""
+    spec = trained.spec
+    model: Any = build_model(replace(spec, options=replace(spec.options, neighbourhoods="none")))
+    weights = trained.state_dict()
+    own = {name: weights[name][tuple(map(slice, new.shape))] for name, new in model.state_dict().items()}
+    model.load_state_dict(own)
+    model.classes = trained.classes
     return model
 
 

@@ -32,8 +32,8 @@ from pointset.evaluation import Evaluation, evaluate
 from pointset.runs.atomic import write_for_user
 from pointset.runs.provenance import origin
 from pointset.runs.records import write_json, write_text
-from pointset.training.automatic import STARTING_MODEL, transfer_recipe
 from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, set_pose
+from pointset.training.fine_tuning import STARTING_MODEL, transfer_recipe
 from pointset.training.loop import fit
 from pointset.viz.charts import label_axes, line_style, make_panels, with_legend
 from pointset.zoo.models import create_model, create_pretrained

@@ -17,7 +17,7 @@ from cyclopts import App
 import pointset
 from pointset.configuration import Neighbourhoods
 from pointset.data.augment import rotation_matrices
-from pointset.training.automatic import NETWORK_MODEL, transfer_recipe
+from pointset.training.fine_tuning import NETWORK_MODEL, transfer_recipe
 from pointset.zoo.models import create_for
 from pointset.zoo.options import ModelOptions
 

@@ -47,7 +47,9 @@ MISTAKES = [
     (f"{TRAIN} --batch-size {10**19}", "batch_size must be a whole number from 1 to 1,000,000"),
     (f"{TRAIN} --device {'x' * 4000}", "is not available on this machine"),
     (f"train rff-max --data ./{'x' * 4000}", "xxx' cannot be used (File name too long): use another path"),
-    (f"{TRAIN} --run two.toml", "two.toml cannot be used (File exists): use another path"),
+    (f"{TRAIN} --run two.toml", "two.toml is a file, not a folder): use another path"),
+    (f"{TRAIN} --without none.csv --run two.toml", "without=|none.csv must be a table|; two.toml cannot be used"),
+    ("train --data {clouds} --without none.csv --groups two.csv", "groups=|two.csv must|; without=|none.csv must"),
     ("compare max-regression --workers 1 --out two.toml/run", "two.toml/run cannot be used|two.toml is a file, not a"),
     ("compare .", ". is a folder, and no experiment file: write --data ."),
     (f"compare --data {{clouds}} --variant {'x' * 4000}", "leave variant='xxx"),
@@ -144,3 +146,28 @@ def test_a_usual_model_that_is_not_there_is_named(capsys, monkeypatch, tmp_path)
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
     said = fail(capsys, "classify", "scan.npy")
     assert "is missing from the package: give --model with a folder that `pointset train` wrote" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("train --data parts --groups no.csv --without no.csv", "groups=|; without="),
+        ("train rff-max --data parts --without no.csv", "no.csv must be a table"),
+        ("train rff-mux --data parts --without no.csv", "did you mean rff-max|; without="),
+        ("train --data parts --run {isab}", "holds a run of isab4-pma: choose another folder"),
+        ("compare --data parts --models rff-max --without no.csv", "no.csv must be a table"),
+        ("compare --data parts --models rff-max --out a.off", "a.off cannot be used"),
+        ("evaluate --model {isab} --data parts", "parts has other classes than the model was trained on"),
+    ],
+)
+def test_names_and_tables_are_looked_at_before_shapes_are_sampled(line, words, places, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for split in ("train", "test"):
+        for name in ("bolt", "nut"):
+            folder = Path("parts", split, name)
+            folder.mkdir(parents=True)
+            (folder / "one.obj").write_text(FILES["box.obj"])
+    Path("a.off").write_text("")
+    monkeypatch.setattr("pointset.data.pools.build.make_shapes", None)
+    said = fail(capsys, *shlex.split(line.format(**places)))
+    assert [word for word in words.split("|") if word not in said] == []

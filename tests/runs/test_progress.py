@@ -14,7 +14,7 @@ from pointset.runs.progress import followed, progress_bar
         ("training", "step", 6000, False, r"training: 3000 of 6000 steps done, about \d\d:\d\d to go"),
         ("embedding", "batch", 100_000, False, r"embedding: 3000 of 100000 batches done"),  # too early for an estimate
         ("unpacking\x1b[31m", "file", None, False, r"unpacking\\x1b\[31m: 3000 files done"),
-        ("it.tar", "B", 2_500_000, True, r"it\.tar: 3\.00k of 2\.50M B done, about [\d:]+ to go"),
+        ("it.tar", "B", 25_000, True, r"it\.tar: 3\.00k of 25\.0k B done, about [\d:]+ to go"),
     ],
 )
 def test_a_line_says_what_is_done_and_how_long_the_rest_takes(what, unit, total, scaled, line, monkeypatch, capsys):
@@ -37,3 +37,18 @@ def test_a_terminal_has_a_bar(monkeypatch, capsys):
         bar.set_postfix_str("loss 0.5")
         bar.update(2)
     assert "100%" in capsys.readouterr().err
+
+
+def test_no_time_is_estimated_before_a_twentieth_is_done(monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with progress_bar("training", "step", 100) as bar:
+        bar.update(4)
+        assert "<?" in str(bar)
+        bar.update(1)
+        assert re.search(r"<\d\d:\d\d", str(bar))
+
+
+def test_batches_count_as_the_shapes_that_are_in_them(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    list(followed(["ab", "cde"], "embedding", "shape", 5, size=len))
+    assert "embedding: 5 of 5 shapes done" in capsys.readouterr().err

@@ -10,10 +10,11 @@ from command_line import fail, succeed
 
 import pointset
 from pointset import cli
-from pointset.training import automatic
-from pointset.training.automatic import BUDGET, fit_automatic
+from pointset.training import automatic, fine_tuning
+from pointset.training.automatic import fit_automatic
 from pointset.training.baselines import FOLDS
 from pointset.training.candidates import Classes
+from pointset.training.fine_tuning import BUDGET, Plan
 
 
 def write_clouds(folder, shapes=8, points=64):
@@ -52,9 +53,9 @@ def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(tmp_path, monkey
     monkeypatch.setattr(Classes, "combined", combined)
     choice = automatic._Choice(train, 1.0, 0, None, False)
     choice.outputs = {name: torch.eye(2)[train.labels] for name in Classes.rows}
-    choice.outputs["network"] = choice._held_out_network(60, FOLDS)
+    choice.outputs["network"] = choice._held_out_network(Plan(60, FOLDS))
     choice._held_out_mixture(torch.ones(len(train), dtype=torch.bool))
-    assert len(used) == 2 * FOLDS
+    assert len(used) == 2 * FOLDS + 1  # two kinds of network on the first fold
     for fitted, judged in used:
         assert fitted.isdisjoint(judged)
         assert len(fitted) + len(judged) == len(train)
@@ -153,26 +154,45 @@ def test_of_candidates_that_tie_the_best_on_all_its_shapes_is_taken_and_the_reas
 
 def test_the_clock_only_cuts_the_network_and_that_is_said(tmp_path, monkeypatch):
     train = pointset.load_dataset(write_clouds(tmp_path), points=32)
-    monkeypatch.setattr(automatic, "fit", lambda *_, **__: None)
+    monkeypatch.setattr(fine_tuning, "fit", lambda *_, **__: None)
     clock = iter([])
-    monkeypatch.setattr(automatic.time, "process_time", lambda: next(clock))
+    monkeypatch.setattr(fine_tuning.time, "process_time", lambda: next(clock))
 
-    def plan(budget: float) -> tuple[int, int, str]:
+    def plan(budget: float) -> tuple[int, int, int, str]:
         nonlocal clock
         # From 0 to 5 what is made once and a step, to 15 one step, to 105 nine steps: 10 seconds a step.
         clock = iter([0.0, 0.0, 5.0, 5.0, 15.0, 15.0, 105.0, 110.0])
-        choice = automatic._Choice(train, budget, 0, None, False)
-        return *choice._plan(), choice.cut
+        made = Plan.within(budget, 0.0, train, 0)
+        return made.steps, made.folds, made.kinds, made.cut(budget, train)
 
-    assert plan(36110.0) == (600, FOLDS, "")
-    assert plan(24110.0) == (600, 3, "")
-    assert plan(12110.0) == (600, 1, "")
+    assert plan(42110.0) == (600, FOLDS, 2, "")
+    assert plan(30110.0) == (600, 3, 2, "")
+    assert plan(18110.0) == (600, 1, 2, "")
+    assert plan(12110.0) == (600, 1, 1, "")
     for budget in (6110.0, BUDGET):  # the usual budget pays for half of the steps whatever the clock says
-        steps, folds, cut = plan(budget)
-        assert (steps, folds) == (300, 1)
+        *numbers, cut = plan(budget)
+        assert numbers == [300, 1, 1]
         assert "300 of 600 steps" in cut
         assert "--budget 12,110s" in cut
-    assert plan(100.0)[2].startswith("; no network was trained, for the budget of 100 s; --budget 12,110s")
+    assert plan(100.0)[3].startswith("; no network was trained, for the budget of 100 s; --budget 12,110s")
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_the_network_reads_coordinates_alone_where_neighbourhoods_have_the_larger_loss(better, tmp_path, monkeypatch):
+    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+    right = torch.eye(2)[train.labels]
+
+    def held_out(self, steps, fold, neighbourhoods):
+        outputs = torch.full((len(train), 2), torch.nan)
+        outputs[self.folds == fold] = (right if neighbourhoods is better else 1 - right)[self.folds == fold]
+        return outputs
+
+    monkeypatch.setattr(automatic._Choice, "_held_out_fold", held_out)
+    choice = automatic._Choice(train, 1.0, 0, None, False)
+    outputs = choice._held_out_network(Plan(600, FOLDS))
+    assert choice.neighbourhoods is better
+    assert ("coordinates alone" in choice.told) is not better
+    assert outputs.equal(right)
 
 
 def test_a_finished_choice_is_read_again_and_the_folder_of_another_run_is_refused_at_once(tmp_path, monkeypatch):

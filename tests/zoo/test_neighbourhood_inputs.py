@@ -12,7 +12,7 @@ from pointset.data.axes import UP_TO_Z
 from pointset.data.neighbourhoods import KINDS, WIDTHS, neighbourhood_numbers
 from pointset.evaluation.costs import multiply_adds
 from pointset.training.recipe import Recipe
-from pointset.zoo.transfer import start_from, turn_inputs
+from pointset.zoo.transfer import start_from, turn_inputs, without_neighbourhoods
 
 NAMES = [*(f"{encoder}-max" for encoder in ("none", "rff", "rffp", "sab", "isab4", "dumlp4")), "rff-pma", "rff-dumlp4"]
 POOLINGS = [f"none-{name}" for name in ("mean", "cov8", "pswe8", "fspool", "top2", "asp", "gem", "max+pma")]
@@ -98,6 +98,25 @@ def test_a_training_from_trained_weights_keeps_their_scale() -> None:
     model: Any = start_from(trained, other)
     pointset.fit(model, other, Recipe(epochs=1), progress=False)
     assert torch.equal(model.numbers.mean, trained.numbers.mean)
+
+
+def test_without_neighbourhoods_a_network_gives_what_it_gives_for_mean_numbers() -> None:
+    trained, points = network("isab4-pma").eval(), torch.randn(2, 40, 3)
+    trained.numbers.fit(torch.randn(100, 9) + 1)
+    trained.classes = ["a", "b", "c"]
+    bare: Any = without_neighbourhoods(trained).eval()
+    with torch.no_grad():
+        expected = trained(torch.cat([points, trained.numbers.mean.expand(2, 40, 9)], dim=2))
+        torch.testing.assert_close(bare(points), expected, atol=1e-5, rtol=1e-5)
+    assert (bare.neighbourhoods, bare.classes) == ("none", trained.classes)
+
+
+def test_shapes_at_their_principal_axes_are_not_turned_where_another_axis_is_up() -> None:
+    trained, clouds = network(kind="none"), np.random.default_rng(1).normal(size=(6, 30, 3))
+    sets = pointset.from_arrays(clouds, [0, 1, 2] * 2, classes=["a", "b", "c"], up="y", normalize="principal-axes")
+    trained.classes = ["a", "b", "c"]
+    model: Any = start_from(trained, sets)
+    assert all(model.state_dict()[name].equal(tensor) for name, tensor in trained.state_dict().items())
 
 
 @pytest.mark.slow

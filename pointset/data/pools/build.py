@@ -36,7 +36,7 @@ from pointset.data.unusable import OnError, UnreadableShapesError, refuse_or_lea
 from pointset.errors import PointsetError
 from pointset.runs.atomic import full_disk_reported, new_folder
 from pointset.runs.locks import locked
-from pointset.runs.progress import progress_bar
+from pointset.runs.progress import progress_bar, write_line
 from pointset.runs.workers import Workers, run_in_workers
 
 DIGEST = 32
@@ -203,6 +203,8 @@ def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) 
             entries[entry.name] = entry
             if not entry.skipped:
                 write_shape(files[entry.name], entry, arrays)
+            elif progress and sum(bool(each.skipped) for each in entries.values()) == 1:
+                write_line(f"{entry.skipped}; the other files are still tried")  # what takes long need not be awaited
             bar.update()
     manifest = Manifest(str(plan.root), plan.classes, plan.sampling, tuple(entries[name] for name in files))
     if remarks := [entry.remarks for entry in manifest.kept if entry.remarks]:

@@ -70,6 +70,8 @@ class Manifest:
                 raise PointsetError(f"{name}.npy cannot be read ({one_line(error, QUOTED)})") from error
             if (array.dtype, array.shape) != (np.dtype("<f4"), self.shape(name)):
                 raise PointsetError(f"{name}.npy has {described(array)}, and {list(self.shape(name))} were written")
+            if not all(name in entry.checksums for entry in self.kept):
+                raise PointsetError(f"{MANIFEST_FILE} lacks checksums of {name}.npy")
             arrays[name] = array
         return arrays
 
