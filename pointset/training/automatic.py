@@ -60,7 +60,7 @@ class Candidate:
     name: str
     accuracy: float
     low: float
-    """Of the 95 % interval (Wilson), as is `high`."""
+    """Of the 95 % interval for new shapes (Wilson, Nadeau and Bengio), as is `high`."""
     high: float
     tested: int
     """Number of held-out training shapes."""
@@ -352,7 +352,8 @@ class _Choice:
         tested = self._tested(name)
         outputs = self.outputs[name][tested]
         scores = self.kind.scores(outputs, tested)
-        interval = self.kind.interval(scores, self.siblings.groups[tested.numpy()])
+        trained = len(self.train) * (1 - 1 / self.count)
+        interval = self.kind.interval(scores, self.siblings.groups[tested.numpy()], trained)
         score = float(scores.sum()) / max(len(scores), 1)
         loss = self.kind.loss(outputs, tested) if len(scores) else None
         return Candidate(name, score, *interval, len(scores), self.seconds[name], chosen, self.seen.get(name), loss)

@@ -41,13 +41,19 @@ class Classes:
         """How much better than the combination a simple candidate must be: a standard error."""
         return float(gain.std()) / len(gain) ** 0.5
 
-    def interval(self, scores: Tensor, groups: Groups) -> tuple[float, float]:
-        """The 95 % interval of the accuracy (Wilson), for as many shapes as would vary as the groups do."""
+    def interval(self, scores: Tensor, groups: Groups, trained: float) -> tuple[float, float]:
+        """The 95 % interval (Wilson) of the accuracy on new shapes, of fits to `trained` shapes without some folds.
+
+        It counts as many shapes as would vary as the groups do. The fits vary too and share shapes, so that the
+        variance is 1 + tested / trained times as large (Nadeau and Bengio 2003, "Inference for the generalization
+        error"): 2.25 times for five folds.
+        """
         count, mean = max(len(scores), 1), float(scores.mean()) if len(scores) else 0.0
         sums = np.bincount(number_groups(groups.tolist()), weights=scores.numpy() - mean)
         grouped = float(np.square(sums).sum()) * len(sums) / max(len(sums) - 1, 1)  # the variance of the sum
         alone = count * mean * (1 - mean)
         effective = count * min(1.0, alone / grouped) if grouped > 0 else min(count, max(len(sums), 1))
+        effective /= 1 + len(scores) / trained
         low, high = proportion_confint(mean * effective, effective, method="wilson")
         return float(low), float(high)
 

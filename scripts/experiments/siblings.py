@@ -1,17 +1,20 @@
 """Is the accuracy that `pointset train` prints that of objects which it has not seen, if shapes have siblings?
 
-python scripts/experiments/siblings.py path/to/labeled_db path/to/modelnet9_obj    # writes results/siblings/
+python scripts/experiments/siblings.py path/to/labeled_db path/to/modelnet9_obj path/to/modelnet40_ply_hdf5 \
+    [--first 0] [--count 24]    # writes results/siblings/; --count 0: the folders without siblings
 
-Twenty folders are made of labeled_db: views, bent frames, colours or turned copies of ten objects of each class, with
-five kinds of names. The interval that is printed is compared with the accuracy on objects of which nothing was seen.
-Candidates are the classical ones. Folders without siblings must get no group.
+A number draws everything about a folder: whose objects it has, how many, what their siblings are and how they are
+named. The interval that is printed is compared with the accuracy on objects of which nothing was seen. Candidates are
+the classical ones. Folders without siblings must get no group.
 """
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import cyclopts
 import numpy as np
 
 import pointset
@@ -22,123 +25,228 @@ from pointset.runs.spreadsheets import as_csv
 from pointset.training import automatic
 from pointset.training.candidates import Classes
 
-OBJECTS, SEEN, POINTS, DENSE = 20, 10, 200, 6000
+POINTS, DENSE, UNSEEN = 200, 4000, 40
 RESULTS = Path(__file__).parent / "results" / "siblings"
 Cloud = np.ndarray
+Draw = np.random.Generator
 
 
-def seen_from(points: Cloud, azimuth: float, count: int, generator: np.random.Generator, cells: int = 40) -> Cloud:
-    """The points that a camera sees from one side, a little from above."""
-    towards = np.array([np.cos(azimuth), np.sin(azimuth), 0.5]) / 1.25**0.5
-    across = np.cross(towards, [0, 0, 1.0])
+def scaled(points: Cloud) -> Cloud:
+    """Points about 0 within a cube of sides 2."""
     centred = points - points.mean(axis=0)
-    centred = centred / np.abs(centred).max()
-    pixels = [
-        ((centred @ axis + 1) / 2 * cells).astype(int).clip(0, cells) for axis in (across, np.cross(towards, across))
-    ]
-    cell, depth = pixels[0] * (cells + 1) + pixels[1], centred @ towards
+    return centred / np.abs(centred).max()
+
+
+def some(points: Cloud, draw: Draw) -> Cloud:
+    """Some of the points."""
+    return points[draw.permutation(len(points))[:POINTS]]
+
+
+def seen_from(points: Cloud, azimuth: float, height: float, draw: Draw) -> Cloud:
+    """The points that a camera sees from one side."""
+    cells = 40 if len(points) > 2000 else 16
+    towards = np.array([np.cos(azimuth), np.sin(azimuth), height]) / (1 + height**2) ** 0.5
+    across = np.cross(towards, [0, 0, 1.0])
+    own = scaled(points)
+    pixels = [((own @ axis + 1) / 2 * cells).astype(int).clip(0, cells) for axis in (across, np.cross(towards, across))]
+    cell, depth = pixels[0] * (cells + 1) + pixels[1], own @ towards
     nearest = np.full((cells + 1) ** 2, -9.0)
     np.maximum.at(nearest, cell, depth)
-    return points[generator.permutation(np.flatnonzero(depth >= nearest[cell] - 0.08))[:count]]
+    return some(points[depth >= nearest[cell] - 0.1], draw)
 
 
-def bent(points: Cloud, strength: float) -> Cloud:
-    """Points that are turned about x by an angle that grows with their height."""
-    centred = points - points.mean(axis=0)
-    x, y, z = (centred / np.abs(centred).max()).T
-    angle = strength * z
-    return np.stack([x, y * np.cos(angle) - z * np.sin(angle), y * np.sin(angle) + z * np.cos(angle)], axis=1)
+def about(axis: int, angle: Any) -> Cloud:
+    """The rotation about an axis, or one for each of several angles."""
+    cos, sin = np.cos(angle), np.sin(angle)
+    one, other = (place for place in range(3) if place != axis)
+    turn = np.zeros((*np.shape(angle), 3, 3))
+    turn[..., axis, axis] = 1
+    turn[..., one, one] = turn[..., other, other] = cos
+    turn[..., one, other], turn[..., other, one] = -sin, sin
+    return turn
 
 
-def turned(points: Cloud, generator: np.random.Generator) -> Cloud:
-    """Points after a random rotation."""
-    turn = np.linalg.qr(generator.normal(size=(3, 3)))[0]
-    return points @ (turn * np.linalg.det(turn))
+def views(dense: Cloud, share: float, draw: Draw) -> Cloud:
+    """Seen from somewhere around it."""
+    return seen_from(dense, 2 * np.pi * share, draw.uniform(0.2, 0.8), draw)
 
 
-def siblings(kind: str, dense: Cloud, generator: np.random.Generator) -> list[Cloud]:
-    """All siblings of one object."""
-
-    def some() -> Cloud:
-        return dense[generator.permutation(len(dense))[:POINTS]]
-
-    if kind == "views":
-        return [seen_from(dense, 2 * np.pi * view / 6, POINTS, generator) for view in range(6)]
-    if kind == "bent":
-        return [bent(some(), strength) for strength in np.linspace(-0.8, 0.8, 4)]
-    return [some() if kind == "colours" else turned(some(), generator) for _ in range(3)]
+def scans(dense: Cloud, share: float, draw: Draw) -> Cloud:
+    """Seen from somewhere around it, with noise, on a turntable: every view is turned to the camera."""
+    seen = seen_from(dense, 2 * np.pi * share, 0.5, draw)
+    return seen @ about(2, -2 * np.pi * share).T + draw.normal(size=seen.shape) * 0.005 * np.abs(seen).max()
 
 
-NAMES: dict[str, Callable[[int, int, int], str]] = {
-    "view last": lambda o, v, r: f"shape_{o}_{v}",
-    "view first": lambda o, v, r: f"view{v}-shape{o}",
-    "in the middle": lambda o, v, r: f"part {o} scan {v} left",
-    "zero-padded": lambda o, v, r: f"{o:04}_{v:03}",
-    "no telling name": lambda o, v, r: f"{r:08x}",
+def swung(dense: Cloud, share: float, draw: Draw) -> Cloud:
+    """Its upper part swings forwards and backwards."""
+    own = scaled(some(dense, draw))
+    bent = 0.7 * np.sin(2 * np.pi * share) / (1 + np.exp(-8 * own[:, 2]))
+    return np.einsum("nij,nj->ni", about(0, bent), own)
+
+
+def twisted(dense: Cloud, share: float, draw: Draw) -> Cloud:
+    """Twisted about the vertical axis."""
+    own = scaled(some(dense, draw))
+    return np.einsum("nij,nj->ni", about(2, (2 * share - 1) * own[:, 2]), own)
+
+
+def stretched(dense: Cloud, share: float, draw: Draw) -> Cloud:
+    """It breathes: one axis grows as another shrinks."""
+    return some(dense, draw) * [1 + 0.15 * np.sin(2 * np.pi * share), 1 - 0.15 * np.sin(2 * np.pi * share), 1]
+
+
+def noisy(dense: Cloud, share: float, draw: Draw) -> Cloud:
+    """Sampled anew, with noise."""
+    return scaled(some(dense, draw)) + draw.normal(size=(min(POINTS, len(dense)), 3)) * 0.015
+
+
+def coloured(dense: Cloud, share: float, draw: Draw) -> Cloud:
+    """The same points: only colours, which no candidate uses, differ."""
+    return dense[:POINTS][draw.permutation(min(POINTS, len(dense)))]
+
+
+def turned(dense: Cloud, share: float, draw: Draw) -> Cloud:
+    """Sampled anew and turned at random."""
+    turn = np.linalg.qr(draw.normal(size=(3, 3)))[0]
+    return some(dense, draw) @ (turn * np.linalg.det(turn))
+
+
+def spun(dense: Cloud, share: float, draw: Draw) -> Cloud:
+    """Sampled anew, turned about the vertical axis and of another size."""
+    return some(dense, draw) @ about(2, 2 * np.pi * share).T * draw.uniform(0.5, 2)
+
+
+KINDS = (views, scans, swung, twisted, stretched, noisy, coloured, turned, spun)
+
+
+def code(number: int) -> str:
+    """A name that says nothing."""
+    return hashlib.md5(str(number).encode()).hexdigest()[:8]
+
+
+WORDS = ("alpha", "bravo", "coral", "delta", "ember", "fjord", "gamma", "hazel", "indigo", "jade", "koala", "lima")
+SIDES = ("Front", "Back", "Left", "Right", "Top", "Under", "Inner", "Outer")
+NAMES: dict[str, Callable[[str, int, int, int, int], str]] = {
+    "chair_7_3": lambda c, o, v, n, r: f"{c}_{o}_{v}",
+    "v03-chair-7": lambda c, o, v, n, r: f"v{v:02}-{c}-{o}",
+    "obj 7 scan 3 raw": lambda c, o, v, n, r: f"obj {o} scan {v} raw",
+    "0007.003": lambda c, o, v, n, r: f"{o:04}.{v:03}",
+    "coral_lima_3": lambda c, o, v, n, r: f"{WORDS[o % 12]}_{WORDS[(o // 12 + 5 * o) % 11]}_{v}",
+    "7c": lambda c, o, v, n, r: f"{o}{'abcdefghijkl'[v]}",
+    "chair7Left": lambda c, o, v, n, r: f"{c}{o}{SIDES[v]}",
+    "3f9a41c2_3": lambda c, o, v, n, r: f"{code(o)}_{v}",
+    "2021-05-07_3": lambda c, o, v, n, r: f"2021-{o % 12 + 1:02}-{o:02}_{v}",
+    "obj7/3": lambda c, o, v, n, r: f"obj{o}/{v}",
+    "IMG_0042 in order": lambda c, o, v, n, r: f"IMG_{n:05}",
+    "no telling name": lambda c, o, v, n, r: code(r),
 }
-KINDS = ("views", "bent", "colours", "turned")
 
 
-def make_sets(objects: Sequence[tuple[str, Cloud]], kind: str, naming: str, seed: int, most: int) -> pointset.PointSets:
+def make_sets(objects: list[tuple[str, Cloud]], sets: dict[str, Any], draw: Draw, most: int = 99) -> pointset.PointSets:
     """The siblings of some objects, at most so many of each."""
-    generator, clouds, labels, names = np.random.default_rng(seed), [], [], []
+    clouds, labels, names = list[Cloud](), list[str](), list[str]()
     for number, (label, dense) in enumerate(objects):
-        views = siblings(kind, dense, generator)
-        for view in generator.permutation(len(views))[:most].tolist():
-            clouds.append(views[view].astype(np.float32))
+        count = int(draw.integers(*sets["siblings"], endpoint=True))
+        for view in np.sort(draw.permutation(count)[:most]).tolist():
+            name = sets["names"](label.lower(), number, view, len(clouds), int(draw.integers(1 << 32)))
+            clouds.append(sets["kind"](dense, view / count, draw).astype(np.float32))
             labels.append(label)
-            names.append(f"{label}/{NAMES[naming](number, view, int(generator.integers(1 << 32)))}.pcd")
+            names.append(f"{label}/{name}.pcd")
     return pointset.from_arrays(clouds, labels, names=names, normalize="center-standardize")
 
 
-def measure(objects: list[tuple[str, Cloud]]) -> Iterator[dict[str, Any]]:
-    """What is printed for each of the folders, and what is true."""
-    for row, (kind, naming) in enumerate((kind, naming) for kind in KINDS for naming in NAMES):
-        order = np.random.default_rng(row).permutation(OBJECTS)
-        seen, unseen = (
-            [pair for number, pair in enumerate(objects) if (order[number % OBJECTS] < SEEN) == inside]
-            for inside in (True, False)
-        )
-        train = make_sets(seen, kind, naming, seed=row, most=99)
-        best = automatic.fit_automatic(train, budget=0.001, progress=False)
-        chosen = next(each for each in best.candidates if each.chosen)
-        true = pointset.evaluate(best.fitted.model, make_sets(unseen, kind, naming, seed=1000 + row, most=2)).accuracy
-        yield {
-            "siblings": kind,
-            "names": naming,
-            "shapes": len(train),
-            "groups": f"{best.siblings.count} of {len(seen)}",
-            "by": best.siblings.rule or "none",
-            "printed %": f"{100 * chosen.accuracy:.1f}",
-            "interval": f"{100 * chosen.low:.1f} to {100 * chosen.high:.1f}",
-            "of seen groups %": "" if chosen.seen is None else f"{100 * chosen.seen:.1f}",
-            "unseen objects %": f"{100 * true:.1f}",
-            "inside": "yes" if chosen.low <= true <= chosen.high else "no",
+class Objects:
+    """The objects of all sources, by class."""
+
+    def __init__(self, labeled: Path, simplified: Path, release: Path) -> None:
+        files = {"labeled_db": sorted(labeled.glob("*/*.off")), "modelnet9_obj": sorted(simplified.glob("*/*/*.obj"))}
+        self.meshes = {
+            name: [(path.relative_to(root).parts[0], path) for path in files[name]]
+            for name, root in zip(files, (labeled, simplified), strict=True)
         }
+        self.release = pointset.load_dataset(release, normalize="none", progress=False)
+
+    def of(self, source: str, draw: Draw) -> dict[str, list[Cloud]]:
+        """The points of objects of some classes, in random order."""
+        found: dict[str, list[Cloud]] = {}
+        if source == "ModelNet40":
+            labels = self.release.labels.numpy()
+            full = np.flatnonzero(np.bincount(labels) >= UNSEEN + 15)
+            for label in draw.permutation(full)[: draw.integers(6, 14)].tolist():
+                rows = draw.permutation(np.flatnonzero(labels == label)).tolist()
+                found[self.release.classes[label]] = [self.release.points[row].numpy().astype(float) for row in rows]
+            return found
+        for place in draw.permutation(len(self.meshes[source])).tolist():
+            label, path = self.meshes[source][place]
+            points = sample_points(read_mesh(path), DENSE, seed=0).astype(float)
+            if source == "modelnet9_obj":
+                points = points @ np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], float).T
+            found.setdefault(label, []).append(points)
+        return found
 
 
-def without_siblings(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
+def folder(number: int, objects: Objects) -> dict[str, Any]:
+    """What is printed for a folder, and what is true."""
+    draw = np.random.default_rng([48, number])
+    rounds, place = divmod(number, len(NAMES))
+    naming = [*NAMES][np.random.default_rng([49, rounds]).permutation(len(NAMES))[place]]
+    kind = KINDS[draw.integers(len(KINDS))]
+    source = str(draw.choice(["ModelNet40", "labeled_db", "modelnet9_obj"], p=[0.6, 0.3, 0.1]))
+    found, seen, unseen = objects.of(source, draw), [], []
+    own = int(draw.integers(5, 12))
+    for label, clouds in found.items():
+        seen += [(label, cloud) for cloud in clouds[:own]]
+        unseen += [(label, cloud) for cloud in clouds[own : own + UNSEEN]]
+    fewest = int(draw.integers(2, 5))
+    about = {"kind": kind, "names": NAMES[naming], "siblings": (fewest, fewest + int(draw.integers(0, 4)))}
+    began = time.process_time()
+    train = make_sets(seen, about, draw)
+    best = automatic.fit_automatic(train, budget=0.001, progress=False, seed=number)
+    seconds = time.process_time() - began
+    chosen = next(each for each in best.candidates if each.chosen)
+    true = pointset.evaluate(best.fitted.model, make_sets(unseen, about, draw, most=2)).accuracy
+    return {
+        "folder": number,
+        "objects": f"{len(seen)} of {source}, {len(found)} classes",
+        "siblings": kind.__name__,
+        "names": naming,
+        "shapes": len(train),
+        "groups": best.siblings.count if best.siblings.rule else "none",
+        "by": best.siblings.rule or "nothing",
+        "printed %": f"{100 * chosen.accuracy:.1f}",
+        "interval": f"{100 * chosen.low:.1f} to {100 * chosen.high:.1f}",
+        "of seen groups %": "" if chosen.seen is None else f"{100 * chosen.seen:.1f}",
+        "unseen objects": len(unseen),
+        "accuracy on them %": f"{100 * true:.1f}",
+        "difference": f"{100 * (chosen.accuracy - true):+.1f}",
+        "inside": "yes" if chosen.low <= true <= chosen.high else "no",
+        "core-seconds": f"{seconds:.0f}",
+    }
+
+
+def without_siblings(labeled: Path, simplified: Path, release: Path) -> Iterator[dict[str, Any]]:
     """The groups that are found where there are none."""
-    for folder in folders:
-        sets = pointset.load_dataset(folder, points=1024, up="z")
-        yield {"folder": folder.name, "shapes": len(sets), "groups found": find_groups(sets).rule or "none"}
+    for path in (labeled, simplified, release):
+        sets = pointset.load_dataset(path, points=1024, normalize="center-standardize", progress=False)
+        if path == release:
+            sets = sets.subset(np.random.default_rng(0).permutation(len(sets))[:2000].tolist())
+        yield {"folder": path.name, "shapes": len(sets), "groups found": find_groups(sets).rule or "none"}
 
 
-def main() -> None:
+def main(labeled: Path, simplified: Path, release: Path, *, first: int = 0, count: int = 24) -> None:
     """Write both tables."""
-    labeled, *others = map(Path, sys.argv[1:])
     Classes.rows = ("features-svm", "surface-svm")  # type: ignore[assignment]
-    files = sorted(labeled.glob("*/*.off"))
-    objects = [(file.parent.name, sample_points(read_mesh(file), DENSE, seed=0).astype(float)) for file in files]
+    objects, rows = Objects(labeled, simplified, release), list[dict[str, Any]]()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    rows: list[dict[str, Any]] = []
-    for row in measure(objects):
-        print(row, flush=True)
-        rows.append(row)
-        (RESULTS / "results.csv").write_text(as_csv(rows), encoding="utf-8")
-    table = as_csv([*without_siblings([labeled, *others])])
-    (RESULTS / "without_siblings.csv").write_text(table, encoding="utf-8")
+    for number in range(first, first + count):
+        rows.append(folder(number, objects))
+        print(*rows[-1].values(), sep="; ", flush=True)
+        (RESULTS / f"folders_{first}.csv").write_text(as_csv(rows), encoding="utf-8")
+    if count == 0:
+        table = as_csv([*without_siblings(labeled, simplified, release)])
+        (RESULTS / "without_siblings.csv").write_text(table, encoding="utf-8")
+        print(table)
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from command_line import fail, succeed
+from statsmodels.stats.proportion import proportion_confint
 
 import pointset
 from pointset import cli
@@ -216,3 +217,10 @@ def test_clouds_of_fewer_points_than_usual_are_taken_as_they_are(tmp_path, capsy
     assert "at most 20 points of a shape" in captured.err
     assert "chosen" in captured.out
     assert pointset.load_run(tmp_path / "run")[1]["data"]["points"] == 20
+
+
+def test_the_interval_counts_that_fits_share_shapes():
+    """A share of 0.8 of 100 shapes varies as the mean of 99 independent shapes, and 2.25 times as much."""
+    kind = Classes(SimpleNamespace(labels=torch.zeros(100), classes=("a", "b")))
+    low, high = kind.interval((torch.arange(100) < 80).float(), np.arange(100), trained=80)
+    assert (low, high) == pytest.approx(proportion_confint(0.8 * 44, 44, method="wilson"))
