@@ -146,7 +146,8 @@ def make_sets(objects: list[tuple[str, Cloud]], sets: dict[str, Any], draw: Draw
     """The siblings of some objects, at most so many of each."""
     clouds, labels, names = list[Cloud](), list[str](), list[str]()
     for number, (label, dense) in enumerate(objects):
-        count = int(draw.integers(*sets["siblings"], endpoint=True))
+        low, high = sets["siblings"]
+        count = int(draw.integers(low, high, endpoint=True))
         for view in np.sort(draw.permutation(count)[:most]).tolist():
             name = sets["names"](label.lower(), number, view, len(clouds), int(draw.integers(1 << 32)))
             clouds.append(sets["kind"](dense, view / count, draw).astype(np.float32))
