@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Make .venv in the checkout and install pointset into it, with the exact versions of scripts/constraints.txt.
 #
-#   bash scripts/setup.sh          what it takes to use pointset
-#   bash scripts/setup.sh test     and what it takes to test it, and to build its site
-#   bash scripts/setup.sh docs     and what it takes to build its site
+#   bash scripts/setup.sh                  what it takes to use pointset
+#   bash scripts/setup.sh export,notebook  and these extras of pyproject.toml; open3d (400 MB) is for the samplers fps and poisson
+#   bash scripts/setup.sh test             and what it takes to test it, and to build its site
+#   bash scripts/setup.sh docs             and what it takes to build its site
 #
 # uv installs where it is on the path, else pip. It can be run again: nothing is installed twice while pyproject.toml and constraints.txt stay as they are.
 # PYTHON=/path/to/python chooses the interpreter (3.11 or newer). pip's own settings apply: on a machine without a
@@ -51,8 +52,15 @@ wanted() {
 
 is_installed() { [ "$(cat ".venv/installed${1:+-$1}" 2>/dev/null)" = "$(wanted)" ]; }
 
-# `test` has all that the others have, and `docs` what it takes to use pointset.
-is_enough() { is_installed "$extra" || is_installed test || { [ -z "$extra" ] && is_installed docs; }; }
+# `test` has all that the others have, and every extra what it takes to use pointset.
+is_enough() {
+    local file
+    if is_installed "$extra" || is_installed test; then return; fi
+    for file in .venv/installed*; do
+        if [ -z "$extra" ] && [ "$(cat "$file" 2>/dev/null)" = "$(wanted)" ]; then return; fi
+    done
+    return 1
+}
 
 # Show what pip says of large files, with their sizes.
 large_files() {
@@ -85,15 +93,16 @@ install_pointset() {
     fi
     say "installing pointset${extra:+ with the extra $extra} into .venv: the first time some minutes, and 2 to 3 GB"
     say "(more with CUDA, which PyPI's torch for Linux brings along). The large ones:"
-    local what=".[open3d${extra:+,$extra}]" began=$SECONDS
+    local what=".${extra:+[$extra]}" began=$SECONDS
     with_uv "$what" || with_pip "$what"
     wanted > ".venv/installed${extra:+-$extra}"
     say "installed in $((SECONDS - began)) s; .venv has $(du -sh .venv | cut -f1)"
 }
 
-# Debian's packages with the system libraries that Open3D's wheel loads, if it cannot be imported.
+# Debian's packages with the system libraries that Open3D's wheel loads, if it is there and cannot be imported.
 missing_packages() {
-    "$venv_python" -c 'import open3d' 2>/dev/null || echo libegl1 libgl1 libidn2-0 libudev1 libusb-1.0-0 libx11-6
+    "$venv_python" -c 'import sys, importlib.util as util; sys.exit(util.find_spec("open3d") is not None)' ||
+        "$venv_python" -c 'import open3d' 2>/dev/null || echo libegl1 libgl1 libidn2-0 libudev1 libusb-1.0-0 libx11-6
 }
 
 install_system_libraries() {

@@ -84,11 +84,18 @@ def test_quickstart_installs_once_and_passes_its_arguments_on(copy):
     status, printed, calls = bash(copy, script, "--epochs", "5")
     assert status == 0, printed
     (install,) = installs(calls)
-    assert install.endswith("-c scripts/constraints.txt -e .[open3d]")
+    assert install.endswith("-c scripts/constraints.txt -e .")
     assert calls[-1] == "pointset compare --epochs 5"
     assert not installs(bash(copy, script)[2]), "the second time there is nothing to install"
     (copy / "pyproject.toml").write_text("# changed\n")
     assert installs(bash(copy, script)[2]), "until what decides it changes"
+
+
+def test_extras_are_installed_by_name_and_are_enough_without_them(copy):
+    script = str(copy / "scripts" / "setup.sh")
+    (install,) = installs(bash(copy, script, "export,notebook")[2])
+    assert install.endswith("-e .[export,notebook]")
+    assert not installs(bash(copy, script)[2])
 
 
 @pytest.mark.parametrize("script", ["quickstart.sh", "test.sh"])

@@ -1,6 +1,7 @@
 """Devices, dropout on them, and the precision of their products."""
 
 import re
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -82,3 +83,22 @@ def test_the_measurement_is_a_ratio_of_seconds_and_is_made_once(monkeypatch):
     assert 0.01 < speed < 100
     monkeypatch.setattr(devices, "find_device", None)
     assert devices.bfloat16_speed("cpu") == speed
+
+
+POOLS = ("mean", "sum", "pma", "pma2", "asp", "gem", "top2", "fspool", "pswe8", "fpswe8", "cov4", "repset2", "max+pma")
+NAMES = [*(f"{name}-max" for name in ("none", "rff", "rffp", "sab", "isab4")), *(f"rff-{pool}" for pool in POOLS)]
+STEPS = [(name, masked) for name in NAMES for masked in (False, True)]
+STEPS += [("dumlp4-max", False), ("rff-dumlp4", False)]  # with a mask, their batch norm picks points by its values
+
+
+@pytest.mark.parametrize(("name", "masked"), STEPS)
+def test_no_tensor_of_a_training_step_is_on_another_device_than_the_points(name, masked, monkeypatch):
+    """On "meta", whose tensors have no values: a new tensor on the CPU, or a value that is looked at, is an error."""
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # torch has none for "meta"
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda *_: False)
+    model = pointset.create_model(name, classes=3, dim=8, heads=2).to("meta").train()
+    points, mask = torch.randn(2, 20, 3, device="meta"), torch.ones(2, 20, dtype=torch.bool, device="meta")
+    logits = model(points, mask if masked else None)
+    nn.functional.cross_entropy(logits, torch.zeros(2, dtype=torch.long, device="meta")).backward()
+    assert model.embed_sets(points).device.type == "meta"
+    assert {parameter.grad.device.type for parameter in model.parameters() if parameter.grad is not None} == {"meta"}
