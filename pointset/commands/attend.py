@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_TO_ASK = 2048
 """Number of points on a live page."""
 STILLS = (".png", ".svg", ".pdf")
-COMPANIONS = ("rff-max.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
+COMPANIONS = ("rff-pma4.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
 """Trained models that join the chosen one on a live page, as many as it takes."""
 
 

@@ -77,7 +77,7 @@ class PointSetEmbedding(TransformerMixin, CloudEstimator):
     Example:
         >>> from sklearn.pipeline import make_pipeline
         >>> from sklearn.svm import SVC
-        >>> pipeline = make_pipeline(pointset.PointSetEmbedding("rff-max.modelnet40-1024"), SVC())
+        >>> pipeline = make_pipeline(pointset.PointSetEmbedding("isab16-pma.modelnet40-1024"), SVC())
         >>> pipeline.fit(X[:16], y[:16]).predict(X[16:]).shape
         (8,)
     """

@@ -46,7 +46,7 @@ class SetModel(nn.Module):
         """Prepare a shape as the model's training shapes were; see `Preparation.prepare`.
 
         Example:
-            >>> prepared = pointset.create_model("rff-max", pretrained="modelnet40-1024").prepare(X[0])
+            >>> prepared = pointset.create_model("isab16-pma", pretrained="modelnet40-1024").prepare(X[0])
             >>> prepared.points.shape
             torch.Size([32, 3])
         """

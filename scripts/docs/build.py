@@ -31,7 +31,7 @@ CHECKOUT = HERE.parents[1]
 OWN = ("conf.py", "index.md", "changelog.md", "citing.md", "tools.md", "_static")
 COPIED = ("README.md", "LICENSE", "notebooks", "datasets/README.md", "scripts/experiments", "scripts/benchmark")
 IGNORED = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.py", "*.toml")
-MODELS = ("isab16-pma.modelnet40-1024", "rff-max.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024")
+MODELS = ("isab16-pma.modelnet40-1024", "rff-pma4.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024")
 """Trained models of the live page."""
 APP = make_app(show_all=True)
 WIDTH = 88

@@ -154,13 +154,13 @@ def test_turned_weights_see_turned_clouds(name):
 
 
 def test_shared_classes_keep_their_last_weights():
-    trained = pointset.create_model("rff-max", pretrained="modelnet40-1024")
+    trained = pointset.create_model("rff-pma4", pretrained="modelnet40-1024")
     sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(4, 8, 3)), ["nut", "chair"] * 2, ["nut", "chair"])
-    model = start_from(trained, sets, start="rff-max.modelnet40-1024")
+    model = start_from(trained, sets, start="rff-pma4.modelnet40-1024")
     chair = trained.classes.index("chair")
     assert model.head[-1].weight[1].equal(trained.head[-1].weight[chair])
     assert model.encoder[0].state_dict().keys() == trained.encoder[0].state_dict().keys()
-    assert model.spec.as_dict()["start"] == "rff-max.modelnet40-1024"
+    assert model.spec.as_dict()["start"] == "rff-pma4.modelnet40-1024"
 
 
 def test_only_an_encoder_with_a_pooling_can_be_a_start():

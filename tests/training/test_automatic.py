@@ -103,11 +103,11 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path
 @pytest.mark.slow
 def test_start_begins_from_trained_weights(tmp_path, capsys):
     data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
-    start = ("--start", "rff-max.modelnet40-1024", "--points", "32", "--steps", "4", "--epochs", "1")
+    start = ("--start", "rff-pma4.modelnet40-1024", "--points", "32", "--steps", "4", "--epochs", "1")
     succeed(capsys, "train", "--data", data, *start, "--freeze", "encoder", "--run", folder)
     model, description = pointset.load_run(folder)
-    assert description["model"]["start"] == "rff-max.modelnet40-1024"
-    trained, _ = pointset.load_run("rff-max.modelnet40-1024")
+    assert description["model"]["start"] == "rff-pma4.modelnet40-1024"
+    trained, _ = pointset.load_run("rff-pma4.modelnet40-1024")
     for mine, theirs in zip(model.encoder.parameters(), trained.encoder.parameters(), strict=True):
         assert mine.equal(theirs)
     assert "leave out the name" in fail(capsys, "train", "isab16-max", "--data", data, *start)

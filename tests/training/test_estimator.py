@@ -232,7 +232,7 @@ def test_calibration(given, y, request):
 
 def test_the_best_within_a_budget_and_trained_weights(clouds_folder) -> None:
     train, test = (pointset.load_dataset(clouds_folder, split, 64) for split in ("train", "test"))
-    for options in ({}, {"model": "auto", "budget": 1.0}, {"start": "rff-max.modelnet40-1024", "steps": 20}):
+    for options in ({}, {"model": "auto", "budget": 1.0}, {"start": "isab16-pma.modelnet40-1024", "steps": 20}):
         classifier = PointSetClassifier(random_state=0, **options).fit(train.points.numpy(), train.labels.numpy())
         assert classifier.score(test.points.numpy(), test.labels.numpy()) > 0.8
     assert classifier.model_.spec.name == "rff-max"

@@ -16,7 +16,7 @@ from pointset.errors import PointsetError
 from pointset.export.javascript import to_plain_data
 from pointset.viz.live import make_live_page
 
-NAMES = ("isab16-pma", "rff-max", "dumlp16-max+dumlp16")
+NAMES = ("isab16-pma", "rff-pma4", "dumlp16-max+dumlp16")
 
 
 def trained(name: str) -> tuple[torch.nn.Module, dict[str, Any]]:
