@@ -123,7 +123,8 @@ def test_probabilities_are_those_of_classify(name, tmp_path):
         plain = (
             model(pointset.data.normalize_points(X, model.preparation.normalize)) / pretrained_card(name).temperature
         )
-        assert (probabilities.max(dim=1).values < plain.softmax(dim=1).max(dim=1).values).all() == has_trust
+        largest, expected = probabilities.max(dim=1).values, plain.softmax(dim=1).max(dim=1).values
+        assert (largest < expected).all() if has_trust else torch.allclose(largest, expected, atol=1e-3)
     assert loaded.temperature != 1
     untrained = pointset.create_model(kind, classes=3, pretrained=tag)
     assert (untrained.temperature, untrained.trust) == (1, None)
