@@ -74,20 +74,20 @@ class Surface:
 def fit_surfaces(first: Surface, second: Surface) -> Fit:
     """The simplest way in which the second cloud is the first: as it lies, else turned, else mirrored."""
     still: Kind = "rescaled" if abs(np.log(second.size / first.size)) > SCALED else "re-sampled"
-    best = Fit(still, _distance_from(first, second, [np.eye(3)]))
+    best = Fit(still, _distance_from(first, second, np.eye(3)[None]))
     ways: tuple[tuple[Kind, float], ...] = (("turned", 1.0), ("mirrored", -1.0))
     for kind, sign in ways:
         if best.is_same:
             return best
-        starts = [first.axes @ turn @ second.axes.T for turn in TURNS]
-        starts = [start for start in starts if np.linalg.det(start) * sign > 0]
-        fewest = second.points[:FEWEST_POINTS]
-        starts.sort(key=lambda start: first.tree.query(fewest @ start.T)[0].mean())
-        best = min(best, Fit(kind, _distance_from(first, second, starts[:STARTS])), key=lambda fit: fit.distance)
+        starts = first.axes @ TURNS @ second.axes.T
+        starts = starts[np.linalg.det(starts) * sign > 0]
+        tried = first.tree.query(second.points[:FEWEST_POINTS] @ starts.transpose(0, 2, 1))[0].mean(axis=1)
+        starts = starts[np.argsort(tried, kind="stable")[:STARTS]]
+        best = min(best, Fit(kind, _distance_from(first, second, starts)), key=lambda fit: fit.distance)
     return best
 
 
-def _distance_from(first: Surface, second: Surface, starts: list[Float[ndarray, "3 3"]]) -> float:
+def _distance_from(first: Surface, second: Surface, starts: Float[ndarray, "k 3 3"]) -> float:
     """The distance after a fit of few points from each start, and if it is promising of all points from the best."""
     few = [second.points[:FEW_POINTS] @ start.T for start in starts]
     fits = [_moved(first, points, FIRST_STEPS) for points in few]
@@ -114,7 +114,7 @@ def _all_turns() -> Iterator[Float[ndarray, "3 3"]]:
             yield from (turn @ (np.eye(3)[list(order)] * np.array(signs)) for turn in between)
 
 
-TURNS = tuple(_all_turns())
+TURNS = np.array([*_all_turns()])
 
 
 def _moved(first: Surface, points: Float[ndarray, "n 3"], steps: int) -> Float[ndarray, "n 3"]:

@@ -220,14 +220,10 @@ class _Work:
     def labels(self, twins: list[Suspect]) -> Iterator[Suspect]:
         """Shapes whose label is probably wrong, with what they would be instead."""
         shapes, labels = self.shapes, self.shapes.labels
-        links = [(each.row, each.other) for each in twins if labels[each.row] == labels[each.other]]
         groups = self.siblings.groups
-        links += (
-            [(int(np.argmax(groups == group)), row) for row, group in enumerate(groups.tolist())]
-            if self.siblings.rule
-            else []
-        )
-        folds = assign_folds(connected(links, len(labels)), labels.tolist(), self.seed, FOLDS)
+        links = [(groups[each.row], groups[each.other]) for each in twins if labels[each.row] == labels[each.other]]
+        together = connected(links, self.siblings.count)[groups]
+        folds = assign_folds(together, labels.tolist(), self.seed, FOLDS)
         if len(shapes.classes) < 2 or not (folds >= 0).any():
             return
         outputs = fit_head(self.baseline, self.blocks, torch.from_numpy(labels), folds)
