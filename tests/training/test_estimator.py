@@ -235,7 +235,7 @@ def test_the_best_within_a_budget_and_trained_weights(clouds_folder) -> None:
     for options in ({}, {"model": "auto", "budget": 1.0}, {"start": "isab16-pma.modelnet40-1024", "steps": 20}):
         classifier = PointSetClassifier(random_state=0, **options).fit(train.points.numpy(), train.labels.numpy())
         assert classifier.score(test.points.numpy(), test.labels.numpy()) > 0.8
-    assert classifier.model_.spec.name == "rff-max"
+    assert classifier.model_.spec.name == "isab16-pma"
     for options in ({}, {"model": "auto"}):
         with pytest.raises(ValueError, match="network"):
             PointSetClassifier(**options).partial_fit(train.points.numpy(), train.labels.numpy())
