@@ -198,8 +198,11 @@ def _show(candidate: "Candidate") -> None:
 
 def _group_lines(best: "Automatic", run: Path) -> Iterator[str]:
     """What was held out together, and what was never held out."""
+    from pointset.baselines.likeness import LIKENESS
     from pointset.training.automatic import GROUPS_FILE
 
+    if best.siblings.rule == LIKENESS:  # up to 17 points off; see scripts/experiments/pages/siblings.md
+        yield "the names tell no groups and likeness finds only some: the accuracy may be far off; give --groups"
     if best.siblings.rule:
         yield (
             f"{best.siblings.count:,} groups of shapes that belong together, by {best.siblings.origin} (--groups gives "

@@ -11,6 +11,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 import pointset
 from pointset import cli
+from pointset.baselines.likeness import LIKENESS, Siblings
+from pointset.commands.train import _group_lines
 from pointset.training import automatic, fine_tuning
 from pointset.training.automatic import fit_automatic
 from pointset.training.baselines import FOLDS
@@ -224,3 +226,10 @@ def test_the_interval_counts_that_fits_share_shapes():
     kind = Classes(SimpleNamespace(labels=torch.zeros(100), classes=("a", "b")))
     low, high = kind.interval((torch.arange(100) < 80).float(), np.arange(100), trained=80)
     assert (low, high) == pytest.approx(proportion_confint(0.8 * 44, 44, method="wilson"))
+
+
+@pytest.mark.parametrize("rule", [LIKENESS, "its numbers"])
+def test_groups_that_only_likeness_finds_are_said_to_be_uncertain(rule, tmp_path):
+    best = SimpleNamespace(siblings=Siblings(np.arange(16), rule, 0.9), never_held_out=())
+    first, *_ = _group_lines(best, tmp_path)
+    assert ("accuracy may be far off" in first) == (rule == LIKENESS)
