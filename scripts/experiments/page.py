@@ -119,7 +119,7 @@ def render(saved: Mapping[str, Saved]) -> dict[str, str]:
         pages[f"{PAGES}/further.md"] = ["# Further results", *(part for one in others for part in _result(one))]
     for study in sorted((FOLDER / "results").glob("*/study.md")):
         text = study.read_text(encoding="utf-8").rstrip()
-        pages[f"{PAGES}/{study.parent.name}.md"] = [text.replace("## ", "# ", 1)]
+        pages[f"{PAGES}/{study.parent.name}.md"] = [re.sub(r"(?m)^#(#+ )", r"\1", text)]
     texts = {name: LINK_HERE.sub("](../", "\n\n".join(parts)) + "\n" for name, parts in pages.items()}
     head = [*answer(saved), "## Contents", _contents(pages), "## How to read the tables", READING]
     return {"README.md": "\n\n".join([*head, "## The experiments", MADE, _experiments()]) + "\n"} | texts
