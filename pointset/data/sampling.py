@@ -135,6 +135,7 @@ def seed_for(seed: int, name: str) -> int:
 def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
     """Choose n of the points [N, 3], each the farthest from those before (Gonzalez 1985): indices int64 [n]."""
     columns = np.ascontiguousarray(points.T if points.dtype.kind == "f" else points.T.astype(np.float64))
+    columns = np.ldexp(columns, -np.frexp(np.abs(columns).max(initial=0.0))[1])  # exact; squares stay in range
     chosen = np.empty(n, dtype=np.int64)
     distances = np.full(len(points), np.inf)  # squared, to the nearest chosen point
     candidate = start

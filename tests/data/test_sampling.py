@@ -118,6 +118,12 @@ def test_farthest_points_against_the_definition() -> None:
     np.testing.assert_array_equal(farthest_points(points, 20, start=11), chosen)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200])
+def test_farthest_points_are_the_same_at_any_scale(scale: float) -> None:
+    points = np.random.default_rng(0).normal(size=(60, 3))
+    np.testing.assert_array_equal(farthest_points(points * scale, 20, start=11), farthest_points(points, 20, start=11))
+
+
 def test_farthest_points_of_copies_are_chosen_once_each() -> None:
     points = np.repeat(np.eye(3), 2, axis=0)
     assert sorted(farthest_points(points, 6, start=3).tolist()) == list(range(6))

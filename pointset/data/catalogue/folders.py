@@ -41,6 +41,7 @@ HIDDEN_FILES = (".", "__", "@", "~$", "$RECYCLE")
 TOO_DEEP = "more than two folders deep"
 BESIDE_SHAPES = "beside folders of shapes"
 UNREAD = "of formats that are not read"
+PIPES = "that are pipes or devices"
 EMPTY = "without a mesh or a point cloud"
 COPIES = "of shapes that are there in another format"
 TABLES = "with names of shapes, which is not read"
@@ -48,6 +49,7 @@ REMEDIES = {
     TOO_DEEP: "move them up",
     BESIDE_SHAPES: "move them into a folder",
     UNREAD: "unpack or convert them",
+    PIPES: "save their content to files",
     EMPTY: "they are no classes",
     COPIES: "each shape counts once",
     TABLES: "classes are the names of folders",
@@ -348,7 +350,7 @@ def _scan(tree: FileTree, folder: Path, inside: str) -> None:
                 tree.folders.append(inside + name)
             _scan(tree, path, f"{inside}{name}/")
         elif path.exists() and not path.is_file():  # a pipe or a device; reading a dangling link reports an error
-            tree.skipped[UNREAD] += [path] if content else []
+            tree.skipped[PIPES] += [path] if content else []
         elif not content:
             continue
         elif content == "unread":

@@ -222,7 +222,7 @@ def test_links_are_followed_and_loops_pipes_and_devices_are_not(tmp_path: Path) 
         (parts / name).symlink_to(target)
     os.mkfifo(parts / "bed/train/pipe.npy")
     os.mkfifo(parts / "bed/train/pipe.ply")
-    with pytest.warns(UserWarning, match=r"4 files of formats that are not read, the first 'bed/train/pipe.npy'"):
+    with pytest.warns(UserWarning, match="files that are pipes or devices, the first 'bed/train/pipe.npy'"):
         shapes, classes = shapes_and_classes(parts, "train")
     assert classes == ["bed", "chair"]
     # Links that lead nowhere are files that cannot be read, which is said: they are not left out in silence.
