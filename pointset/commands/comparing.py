@@ -89,7 +89,7 @@ def compare(
     if len(folders) > 1:
         raise PointsetError(f"--out has two folders, {folders[0]} and {folders[1]}: give one")
     folder = folders[0] if folders else Path("runs") / ("compare" if file is None else Path(file).stem)
-    return _run_or_show(experiment, folder, running, tables, spread)
+    return _run_or_report(experiment, folder, running, tables, spread)
 
 
 def _from_file(
@@ -140,10 +140,10 @@ def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes
     return experiment.changed(**given)
 
 
-def _run_or_show(
+def _run_or_report(
     experiment: "Experiment", out: Path, running: Running, output: Sequence[Path], spread: Spreads
 ) -> Result:
-    """Run an experiment, or say its state or an estimate of its time, or report its finished runs."""
+    """Run an experiment, or report its finished runs."""
     from pointset.comparison.comparing import report_finished, run_experiment
     from pointset.data.dataset import repeats_in_words
     from pointset.tasks.classification import Classification

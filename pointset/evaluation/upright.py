@@ -1,8 +1,8 @@
 """Which direction is up in files that do not say: the one in which a trained model knows the shapes best.
 
-A shape that stands unlike those of training gets small logits, like a shape of no known class: the largest logit tells
-them apart (Hendrycks et al., arXiv 1911.11132). A model of upright shapes knows a chair by its front too, so each of
-the six directions is tried with four quarter turns about the vertical. All files of a folder share one turn.
+A shape that stands unlike those of training gets small logits, like a shape of an unknown class: the largest logit
+tells them apart (Hendrycks et al., arXiv 1911.11132). A model of upright shapes knows a chair by its front too, so
+each of the six directions is tried with four quarter turns about the vertical. All files of a folder share one turn.
 """
 
 from collections.abc import Sequence

@@ -21,7 +21,7 @@ class _Bar(tqdm):
 
     @property
     def format_dict(self) -> dict[str, Any]:
-        """What the line is made of: no rate, and so "?" for the time to go, as long as it is unknown."""
+        """The values of the line, with "?" as the time to go until it can be estimated."""
         values = super().format_dict
         few = values["total"] and values["n"] - values["initial"] < KNOWN_SHARE * values["total"]
         return values | {"rate": 0.0} if few else values

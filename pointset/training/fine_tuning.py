@@ -4,8 +4,9 @@ import dataclasses
 import math
 import time
 from pathlib import Path
-from typing import Annotated, Any, NotRequired, Self, TypedDict
+from typing import Annotated, Any, Self
 
+import msgspec
 from msgspec import Meta
 from torch import nn
 
@@ -62,23 +63,16 @@ def new_network(train: PointSets, neighbourhoods: bool, seed: int) -> nn.Module:
     return create_for(train, NETWORK_MODEL, dataclasses.replace(OPTIONS, neighbourhoods=kind), seed=seed)
 
 
-class _PlanFile(TypedDict):
-    steps: Annotated[int, Meta(ge=0)]
-    folds: Annotated[int, Meta(ge=1, le=FOLDS)]
-    needed: NotRequired[float]
-    kinds: NotRequired[Annotated[int, Meta(ge=1, le=2)]]
-
-
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """How long the network is trained, and on how many folds it is held out."""
 
-    steps: int
+    steps: Annotated[int, Meta(ge=0)]
     """0 for no network."""
-    folds: int
+    folds: Annotated[int, Meta(ge=1, le=FOLDS)]
     needed: float = 0.0
-    """Core-seconds of budget for all steps, on one fold; 0 if they are unknown."""
-    kinds: int = 2
+    """Core-seconds of budget for all steps of both kinds, on one fold; 0 if they are unknown."""
+    kinds: Annotated[int, Meta(ge=1, le=2)] = 2
     """1 if only the network with neighbourhoods is trained, and not compared with one on coordinates alone."""
 
     @classmethod
@@ -100,14 +94,13 @@ class Plan:
         fitting = (each for each in tried if spent + each[0] * (each[1] + each[2]) * step <= budget)
         # The usual budget pays for some steps whatever the clock says: other work slows them down, and not the network.
         steps, folds, kinds = next(fitting, tried[-1] if budget >= BUDGET else (0, 1, 1))
-        return cls(steps, folds, round(spent + 2 * whole * step, 1), kinds)
+        return cls(steps, folds, round(spent + 3 * whole * step, 1), kinds)
 
     @classmethod
     def read(cls, file: Path) -> Self:
         """The plan of an interrupted training."""
         remedy = f"delete {file.parent} and run the same training again"
-        plan = records.read_json(file, remedy, _PlanFile)
-        return cls(plan["steps"], plan["folds"], plan.get("needed", 0.0), plan.get("kinds", 2))
+        return msgspec.convert(records.read_json(file, remedy, cls), cls)
 
     @property
     def has_network(self) -> bool:
@@ -115,11 +108,17 @@ class Plan:
         return self.steps >= FEWEST_STEPS
 
     def cut(self, budget: float, train: PointSets) -> str:
-        """What the budget cut, as the end of a sentence; empty if nothing."""
+        """What the budget cut, as the end of a sentence; empty if nothing but folds."""
         whole = transfer_recipe(train).steps or 0
-        remedy = f"; --budget {math.ceil(self.needed):,}s would be enough for all steps" if self.needed else ""
+        remedy = f"; --budget {math.ceil(self.needed):,}s would be enough for all of it" if self.needed else ""
         if not self.has_network:
-            return f"; no network was trained, for the budget of {budget:g} s{remedy}"
-        if self.steps < whole:
-            return f"; the network had {self.steps:,} of {whole:,} steps, for the budget of {budget:g} s{remedy}"
-        return ""
+            what = "no network was trained"
+        elif self.steps < whole:
+            what = (
+                f"the network had {self.steps:,} of {whole:,} steps and was not compared with one on coordinates alone"
+            )
+        elif self.kinds == 1:
+            what = "the network was not compared with one on coordinates alone"
+        else:
+            return ""
+        return f"; {what}, for the budget of {budget:g} s{remedy}"

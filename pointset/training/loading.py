@@ -62,7 +62,7 @@ def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
     weights, description = folder.weights(), folder.description()
     model, data = description.get("model", {}), description.get("data", {})
     source = Path(str(data.get("source", "")))
-    if source.is_absolute():  # of no use elsewhere, and nobody's business
+    if source.is_absolute():  # useless elsewhere, and private
         description = description | {"data": data | {"source": source.name}}
     content = {RUN: as_json(description).encode(), WEIGHTS: as_safetensors(weights)}
     card = {

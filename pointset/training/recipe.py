@@ -1,6 +1,5 @@
 """How a model is trained, as data. No torch is imported here, so that `pointset --help` answers at once."""
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -144,16 +143,6 @@ class Recipe(Checked):
         passed = epoch / max(1, epochs - 1)
         smallest, largest = (round(a * (b / a) ** passed) for a, b in zip(first, last, strict=True))
         return smallest, largest
-
-    @property
-    def usual_size(self) -> SizeRange | None:
-        """The approximate mean number of points over a training, as both bounds: for timing an average step."""
-        if self.train_points is None:
-            return None
-        bounds = [self.sizes(epoch, 9, 0) or (0, 0) for epoch in range(9)]
-        means = [(most - least) / math.log(most / least) if most > least else float(least) for least, most in bounds]
-        mean = round(sum(means) / len(means))
-        return mean, mean
 
     @property
     def ignores_size(self) -> bool:

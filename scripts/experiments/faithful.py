@@ -15,7 +15,7 @@ import pointset
 from pointset.comparison.statistics import mean_interval
 from pointset.explain.faithfulness import EXPLANATIONS, check_explanations
 
-MODELS = ("isab16-pma", "isab16-max", "dumlp16-max+dumlp16", "none-dumlp32", "rff-max")
+MODELS = ("isab16-pma", "dumlp16-max+dumlp16", "rff-pma4")
 TRAINED_ON = "modelnet40-1024"
 POINTS = 256
 app = cyclopts.App(name="faithful.py", help=__doc__, result_action="return_value")
@@ -29,7 +29,7 @@ def faithful(
     rows = list[dict[str, Any]]()
     for name in MODELS:
         model = pointset.create_model(name, pretrained=TRAINED_ON).eval()
-        test = pointset.load_dataset(data, split="test", points=POINTS, normalize=model.normalize)
+        test = pointset.load_dataset(data, split="test", points=POINTS, normalize=model.preparation.normalize)
         chosen = np.linspace(0, len(test) - 1, shapes).astype(int)
         curves = check_explanations(model, [test.points[index] for index in chosen])
         for explanation, by in curves.items():

@@ -122,12 +122,3 @@ def test_more_points_than_are_stored_are_refused_before_a_run_or_a_comparison_ha
 def test_bounds_that_make_no_sense_are_refused(changes, words):
     with pytest.raises(PointsetError, match=words):
         Recipe(**changes)
-
-
-def test_the_usual_size_is_the_mean_of_the_draws():
-    assert Recipe().usual_size is None
-    assert Recipe(train_points=(50, 50)).usual_size == (50, 50)
-    drawn = np.mean([drawn_size((64, 1024), 0, 0, batch) for batch in range(5000)])
-    mean, _ = Recipe(train_points=(64, 1024)).usual_size
-    assert mean == pytest.approx(drawn, rel=0.03)
-    assert mean < Recipe(train_points=(64, 1024), last_points=(1024, 1024)).usual_size[0] < 1024

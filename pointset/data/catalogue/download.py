@@ -116,7 +116,7 @@ def _receive(url: str, part: Path, done: int, expected: Download, progress: bool
 
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
-        if response.status_code == 416:  # the part is no beginning of this file
+        if response.status_code == 416:  # the part does not begin this file
             part.unlink()
         response.raise_for_status()
         if response.headers.get("Content-Type", "").startswith("text/html"):

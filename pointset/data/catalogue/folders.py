@@ -50,7 +50,7 @@ REMEDIES = {
     BESIDE_SHAPES: "move them into a folder",
     UNREAD: "unpack or convert them",
     PIPES: "save their content to files",
-    EMPTY: "they are no classes",
+    EMPTY: "they do not count as classes",
     COPIES: "each shape counts once",
     TABLES: "classes are the names of folders",
 }

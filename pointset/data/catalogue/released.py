@@ -65,7 +65,7 @@ def read_released(folder: Path, split: str, variant: str | None = None, *, on_er
         split: "train" or "test"; ModelNet40-C has only "test".
         variant: for ScanObjectNN a key of `SCANS`, by default the first; for ModelNet40-C a corruption with its
             severity, such as "gaussian_3", or "original".
-        on_error: "raise", or "skip" to leave out clouds that are not finite or have a label of no class.
+        on_error: "raise", or "skip" to leave out clouds that are not finite or have a label without a class.
     """
     classes, files = _classes_and_files(folder, split, variant)
     points, labels, names, failures = list[NDArray[Any]](), list[NDArray[Any]](), list[str](), dict[str, str]()

@@ -37,7 +37,7 @@ PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
 WITHOUT_SUFFIX = re.compile("readme|licen[cs]e|copying|notice|authors|makefile|version")
-"""Beginnings of the lower-case names of files without a suffix that are no shapes."""
+"""Beginnings of the lower-case names of files without a suffix that do not hold shapes."""
 
 
 def content_by_name(name: str) -> Literal["shape", "shape or list", "unread", ""]:
