@@ -10,7 +10,7 @@ import torch
 import pointset
 from pointset.data import load_card
 from pointset.data.augment import Compose, Drop, Jitter, RotateUp, Scale
-from pointset.data.mixing import Background, Crop, CutMix, augmentation_from_names, recipe_augmentations
+from pointset.data.augmentations import Background, Crop, CutMix, augmentation_from_names, recipe_augmentations
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError

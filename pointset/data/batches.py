@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pointset.data.augment import Augmentation
-from pointset.data.mixing import CutMix
+from pointset.data.augmentations import CutMix
 from pointset.data.point_sets import PointSets
 from pointset.runs.workers import torch_threads
 

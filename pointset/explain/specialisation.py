@@ -10,8 +10,8 @@ from tabulate import tabulate
 from torch import Tensor, nn
 
 from pointset.configuration import check
+from pointset.data.augmentations import augmentation_from_names
 from pointset.data.batches import epoch_generator
-from pointset.data.mixing import augmentation_from_names
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap, attention_maps, find_map

@@ -15,8 +15,8 @@ from pointset.comparison.experiment import TomlTable, as_tuple
 from pointset.comparison.metric import Metric, Size
 from pointset.comparison.task import Results, Section, Setup, Shown, TaskFacts
 from pointset.configuration import PointCount, Seed, check, check_once
+from pointset.data.augmentations import recipe_augmentations
 from pointset.data.dataset import load_split
-from pointset.data.mixing import recipe_augmentations
 from pointset.data.options import SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, raise_together

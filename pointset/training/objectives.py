@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from pointset.baselines.likeness import split_validation
 from pointset.configuration import SizeRange
 from pointset.data.augment import Augmentation, Compose, turned_by_one_of
+from pointset.data.augmentations import recipe_augmentations
 from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
-from pointset.data.mixing import recipe_augmentations
 from pointset.data.normalize import half_turns
 from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
 from pointset.evaluation import evaluate

@@ -25,8 +25,8 @@ from timing import interleaved, training_step
 
 from pointset import create_model
 from pointset.data import PointSets, read_mesh, sample_points
+from pointset.data.augmentations import augmentation_from_names
 from pointset.data.batches import batches
-from pointset.data.mixing import augmentation_from_names
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool
 

@@ -21,7 +21,7 @@ from pointset.data.augment import (
     Shift,
     rotation_matrices,
 )
-from pointset.data.mixing import Background, Crop, Uneven, augmentation_from_names
+from pointset.data.augmentations import Background, Crop, Uneven, augmentation_from_names
 
 IMPERFECT: list[Any] = [Background(probability=1.0), Crop(probability=1.0), Uneven(probability=1.0)]
 ALL: list[Any] = [

@@ -10,7 +10,7 @@ import torch
 
 import pointset
 from pointset.data import augmentation_from_names, read_cloud
-from pointset.data.mixing import CutMix
+from pointset.data.augmentations import CutMix
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 import pointset
 from pointset.configuration import Neighbourhoods
 from pointset.data.augment import Axis, Columns
-from pointset.data.mixing import augmentation_from_names
+from pointset.data.augmentations import augmentation_from_names
 from pointset.data.neighbourhoods import (
     EPSILON,
     FEWEST,

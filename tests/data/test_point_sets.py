@@ -12,9 +12,9 @@ import pytest
 import torch
 from toy import P, pool
 
+from pointset.data.augmentations import augmentation_from_names
 from pointset.data.batches import batches, epoch_generator, fixed_batches
 from pointset.data.dataset import PointSets, load_dataset
-from pointset.data.mixing import augmentation_from_names
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool, random_subsets

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 import pointset
+from pointset.data.augmentations import MIXINGS, CutMix, recipe_augmentations
 from pointset.data.batches import Batch, batches
-from pointset.data.mixing import MIXINGS, CutMix, recipe_augmentations
 from pointset.data.point_sets import PointSets
 from pointset.training.objectives import Classification
 from pointset.training.recipe import Recipe
