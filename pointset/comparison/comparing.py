@@ -162,10 +162,11 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
     # When a worker of a cluster dies, its other runs are lost, and joblib waits forever for dask's workers.
     perform = run_apart if workers.scheduler else run_one
     while left:
-        # A worker that joblib keeps from an earlier call may be in another working directory.
-        jobs = [delayed(perform)(replace(run, folder=run.folder.absolute())) for run in left.values()]
+        # A worker that joblib keeps from an earlier call may be in another working directory. Made one by one, because
+        # a run keeps its sets, and with one worker it is performed in this process.
+        jobs = (delayed(perform)(replace(run, folder=run.folder.absolute())) for run in list(left.values()))
         try:
-            for ended in run_in_workers(jobs, workers, workers.at_once(len(jobs), threads), threads):
+            for ended in run_in_workers(jobs, workers, workers.at_once(len(left), threads), threads):
                 yield replace(left.pop(ended.name), result=ended.result, reason=ended.reason)
         except BrokenProcessPool:
             begun = [run for run in left.values() if run.folder.exists() and not run.finished]

@@ -3,17 +3,20 @@
 import json
 import re
 import shutil
+import weakref
 from pathlib import Path
 
 import pytest
 import toy
 
+from pointset.comparison import comparing
 from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import make_runs
 from pointset.errors import PointsetError
 from pointset.runs.locks import lock_folder
+from pointset.runs.workers import Workers
 
 pytestmark = pytest.mark.slow
 
@@ -157,3 +160,17 @@ def test_the_result_of_another_run_and_the_folder_of_another_comparison_are_refu
         report_finished(classifiers(), copy)
     with pytest.raises(PointsetError, match=r"holds another comparison \(threads is 1 there and 7 here\)"):
         report_finished(classifiers(threads=7), copy)
+
+
+def test_one_process_keeps_the_sets_of_one_run_at_a_time(classifiers, tmp_path, monkeypatch):
+    performed, alive = [], []
+
+    def perform(run):
+        alive.append(sum(reference() is not None for reference in performed))
+        performed.append(weakref.ref(run))
+        return run.failed("not run")
+
+    monkeypatch.setattr(comparing, "run_one", perform)
+    runs = make_runs(classifiers(seeds=(0, 1, 2)), tmp_path)
+    assert len([*comparing.run_all(runs, Workers(1))]) == len(alive) == 6
+    assert max(alive) <= 1
