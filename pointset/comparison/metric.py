@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointset.comparison.pairs import Pair
 from pointset.comparison.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -131,13 +130,7 @@ class Row:
     parameters: int
     seconds: float
     cost: Cost | None
-    below_best: Pair | None
-    """The best row of this size (first) compared with this row; None for the best row."""
     best: bool
     """True for the row with the best mean of the first metric at its size; ties go to the first row."""
-
-    def against_best(self, metric: Metric) -> str:
-        """The difference from the best row as text, or why it is not shown; `metric` is the first metric."""
-        if self.below_best is None:
-            return "best"
-        return self.below_best.in_table(metric.write(-self.below_best.difference, sign="+"))
+    against_best: str
+    """The difference from the best row as text, or why it is not shown; see `Verdict.against_best`."""

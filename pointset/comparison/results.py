@@ -65,7 +65,7 @@ class Comparison:
 
     @cached_property
     def metrics(self) -> list[Metric]:
-        """The task's metrics that all runs have: those of an earlier version lack newer ones."""
+        """The task's metrics that the runs have."""
         task, runs = self.experiment.task, self.runs
         measured = task.shown(runs[0].folder).metrics if runs else task.facts.metrics
         return [metric for metric in measured if all(metric.name in run.metrics for run in runs)]
@@ -80,12 +80,10 @@ class Comparison:
         for run in self.runs:
             if run.points == size:
                 groups.setdefault(run.model, []).append(run)
-        first, costs = self.metrics[0], self.costs.get(size, {})
-        merits = {label: first.merit(fmean(run.metrics[first.name] for run in runs)) for label, runs in groups.items()}
-        best = max(merits, key=lambda label: merits[label], default="")
-        verdict = self.verdicts.get(size)
-        below = {label: verdict.pair(best, label) for label in groups if label != best} if verdict else {}
-        intervals = {row.model: row.interval for row in verdict.rows} if verdict else {}
+        if not groups:
+            return
+        first, costs, verdict = self.metrics[0], self.costs.get(size, {}), self.verdicts[size]
+        intervals = {row.model: row.interval for row in verdict.rows}
         for label, runs in groups.items():
             yield Row(
                 model=label,
@@ -96,8 +94,8 @@ class Comparison:
                 parameters=runs[0].result.parameters,
                 seconds=fmean(run.result.seconds for run in runs),
                 cost=costs.get(label),
-                below_best=below.get(label),
-                best=label == best,
+                best=label == verdict.best,
+                against_best=verdict.against_best(label),
             )
 
     @property

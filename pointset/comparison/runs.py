@@ -152,7 +152,7 @@ class Run:
     def read(self) -> Self:
         """The run with the result and the reason of a failure that are in its folder, if any.
 
-        A PointsetError if a file is damaged, or the result is of another run or lacks the first metric.
+        A PointsetError if a file is damaged, or the result is of another run.
         """
         result: Any = None
         reason = ""
@@ -170,9 +170,6 @@ class Run:
         other = {name: written[name] for name in self.place}
         if other != self.place:
             raise ValueError(f"it is that of the run {other}")
-        first = self.experiment.task.facts.metrics[0].name
-        if first not in result.metrics:  # of a version with other metrics
-            raise ValueError(f"it has no {first}")
         return result
 
     def failed(self, reason: str) -> Self:
@@ -209,11 +206,8 @@ def check_folder(experiment: Experiment, out: Path) -> None:
 
 
 def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, object]]) -> None:
-    """Save protocol, names of metrics and descriptions of the data; a PointsetError if the folder has other ones."""
+    """Save protocol and descriptions of the data; a PointsetError if the folder has other ones."""
     protocol = experiment.protocol()
-    metrics = {
-        "metrics": [metric.name for metric in experiment.task.facts.metrics]
-    }  # later versions may have further ones
-    write_or_compare(out / "protocol.json", protocol | metrics, list(protocol), "comparison")
+    write_or_compare(out / "protocol.json", protocol, list(protocol), "comparison")
     for size, description in prepared.items():
         write_or_compare(out / f"sets{of_size(size)}.json", description, list(description), "comparison")

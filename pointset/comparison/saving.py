@@ -43,9 +43,8 @@ def save_tables(comparison: Comparison) -> None:
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:
     """The whole comparison as plain data: rows, pairs, runs, failures, configuration and origins."""
-    first = comparison.metrics[0]
     return {
-        "rows": [{**asdict(row), "against_best": row.against_best(first)} for row in comparison.rows],
+        "rows": [asdict(row) for row in comparison.rows],
         "pairs": {
             str(size or "all"): [{**asdict(pair), "distinguishable": pair.distinguishable} for pair in verdict.pairs]
             for size, verdict in comparison.verdicts.items()

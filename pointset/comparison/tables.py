@@ -124,7 +124,7 @@ def _metric_columns(
         if metric.detailed and not brief and spread != "deviation":
             columns[f"{lead}95 % interval"] = [metric.write_interval(summary.interval) for summary in summaries]
         if metric == metrics[0] and len({row.model for row in rows}) > 1:
-            columns["against the best"] = [row.against_best(metric) for row in rows]
+            columns["against the best"] = [row.against_best for row in rows]
         if metric.detailed:
             columns[f"{lead}published{unit}"] = [
                 summary.published.write(metric) if summary.published else "" for summary in summaries

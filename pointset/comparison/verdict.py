@@ -79,7 +79,7 @@ class Verdict:
                 "seeds": "none" if row.fixed and row.runs == 1 else str(row.runs),
                 metric.title: metric.write(row.mean, row.deviation if several else None),
                 self._interval_title: metric.write_interval(row.interval) if spread != "deviation" else "",
-                "against the best": self._against_best(row.model),
+                "against the best": self.against_best(row.model),
             }
             for row in self.rows
         ]
@@ -89,7 +89,8 @@ class Verdict:
     def _interval_title(self) -> str:
         return f"{100 * (1 - self.level):g} % interval"
 
-    def _against_best(self, model: str) -> str:
+    def against_best(self, model: str) -> str:
+        """The difference from the best model as text, or why it is not shown."""
         if model == self.best:
             return "best"
         pair = self.pair(model, self.best)

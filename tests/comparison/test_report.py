@@ -12,7 +12,6 @@ from toy import ODD
 
 from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
-from pointset.comparison.metric import Metric
 from pointset.comparison.report.charts import pareto
 from pointset.comparison.report.sections import report_texts
 from pointset.comparison.runs import make_runs
@@ -94,24 +93,6 @@ def test_a_report_that_cannot_be_drawn_costs_no_table(reported, tmp_path, monkey
     with pytest.warns(UserWarning, match="report .*was not written: ValueError: Width and height"):
         assert report_finished(reported.experiment, folder).table()
     assert (folder / "table.md").read_text() == before
-
-
-def test_a_folder_of_a_version_with_other_metrics_shows_those_that_it_has(reported, tmp_path, monkeypatch):
-    folder = shutil.copytree(reported.folder, tmp_path / "copy")
-    assert json.loads((folder / "protocol.json").read_text())["metrics"] == [metric.name for metric in METRICS]
-    accuracy, *others = METRICS
-    newer = Metric("newer", True, head="newer metric", measure=lambda predictions: 1.0)
-    fewer = [metric for metric in others if metric.name != "loss"]
-    monkeypatch.setattr("pointset.tasks.classification.METRICS", (accuracy, *fewer, newer))
-    found = report_finished(reported.experiment, folder)
-    without_order = (accuracy, *fewer[:-1])  # the last one is for ordered classes
-    assert [metric.name for metric in found.metrics] == [metric.name for metric in without_order]
-    assert "newer metric" not in found.table()
-    assert [run.metrics for run in found.runs] == [run.metrics for run in reported.runs]
-
-    monkeypatch.setattr("pointset.tasks.classification.METRICS", (newer, *METRICS))
-    with pytest.raises(PointsetError, match=r"result\.json .*no newer.*: .*delete .*result\.json and run"):
-        report_finished(reported.experiment, folder)
 
 
 def test_the_mean_class_accuracy_is_shown_where_classes_are_unbalanced(reported, monkeypatch):
