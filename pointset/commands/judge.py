@@ -38,7 +38,7 @@ def judge(
     Example: `pointset judge svm.csv network-seed0.csv network-seed1.csv --columns item=uid label=truth -o verdict.md`
 
     Args:
-        files: Predictions (*.csv, *.parquet, *.npz), a folder of runs, or a folder of `pointset compare`.
+        files: Predictions (*.csv), a folder of runs, or a folder of `pointset compare`.
             Without a column model, the name of the file is the model, and "-seed3" at its end the seed.
         columns: Columns that are named otherwise, as item=COLUMN label=COLUMN prediction=COLUMN model=COLUMN
             seed=COLUMN data=COLUMN.

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 from jaxtyping import Bool
@@ -38,7 +39,6 @@ OWN = re.compile(r"class_\d+|probability_\d+|entropy|points|unlike.*")
 """Columns of `pointset classify -o` that are not probabilities of a class."""
 SUM_ERROR = 1e-3
 """Probabilities of an item sum to 1 within this, since files often have few digits."""
-JUDGED_SUFFIXES = (".csv", ".parquet", ".npz")
 IN_NAME = re.compile(r"[-_.]seed(\d+)$")
 PREDICTIONS_CSV, PREDICTIONS_NPZ = "predictions.csv", "predictions.npz"
 NO_SEED = -1
@@ -68,15 +68,12 @@ def find_files(path: Path) -> list[Path]:
 def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
     """Read files of predictions, or folders of runs, into one table with the columns of `COLUMN_ALIASES`; see `tidy`.
 
-    They are CSV (as of `pointset classify` and `evaluate`), parquet or npz files, or folders as of `find_files`.
+    They are CSV files (as of `pointset classify` and `evaluate`), or folders as of `find_files`.
     """
     import pandas
 
     if not paths:
-        raise PointsetError("no files of predictions were given: name at least one CSV, parquet or npz file")
-    twice = next((path for path in paths if paths.count(path) > 1), None)
-    if twice is not None:
-        raise PointsetError(f"{twice} is given twice: leave one out")
+        raise PointsetError("no files of predictions were given: name at least one CSV file")
     files = [file for path in paths for file in find_files(path)]
     tables = [tidy(_read(file), columns, str(file), *_named(file)) for file in files]
     return pandas.concat(tables, ignore_index=True)
@@ -92,22 +89,15 @@ def _named(path: Path) -> tuple[str, int]:
 
 
 def _read(path: Path) -> "DataFrame":
-    import pandas
-
-    readers = {".csv": read_csv_table, ".parquet": pandas.read_parquet, ".npz": _read_npz}
-    if (suffix := path.suffix.lower()) not in JUDGED_SUFFIXES:
-        raise PointsetError(f"{path} is not a file of predictions: its name must end in {', '.join(JUDGED_SUFFIXES)}")
+    if path.suffix.lower() != ".csv" and path.name != PREDICTIONS_NPZ:
+        raise PointsetError(f"{path} is not a file of predictions: give a CSV file, or the {PREDICTIONS_NPZ} of a run")
     try:
         require_file(path)
-        return readers[suffix](path)
+        return _read_run(path) if path.name == PREDICTIONS_NPZ else read_csv_table(path)
     except FileNotFoundError as error:
         raise PointsetError(f"{path} does not exist: name a file of predictions") from error
-    except (PointsetError, OSError):
-        raise
-    except ImportError as error:
-        raise PointsetError(f"reading {path} needs pyarrow: pip install pyarrow") from error
-    except Exception as error:  # parsers of other libraries raise errors of many kinds
-        raise PointsetError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
+    except (ValueError, KeyError, BadZipFile) as error:
+        raise PointsetError(f"{path} cannot be read as predictions: {error}") from error
 
 
 def read_csv_table(path: Path) -> "DataFrame":
@@ -120,21 +110,13 @@ def read_csv_table(path: Path) -> "DataFrame":
     return table.assign(**{name: table[name].map(from_text) for name in words})
 
 
-def _read_npz(path: Path) -> "DataFrame":
-    """Arrays with one entry for each row; predictions may be given as `logits` or `probabilities` [rows, classes]."""
+def _read_run(path: Path) -> "DataFrame":
+    """The predictions that `pointset.evaluation.predictions.save_predictions` wrote, without loading torch."""
     import pandas
 
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file}
-    scores = arrays.pop("logits", arrays.pop("probabilities", None))
-    classes = arrays.pop("classes", None)
-    renamed = {"names": "item", "labels": "label", "predictions": "prediction", "items": "item"}
-    table = {renamed.get(name, name): array for name, array in arrays.items() if array.ndim < 2}
-    if scores is not None:
-        table["prediction"] = scores.argmax(axis=1)
-    if classes is not None and len(classes):
-        table |= {key: classes[table[key]] for key in ("label", "prediction") if table[key].dtype.kind in "iu"}
-    return pandas.DataFrame(table)
+    with np.load(path, allow_pickle=False) as run:
+        classes, labels, predictions = run["classes"], run["labels"], run["logits"].argmax(axis=1)
+        return pandas.DataFrame({"item": run["names"], "label": classes[labels], "prediction": classes[predictions]})
 
 
 def tidy(
