@@ -76,8 +76,8 @@ class Experiment:
 
     Example:
         >>> from pointset.comparison.experiment import Entry, Experiment
-        >>> from pointset.tasks import create_task
-        >>> experiment = Experiment(task=create_task("counting"), models=(Entry("rff-sum"),), seeds=(0, 1))
+        >>> from pointset.tasks import Counting
+        >>> experiment = Experiment(task=Counting(), models=(Entry("rff-sum"),), seeds=(0, 1))
         >>> experiment.labels, experiment.changed(seeds=(0,)).seeds
         (['rff-sum'], (0,))
     """

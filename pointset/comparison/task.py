@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -88,24 +89,29 @@ class Setup:
     """Folders of the runs that differ only in the size of their sets."""
 
 
-class Trial(Protocol):
+class Trial(ABC):
     """One run of a task, whose sets are opened once, when they are first used."""
 
+    @abstractmethod
     def train(self, recipe: Recipe) -> Fitted:
         """Train the model in the folder of the run; a finished training is loaded."""
 
+    @abstractmethod
     def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
         """Save what further tables need, and return the metrics by name and the number of test sets."""
 
     @property
     def is_tested(self) -> bool:
         """True if what further tables need is there."""
+        return True
 
+    @abstractmethod
     def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
         """Values by which pairs are compared: bool [sets], True where the run is right, or the first metric [1]."""
 
     def tables(self, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """Rows of further CSV files, by file name; each row starts with `columns`."""
+        return {}
 
 
 @dataclass(frozen=True)

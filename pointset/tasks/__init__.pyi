@@ -1,5 +1,8 @@
-from .experiments import create_task as create_task
-from .experiments import list_tasks as list_tasks
+from .anomaly import Anomaly as Anomaly
+from .classification import Classification as Classification
+from .clustering import Clustering as Clustering
+from .counting import Counting as Counting
+from .max_regression import MaxRegression as MaxRegression
 from .set_problem import SetBatch as SetBatch
 from .set_problem import SetProblem as SetProblem
 from .set_problem import task_recipe as task_recipe

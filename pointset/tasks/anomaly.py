@@ -10,8 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
-from pointset.tasks.image_problem import ImageProblem
-from pointset.tasks.images import Images
+from pointset.tasks.images import ImageProblem, Images
 from pointset.tasks.set_problem import SetBatch, fully_connected, row_model
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions

@@ -66,11 +66,9 @@ class Classification:
     """Options of the sets; their size is ignored."""
     robustness_seeds: tuple[int, ...] = ()
     """Seeds whose models are also tested on corrupted and on smaller sets."""
-    robustness_points: tuple[int, ...] = ()
-    """Set sizes of these models; empty means all sizes."""
 
     name: ClassVar[str] = "classification"
-    TUPLES: ClassVar[tuple[str, ...]] = ("points", "robustness_seeds", "robustness_points")
+    TUPLES: ClassVar[tuple[str, ...]] = ("points", "robustness_seeds")
     """Fields that are tuples, for which a file has lists."""
 
     def __post_init__(self) -> None:
@@ -82,11 +80,6 @@ class Classification:
             raise PointsetError("points must contain at least one set size, got none")
         check_once("size", self.points)
         check("robustness_seeds", self.robustness_seeds, tuple[Seed, ...])
-        check("robustness_points", self.robustness_points, tuple[PointCount, ...])
-        if unknown := set(self.robustness_points) - set(self.points):
-            raise PointsetError(
-                f"robustness_points must be among the points {list(self.points)}, got {sorted(unknown)}"
-            )
         if self.robustness_seeds and self.sets.features:
             raise PointsetError(
                 "robustness_seeds must be empty where sets have features: corruptions are defined for coordinates alone"
@@ -165,7 +158,7 @@ class Classification:
 
     def trial(self, setup: Setup) -> ShapeTrial:
         """One run."""
-        robust = setup.seed in self.robustness_seeds and setup.size in (self.robustness_points or self.points)
+        robust = setup.seed in self.robustness_seeds
         return ShapeTrial(setup, self.data, self.sets_of(setup.size), METRICS, robust, len(self.points) > 1)
 
     def shown(self, folder: Path) -> Shown:

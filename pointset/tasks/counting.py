@@ -10,8 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
-from pointset.tasks.image_problem import ImageProblem
-from pointset.tasks.images import Images
+from pointset.tasks.images import ImageProblem, Images
 from pointset.tasks.set_problem import SetBatch, fully_connected, parts_of, row_model
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions

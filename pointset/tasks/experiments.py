@@ -1,7 +1,7 @@
-"""The tasks by name, comparisons of classifiers given as arguments, and experiments read from TOML files.
+"""Comparisons of classifiers given as arguments, and experiments read from TOML files.
 
     title = "DeepSets against Set Transformers"
-    task = "classification"             # the default, of point sets; for others see `pointset.tasks.list_tasks`
+    task = "classification"             # the default; or max-regression, clustering, counting, anomaly
     seeds = [0, 1, 2]                   # `seeds = 3` is the seed 3 alone, not three seeds
     models = ["rff-max", { name = "isab16-pma", pool_seeds = "pooled" }]   # names, or names with options of their own
 
@@ -27,7 +27,7 @@ from msgspec import Meta
 from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment, TomlTable, as_tuple, unknown_key
 from pointset.comparison.results import Comparison
-from pointset.configuration import Cores, check, closest_spelling
+from pointset.configuration import Cores, check
 from pointset.data.options import DataOptions
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.files import MOST_SETTINGS, read_file
@@ -54,46 +54,6 @@ KEYS: Mapping[str, Any] = {
     "published": Annotated[dict[str, dict[str, Any]], Meta(description="a table for each model")],
 }
 """Keys of an experiment's file for every task, and their types; other keys are options of the task."""
-
-
-def list_tasks() -> list[str]:
-    """The names of all tasks.
-
-    Returns:
-        Names for `create_task`.
-    """
-    return list(TASKS)
-
-
-def create_task(name: str, **options: Any) -> Any:
-    """Create a task.
-
-    Args:
-        name: one of `list_tasks()`.
-        options: fields of the class of the task, such as `data` for counting.
-
-    Returns:
-        The `Task`.
-
-    Raises:
-        PointsetError: the name or an option is unknown, or the value of an option is not allowed.
-    """
-    known = _options_of(name)
-    for option in options:
-        if option not in known:
-            having = f"its options are {', '.join(known)}" if known else "it has no options"
-            raise PointsetError(f"{name} has no option {quoted(option)}: {having}")
-    return TASKS[name](**options)
-
-
-def _options_of(name: str) -> list[str]:
-    """The names of the options of a task."""
-    if name not in TASKS:
-        raise PointsetError(
-            f"no task is called {quoted(name)}: did you mean {closest_spelling(name, list(TASKS))}? "
-            f"Tasks are {', '.join(TASKS)}"
-        )
-    return [field.name for field in dataclasses.fields(TASKS[name])]
 
 
 def compare(
@@ -220,8 +180,10 @@ def experiment_from(content: Mapping[str, Any]) -> Experiment:
         if key in KEYS:
             check(key, value, KEYS[key])
     name, inside = content.get("task", Classification.name), content.get("options", {})
+    if name not in TASKS:
+        raise PointsetError(f"no task is called {quoted(name)}: use {', '.join(TASKS)}")
     beside = {key: value for key, value in content.items() if key not in KEYS}
-    known = _options_of(name)
+    known = [field.name for field in dataclasses.fields(TASKS[name])]
     for option in [*inside, *beside]:
         if option not in known:
             raise PointsetError(unknown_key(option, [*KEYS, *known]))
@@ -235,8 +197,4 @@ def experiment_from(content: Mapping[str, Any]) -> Experiment:
         fields["model"] = ModelOptions.from_dict(content["model"])
     if "recipe" in content:
         fields["recipe"] = task.recipe(**content["recipe"])
-    robust = set(getattr(task, "robustness_seeds", ()))
-    if unknown := robust - set(fields.get("seeds", robust)):
-        seeds = list(fields["seeds"])
-        raise PointsetError(f"robustness_seeds must be among the seeds {seeds}, got {sorted(unknown)}")
     return Experiment(task=task, **fields)

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.task import Results, Section, Setup, Shown, TaskFacts
+from pointset.comparison.task import Results, Section, Setup, Shown, TaskFacts, Trial
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import in_evaluation_mode
@@ -37,10 +37,9 @@ from pointset.zoo.registration import source_digests
 T = TypeVar("T", bound=nn.Module)
 HEAD, EMBEDDING, ENCODER = 0x4EAD, 0xE3BED, 0xE4C
 """Numbers of the parts of a model that are not built by the zoo; see `seeded`."""
-PER_EPOCH = {"epochs", "least_steps", "validation", "patience"}
-OF_SHAPES = {"train_points", "last_points", "points_share", "label_smoothing", "class_weights", "augment"}
 USUAL_MODEL = ModelOptions(dim=64, dropout=0.0, initial="xavier")
-UNUSED = PER_EPOCH | OF_SHAPES
+UNUSED = {"epochs", "least_steps", "validation", "patience", "train_points", "last_points", "points_share"}
+UNUSED |= {"label_smoothing", "class_weights", "augment"}
 """Fields of `Recipe` without a meaning when each step has new sets."""
 
 
@@ -85,10 +84,10 @@ def task_recipe(**changes: Any) -> Recipe:
         "label_smoothing": 0.0,
         "augment": (),
     }
-    used = [field.name for field in dataclasses.fields(Recipe) if field.name not in UNUSED]
-    for name in changes:
-        if name not in used:
-            raise PointsetError(f"the recipe of a set problem has no {name}: its fields are {', '.join(used)}")
+    if unused := sorted(UNUSED & changes.keys()):
+        raise PointsetError(
+            f"the recipe of a set problem has no {unused[0]}, because each step has new sets: leave it out"
+        )
     return Recipe.from_dict({**usual, **changes})
 
 
@@ -193,8 +192,8 @@ class SetProblem(ABC):
 
 
 @dataclass(frozen=True)
-class SetTrial:
-    """A run of a set problem; see `Trial`."""
+class SetTrial(Trial):
+    """A run of a set problem."""
 
     problem: SetProblem
     setup: Setup
@@ -224,18 +223,9 @@ class SetTrial:
         batches = self.problem.test_sets()
         return measure(self.problem, model, batches), sum(len(batch.X) for batch in batches)
 
-    @property
-    def is_tested(self) -> bool:
-        """There are no further tests."""
-        return True
-
     def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
         """The first metric."""
         return np.array([metrics[self.problem.measured[0].name]])
-
-    def tables(self, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """There are no further tables."""
-        return {}
 
 
 CURVES_TEXT = (

@@ -11,7 +11,7 @@ from torch import nn
 
 from pointset.comparison.metric import Metric
 from pointset.comparison.prediction_tables import PREDICTIONS_CSV
-from pointset.comparison.task import Setup
+from pointset.comparison.task import Setup, Trial
 from pointset.data.dataset import load_split
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
@@ -29,8 +29,8 @@ from pointset.zoo.transfer import start_from
 
 
 @dataclass(frozen=True)
-class ShapeTrial:
-    """A run of `Classification`; see `Trial`."""
+class ShapeTrial(Trial):
+    """A run of `Classification`."""
 
     setup: Setup
     data: str

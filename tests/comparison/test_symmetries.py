@@ -11,7 +11,7 @@ import pointset
 from pointset.comparison.comparing import warn_of_order
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.nn import Pooling, registry
-from pointset.tasks import create_task, task_recipe
+from pointset.tasks import MaxRegression, task_recipe
 from pointset.zoo.options import ModelOptions
 
 
@@ -50,8 +50,7 @@ def own_parts(monkeypatch):
 
 
 def experiment(*models: str) -> Experiment:
-    task = create_task("max-regression")
-    return Experiment(task=task, models=tuple(map(Entry, models)), model=ModelOptions(dim=16))
+    return Experiment(task=MaxRegression(), models=tuple(map(Entry, models)), model=ModelOptions(dim=16))
 
 
 @pytest.mark.parametrize("model", ["rff-first", "rff-max+first", "rff-careless", "rff-endless"])

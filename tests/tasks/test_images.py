@@ -9,9 +9,8 @@ from matplotlib.image import imsave
 
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
-from pointset.tasks import create_task
-from pointset.tasks.image_problem import Embedding
-from pointset.tasks.images import characters, digits, read_image
+from pointset.tasks.experiments import TASKS
+from pointset.tasks.images import Embedding, characters, digits, read_image
 from pointset.zoo.options import ModelOptions
 
 
@@ -59,7 +58,7 @@ def test_a_folder_of_characters_is_split_by_character(tmp_path):
     ("name", "model", "output"), [("counting", "SAB + PMA", (3, 1)), ("anomaly", "SAB + max", (3, 8, 1))]
 )
 def test_a_folder_of_ones_own_makes_sets(name, model, output, tmp_path):
-    task = create_task(name, data=str(drawn(tmp_path / "own")))
+    task = TASKS[name](data=str(drawn(tmp_path / "own")))
     assert task.describe() == {"train": {"images": 48, "classes": 16}, "test": {"images": 12, "classes": 4}}
     batch = task.draw(3, epoch_generator(0, 0))
     assert batch.X.shape[2] == 784
@@ -71,20 +70,12 @@ def test_too_few_characters_are_refused(tmp_path):
         characters(drawn(tmp_path, 2, 2), "train")
 
 
-def test_what_is_transparent_shows_a_white_page(tmp_path):
-    """Black ink, opaque and 20 % opaque, on transparent pixels whose colour is also black."""
-    pixels = np.zeros((2, 2, 4), dtype=np.uint8)
-    pixels[0, 0, 3], pixels[1, 1, 3] = 255, 51
-    imsave(tmp_path / "image.png", pixels)
-    assert read_image(tmp_path / "image.png", 2).tolist() == pytest.approx([0, 1, 1, 0.8])
-
-
 def test_a_file_that_is_not_an_image_is_named(tmp_path):
     (tmp_path / "image.png").write_bytes(b"no image")
     with pytest.raises(PointsetError, match=r"image\.png"):
-        read_image(tmp_path / "image.png", 2)
+        read_image(tmp_path / "image.png")
     with pytest.raises(PointsetError, match=r"gone\.png"):
-        read_image(tmp_path / "gone.png", 2)
+        read_image(tmp_path / "gone.png")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pointset.comparison.results import Comparison
 from pointset.comparison.runs import make_runs
 from pointset.comparison.saving import RESULT_FILES
 from pointset.comparison.task import Task
-from pointset.tasks import create_task, list_tasks
+from pointset.tasks.experiments import TASKS
 from pointset.tasks.max_regression import MaxRegression
 from pointset.tasks.set_problem import measure, task_recipe
 from pointset.training.checkpoints import RunFolder
@@ -119,16 +119,16 @@ def test_models_get_the_same_sets_and_seeds_get_different_ones(tmp_path, monkeyp
     assert len(set(first)) == 3
 
 
-@pytest.mark.parametrize("name", list_tasks())
+@pytest.mark.parametrize("name", TASKS)
 def test_every_task_has_what_the_engine_asks_for(name):
     members = [member for member in vars(Task) if not member.startswith("_")]
     assert len(members) <= 10
-    assert all(hasattr(create_task(name), member) for member in members)
+    assert all(hasattr(TASKS[name](), member) for member in members)
 
 
-@pytest.mark.parametrize("name", list_tasks()[1:])
+@pytest.mark.parametrize("name", [*TASKS][1:])
 def test_runs_of_every_task_travel_without_their_data(name, tmp_path):
-    task = create_task(name)
+    task = TASKS[name]()
     task.prepare(None, task.recipe(), progress=False)
     (one,) = make_runs(Experiment(task=task, models=(Entry("rFF + mean"),), seeds=(0,)), tmp_path)
     travelling = pickle.dumps(one)
