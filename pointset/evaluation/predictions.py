@@ -1,7 +1,7 @@
 """Metrics of classes of shapes or of points: each counts once; means are over all of them, not over batches."""
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.functional import cross_entropy
 
 from pointset.baselines.likeness import split_validation
@@ -150,40 +150,29 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
         >>> result.logits.shape
         (8, 2)
     """
-    prediction = predict_sets(model, data, batch_size=batch_size)
-    return Evaluation.of(prediction, data)
+    return Evaluation.of(predict_sets(model, data, batch_size=batch_size), data)
 
 
 def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Prediction:
     """Predict the class of every shape of a dataset; arguments as of `predict`, errors as of `evaluate`."""
-    check_evaluation(model, data, batch_size)
-    prediction = predict(model, data, batch_size=batch_size)
-    if prediction.logits.shape[1] != len(data.classes):
-        raise PointsetError(
-            f"the model has {prediction.logits.shape[1]} classes and {data.name} has {len(data.classes)}: "
-            "evaluate on the dataset it was trained for"
-        )
-    require_finite_outputs(prediction.logits, data)
-    return prediction
-
-
-def check_evaluation(model: nn.Module, data: PointSets, batch_size: int) -> None:
-    """Raise a PointsetError if a model cannot be evaluated on a dataset."""
     require_model(model)
     check("data", data, PointSets)
     check("batch_size", batch_size, Count)
     if not len(data):
         raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
     data.require_inputs(model)
-
-
-def require_finite_outputs(outputs: Iterable[Tensor], data: PointSets) -> None:
-    """Raise a PointsetError that names the first shape of a dataset whose output is not finite."""
-    for name, output in zip(data.names, outputs, strict=True):
-        if not output.isfinite().all():
+    prediction = predict(model, data, batch_size=batch_size)
+    if prediction.logits.shape[1] != len(data.classes):
+        raise PointsetError(
+            f"the model has {prediction.logits.shape[1]} classes and {data.name} has {len(data.classes)}: "
+            "evaluate on the dataset it was trained for"
+        )
+    for name, logits in zip(data.names, prediction.logits, strict=True):
+        if not logits.isfinite().all():
             fault = data.source_pool.fault(data.rows.tolist(), data.options.normalize)
             cause = fault or "check whether the weights are finite"
             raise PointsetError(f"the model's output for shape {quoted(name)} is not finite: {cause}")
+    return prediction
 
 
 def validation_temperature(
@@ -209,29 +198,18 @@ def validation_temperature(
 
 def save_predictions(evaluation: Evaluation, folder: Path) -> None:
     """Save logits, labels, and the names of shapes and classes in the folder of a run."""
-    arrays = {name: getattr(evaluation, name) for name in ("logits", "labels", "names", "classes")}
-    save_arrays(folder / PREDICTIONS, **arrays)
+    stream = io.BytesIO()
+    arrays: dict[str, Any] = {name: getattr(evaluation, name) for name in ("logits", "labels", "names", "classes")}
+    np.savez(stream, **arrays)
+    records.write(folder / PREDICTIONS, stream.getvalue())
 
 
 def load_predictions(folder: Path) -> Evaluation:
     """Read what `save_predictions` wrote."""
-    arrays = load_arrays(folder / PREDICTIONS)
-    return Evaluation(arrays["logits"], arrays["labels"], arrays["classes"].tolist(), arrays["names"].tolist())
 
+    def parse(content: bytes) -> Evaluation:
+        with np.load(io.BytesIO(content), allow_pickle=False) as saved:
+            return Evaluation(saved["logits"], saved["labels"], saved["classes"].tolist(), saved["names"].tolist())
 
-def save_arrays(file: Path, **arrays: Any) -> None:
-    """Save the predictions of a run, arrays or lists of names, in a file of its folder."""
-    stream = io.BytesIO()
-    np.savez(stream, **arrays)
-    records.write(file, stream.getvalue())
-
-
-def load_arrays(file: Path) -> dict[str, ndarray]:
-    """The arrays of `save_arrays`."""
-
-    def parse(content: bytes) -> dict[str, ndarray]:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return dict(arrays)
-
-    remedy = f"delete {file.parent / 'result.json'} and run the same command again to test the model again"
-    return records.parse(file, parse, "the predictions of a run", remedy)
+    remedy = f"delete {folder / 'result.json'} and run the same command again to test the model again"
+    return records.parse(folder / PREDICTIONS, parse, "the predictions of a run", remedy)

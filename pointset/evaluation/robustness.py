@@ -7,10 +7,10 @@ were given the corrupted cloud.
 """
 
 import copy
-import dataclasses
+import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -44,6 +44,8 @@ class Robustness:
     """By corruption and severity."""
     seed: int
     """Of the corruptions: the same seed gives every model the same clouds."""
+    by_size: dict[int, float] = field(default_factory=dict)
+    """Accuracy by size of the test sets, where it was measured."""
 
     @property
     def corruption_errors(self) -> dict[str, float]:
@@ -65,11 +67,9 @@ class Robustness:
             PointsetError: the two were not measured on the same corruptions, severities and seed, or the baseline makes
                 no error under some corruption.
         """
-        mine, theirs = ([(name, [*by]) for name, by in which.errors.items()] for which in (self, baseline))
-        if dict(mine) != dict(theirs) or self.seed != baseline.seed:
-            raise PointsetError(
-                "the baseline was measured on other corruptions, severities or seed: use the same for both"
-            )
+        mine, theirs = ({name: [*by] for name, by in which.errors.items()} for which in (self, baseline))
+        if mine != theirs or self.seed != baseline.seed:
+            raise PointsetError("the baseline was measured on other corruptions, severities or seed: use the same")
         own, other = self.corruption_errors, baseline.corruption_errors
         if perfect := [name for name, error in other.items() if error == 0]:
             undefined = "so the relative error is undefined: use a weaker baseline"
@@ -100,18 +100,15 @@ def robustness(
         The share of wrong answers under each corruption at each severity, and without any.
 
     Raises:
-        PointsetError: a corruption or severity is unknown (raised before anything is computed), or none is given.
+        PointsetError: a corruption or severity is unknown (raised before anything is computed).
 
     Example:
         >>> result = pointset.evaluation.robustness(model, test, names=["rotation", "gaussian"], severities=[1, 5])
         >>> sorted(result.errors), list(result.errors["rotation"])
         (['gaussian', 'rotation'], [1, 5])
     """
-    if not names or not severities:
-        raise PointsetError(f"give at least one corruption and one severity, got {list(names)} and {list(severities)}")
-    for name in names:
-        for severity in severities:
-            find_corruption(name, severity)
+    for name, severity in itertools.product(names, severities):
+        find_corruption(name, severity)
     clean = evaluate(model, data, batch_size=batch_size)
 
     def error(name: str, severity: int) -> float:
@@ -148,7 +145,7 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
         )
     generator = torch.Generator().manual_seed(seed_for(seed, f"{name}/{severity}"))
     source = copy.copy(data)
-    source.options = dataclasses.replace(data.options, points=corruption.points_needed * data.size)
+    source.options = replace(data.options, points=corruption.points_needed * data.size)
     source = source if (source.sizes == source.options.points).all() else data
     corrupted: list[Tensor] = [torch.empty(0, 3)] * len(source)
     sizes = source.sizes
@@ -202,32 +199,24 @@ def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) ->
     arrays |= {"features": rows[:, 3 + 3 * normals :]} if data.options.further else {}
     labels, offsets = data.labels.numpy(), np.cumsum([0, *map(len, clouds)])
     pool = Pool(rows[:, :3], data.names, labels, list(data.classes), "derived", offsets=offsets, arrays=arrays)
-    options = dataclasses.replace(data.options, points=size, data_seed=seed)
+    options = replace(data.options, points=size, data_seed=seed)
     return PointSets(pool, options, name=data.name, source=data.source, split=data.split)
-
-
-@dataclass(frozen=True)
-class TestedRobustness(Robustness):
-    """The content of robustness.json."""
-
-    by_size: dict[int, float]
-    """Accuracy by size of the test sets."""
 
 
 def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: int) -> None:
     """Test a model on corrupted and on smaller sets, and save the results."""
     sizes = sorted({*(size for size in TESTED_SIZES if size < points), points})
-    tested = asdict(robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"]))
-    records.write_json(folder / ROBUSTNESS, {"by_size": accuracy_by_size(model, test, sizes), **tested})
+    tested = robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"])
+    records.write_json(folder / ROBUSTNESS, asdict(replace(tested, by_size=accuracy_by_size(model, test, sizes))))
 
 
-def robustness_of(folders: Mapping[int, Path]) -> dict[int, TestedRobustness]:
+def robustness_of(folders: Mapping[int, Path]) -> dict[int, Robustness]:
     """Results on corrupted and on smaller test sets, for each seed that was tested on them."""
     files = {seed: folder / ROBUSTNESS for seed, folder in folders.items() if (folder / ROBUSTNESS).exists()}
     remedy = "delete {} and run the same command again to test the model again"
 
-    def parse(content: bytes) -> TestedRobustness:
-        return msgspec.convert(json.loads(content), TestedRobustness, strict=False)  # keys of JSON are texts
+    def parse(content: bytes) -> Robustness:
+        return msgspec.convert(json.loads(content), Robustness, strict=False)  # keys of JSON are texts
 
     return {
         seed: records.parse(file, parse, "the robustness of a model", remedy.format(file))
@@ -235,7 +224,7 @@ def robustness_of(folders: Mapping[int, Path]) -> dict[int, TestedRobustness]:
     }
 
 
-def robustness_table(models: Mapping[str, Mapping[Any, TestedRobustness]]) -> list[dict[str, Any]]:
+def robustness_table(models: Mapping[str, Mapping[Any, Robustness]]) -> list[dict[str, Any]]:
     """A row for each model with tested seeds, means over them: errors, mCE against the first model, smaller sets."""
     tested = {label: by_seed for label, by_seed in models.items() if by_seed}
     baseline = next(iter(tested.values()), {})

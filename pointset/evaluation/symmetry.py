@@ -41,15 +41,13 @@ class Symmetry:
     padding: float | None
     """Between a set and the same set with masked rows at its end or among its elements, of small, large and NaN values.
     None when the module takes no mask."""
-    repetition: float
-    """Between a set and the set with each element twice. Not a fault, so not part of `worst`: sums change; maxima,
-    means and attention do not."""
 
     def __repr__(self) -> str:
         """What was found, in a line."""
         padding = "no mask" if self.padding is None else f"padding {self.padding:.0e}"
-        deviations = f"permutation {self.permutation:.0e}, duplicates {self.duplicates:.0e}, {padding}"
-        return f"Symmetry ({self.kind}): {deviations}, repetition {self.repetition:.0e}"
+        return (
+            f"Symmetry ({self.kind}): permutation {self.permutation:.0e}, duplicates {self.duplicates:.0e}, {padding}"
+        )
 
     @property
     def worst(self) -> float:
@@ -103,7 +101,6 @@ def check_symmetry(
             permutation=max(trial.permutation() for trial in trials),
             duplicates=max(trial.duplicates() for trial in trials),
             padding=None if not mask else max(trial.padding() for trial in trials),
-            repetition=max(trial.repetition() for trial in trials),
         )
 
 
@@ -151,10 +148,8 @@ class _Trial:
         self.function, self.size, self.generator = function, size, generator
         self.X = function.random_sets(size, dim, generator)
         self.result = self._run(self.X)
-        self.repeated = self._run(self.X.repeat_interleave(2, dim=1))
-        self.has_rows = all(
-            output.shape[:2] == (SETS, n) for output, n in ((self.result, size), (self.repeated, 2 * size))
-        )
+        twice = self._run(self.X.repeat_interleave(2, dim=1))
+        self.has_rows = self.result.shape[:2] == (SETS, size) and twice.shape[:2] == (SETS, 2 * size)
 
     def permutation(self) -> float:
         return self._moved(self.X, self.result)
@@ -172,9 +167,6 @@ class _Trial:
 
     def padding(self) -> float:
         return max(self._padded(garbage) for garbage in GARBAGE)
-
-    def repetition(self) -> float:
-        return _deviation(self.repeated[:, ::2] if self.equivariant else self.repeated, self.result)
 
     def _padded(self, garbage: float) -> float:
         places = _places(self.size, self.generator)

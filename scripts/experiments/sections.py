@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from frontiers import DATA, FIGURES, FLOOR, SIZES, frontier
 from saved import Saved, SavedRow, short, study_table
 
-from pointset.evaluation.robustness import TestedRobustness, robustness_table
+from pointset.evaluation.robustness import Robustness, robustness_table
 
 FIGURE_FILE, FIGURE = next(iter(FIGURES.items()))
 
@@ -185,9 +185,9 @@ def _robustness_table(one: Saved) -> str:
     return study_table([[str(row.get(name, "")) for name in heads] for row in table], heads, form="pipe")
 
 
-def _tested(lines: list[dict[str, str]]) -> TestedRobustness:
+def _tested(lines: list[dict[str, str]]) -> Robustness:
     errors: dict[str, dict[int, float]] = {}
     for line in lines:
         errors.setdefault(line["test"], {})[int(line["level"])] = float(line["error"])
     clean, smaller = errors.pop("clean"), errors.pop("points", {})
-    return TestedRobustness(clean[0], errors, 0, {size: 1 - error for size, error in sorted(smaller.items())})
+    return Robustness(clean[0], errors, 0, {size: 1 - error for size, error in sorted(smaller.items())})
