@@ -67,7 +67,7 @@ class Comparison:
     def metrics(self) -> list[Metric]:
         """The task's metrics that the runs have."""
         task, runs = self.experiment.task, self.runs
-        measured = task.shown(runs[0].folder).metrics if runs else task.facts.metrics
+        measured = task.metrics(runs[0].folder) if runs else task.facts.metrics
         return [metric for metric in measured if all(metric.name in run.metrics for run in runs)]
 
     @cached_property
@@ -186,7 +186,6 @@ class Comparison:
         for run in self.runs:
             if run.points == points:
                 folders[run.model][run.seed] = run.folder
-        first = next((folder for own in folders.values() for folder in own.values()), None)
         return Results(
             points,
             self.metrics[0],
@@ -194,7 +193,6 @@ class Comparison:
             parts={label: (encoder, pooling) for label, (encoder, _, pooling) in names.items()},
             rows=rows,
             folders=folders,
-            without_model=task.shown(first).without_model if first else {},
         )
 
 

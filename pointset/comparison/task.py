@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from torch import nn
@@ -62,15 +62,6 @@ class TaskFacts:
     def length(self, lines: int, recipe: Recipe) -> int:
         """Length of a training, in `unit`, after this number of lines of its history."""
         return min(recipe.steps or 0, lines * self.block) if self.block else lines
-
-
-class Shown(NamedTuple):
-    """How tables and charts show the finished runs of a task."""
-
-    metrics: Sequence[Metric]
-    """All metrics, with what is shown of them."""
-    without_model: Mapping[str, float]
-    """Values of the first metric without a model, such as {"chance": 0.1}."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +120,6 @@ class Results:
     """The rows with a finished run, by label."""
     folders: Mapping[str, Mapping[int, Path]]
     """Folders of the finished runs, by label and seed, in the experiment's order."""
-    without_model: Mapping[str, float]
-    """Values of the metric without a model, by name; empty if the task has none."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)
@@ -209,8 +198,8 @@ class Task(Protocol):
     def trial(self, setup: Setup) -> Trial:
         """One run."""
 
-    def shown(self, folder: Path) -> Shown:
-        """How finished runs are shown, given the folder of one."""
+    def metrics(self, folder: Path) -> Sequence[Metric]:
+        """All metrics, with what is shown of them for finished runs, given the folder of one."""
 
     def sections(self, results: Results) -> Iterator[Section]:
         """The sections of the report for one size, beyond pairs and costs."""

@@ -13,14 +13,14 @@ from torch import nn
 from pointset.baselines.models import BASELINES
 from pointset.comparison.experiment import TomlTable, as_tuple
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.task import Results, Section, Setup, Shown, TaskFacts
+from pointset.comparison.task import Results, Section, Setup, TaskFacts
 from pointset.configuration import PointCount, Seed, check, check_once
 from pointset.data.augmentations import recipe_augmentations
 from pointset.data.dataset import load_split
 from pointset.data.options import SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, raise_together
-from pointset.evaluation.predictions import PREDICTIONS, load_predictions
+from pointset.evaluation.predictions import load_predictions
 from pointset.tasks.shape_trial import ShapeTrial, load_quietly, make_model
 from pointset.training.objectives import require_classes, require_sizes
 from pointset.training.recipe import Recipe
@@ -161,19 +161,12 @@ class Classification:
         robust = setup.seed in self.robustness_seeds
         return ShapeTrial(setup, self.data, self.sets_of(setup.size), METRICS, robust, len(self.points) > 1)
 
-    def shown(self, folder: Path) -> Shown:
-        """Mean-class accuracy stands beside accuracy if the test classes are unbalanced.
-
-        Without a model: uniform guessing, and always predicting the most frequent class of the test set.
-        """
-        if not (folder / PREDICTIONS).exists():
-            return Shown(METRICS, {})
-        run = load_predictions(folder)
-        counts = np.unique(run.labels, return_counts=True)[1]
+    def metrics(self, folder: Path) -> Sequence[Metric]:
+        """Mean-class accuracy stands beside accuracy if the test classes are unbalanced."""
+        counts = np.unique(load_predictions(folder).labels, return_counts=True)[1]
         unbalanced = bool(counts.max() > UNBALANCED * counts.min())
         mean_class = replace(MEAN_CLASS, shown=unbalanced, brief=unbalanced)
-        metrics = [mean_class if metric == MEAN_CLASS else metric for metric in METRICS]
-        return Shown(metrics, {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())})
+        return [mean_class if metric == MEAN_CLASS else metric for metric in METRICS]
 
     def sections(self, results: Results) -> Iterator[Section]:
         """Learning curves, smaller and corrupted sets, calibration, classes, mistakes."""

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 MOST_SHOWN = 8
 """Maximum number of models that are shown individually: the best ones."""
 SEVERAL_SEEDS = "Lines are means over seeds; with few models, bands show the range from the lowest to the highest seed."
-BASELINES_TEXT = (
-    "Dashed: guessing (chance), and always predicting the most frequent class of the test set (majority); omitted if "
-    "they would compress the curves."
-)
 ROBUSTNESS_TEXT = (
     "The corruptions of ModelNet40-C (arXiv 2201.12296) that need no renderer, and random and nearest-patch dropout "
     "(arXiv 2202.03377), each at five severities, on the whole test set. mCE is the mean corruption error (arXiv "
@@ -52,8 +48,7 @@ def sections(results: Results) -> Iterator[Section]:
     columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
     chart = learning_curves(results, columns, lambda epoch: epoch, "epoch", scale=100, level=True)
     several = any(row.seeds > 1 for row in results.rows.values())
-    text = f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
-    yield Section("Learning curves", text, chart, "learning-curves")
+    yield Section("Learning curves", SEVERAL_SEEDS if several else "One seed.", chart, "learning-curves")
     robust = robustness_table({label: robustness_of(results.folders[label]) for label in results})
     yield Section("Corrupted and smaller test sets", ROBUSTNESS_TEXT, table=robust)
     yield Section(

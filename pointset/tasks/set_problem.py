@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.task import Results, Section, Setup, Shown, TaskFacts, Trial
+from pointset.comparison.task import Results, Section, Setup, TaskFacts, Trial
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import in_evaluation_mode
@@ -176,8 +176,8 @@ class SetProblem(ABC):
     def trial(self, setup: Setup) -> SetTrial:
         return SetTrial(self, setup)
 
-    def shown(self, folder: Path) -> Shown:
-        return Shown(self.measured, {})
+    def metrics(self, folder: Path) -> Sequence[Metric]:
+        return self.measured
 
     def sections(self, results: Results) -> Iterator[Section]:
         """The learning curves of the loss and the metrics."""

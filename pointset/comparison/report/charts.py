@@ -20,7 +20,7 @@ from pointset.viz.charts import (
     pair_styles,
     with_legend,
 )
-from pointset.viz.color import COLORS, FAINT
+from pointset.viz.color import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 MULTIPLY_ADDS = "M multiply-adds of a set"
 SECONDS = "training seconds"
-ROOM = 0.35
-"""Baselines are drawn only if the data still covers at least this share of the axis."""
 START_SHARE = 0.2
 """Initial share of a training that may be cut off from a panel, because its values are far from all later ones."""
 
@@ -66,7 +64,7 @@ def learning_curves(
     """Plot columns of the training histories, one panel each: the mean over seeds in a band from minimum to maximum.
 
     `columns` has their titles, `place` turns an epoch into its x coordinate. With `fitted`, the y axis shows the curves
-    without their start; with `level`, all columns are the metric, share one y axis, and get the baselines.
+    without their start; with `level`, all columns are the metric and share one y axis.
     """
     by_name = {name: {label: results.curves(label, name) for label in results} for name in columns}
     by_name = {name: curves for name, curves in by_name.items() if any(curves.values())}
@@ -84,8 +82,6 @@ def learning_curves(
         label_axes(axes, unit, columns[name])
         axes.locator_params(axis="x", nbins=5, integer=True)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    for axes in panels if level else []:
-        draw_chance(axes, results)
     return legend(figure, results, results)
 
 
@@ -100,22 +96,6 @@ def _curve(axes: Axes, by_seed: Any, place: Callable[[int], float], color: str, 
         axes.fill_between(x, by_seed.min(axis=0), by_seed.max(axis=0), color=color, alpha=0.18, lw=0)
 
 
-def draw_chance(axes: Axes, results: Results) -> None:
-    """Draw lines at the metric's values without a model, if there is room; call it after everything else is drawn."""
-    heights = {name: _scale(results.metric) * value for name, value in results.without_model.items()}
-    low, high = axes.get_ylim()
-    bottom, top = min([low, *heights.values()]), max([high, *heights.values()])
-    if not heights or high - low < ROOM * (top - bottom):
-        return
-    axes.set_ylim(bottom - (0.04 * (top - bottom) if bottom < low else 0.0), top)
-    across, words = axes.get_yaxis_transform(), ""
-    for name, height in sorted(heights.items(), key=lambda pair: pair[1]):
-        axes.hlines([height], 0, 1, transform=across, color=FAINT, lw=0.8, ls=(0, (4, 3)), zorder=1)
-        words = f"{name} {height:.1f}" + (f", {words}" if words else "")
-    # One text for all above the highest, because the lines are often too close for a text each.
-    axes.text(0.995, max(heights.values()), words, transform=across, fontsize=6.5, color=FAINT, ha="right", va="bottom")
-
-
 def pareto(results: Results) -> Figure | None:
     """Plot the first metric against multiply-adds and against training time, with a labelled Pareto frontier."""
     metric = results.metric
@@ -127,7 +107,6 @@ def pareto(results: Results) -> Figure | None:
     drawn[SECONDS] = [_dot(results, row, row.seconds) for row in rows]
     for axes, (label, dots) in zip(panels, drawn.items(), strict=True):
         draw_frontier(axes, dots, metric.higher_is_better)
-        draw_chance(axes, results)
         if metric.share:
             low, high = axes.get_ylim()
             axes.set_ylim(max(0.0, low), min(100.0, high))

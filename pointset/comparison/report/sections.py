@@ -90,13 +90,9 @@ def write_report(comparison: Comparison) -> None:
 def report_texts(comparison: Comparison) -> dict[str, Any]:
     """Verdicts, command, commit, machine, versions, configuration and citation, for the report's texts."""
     experiment, rows, metric, made = comparison.experiment, comparison.rows, comparison.metrics[0], origins(comparison)
-    costs, unit = "Seconds of one training", " %" * metric.share
+    costs = "Seconds of one training"
     if any(row.cost for row in rows):
         costs = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training"
-    without = []
-    for size in dict.fromkeys(row.points for row in rows):
-        values = comparison.results(size).without_model
-        without.append(", ".join(f"{name} {metric.write(value)}{unit}" for name, value in values.items()))
     versions = []
     for origin in made:
         present = {name: version for name, version in origin["versions"].items() if version != "absent"}
@@ -105,7 +101,6 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
     seeds = ", ".join(map(str, experiment.seeds))
     return {
         "verdicts": comparison.sentences(),
-        "without": _each_once(filter(None, without)),
         "costs": f"{costs} (processor time without a GPU).",
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.facts.title}",
         "command": command().replace(" --report", ""),  # with --report the command would not run anything
