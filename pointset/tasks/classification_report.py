@@ -46,7 +46,7 @@ CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs ar
 def sections(results: Results) -> Iterator[Section]:
     """The sections."""
     columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
-    chart = learning_curves(results, columns, lambda epoch: epoch, "epoch", scale=100, level=True)
+    chart = learning_curves(results, columns, lambda epoch: epoch, "epoch", shares=True)
     several = any(row.seeds > 1 for row in results.rows.values())
     yield Section("Learning curves", SEVERAL_SEEDS if several else "One seed.", chart, "learning-curves")
     robust = robustness_table({label: robustness_of(results.folders[label]) for label in results})

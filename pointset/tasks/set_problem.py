@@ -187,7 +187,7 @@ class SetProblem(ABC):
             return self.facts.length(epoch, results.recipe)
 
         columns = {"loss": "training loss", **{metric.name: metric.title for metric in self.measured}}
-        chart = learning_curves(results, columns, steps, "steps", fitted=True)
+        chart = learning_curves(results, columns, steps, "steps", shares=False)
         yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
 
 

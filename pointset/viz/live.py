@@ -27,8 +27,6 @@ EXAMPLES = (
     ("chair", "train", 3),
 )
 """Shapes of shapes10 that a page includes if one of its models has their class. ModelNet40 has all these classes."""
-LARGEST_PAGE = 3_000_000
-"""Maximum size of a page in bytes."""
 
 
 def make_live_page(
@@ -52,7 +50,7 @@ def make_live_page(
         The page; `save` writes it.
 
     Raises:
-        PointsetError: models or clouds are not of this form, or the page would be larger than 3 MB.
+        PointsetError: models or clouds are not of this form.
 
     Example:
         >>> page = pointset.viz.make_live_page([pointset.to_plain_data(model)], {"mine": test.points[0]})
@@ -79,13 +77,7 @@ def make_live_page(
         "models": [_model(model, number, models) for number, model in enumerate(models)],
         "shapes": [_shape(name, cloud) for name, cloud in clouds.items()],
     }
-    page = page_of("live", title, content, start="live")
-    if len(page.encode()) > LARGEST_PAGE:
-        raise PointsetError(
-            f"the page would have {len(page) / 1e6:.1f} MB, more than {LARGEST_PAGE / 1e6:.0f}: "
-            "give fewer or smaller models"
-        )
-    return Page(html=page, height=900)
+    return Page(html=page_of("live", title, content, start="live"), height=900)
 
 
 def _model(model: PlainModel, number: int, models: Sequence[PlainModel]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Tables of simulated runs: each item, each model on each item, each seed and each answer has a random effect, and a run
 is right if their sum is positive. Equally good models that are called distinguishable are errors (level, family-wise:
 any pair of a table); with one model that is truly better, the share of its pairs that are found is the power. All rules
-are computed for many tables at once; `pointset.comparison.statistics` has the chosen one, and --check compares them.
+are computed for many tables at once; `pointset.comparison.statistics` has the chosen one, and a test compares the two.
 
 python scripts/experiments/levels.py                    # writes results/levels/ and figures/levels.svg: 4 core-minutes
 python scripts/experiments/levels.py --tables 100       # a quick look, written nowhere
@@ -320,20 +320,6 @@ def draw(results: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -
     panels[0].invert_yaxis()
     panels[0].axvline(100 * LEVEL, color="#1c1c1c", lw=0.8)
     figure.savefig(path, metadata={"Date": None})
-
-
-def agreement(tables: int = 20) -> float:
-    """The share of the pairs on which the chosen rule differs between here and the package."""
-    from pointset.comparison.pairs import compare_models
-
-    case = CASES["5 models, 5 seeds, one varies thrice"]
-    parts = Parts.of(simulate(np.random.default_rng(0), case, tables, case.gap))
-    here = RULES[CHOSEN](parts)
-    there = [
-        [pair.distinguishable for pair in compare_models({str(model): runs > 0 for model, runs in enumerate(table)})]
-        for table in parts.right
-    ]
-    return float((here != np.array(there)).mean())
 
 
 @app.default

@@ -205,7 +205,6 @@ def with_recipe(**changes):
         (compared(["isab-max"]), "isab-max"),
         (compared("two.toml"), "list of names.*two.toml"),
         (compared(seeds=[]), "at least one model and one seed"),
-        (compared([{"name": "rff-max", "label": 151 * "x"}]), "151 .* 150"),
         (compared(workers=0), "workers must be .* from 1 to 4,096, got 0"),
         (compared(workers="2"), "workers must be .*, got '2'"),
         (with_recipe(epochs=7), "the recipe of a set problem has no epochs"),

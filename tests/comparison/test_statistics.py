@@ -2,6 +2,7 @@
 
 import math
 
+import levels
 import numpy as np
 import pytest
 from scipy import stats
@@ -169,6 +170,15 @@ def test_equally_good_models_differ_in_at_most_the_level(deviations):
     found = [compare_models(draw(rng, 4, 3, 300, deviations, [0] * 4)) for _ in range(tables)]
     share = sum(any(pair.distinguishable for pair in pairs) for pairs in found) / tables
     assert share <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
+
+
+def test_the_rule_whose_level_was_simulated_is_that_of_the_package():
+    case = levels.CASES["5 models, 5 seeds, one varies thrice"]
+    parts = levels.Parts.of(levels.simulate(np.random.default_rng(0), case, 20, case.gap))
+    there = [compare_models({str(model): runs > 0 for model, runs in enumerate(table)}) for table in parts.right]
+    found = np.array([[pair.distinguishable for pair in pairs] for pairs in there])
+    assert 0.1 < found.mean() < 0.9
+    np.testing.assert_array_equal(levels.RULES[levels.CHOSEN](parts), found)
 
 
 def test_a_bad_row_does_not_hide_the_difference_of_two_good_ones():

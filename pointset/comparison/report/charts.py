@@ -56,27 +56,25 @@ def learning_curves(
     columns: Mapping[str, str],
     place: Callable[[int], float],
     unit: str,
-    *,
-    scale: float = 1.0,
-    fitted: bool = False,
-    level: bool = False,
+    shares: bool,
 ) -> Figure | None:
     """Plot columns of the training histories, one panel each: the mean over seeds in a band from minimum to maximum.
 
-    `columns` has their titles, `place` turns an epoch into its x coordinate. With `fitted`, the y axis shows the curves
-    without their start; with `level`, all columns are the metric and share one y axis.
+    `columns` has their titles, `place` turns an epoch into its x coordinate. With `shares`, all columns are in per cent
+    and share one y axis; else each y axis shows the curves without their start.
     """
     by_name = {name: {label: results.curves(label, name) for label in results} for name in columns}
     by_name = {name: curves for name, curves in by_name.items() if any(curves.values())}
     if not by_name:
         return None
-    figure, panels = make_panels(len(by_name), 2 if len(by_name) < 3 else 3, 2.6, sharey=level)
+    scale = 100 if shares else 1
+    figure, panels = make_panels(len(by_name), 2 if len(by_name) < 3 else 3, 2.6, sharey=shares)
     for axes, (name, curves) in zip(panels, by_name.items(), strict=True):
         for label, by_seed in curves.items():
             _curve(axes, scale * np.array(by_seed), place, style(results, label)["color"], _are_many(results))
-        if fitted:
+        if not shares:
             late = [curve[int(START_SHARE * len(curve)) :] for by_seed in curves.values() for curve in by_seed]
-            low, high = scale * np.min(np.concatenate(late)), scale * np.max(np.concatenate(late))
+            low, high = np.min(np.concatenate(late)), np.max(np.concatenate(late))
             if np.isfinite([low, high]).all() and high > low:
                 axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
         label_axes(axes, unit, columns[name])
