@@ -43,7 +43,6 @@ MADE = (
 PAGES = "pages"
 LINK_HERE = re.compile(r"\]\((?!https?:|#)")
 """A link to a file of this folder, which is above that of the pages."""
-OPEN = "Open: not run yet, or not finished."
 app = cyclopts.App(name="page.py", help=__doc__, result_action="return_value")
 
 
@@ -108,7 +107,7 @@ def render(saved: Mapping[str, Saved]) -> dict[str, str]:
     for section in SECTIONS:
         parts = [f"# {section.title}", *([section.text] if section.text else [])]
         for name in section.names:
-            parts += _result(saved[name], section.grid) if name in saved else _open(name)
+            parts += _result(saved[name], section.grid)
         if section.figures:
             parts += _frontiers(saved)
         if section.robust:
@@ -150,15 +149,6 @@ def _experiments() -> str:
     return "\n".join(["| file | title |", "|---|---|", *(f"| [`{link}`]({link}) | {title} |" for link, title in links)])
 
 
-def _open(name: str) -> list[str]:
-    file = FOLDER / f"{name}.toml"
-    meshes = file.exists() and tomllib.loads(file.read_text(encoding="utf-8"))["data"] == "modelnet40"
-    data = "path/to/ModelNet40" if meshes else "path/to/modelnet40_ply_hdf5"
-    command = f"pointset compare {file.relative_to(FOLDER.parent.parent)} --data {data}"
-    lines = [command, f"python scripts/experiments/page.py --save runs/{name}"]
-    return [f"## {name}", OPEN if file.exists() else f"{OPEN} `{name}.toml` does not exist yet.", _commands(lines)]
-
-
 def _result(one: Saved, as_grid: bool = False) -> list[str]:
     about = one.about
     there = [file for file in ("results.csv", "table.md", PREDICTIONS) if (one.folder / file).exists()]
@@ -167,7 +157,7 @@ def _result(one: Saved, as_grid: bool = False) -> list[str]:
     rounded = f"; trained in {about['precision']}" if " and " in about.get("precision", "") else ""
     source = f"{about['date']}, commit {about['commit']}; {about['machine']}, {threads}{rounded}. Every run: {kept}."
     shown = list(grid(one)) if as_grid else [one.table]
-    command = _commands([about["command"]])
+    command = f"```\n{about['command']}\n```"
     return [f"## {about['title']} (`{one.name}`)", *shown, *about["notes"], command, source, *one.reading]
 
 
@@ -176,10 +166,6 @@ def _frontiers(saved: Mapping[str, Saved]) -> Iterator[str]:
         yield f"## {figure.title}"
         yield f"![{figure.title}]({name})"
         yield from front_table(figure, saved)
-
-
-def _commands(lines: Sequence[str]) -> str:
-    return "```\n" + "\n".join(lines) + "\n```"
 
 
 if __name__ == "__main__":
