@@ -15,6 +15,8 @@ from pointset.errors import PointsetError, quoted
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
+LONGEST_LABEL = 150
+"""Characters of a label; file names have at most 255 bytes, and size and seed are appended to the label."""
 TomlTable = Annotated[dict[str, Any], Meta(description="a table")]
 PublishedNumbers = Annotated[
     tuple[float, NonNegative, Count], Meta(description="[mean, standard deviation of at least 0, runs of at least 1]")
@@ -42,6 +44,9 @@ class Entry:
         check("label", self.label, str)
         described = [self.name, *(f"{key}={value}" for key, value in self.changes.items())]
         object.__setattr__(self, "label", self.label or " ".join(described))
+        if len(self.label) > LONGEST_LABEL:
+            length = f"has {len(self.label)} characters, but it names a folder: use at most {LONGEST_LABEL}"
+            raise PointsetError(f"label {quoted(self.label)} {length}")
 
     @property
     def slug(self) -> str:

@@ -197,4 +197,8 @@ def experiment_from(content: Mapping[str, Any]) -> Experiment:
         fields["model"] = ModelOptions.from_dict(content["model"])
     if "recipe" in content:
         fields["recipe"] = task.recipe(**content["recipe"])
+    robust = set(getattr(task, "robustness_seeds", ()))
+    if unknown := robust - set(fields.get("seeds", robust)):
+        seeds = list(fields["seeds"])
+        raise PointsetError(f"robustness_seeds must be among the seeds {seeds}, got {sorted(unknown)}")
     return Experiment(task=task, **fields)
