@@ -74,8 +74,6 @@ Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
 DecoderName = Literal["released", "rff"]
-Coordinates = Literal["first", "every"]
-Outputs = Literal["last", "all"]
 Neighbourhoods = Literal["none", "oriented", "invariant", "all"]
 """Numbers of each point's neighbourhood; see `pointset.data.neighbourhoods`."""
 

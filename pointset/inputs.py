@@ -88,19 +88,20 @@ def as_points(points: Any, width: int | Sequence[int], like: Tensor | None, shap
     """
     wanted = torch.get_default_dtype() if like is None else like.dtype
     widths = (width,) if isinstance(width, int) else tuple(width)
-    told = described(points)
+    given = points
     if isinstance(points, np.ndarray) and points.dtype.kind in "fiu":
         points = as_numbers(points).to(None if like is None else like.device)
     real = isinstance(points, Tensor) and not points.is_complex() and points.dtype != torch.bool
     if not real or points.dim() == 0 or points.shape[-1] not in widths:
         hint = "" if real else ": give a tensor or an array of real numbers"
-        raise InputError(f"points must be {shape.format(widths[0])}, got {told}{hint}")
+        raise InputError(f"points must be {shape.format(widths[0])}, got {described(given)}{hint}")
     if points.is_floating_point():
         return points if like is None else points.to(wanted)
     converted = points.to(wanted)
     if not torch.equal(converted.to(points.dtype), points):
         raise InputError(
-            f"points are {told}, and some are too large for {str(wanted).removeprefix('torch.')}: scale them"
+            f"points are {described(given)}, and some are too large for "
+            f"{str(wanted).removeprefix('torch.')}: scale them"
         )
     return converted
 

@@ -1,8 +1,6 @@
-"""Classifiers of rows, fitted by scikit-learn and evaluated by torch."""
+"""A classifier of rows, fitted by scikit-learn and evaluated by torch."""
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,25 +18,30 @@ SHARPNESS = 8.0
 """Factor from decisions of the support vector machine to logits of a pair."""
 
 
-class StandardRows(nn.Module):
-    """Base class of what is fitted to rows.
+class SupportVectors(nn.Module):
+    """A support vector machine with a Gaussian kernel, one class against one: fitted by `sklearn.svm.SVC`.
 
     Rows consist of blocks (features, the embeddings of one network, ...), each standardised and divided by the square
-    root of its width, so that wide blocks do not outweigh narrow ones.
+    root of its width, so that wide blocks do not outweigh narrow ones. Logits are divided by a temperature.
     """
 
     mean: Tensor
     scale: Tensor
+    labels: Tensor
+    temperature: Tensor
+    vectors: Tensor
+    coefficients: Tensor
+    intercepts: Tensor
+    owners: Tensor
+    gamma: Tensor
 
-    def __init__(self, outputs: int) -> None:
+    def __init__(self, classes: int) -> None:
         super().__init__()
-        self.outputs = outputs
-        self.learns("mean", "scale")
-
-    def learns(self, *names: str) -> None:
-        """Register buffers for what is learned; their sizes and types depend on the training shapes."""
-        for name in names:
-            self.register_buffer(name, torch.zeros(0))
+        self.outputs = classes
+        for name in ("mean", "scale", "labels", "vectors", "coefficients", "intercepts", "owners"):
+            self.register_buffer(name, torch.zeros(0))  # sizes and types depend on the training shapes
+        self.register_buffer("temperature", torch.ones(()))
+        self.register_buffer("gamma", torch.ones(()))
 
     def standardise(self, rows: Float[Tensor, "N width"], blocks: list[int]) -> Float[Tensor, "N width"]:
         """Learn mean and scale from training rows with blocks of these widths, and return the standardised rows."""
@@ -54,65 +57,28 @@ class StandardRows(nn.Module):
                 setattr(self, name, torch.empty_like(state_dict[prefix + name], device=buffer.device))
         super()._load_from_state_dict(state_dict, prefix, *others)
 
-
-class Head(StandardRows, ABC):
-    """logits = scores(standardised rows) / temperature."""
-
-    labels: Tensor
-    temperature: Tensor
-
-    def __init__(self, classes: int) -> None:
-        super().__init__(classes)
-        self.learns("labels")
-        self.register_buffer("temperature", torch.ones(()))
-
     def forward(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B classes"]:
         """Return the logits; classes that no training shape had get a very small one."""
         scores = self.scores((rows - self.mean) * self.scale) / self.temperature
         logits = scores.new_full((len(rows), self.outputs), 0.0) + scores.amax(dim=1, keepdim=True) + ABSENT_LOGIT
         return logits.index_copy(1, self.labels, scores)
 
-    @abstractmethod
-    def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
-        """Scores of the classes in `labels`, for standardised rows."""
-
-    @abstractmethod
-    def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
-        """Fit to standardised rows; the labels are numbers from 0 of the classes that are present."""
-
     def fit(self, rows: Float[Tensor, "N width"], labels: Int[Tensor, " N"], blocks: list[int]) -> None:
         """Fit to one row and a class for each training shape; `blocks` are the widths of the blocks of a row."""
-        standard = self.standardise(rows, blocks)
-        self.labels, numbers = labels.unique(return_inverse=True)
-        with warnings.catch_warnings():  # labels are classes, even if there are as many as shapes
-            warnings.filterwarnings("ignore", "The number of unique classes")
-            self.learn(standard.numpy(), numbers.numpy(), len(blocks))
-
-
-class SupportVectors(Head):
-    """A support vector machine with a Gaussian kernel, one class against one: fitted by `sklearn.svm.SVC`."""
-
-    vectors: Tensor
-    coefficients: Tensor
-    intercepts: Tensor
-    owners: Tensor
-    gamma: Tensor
-
-    def __init__(self, classes: int) -> None:
-        super().__init__(classes)
-        self.learns("vectors", "coefficients", "intercepts", "owners")
-        self.register_buffer("gamma", torch.ones(()))
-
-    def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
         from sklearn.svm import SVC
 
-        fitted = SVC(C=PENALTY, gamma=WIDTH / blocks).fit(rows, labels)
+        standard = self.standardise(rows, blocks)
+        self.labels, numbers = labels.unique(return_inverse=True)
+        fitted = SVC(C=PENALTY, gamma=WIDTH / len(blocks))
+        with warnings.catch_warnings():  # labels are classes, even if there are as many as shapes
+            warnings.filterwarnings("ignore", "The number of unique classes")
+            fitted.fit(standard.numpy(), numbers.numpy())
         sign = -1 if len(fitted.classes_) == 2 else 1  # scikit-learn turns the sign of two classes
         self.vectors = _tensor(fitted.support_vectors_)
         self.coefficients = _tensor(sign * fitted.dual_coef_)
         self.intercepts = _tensor(sign * fitted.intercept_)
         self.owners = torch.from_numpy(np.repeat(np.arange(len(fitted.n_support_)), fitted.n_support_))
-        self.gamma = torch.tensor(WIDTH / blocks)
+        self.gamma = torch.tensor(WIDTH / len(blocks))
 
     def decisions(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B pairs"]:
         """Decisions of the pairs of classes (0, 1), (0, 2), ...: positive for the first class of a pair."""
@@ -137,55 +103,6 @@ class SupportVectors(Head):
         return nn.functional.logsigmoid(decisions) @ first + nn.functional.logsigmoid(-decisions) @ second
 
 
-class LogisticRegression(Head):
-    """A linear classifier with log loss: `sklearn.linear_model.LogisticRegression`."""
-
-    weight: Tensor
-    bias: Tensor
-
-    def __init__(self, classes: int) -> None:
-        super().__init__(classes)
-        self.learns("weight", "bias")
-
-    def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
-        from sklearn.linear_model import LogisticRegression as Fitted
-
-        fitted = Fitted(C=100.0, max_iter=200, tol=1e-3).fit(rows, labels)
-        weight, bias = fitted.coef_, fitted.intercept_
-        if len(weight) == 1:  # two classes have one score
-            weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
-        self.weight, self.bias = _tensor(weight), _tensor(bias)
-
-    def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
-        return rows @ self.weight.T + self.bias
-
-
-class NearestNeighbour(Head):
-    """The class of the nearest training row; a class's score is minus the distance to its nearest row."""
-
-    rows: Tensor
-    numbers: Tensor
-
-    def __init__(self, classes: int) -> None:
-        super().__init__(classes)
-        self.learns("rows", "numbers")
-
-    def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
-        self.rows, self.numbers = torch.from_numpy(rows), torch.from_numpy(labels)
-
-    def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
-        distances = torch.cdist(rows, self.rows)
-        nearest = distances.new_full((len(rows), len(self.labels)), torch.inf)
-        return -nearest.scatter_reduce(1, self.numbers.expand_as(distances), distances, "amin")
-
-
 def _tensor(values: ndarray) -> Tensor:
     """A float32 tensor in the order in which it will be loaded, so that a product gives the same bits."""
     return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
-
-
-HEADS: dict[str, Callable[[int], Head]] = {
-    "svm": SupportVectors,
-    "logistic": LogisticRegression,
-    "knn": NearestNeighbour,
-}

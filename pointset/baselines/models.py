@@ -1,4 +1,4 @@
-"""Baselines by name: a head of `heads` on classical features, or on the embeddings of trained networks; and products.
+"""Baselines by name: a support vector machine on classical features, or on embeddings of trained networks; products.
 
 They are whole models of the registry, and are fitted by `pointset.fit` like every model: once, without epochs.
 """
@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
-from pointset.baselines.heads import HEADS, Head
+from pointset.baselines.heads import SupportVectors
 from pointset.data.normalize import center_standardize
 from pointset.nn.masks import Mask
 from pointset.nn.registry import register
@@ -35,7 +35,7 @@ class Baseline(nn.Module):
     turn: Tensor
     views: Tensor
 
-    def __init__(self, extractors: list[nn.Module], head: Head) -> None:
+    def __init__(self, extractors: list[nn.Module], head: SupportVectors) -> None:
         super().__init__()
         self.extractors = nn.ModuleList(extractors).requires_grad_(False)
         self.head = head
@@ -71,9 +71,7 @@ class Baseline(nn.Module):
         self.head.fit(rows, labels.repeat_interleave(len(self.views)), [block.shape[2] for block in blocks])
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        if (anchor := state_dict.pop(f"{prefix}anchor", None)) is not None:  # its name in older runs
-            state_dict[f"{prefix}_device_anchor"] = anchor
-        self.views = self.views.new_empty(state_dict.setdefault(f"{prefix}views", torch.eye(3)[None]).shape)
+        self.views = self.views.new_empty(state_dict[f"{prefix}views"].shape)
         super()._load_from_state_dict(state_dict, prefix, *others)
 
 
@@ -159,12 +157,6 @@ class Mixture(nn.Module):
         self.weights, self.prior = chosen[:-1].exp() / len(logits), chosen[-1].clamp(0, 1) * shares
         return self
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        if temperature := state_dict.pop(f"{prefix}temperature", None):  # of runs from before there were weights
-            state_dict[f"{prefix}weights"] = (1 / temperature).expand_as(self.weights)
-            state_dict[f"{prefix}prior"] = self.prior
-        super()._load_from_state_dict(state_dict, prefix, *others)
-
 
 def _extractors(rows: str, pretrained: Callable[[str], nn.Module]) -> Iterator[nn.Module]:
     """The extractors of rows such as "features+embedding"."""
@@ -176,8 +168,7 @@ def _extractors(rows: str, pretrained: Callable[[str], nn.Module]) -> Iterator[n
 
 
 def _make(name: str, classes: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
-    rows, head = name.split("-")
-    return Baseline(list(_extractors(rows, pretrained)), HEADS[head](classes))
+    return Baseline(list(_extractors(name.removesuffix("-svm"), pretrained)), SupportVectors(classes))
 
 
 BASELINES = (
@@ -185,8 +176,6 @@ BASELINES = (
     "surface-svm",
     "features+surface-svm",
     "embedding-svm",
-    "embedding-logistic",
-    "embedding-knn",
     "features+embedding-svm",
     "features+surface+embedding-svm",
 )

@@ -1,7 +1,7 @@
 """`pointset embed` and `pointset find`: rows of numbers for shapes, and the shapes that are similar by them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pointset.evaluation.embedding import Embedded
-    from pointset.viz.html_page import ShapePicture
 
 EMBEDDER = "dumlp16-max+dumlp16.modelnet40-1024"
 """Of the trained models, its rows are the best single embedding of foreign shapes; see `Classifier.embed`."""
@@ -80,46 +79,34 @@ def find(
     if len(paths) != 2:
         given = f"{len(paths)} path{'s' * (len(paths) != 1)}"
         raise PointsetError(f"find needs a shape and a folder of shapes, got {given}")
-    require_shape_file(paths[0])
-    return _similar(_shapes_in(paths[1], paths[0], model, reading), paths[0], count, output)
-
-
-@dataclass(frozen=True)
-class Shapes:
-    """Embedded shapes, the one to which they are compared, the model that embeds them, and how files are read."""
-
-    trained: Trained
-    query: "NDArray[np.float32]"
-    """[1, width]: read before the folder, which may take minutes."""
-    embedded: "Embedded"
-    reading: Reading
-
-    def points(self, path: str | Path, seed: int = 0) -> Any:
-        """The points of a file, sampled as for the model."""
-        up, keep_outliers = self.reading.up, self.reading.keep_outliers
-        return self.trained.network.prepare(path, seed=seed, up=up, keep_outliers=keep_outliers).points
-
-    def draw(self, tiles: "list[ShapePicture]", title: str, note: str, output: Path) -> None:
-        """Write a page of shapes."""
-        from pointset.viz.html_page import make_similar_page
-
-        up = self.trained.network.preparation.up
-        make_similar_page(tiles, title=escaped(title), note=note, up=up).save(output)
-
-
-def _shapes_in(path: Path, shape: Path, model: str | None, reading: Reading) -> Shapes:
-    """The shapes of a folder, or of a file of rows, and the one to which they are compared."""
-    from pointset.evaluation.embedding import load_embedded
+    shape, folder = paths
+    require_shape_file(shape)
+    from pointset.evaluation.embedding import load_embedded, nearest_others
     from pointset.evaluation.shape_files import in_folders
 
-    embedded = load_embedded(path) if path.suffix.lower() == ".npz" and path.is_file() else None
+    embedded = load_embedded(folder) if folder.suffix.lower() == ".npz" and folder.is_file() else None
     if embedded is not None and model not in (None, embedded.model):
-        raise PointsetError(f"{path} has the rows of {embedded.model}: leave out --model, or embed the shapes again")
+        raise PointsetError(f"{folder} has the rows of {embedded.model}: leave out --model, or embed the shapes again")
     trained = load_model(embedded.model if embedded is not None else EMBEDDER if model is None else model)
-    files = in_folders([path] if embedded is None else map(Path, embedded.files))
+    files = in_folders([folder] if embedded is None else map(Path, embedded.files))
     reading = replace(reading, up=settled_up(reading.up, trained, files))
-    query = _embed(trained, [shape], reading).rows
-    return Shapes(trained, query, embedded or _embed(trained, [path], reading), reading)
+    query = _embed(trained, [shape], reading).rows  # before the folder, which may take minutes
+    embedded = embedded or _embed(trained, [folder], reading)
+    rows: Table = [
+        {
+            "shape": embedded.names[row],
+            "class": embedded.classes[row],
+            "distance": distance,
+            "file": embedded.files[row],
+        }
+        for row, distance in nearest_others(embedded, query, shape, count)
+    ]
+    if output is not None:
+        _draw(trained.network, shape, query[0], rows, reading, f"Embeddings of {embedded.model}.", output)
+    shown = [{**row, "distance": f"{row['distance']:.2f}"} for row in rows]
+    data = {"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)}
+    line = f"of {len(embedded.files):,} shapes, by {embedded.model}" + (f"; saved in {output}" if output else "")
+    return Result(data, [{name: row[name] for name in ("shape", "class", "distance")} for row in shown], line)
 
 
 def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedded":
@@ -134,35 +121,27 @@ def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedd
     return Embedded(trained.name, names, classes, np.stack(rows), [str(shape.path.resolve()) for shape in shapes])
 
 
-def _similar(shapes: Shapes, shape: Path, count: int, output: Path | None) -> Result:
+def _draw(
+    network: Any, shape: Path, query: "NDArray[np.float32]", rows: Table, reading: Reading, source: str, output: Path
+) -> None:
+    """Write a page with a shape and those that are similar to it, by rows [width] of numbers."""
     import torch
 
-    from pointset.evaluation.embedding import nearest_others
     from pointset.explain.importance import similarity_influence
-    from pointset.viz.html_page import ShapePicture
+    from pointset.viz.html_page import ShapePicture, make_similar_page
 
-    embedded, query = shapes.embedded, shapes.query
-    chosen = nearest_others(embedded, query, shape, count)
-    rows: Table = [
-        {"shape": embedded.names[row], "class": embedded.classes[row], "distance": distance} for row, distance in chosen
-    ]
-    if output is not None:
-        tiles = [ShapePicture([shapes.points(shape)[:, :3]], escaped(shape.name), "the shape")]
-        pairs = zip(chosen, rows, strict=True)
-        for (row, _), entry in followed(pairs, "what makes shapes similar", "shape", len(rows)):
-            cloud = shapes.points(embedded.files[row])
-            influence = similarity_influence(shapes.trained.network, cloud, torch.from_numpy(query[0]))
-            note = f"{entry['class']}, distance {entry['distance']:.2f}".lstrip(", ")
-            tiles.append(ShapePicture([cloud[:, :3]], escaped(entry["shape"]), note, influence))
-        note = (
-            f"Embeddings of {embedded.model}. Right pictures: dark points are those that make the shape similar; "
-            "without their patch, the distance would be larger."
-        )
-        shapes.draw(tiles, f"The shapes most similar to {shape.name}", note, output)
-    data = {"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)}
-    line = f"of {len(embedded.files):,} shapes, by {embedded.model}" + (f"; saved in {output}" if output else "")
-    return Result(data, _rounded(rows), line)
+    def points(path: str | Path) -> Any:
+        return network.prepare(path, up=reading.up, keep_outliers=reading.keep_outliers).points
 
-
-def _rounded(rows: Table) -> Table:
-    return [{**row, "distance": f"{row['distance']:.2f}"} for row in rows]
+    tiles = [ShapePicture([points(shape)[:, :3]], escaped(shape.name), "the shape")]
+    for row in followed(rows, "what makes shapes similar", "shape", len(rows)):
+        cloud = points(row["file"])
+        influence = similarity_influence(network, cloud, torch.from_numpy(query))
+        note = f"{row['class']}, distance {row['distance']:.2f}".lstrip(", ")
+        tiles.append(ShapePicture([cloud[:, :3]], escaped(row["shape"]), note, influence))
+    note = (
+        f"{source} Right pictures: dark points are those that make the shape similar; without their patch, the "
+        "distance would be larger."
+    )
+    title = escaped(f"The shapes most similar to {shape.name}")
+    make_similar_page(tiles, title=title, note=note, up=network.preparation.up).save(output)

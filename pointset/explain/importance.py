@@ -55,10 +55,9 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     writes reads for an ISAB, and the map itself for a SAB. The rows of the pooling are multiplied by the A' of all
     blocks, from the last to the first.
 
-    Rollout ignores values, feed-forward layers, norms, the real weight of the residual, coordinates that enter later
-    layers, the outputs of earlier layers in a model with `outputs="all"`, and the other poolings of a join such as
-    max+pma. It shows from where attention could have taken the content of a pooled vector, not what the prediction
-    depends on: for that see `occlusion_influence`.
+    Rollout ignores values, feed-forward layers, norms, the real weight of the residual, and the other poolings of a
+    join such as max+pma. It shows from where attention could have taken the content of a pooled vector, not what the
+    prediction depends on: for that see `occlusion_influence`.
 
     Args:
         maps: all maps of a model on one cloud, in the order of `attention_maps`.

@@ -1,18 +1,17 @@
 """PointNet and DGCNN, for comparison with the zoo, built from torch-geometric's layers.
 
 Both work on the real rows of all sets, concatenated, so padding affects neither the results nor the batch statistics.
-Without padding, each mask would have a graph of its own: an exported program keeps it.
+An exported PointNet keeps the padding; DGCNN, whose graph depends on the points, is not exported.
 """
 
 import itertools
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pointset.nn.masks import Mask, full_mask, masked_max, masked_mean, zero_padded_rows
+from pointset.nn.masks import Mask, full_mask, masked_max
 from pointset.nn.parts import WholeModel
 from pointset.nn.registry import register
 
@@ -55,7 +54,6 @@ class DGCNN(WholeModel):
     """
 
     reads = ("dropout",)
-    export = True
 
     def __init__(self, inputs: int, classes: int, dropout: float, neighbours: int = 20) -> None:
         from torch_geometric.nn import MLP, EdgeConv, MaxAggregation, MeanAggregation
@@ -74,8 +72,6 @@ class DGCNN(WholeModel):
 
     def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]."""
-        if torch.compiler.is_exporting():
-            return self._of_padded(points, mask)
         keep = full_mask(points, mask)
         rows, index, stages = points[keep], set_of_rows(keep), []
         for convolution in self.convolutions:
@@ -83,25 +79,6 @@ class DGCNN(WholeModel):
             stages.append(rows)
         rows = self.rows(torch.cat(stages, dim=1))
         return self.head(torch.cat([pool(rows, index, dim_size=len(points)) for pool in self.pools], dim=1))
-
-    def _of_padded(self, points: Tensor, mask: Any) -> Tensor:
-        """The logits with k neighbours [B, n, k] in place of a list of edges."""
-        keep, stages = full_mask(points, mask), [points]
-        for convolution in self.convolutions:
-            rows = stages[-1]
-            # By default, cdist chooses its algorithm by n.
-            distance = torch.cdist(rows, rows, compute_mode="use_mm_for_euclid_dist")
-            distance = distance.masked_fill(~keep[:, None, :], float("inf"))
-            # Pad with k columns at infinity, so that topk finds k columns in a set of any size.
-            near = F.pad(distance, (0, self.neighbours), value=float("inf")).topk(self.neighbours, largest=False)
-            first = torch.arange(rows.shape[0], device=rows.device)[:, None, None] * rows.shape[1]
-            others = rows.flatten(0, 1)[near.indices.clamp(max=rows.shape[1] - 1) + first]  # [B, n, k, d_in]
-            own = rows.unsqueeze(2).expand_as(others)
-            edges = rowwise(convolution.nn, torch.cat([own, others - own], dim=3))
-            edges = edges.masked_fill(~near.values.isfinite().unsqueeze(-1), float("-inf"))
-            stages.append(zero_padded_rows(edges.amax(dim=2), keep))
-        rows = rowwise(self.rows, torch.cat(stages[1:], dim=2))
-        return self.head(torch.cat([masked_max(rows, keep), masked_mean(rows, keep)], dim=2).flatten(1))
 
     def _edges(self, rows: Float[Tensor, "N d"], keep: Mask) -> Int[Tensor, "2 edges"]:
         """Edges neighbour -> row, within each set, between the real rows."""

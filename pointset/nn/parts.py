@@ -63,8 +63,6 @@ class Encoder(nn.ModuleList, Part):
 
     activation: ClassVar[type[nn.Module]] = nn.ReLU
     """Between the layers of the head."""
-    layered: ClassVar[bool] = True
-    """True if it can have several layers, which options can connect."""
     subtracts_statistic: ClassVar[bool] = False
     """True if its layers subtract the statistic of the pooling, which a row of a table then names: "rFFp-max + max"."""
 

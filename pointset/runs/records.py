@@ -1,6 +1,5 @@
 """Files of results: written atomically, read back with one sentence for damage, and compared with a new description."""
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,11 +24,6 @@ class DamagedError(PointsetError):
     def __init__(self, fault: str, remedy: str) -> None:
         self.fault = fault
         super().__init__(f"{fault}: restore it from a copy, or {remedy}")
-
-
-def sha256(content: bytes) -> str:
-    """The digest of a file's content."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def write(path: Path, content: bytes) -> None:

@@ -28,7 +28,6 @@ from pointset.nn.pooling.statistics import MaxPool, MeanPool
 from pointset.tasks.mixtures import COMPONENTS, DIMENSIONS, GaussianMixtures, draw_elements, draw_mixtures, em_step
 from pointset.tasks.set_problem import ENCODER, SetBatch, SetProblem, fully_connected, parts_of, row_model, seeded
 from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.names import CONNECTIONS
 from pointset.zoo.options import ModelOptions
 
 LEAST_SIZE, MOST_SIZE = 100, 500
@@ -81,7 +80,7 @@ class Clustering(SetProblem):
         encoder, pooling = parts_of(row)
         if encoder == "rffp" and pooling in ("mean", "max"):
             return {"dim", "layers", "dropout"}
-        return super().used_options(row) - ({"row_dropout", *CONNECTIONS} if encoder == "rffp" else set())
+        return super().used_options(row) - ({"row_dropout"} if encoder == "rffp" else set())
 
     def describe(self) -> dict[str, Any]:
         return {"components": COMPONENTS, "dimensions": DIMENSIONS, "sizes": [LEAST_SIZE, MOST_SIZE]}

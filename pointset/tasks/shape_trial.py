@@ -19,7 +19,7 @@ from pointset.evaluation.predictions import Evaluation, evaluate, load_predictio
 from pointset.evaluation.robustness import ROBUSTNESS, robustness_of, write_robustness
 from pointset.runs import records
 from pointset.runs.records import as_saved
-from pointset.training.checkpoints import CONTINUED_FROM, RunFolder, describe_run
+from pointset.training.checkpoints import RunFolder, describe_run
 from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for, create_pretrained
@@ -153,6 +153,6 @@ def _reuse(setup: Setup, model: nn.Module, train: PointSets, recipe: Recipe) -> 
 
 def _at_any_size(description: dict[str, Any]) -> dict[str, Any]:
     """What affects the weights."""
-    decisive = {name: description.get(name) for name in ("model", "recipe", "seed", "processes", CONTINUED_FROM)}
+    decisive = {name: description.get(name) for name in ("model", "recipe", "seed", "processes")}
     data = description.get("data", {})
     return {**decisive, "data": {name: value for name, value in data.items() if name not in ("points", "preparation")}}

@@ -29,13 +29,14 @@ from pointset.runs.atomic import check_folder_path
 from pointset.runs.records import write_or_compare
 from pointset.runs.spreadsheets import as_csv
 from pointset.training.baselines import FEW_SHAPES, FOLDS, baseline_of, extract_rows, fit_head, set_pose
-from pointset.training.candidates import Classes
+from pointset.training.candidates import ROWS, accuracy_interval, fit_product, log_loss
 from pointset.training.checkpoints import Fitted, RunFolder, describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
 from pointset.training.loading import load_run
 from pointset.training.loop import fit, set_training_preparation
 from pointset.training.objectives import require_classes
-from pointset.zoo.models import MIXTURE, create_for
+from pointset.zoo.models import MIXTURE, create_for, mix
+from pointset.zoo.predicting import predict
 
 NETWORK = "network"
 GROUPS_FILE = "groups.csv"
@@ -173,7 +174,6 @@ class _Choice:
     ) -> None:
         self.train, self.budget, self.seed, self.folder, self.progress = train, budget, seed, folder, progress
         self.on_candidate, self.began = on_candidate, time.process_time()
-        self.kind = Classes(train)
         self.siblings = find_groups(train, progress)
         few = self.siblings.rule and len(train) <= FEW_SHAPES
         self.count = 2 * FOLDS if few else FOLDS  # few objects: a fit without a fifth of them would be another model
@@ -186,7 +186,7 @@ class _Choice:
 
     def run(self) -> Automatic:
         """Judge the candidates and fit the best."""
-        for name in self.kind.rows:
+        for name in ROWS:
             with self._timed(name):
                 self.models[name] = create_for(self.train, name, seed=self.seed)
                 self.outputs[name] = self._held_out_rows(name)
@@ -206,7 +206,7 @@ class _Choice:
         if plan.has_network and (needed or self.folder is not None):  # a run has a network to draw and to export
             network = self._fit_network(self.train, plan.steps, NETWORK, self.neighbourhoods)
             self.models[NETWORK], history = network.model, network.history if needed else []
-        model = self.kind.mix(self.models, self.outputs, common) if name == MIXTURE else self.models[name]
+        model = self._mixture(common) if name == MIXTURE else self.models[name]
         if common.any():
             self.outputs[MIXTURE] = mixed
         set_training_preparation(model, self.train)
@@ -238,7 +238,7 @@ class _Choice:
         if self.siblings.rule:
             outputs = fit_head(baseline, blocks, labels, self._assign(np.arange(len(labels))), progress=self.progress)
             tested = outputs.isfinite().all(dim=1)
-            self.seen[name] = float(self.kind.scores(outputs[tested], tested).mean())
+            self.seen[name] = float(self._right(outputs, tested).mean())
         return fit_head(baseline, blocks, labels, self.folds.numpy(), self.count, self.progress)
 
     @contextmanager
@@ -271,7 +271,7 @@ class _Choice:
         tested = outputs.isfinite().all(dim=1)
         if tested.any() and plan.kinds == 2:
             alone = self._held_out_fold(plan.steps, 0, False)
-            losses = [self.kind.loss(each[tested], tested) for each in (outputs, alone)]
+            losses = [self._loss(each, tested) for each in (outputs, alone)]
             self.neighbourhoods = losses[0] <= losses[1]
             if not self.neighbourhoods:
                 outputs = alone
@@ -286,43 +286,51 @@ class _Choice:
 
     def _held_out_fold(self, steps: int, fold: int, neighbourhoods: bool) -> Tensor:
         """Outputs for the shapes of a fold of a network that was trained on the others, NaN for the others."""
-        outputs = torch.full((len(self.train), self.kind.outputs), torch.nan)
+        outputs = torch.full((len(self.train), len(self.train.classes)), torch.nan)
         inside = self.folds == fold
         if inside.any():
             others = self.train.subset((~inside).nonzero().flatten())
             name = f"held-out-{fold}" if neighbourhoods else f"held-out-{fold}-coordinates"
             network = self._fit_network(others, steps, name, neighbourhoods).model
-            outputs[inside] = self.kind.predicted(network, self.train.subset(inside.nonzero().flatten()))
+            outputs[inside] = predict(network, self.train.subset(inside.nonzero().flatten())).logits.cpu()
         return outputs
 
     def _held_out_mixture(self, common: Tensor) -> Tensor:
         """Outputs of the combination, fitted to the other folds, for shapes that all were judged on; NaN for others."""
-        outputs = torch.full_like(self.outputs[self.kind.rows[0]], torch.nan)
+        outputs = torch.full_like(self.outputs[ROWS[0]], torch.nan)
         for fold in range(self.count):
             inside = common & (self.folds == fold)
             others = common & ~inside
             if inside.any():
-                outputs[inside] = self.kind.combined(self.outputs, others if others.any() else inside, inside)
+                product = fit_product(self.outputs, self.train.labels, others if others.any() else inside)
+                outputs[inside] = product.combine([values[inside] for values in self.outputs.values()])
         return outputs
+
+    def _mixture(self, common: Tensor) -> nn.Module:
+        """The model that multiplies the candidates, with the weights that suit their held-out outputs of shapes."""
+        model: Any = mix([self.models[name] for name in self.outputs])
+        product = fit_product(self.outputs, self.train.labels, common)
+        model.model.load_state_dict(product.state_dict(), strict=False)
+        return model
 
     def _best(self, mixed: Tensor, common: Tensor) -> tuple[str, str]:
         """The best candidate, and why.
 
         On the shapes that all were judged on, the network replaces the combination if it is at least as good, because
-        it can be drawn and exported; another candidate if it is better by `kind.margin`. Neither may have a larger
+        it can be drawn and exported; another candidate if it is better by a standard error. Neither may have a larger
         loss. Of several such, the best is that of the highest accuracy, and then of the smallest loss, on all shapes
         that each was judged on; the network has to be as good as it on those that both were.
         """
         shared = f"the {int(common.sum()):,} shapes that all were judged on"
-        rows = sorted(self.kind.rows, key=self._rank)
+        rows = sorted(ROWS, key=self._rank)
         if not common.any():
             return rows[0], "the highest accuracy, and of equals the smallest loss, on all shapes that it was judged on"
-        scores, loss = self.kind.scores(mixed[common], common), self.kind.loss(mixed[common], common)
+        right, loss = self._right(mixed, common), self._loss(mixed, common)
 
         def replaces(name: str) -> bool:
-            gain = self.kind.scores(self.outputs[name][common], common) - scores
-            margin = 0.0 if name == NETWORK else self.kind.margin(gain)
-            return bool(gain.mean() >= margin) and self.kind.loss(self.outputs[name][common], common) <= loss
+            gain = self._right(self.outputs[name], common) - right
+            margin = 0.0 if name == NETWORK else float(gain.std()) / len(gain) ** 0.5
+            return bool(gain.mean() >= margin) and self._loss(self.outputs[name], common) <= loss
 
         better = [name for name in rows if replaces(name)]
         if NETWORK in self.outputs and replaces(NETWORK) and self._as_good(NETWORK, better[:1], common):
@@ -337,7 +345,14 @@ class _Choice:
         outputs, tested = self.outputs[name], self._tested(name)
         if not tested.any():
             return 0.0, 0.0
-        return -float(self.kind.scores(outputs[tested], tested).mean()), self.kind.loss(outputs[tested], tested)
+        return -float(self._right(outputs, tested).mean()), self._loss(outputs, tested)
+
+    def _right(self, outputs: Tensor, shapes: Tensor) -> Tensor:
+        """1.0 for each of these shapes [N] whose class is right by the outputs [N, classes], else 0.0."""
+        return (outputs[shapes].argmax(dim=1) == self.train.labels[shapes]).float()
+
+    def _loss(self, outputs: Tensor, shapes: Tensor) -> float:
+        return log_loss(outputs[shapes], self.train.labels[shapes])
 
     def _tested(self, name: str) -> Tensor:
         """True for the shapes that a candidate was judged on, bool [N]."""
@@ -345,18 +360,17 @@ class _Choice:
 
     def _as_good(self, name: str, others: Sequence[str], shapes: Tensor) -> bool:
         """True if no other is more accurate on these shapes."""
-        mean = {each: float(self.kind.scores(self.outputs[each][shapes], shapes).mean()) for each in (name, *others)}
+        mean = {each: float(self._right(self.outputs[each], shapes).mean()) for each in (name, *others)}
         return mean[name] >= max(mean.values())
 
     def _candidate(self, name: str, chosen: bool) -> Candidate:
         tested = self._tested(name)
-        outputs = self.outputs[name][tested]
-        scores = self.kind.scores(outputs, tested)
+        right = self._right(self.outputs[name], tested)
         trained = len(self.train) * (1 - 1 / self.count)
-        interval = self.kind.interval(scores, self.siblings.groups[tested.numpy()], trained)
-        score = float(scores.sum()) / max(len(scores), 1)
-        loss = self.kind.loss(outputs, tested) if len(scores) else None
-        return Candidate(name, score, *interval, len(scores), self.seconds[name], chosen, self.seen.get(name), loss)
+        interval = accuracy_interval(right, self.siblings.groups[tested.numpy()], trained)
+        accuracy = float(right.sum()) / max(len(right), 1)
+        loss = self._loss(self.outputs[name], tested) if len(right) else None
+        return Candidate(name, accuracy, *interval, len(right), self.seconds[name], chosen, self.seen.get(name), loss)
 
     def _save(self, choice: Automatic, steps: int) -> Fitted:
         model, history, siblings = choice.fitted.model, choice.fitted.history, choice.siblings
@@ -364,7 +378,7 @@ class _Choice:
             return choice.fitted
         recipe = transfer_recipe(self.train, steps=max(steps, 1))
         if not self.folder.finished:
-            self.folder.claim(describe_run(model, self.train, recipe, self.seed))
+            self.folder.describe(describe_run(model, self.train, recipe, self.seed))
             rows = [dataclasses.asdict(candidate) for candidate in choice.candidates]
             records.write_json(self.folder.path / "candidates.json", rows)
             about: dict[str, Any] = {

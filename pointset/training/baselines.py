@@ -110,7 +110,7 @@ def fit_baseline(
         return make_fitted(model, [fit_rows(model, train, seed, most, progress)[1]], recipe)
     folder = RunFolder(Path(run))
     with folder.locked():
-        folder.claim(describe_run(model, train, recipe, seed))
+        folder.describe(describe_run(model, train, recipe, seed))
         if not folder.finished:
             folder.write_history([fit_rows(model, train, seed, most, progress)[1]])
             folder.finish(model.state_dict())

@@ -6,10 +6,6 @@
     model.safetensors   the trained weights (written last: it marks the run as finished)
 
 Files are written beside their place, flushed to the disk and renamed into it, and so is the folder of a checkpoint.
-
-A finished run is extended if more epochs are requested and nothing else differs: a new schedule, with a new optimizer,
-begins from its weights. Epochs keep their numbers, and with them their random numbers. run.json says in
-`continued_from` after how many epochs the new schedule began, and describes the part before.
 """
 
 import io
@@ -34,7 +30,7 @@ from pointset.runs import records
 from pointset.runs.atomic import new_folder
 from pointset.runs.locks import lock_folder
 from pointset.runs.provenance import origin
-from pointset.runs.records import as_saved, write_or_compare
+from pointset.runs.records import write_or_compare
 from pointset.runs.system import sync
 from pointset.training.recipe import Recipe
 from pointset.zoo.descriptions import RunDescription
@@ -51,11 +47,8 @@ class _Row(TypedDict):
 
 DECISIVE = ("model", "data", "recipe", "seed")
 """Keys of run.json that must agree when a run is resumed; the others are for the record."""
-CONTINUED_FROM = "continued_from"
 OnEpoch = Callable[[EpochRow], object]
 """Called with each row of the history; True stops the run."""
-VALIDATED = ("validation_accuracy", "validation_r2")
-"""What early stopping follows: the first that the history has."""
 
 
 @dataclass
@@ -69,8 +62,6 @@ class Checkpoint:
     """Weights of the best validation accuracy so far, under early stopping."""
     average: Weights | None = None
     """The moving average of the weights, if the recipe has one."""
-    start: int = 0
-    """Number of epochs before the schedule began: those of the finished run that this one extends."""
     finished: bool = False
     """True if the weights are those that were trained."""
 
@@ -101,7 +92,7 @@ class RunFolder:
                 shutil.rmtree(left)
             yield
 
-    def claim(self, description: dict[str, Any]) -> None:
+    def describe(self, description: dict[str, Any]) -> None:
         """Write run.json unless an epoch is finished; then check that the existing one describes the same run."""
         file = self.path / "run.json"
         if not self.finished and not self._checkpoints():
@@ -133,36 +124,12 @@ class RunFolder:
         return make_fitted(model, self.history(), recipe)
 
     def enter(self, description: dict[str, Any], begun: Checkpoint) -> Checkpoint:
-        """Claim the folder; return the state of its run. `begun` is the state before any step."""
-        if (earlier := self._earlier(description)) is not None:
-            records.write_json(self.path / "run.json", description | {CONTINUED_FROM: earlier})
-        self.claim(description)
-        start = int(self.description().get(CONTINUED_FROM, {"epochs": 0})["epochs"])
+        """Describe the run, or check that it is the same; return its state. `begun` is the state before any step."""
+        self.describe(description)
         if self.finished:
-            weights, history = self.weights(), self.history()
             self._drop_checkpoints()  # of a process that was killed while it finished the run
-            if start != len(history):
-                return replace(begun, weights=weights, history=history, finished=True)
-            # A kill between any two of these steps leads back here.
-            best, average = (weights if description["recipe"].get(name) else None for name in ("patience", "average"))
-            self.save(replace(begun, weights=weights, history=history, best=best, average=average))
-            (self.path / "model.safetensors").unlink()
-        checkpoint = self.load()
-        return begun if checkpoint is None else replace(checkpoint, start=start)
-
-    def _earlier(self, description: dict[str, Any]) -> dict[str, Any] | None:
-        """What to keep of a finished run's description, if the new one has more epochs and differs in nothing else."""
-        if not self.finished:
-            return None
-        mine, theirs = as_saved(description), self.description()
-        before, requested = theirs.get("recipe", {}), mine["recipe"]
-        if "epochs" not in before or requested["steps"] is not None:
-            return None
-        changed = theirs | {"recipe": before | {"epochs": requested["epochs"]}}
-        if requested["epochs"] <= before["epochs"] or any(changed.get(key) != mine.get(key) for key in DECISIVE):
-            return None
-        further = {name: value for name, value in theirs.items() if name not in DECISIVE or name == "recipe"}
-        return {"epochs": len(self.history())} | further
+            return replace(begun, weights=self.weights(), history=self.history(), finished=True)
+        return self.load() or begun
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Add a checkpoint, then remove the ones before it."""
@@ -291,8 +258,7 @@ class Fitted:
     """The given model, now trained, in evaluation mode."""
     history: list[EpochRow]
     """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, including data, without
-    validation), on a CPU processor_seconds, and validation_accuracy if there is a validation split. For numbers to
-    predict, mae and validation_r2 of the standardised targets take the place of the accuracies.
+    validation), on a CPU processor_seconds, and validation_accuracy if there is a validation split.
     `stopped` is True in the row after which `on_epoch` ended the run."""
     best_epoch: int
     """The epoch whose weights the model has: the last, or the best on validation under early stopping."""
@@ -302,7 +268,6 @@ class Fitted:
         count, last = len(self.history), self.history[-1] if self.history else {}
         columns = {"accuracy": "training accuracy", "validation_accuracy": "validation accuracy"}
         words = [f", {words} {100 * last[name]:.1f} %" for name, words in columns.items() if name in last]
-        words += [f", validation R2 {last[VALIDATED[1]]:.3f}"] if VALIDATED[1] in last else []
         model = type(self.model).__name__ if "\n" in repr(self.model) else repr(self.model)
         return f"Fitted {model}; {count} epoch{'s' * (count != 1)}{''.join(words)}"
 
@@ -329,6 +294,6 @@ def make_fitted(model: nn.Module, history: list[EpochRow], recipe: Recipe) -> Fi
 
 
 def best_epoch(history: list[EpochRow]) -> int:
-    """The first epoch, counted from 1, of the highest validation accuracy or R2; 0 for an empty history."""
-    scores = [next((row[name] for name in VALIDATED if name in row), -math.inf) for row in history]
+    """The first epoch, counted from 1, of the highest validation accuracy; 0 for an empty history."""
+    scores = [row.get("validation_accuracy", -math.inf) for row in history]
     return scores.index(max(scores)) + 1 if scores else 0

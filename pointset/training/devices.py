@@ -22,7 +22,6 @@ Limits:
 import functools
 import os
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, TypeVar
@@ -79,16 +78,10 @@ def bfloat16_speed(device: str = "auto") -> float:
 
 
 def measured_precision(recipe: Recipe) -> Recipe:
-    """The recipe with the faster precision on this machine in place of "auto"; warns of bfloat16 where it is slower."""
+    """The recipe with the faster precision on this machine in place of "auto"."""
     if recipe.precision == "auto":
         faster = bfloat16_speed(recipe.device) >= WORTH
         return recipe.changed({"precision": "bfloat16" if faster else "float32"})
-    if recipe.precision == "bfloat16" and (speed := bfloat16_speed(recipe.device)) < 1.0:
-        warnings.warn(
-            f"products in bfloat16 take {1 / speed:.1f} times as long as in float32 on this machine: set precision "
-            'to "float32", or to "auto", which measures',
-            stacklevel=3,
-        )
     return recipe
 
 

@@ -5,7 +5,6 @@ import dataclasses
 import inspect
 import numbers
 import warnings
-from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
-from torch import nn
 
 from pointset.baselines.models import BASELINES
 from pointset.configuration import closest_spelling
@@ -34,7 +32,7 @@ from pointset.training.loop import fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.predicting import Prediction, predict, prepared_batches
+from pointset.zoo.predicting import predict, prepared_batches
 from pointset.zoo.transfer import start_from
 
 LONG = 10
@@ -43,108 +41,7 @@ DATA = ("normalize", "up")
 """Fields of `DataOptions` that are for arrays; `points` has another default."""
 
 
-class PointSetEstimator(CloudEstimator):
-    """Base class of the estimators: every option of data, recipe and model is a parameter, which `fit` checks."""
-
-    model: str
-    start: str | None
-    budget: float
-    points: int | None
-    normalize: str
-    up: str | None
-    device: str
-    progress: bool
-    random_state: Any
-
-    def _set(self, model: str, options: dict[str, Any]) -> None:
-        known = inspect.signature(type(self)).parameters
-        if odd := next((name for name in options if name not in known), None):
-            near = closest_spelling(odd, [*known])
-            raise TypeError(f"{type(self).__name__} has no parameter {quoted(odd)}: did you mean {near}?")
-        given = inspect.signature(type(self)).bind(model, **options)
-        given.apply_defaults()
-        for name, value in given.arguments.items():
-            setattr(self, name, value)
-
-    def _sets(self, X: Any, y: Any, classes: Sequence[str] | None = None) -> PointSets:
-        options = {name: getattr(self, name) for name in DATA if name != "up" or self.up is not None}
-        with value_errors():
-            return from_arrays(clouds_of(X), y, classes, points=self.points, **options)
-
-    def _begin(self, sets: PointSets) -> None:
-        """Train from the beginning."""
-        is_seed = isinstance(self.random_state, numbers.Integral)  # used as it is, as in `pointset.fit`
-        seed = int(self.random_state if is_seed else check_random_state(self.random_state).randint(2**31 - 1))
-        with value_errors():
-            if self.start is not None:
-                trained, _ = load_run(self.start)
-                up = trained.preparation.up
-                model = start_from(trained, sets, trained_up=up, seed=seed, start=str(self.start))
-            elif self.model == "auto":
-                self._refuse_without_effect()
-                chosen = fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress)
-                self._keep(chosen.fitted, sets, seed)
-                return
-            else:
-                self._refuse_without_effect()
-                options = ModelOptions.from_dict(self._fields(ModelOptions))
-                model = create_for(sets, self.model, options, seed=seed)
-            if baseline_of(model) is not None and sets.inputs > 3:
-                text = f"{self.model} reads 3 of the {sets.inputs} numbers of a point: choose a network"
-                warnings.warn(text, UserWarning, stacklevel=4)
-        self._train(model, sets, seed)
-
-    def _refuse_without_effect(self) -> None:
-        """Refuse fields of `Recipe` and `ModelOptions` where the model has none."""
-        if self.model not in ("auto", *BASELINES):
-            return
-        for kind in (Recipe, ModelOptions):
-            for field in dataclasses.fields(kind):
-                if field.name != "device" and getattr(self, field.name) != field.default:
-                    effect = f"{field.name}={getattr(self, field.name)!r} has no effect on model={self.model!r}"
-                    raise InputError(f"{effect}: leave it out, or name a network, such as isab16-pma")
-
-    def _train(self, model: nn.Module, sets: PointSets, seed: int, before: Sequence[dict[str, Any]] = ()) -> None:
-        """Train a model further; the result is kept only if nothing was wrong."""
-        with value_errors():
-            recipe = Recipe.from_dict(self._fields(Recipe))
-            if self.start is not None:
-                changed = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
-                recipe = transfer_recipe(sets, **changed)
-            fitted = fit(model, sets, recipe, seed=seed, progress=self.progress)
-        self._keep(fitted, sets, seed, before)
-
-    def _keep(self, fitted: Fitted, sets: PointSets, seed: int, before: Sequence[dict[str, Any]] = ()) -> None:
-        rows = [{**row, "epoch": row["epoch"] + len(before)} for row in fitted.history]
-        self.model_, self.history_ = fitted.model, [*before, *rows]
-        self.n_features_in_, self.n_iter_ = sets.inputs, len(self.history_)
-        most = float(np.unique(sets.labels, return_counts=True)[1].max()) / len(sets)
-        chance = most + 2 * (most * (1 - most) / len(sets)) ** 0.5  # two standard errors above the most frequent class
-        if self.n_iter_ >= LONG and (accuracy := self.history_[-1].get("accuracy", 1.0)) <= chance:
-            text = f"after {self.n_iter_} epochs the accuracy on the training sets is {accuracy:.1%}"
-            remedy = "try more epochs, another learning_rate, or another normalize"
-            warnings.warn(f"{text}, hardly better than the most frequent class: {remedy}", UserWarning, stacklevel=5)
-        self._next_seed = int(np.random.SeedSequence((seed, 1)).generate_state(1)[0])
-
-    def _predicted(self, X: Any) -> Prediction:
-        check_is_fitted(self, "model_")
-        with value_errors():
-            model: Any = self.model_.to(find_device(self.device))
-            return predict(model, prepared_batches(model, require_clouds(X)))
-
-    def _fields(self, kind: type) -> dict[str, Any]:
-        """What was chosen of the fields of a configuration."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(kind)}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """With the weights on the CPU: the file may be read on a machine without this device."""
-        state = super().__getstate__()
-        if "model_" in state:
-            state = state | {"model_": copy.deepcopy(state["model_"]).cpu()}
-        return state
-
-
-class PointSetClassifier(ClassifierMixin, PointSetEstimator):
+class PointSetClassifier(ClassifierMixin, CloudEstimator):
     """A classifier of point sets for scikit-learn: any network by its name, by default a support vector machine.
 
     X is an array or a tensor [N, n, d], or N clouds [n_i, d] of several sizes as a list or an array of objects. The
@@ -186,8 +83,25 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
         ['flat', 'round']
     """
 
+    model: str
+    start: str | None
+    budget: float
+    points: int | None
+    normalize: str
+    up: str | None
+    device: str
+    progress: bool
+    random_state: Any
+
     def __init__(self, model: str = "features+surface+embedding-svm", **options: Any) -> None:
-        self._set(model, options)
+        known = inspect.signature(type(self)).parameters
+        if odd := next((name for name in options if name not in known), None):
+            near = closest_spelling(odd, [*known])
+            raise TypeError(f"{type(self).__name__} has no parameter {quoted(odd)}: did you mean {near}?")
+        given = inspect.signature(type(self)).bind(model, **options)
+        given.apply_defaults()
+        for name, value in given.arguments.items():
+            setattr(self, name, value)
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Train from the beginning.
@@ -202,28 +116,27 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
             InputError: X or y is not what the class describes, or an option is wrong; also a ValueError.
         """
         labels = _labels(y)
-        return self._first(X, labels, np.unique(labels), groups)
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Train for `epochs` more, with a new schedule from the weights that are there; the first call begins as `fit`.
-
-        Args:
-            X: N clouds; there must be two classes among them.
-            y: N labels.
-            classes: of the first call, all labels that will come; those of y when None.
-
-        Raises:
-            InputError: as for `fit`, or y has a label that is not a class.
-        """
-        labels = _labels(y)
-        if self.model in ("auto", *BASELINES) and self.start is None:
-            raise InputError(f"partial_fit needs a network, got model={self.model!r}: name one, or give start")
-        if not hasattr(self, "model_"):
-            return self._first(X, labels, np.unique(labels if classes is None else _labels(classes)))
-        if classes is not None and not np.array_equal(np.unique(_labels(classes)), self.classes_):
-            raise InputError(f"classes are {_few(classes)}, and were {_few(self.classes_)} in the first call")
-        sets = self._labelled(X, labels, self.classes_)
-        self._train(copy.deepcopy(self.model_), sets, self._next_seed, self.history_)
+        classes = np.unique(labels)
+        names = [str(label) for label in classes.tolist()]
+        options = {name: getattr(self, name) for name in DATA if name != "up" or self.up is not None}
+        with value_errors():
+            sets = from_arrays(
+                clouds_of(X),
+                [names[place] for place in np.searchsorted(classes, labels)],
+                names,
+                points=self.points,
+                **options,
+            )
+            if groups is not None:
+                if len(groups) != len(sets):
+                    raise InputError(f"groups must be one for each of the {len(sets)} clouds, got {len(groups)}")
+                sets = sets.grouped(number_groups(np.asarray(groups).tolist()))
+            is_seed = isinstance(self.random_state, numbers.Integral)  # used as it is, as in `pointset.fit`
+            seed = int(self.random_state if is_seed else check_random_state(self.random_state).randint(2**31 - 1))
+            fitted = self._trained(sets, seed)
+        self.model_, self.history_, self.classes_ = fitted.model, fitted.history, classes
+        self.n_features_in_, self.n_iter_ = sets.inputs, len(fitted.history)
+        self._warn_of_chance(sets)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -232,29 +145,62 @@ class PointSetClassifier(ClassifierMixin, PointSetEstimator):
         Raises:
             NotFittedError, InputError: before `fit`, or X is not N clouds.
         """
-        return self._predicted(X).probabilities
+        check_is_fitted(self, "model_")
+        with value_errors():
+            model: Any = self.model_.to(find_device(self.device))
+            return predict(model, prepared_batches(model, require_clouds(X))).probabilities
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest label of each cloud [N], of `classes_`; errors as for `predict_proba`."""
         indices = self.predict_proba(X).argmax(axis=1)
         return self.classes_[indices]
 
-    def _first(self, X: Any, labels: np.ndarray, classes: np.ndarray, groups: Any = None) -> Self:
-        sets = self._labelled(X, labels, classes)
-        if groups is not None:
-            if len(groups) != len(sets):
-                raise InputError(f"groups must be one for each of the {len(sets)} clouds, got {len(groups)}")
-            sets = sets.grouped(number_groups(np.asarray(groups).tolist()))
-        self._begin(sets)
-        self.classes_ = classes
-        return self
+    def _trained(self, sets: PointSets, seed: int) -> Fitted:
+        recipe = Recipe.from_dict(self._fields(Recipe))
+        if self.start is not None:
+            trained, _ = load_run(self.start)
+            model = start_from(trained, sets, trained_up=trained.preparation.up, seed=seed, start=str(self.start))
+            changed = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
+            recipe = transfer_recipe(sets, **changed)
+            return fit(model, sets, recipe, seed=seed, progress=self.progress)
+        self._refuse_without_effect()
+        if self.model == "auto":
+            return fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress).fitted
+        model = create_for(sets, self.model, ModelOptions.from_dict(self._fields(ModelOptions)), seed=seed)
+        if baseline_of(model) is not None and sets.inputs > 3:
+            text = f"{self.model} reads 3 of the {sets.inputs} numbers of a point: choose a network"
+            warnings.warn(text, UserWarning, stacklevel=3)
+        return fit(model, sets, recipe, seed=seed, progress=self.progress)
 
-    def _labelled(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> PointSets:
-        names = {label: str(label) for label in classes.tolist()}
-        odd = next((label for label in labels.tolist() if label not in names), None)
-        if odd is not None:
-            raise InputError(f"y has {quoted(odd)}, and the classes are {_few(classes)}")
-        return self._sets(X, [names[label] for label in labels.tolist()], list(names.values()))
+    def _refuse_without_effect(self) -> None:
+        """Refuse fields of `Recipe` and `ModelOptions` where the model has none."""
+        if self.model not in ("auto", *BASELINES):
+            return
+        for kind in (Recipe, ModelOptions):
+            for field in dataclasses.fields(kind):
+                if field.name != "device" and getattr(self, field.name) != field.default:
+                    effect = f"{field.name}={getattr(self, field.name)!r} has no effect on model={self.model!r}"
+                    raise InputError(f"{effect}: leave it out, or name a network, such as isab16-pma")
+
+    def _warn_of_chance(self, sets: PointSets) -> None:
+        """Warn of a long training that is hardly better than the most frequent class."""
+        most = float(np.unique(sets.labels, return_counts=True)[1].max()) / len(sets)
+        chance = most + 2 * (most * (1 - most) / len(sets)) ** 0.5  # two standard errors above the most frequent class
+        if self.n_iter_ >= LONG and (accuracy := self.history_[-1].get("accuracy", 1.0)) <= chance:
+            text = f"after {self.n_iter_} epochs the accuracy on the training sets is {accuracy:.1%}"
+            remedy = "try more epochs, another learning_rate, or another normalize"
+            warnings.warn(f"{text}, hardly better than the most frequent class: {remedy}", UserWarning, stacklevel=3)
+
+    def _fields(self, kind: type) -> dict[str, Any]:
+        """What was chosen of the fields of a configuration."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(kind)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the weights on the CPU: the file may be read on a machine without this device."""
+        state = super().__getstate__()
+        if "model_" in state:
+            state = state | {"model_": copy.deepcopy(state["model_"]).cpu()}
+        return state
 
 
 def _with_options(init: Any) -> None:
@@ -285,7 +231,3 @@ def _labels(y: Any) -> np.ndarray:
             raise InputError(f"y mixes labels of the types {', '.join(sorted(kinds))}: give labels of one type")
         check_classification_targets(labels)
         return labels
-
-
-def _few(labels: Iterable[Any]) -> str:
-    return quoted(", ".join(map(str, labels)))

@@ -3,7 +3,7 @@
 A packed run is a ZIP archive without compression, so that nothing in it can unpack to more than its size, of three
 files; none of them is executed, or written to the disk, when the model is loaded:
 
-    card.json           for people: the model, its classes, how its sets are made; SHA-256 of the other two
+    card.json           for people: the model, its classes, how its sets are made
     run.json            the description of the run, without the place of its data
     model.safetensors   the trained weights
 """
@@ -18,7 +18,7 @@ from safetensors.torch import load as load_tensors
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.runs.atomic import check_writable, write_for_user
 from pointset.runs.files import require_file
-from pointset.runs.records import as_json, checked_json, sha256
+from pointset.runs.records import as_json, checked_json
 from pointset.training.checkpoints import RunFolder, Weights, as_safetensors
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier
@@ -71,7 +71,6 @@ def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
         "parameters": sum(tensor.numel() for tensor in weights.values()),
         **{name: data[name] for name in ("name", "classes", *OF_SETS) if name in data},
         "commit": description.get("commit"),
-        "sha256": {name: sha256(entry) for name, entry in content.items()},
     }
 
     def write(temporary: Path) -> None:
@@ -90,9 +89,6 @@ def read_packed(path: Path) -> tuple[Weights, dict[str, Any]]:
         card = json.loads(files[CARD])
         if card["format"] != PACKED_FORMAT:
             raise PointsetError(f"{path} has format {quoted(card['format'])}, not {PACKED_FORMAT}: update pointset")
-        changed = [name for name, digest in card["sha256"].items() if sha256(files[name]) != digest]
-        if changed or {*card["sha256"]} != {RUN, WEIGHTS}:
-            raise PointsetError(f"{path} is damaged, a file in it differs from its digest: {GET_AGAIN}")
         return load_tensors(files[WEIGHTS]), checked_json(files[RUN], RunDescription)
     except PointsetError:
         raise

@@ -62,8 +62,7 @@ def fit(
         train: the training sets; the recipe's validation split is cut from them, class by class.
         recipe: see `Recipe`; default: `Recipe()`.
         seed: seed of order, subsets, augmentation, dropout and the validation split.
-        run: folder for checkpoints and history. An unfinished run in it is continued. A finished one is loaded, or goes
-            on if `recipe.epochs` is higher than before: with a new schedule over the further epochs, from its weights.
+        run: folder for checkpoints and history. An unfinished run in it is continued, and a finished one is loaded.
         progress: show progress: a bar on a terminal, otherwise a line every half minute.
         on_epoch: called after each epoch with its row of the history, before that is saved; under a launcher, in the
             main process alone. If it returns True (the value itself, not just a true one), the run ends there, is
@@ -127,7 +126,7 @@ class Training:
         self.optimizer = make_optimizer(model, recipe)
         self.average = None if recipe.average is None else MovingAverage(model, recipe.average)
         self.steps = recipe.total_steps(objective.steps_per_epoch)
-        self.start, self.history = 0, list[EpochRow]()
+        self.history: list[EpochRow] = []
         self.best: Weights | None = None
         self.folder: RunFolder | None = None
 
@@ -153,13 +152,13 @@ class Training:
         """The state, whose tensors change with further steps."""
         average = self.average.module.state_dict() if self.average is not None and self.average.begun else None
         weights, optimizer = on_cpu(self.model.state_dict()), self.optimizer.state_dict()
-        return Checkpoint(weights, optimizer, self.history, self.best, average, self.start)
+        return Checkpoint(weights, optimizer, self.history, self.best, average)
 
     def restore(self, state: Checkpoint) -> None:
         """Continue from a state."""
         source = "the checkpoint" if self.folder is None else f"the saved state in {self.folder.path}"
         state.restore(self.model, self.optimizer, source)
-        self.start, self.history, self.best = state.start, state.history, state.best
+        self.history, self.best = state.history, state.best
         if self.average is not None and state.average is not None:
             self.average.load(state.average)
 
@@ -198,7 +197,7 @@ class Training:
         steps, rate = range(epoch * per_epoch, self.steps), 0.0
         with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
             for step, batch in zip(steps, self.objective.batches(epoch), strict=False):
-                rate = learning_rate(recipe, step - self.start * per_epoch, self.steps - self.start * per_epoch)
+                rate = learning_rate(recipe, step, self.steps)
                 for group in self.optimizer.param_groups:
                     group["lr"] = rate
                 self.optimizer.zero_grad()
@@ -258,11 +257,11 @@ class Training:
             self.folder.finish(self.model.state_dict())
 
     def _stopped(self) -> bool:
-        """True if the caller, or a lack of progress since the schedule began, ends the run early."""
-        if self.history[self.start :] and self.history[-1].get("stopped"):
+        """True if the caller, or a lack of progress, ends the run early."""
+        if self.history and self.history[-1].get("stopped"):
             return True
         patience = self.recipe.patience
-        return patience is not None and len(self.history) - max(best_epoch(self.history), self.start) >= patience
+        return patience is not None and len(self.history) - best_epoch(self.history) >= patience
 
 
 @contextmanager

@@ -75,13 +75,17 @@ class Objective(ABC):
         return ""
 
 
-class SetObjective(Objective):
-    """Sets of shapes in batches; a validation split, if the recipe wants one, is cut from them.
+class Classification(Objective):
+    """Cross entropy of sets; of ordered classes, with soft labels or of thresholds, see `Recipe.ordered`.
 
     Attributes:
         train: the shapes to train on.
-        validation: the others, or None.
+        validation: the others, if the recipe wants a validation split, or None.
+        classes: names of the classes.
+        weights: of the classes in the loss, or None.
     """
+
+    metrics = ("accuracy",)
 
     def __init__(self, train: PointSets, recipe: Recipe, seed: int) -> None:
         require_sizes(train, recipe)
@@ -100,6 +104,14 @@ class SetObjective(Objective):
         if len(turns := half_turns(train.options.normalize)) > 1:
             self.augment = Compose((partial(turned_by_one_of, turns), *self.augment.steps))
         self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
+        require_classes(self.train)
+        self.classes = train.classes
+        self.weights: Tensor | None = None
+        if recipe.class_weights is not None:
+            self.weights = class_weights(recipe.class_weights, self.train.labels, self.classes)
+        for name in ("class_weights", "ordered"):
+            if self.mix is not None and getattr(recipe, name) is not None:
+                raise PointsetError(f"{name} cannot be used with sets of two classes: leave out cutmix, or {name}")
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Every shape once, in random order, in sets of the recipe's sizes."""
@@ -123,28 +135,6 @@ class SetObjective(Objective):
     def fault(self) -> str:
         """The first shape that is not finite or far too large, in words; empty if there is none."""
         return self.train.source_pool.fault(self.train.rows.tolist(), self.train.options.normalize)
-
-
-class Classification(SetObjective):
-    """Cross entropy of sets; of ordered classes, with soft labels or of thresholds, see `Recipe.ordered`.
-
-    Attributes:
-        classes: names of the classes.
-        weights: of the classes in the loss, or None.
-    """
-
-    metrics = ("accuracy",)
-
-    def __init__(self, train: PointSets, recipe: Recipe, seed: int) -> None:
-        super().__init__(train, recipe, seed)
-        require_classes(self.train)
-        self.classes = train.classes
-        self.weights: Tensor | None = None
-        if recipe.class_weights is not None:
-            self.weights = class_weights(recipe.class_weights, self.train.labels, self.classes)
-        for name in ("class_weights", "ordered"):
-            if self.mix is not None and getattr(recipe, name) is not None:
-                raise PointsetError(f"{name} cannot be used with sets of two classes: leave out cutmix, or {name}")
 
     def weight(self, batch: Batch) -> float:
         """The sum of the weights of the labels, by which `cross_entropy` divides; without weights the size."""

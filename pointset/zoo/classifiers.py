@@ -34,12 +34,16 @@ class SetModel(nn.Module):
 
     Attributes:
         inputs: numbers per point that are given.
+        neighbourhoods: what the model is told of each point's neighbourhood.
+        widths: numbers of each point that `forward` takes: as given, or with those of the neighbourhoods.
         preparation: how shapes become sets, as in training; points are taken as they are before training.
     """
 
-    def __init__(self, inputs: int) -> None:
+    def __init__(self, inputs: int, neighbourhoods: Neighbourhoods = "none") -> None:
         super().__init__()
-        self.inputs = inputs
+        self.inputs, self.neighbourhoods = inputs, neighbourhoods
+        width = WIDTHS[neighbourhoods]
+        self.widths = (inputs, inputs + width) if width else (inputs,)
         self.preparation = Preparation(points=MOST_POINTS, inputs=inputs)
 
     def prepare(self, shape: Any, **reading: Any) -> Prepared:
@@ -51,17 +55,6 @@ class SetModel(nn.Module):
             torch.Size([32, 3])
         """
         return self.preparation.prepare(shape, **reading)
-
-    @property
-    def neighbourhoods(self) -> Neighbourhoods:
-        """What the model is told of each point's neighbourhood."""
-        return "none"
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Numbers of each point that `forward` takes: as given, or with those of the neighbourhoods."""
-        width = WIDTHS[self.neighbourhoods]
-        return (self.inputs, self.inputs + width) if width else (self.inputs,)
 
     def __repr__(self) -> str:
         """What it is, in a line; `print(model)` shows its layers."""
@@ -100,8 +93,8 @@ class Classifier(SetModel):
         by_thresholds: True if classes have an order and were learned as thresholds; see `ranked`.
     """
 
-    def __init__(self, inputs: int) -> None:
-        super().__init__(inputs)
+    def __init__(self, inputs: int, neighbourhoods: Neighbourhoods = "none") -> None:
+        super().__init__(inputs, neighbourhoods)
         self.classes: list[str] | None = None
         self.temperature = 1.0
         self.trust: Trust | None = None
@@ -156,16 +149,11 @@ class SetClassifier(Classifier):
         inputs: int = 3,
         numbers: NeighbourhoodInputs | None = None,
     ) -> None:
-        super().__init__(inputs)
+        super().__init__(inputs, "none" if numbers is None else numbers.kind)
         self.encoder = encoder if isinstance(encoder, Encoder) else Encoder(encoder)
         self.pool = pool
         self.head = head
         self.numbers = numbers
-
-    @property
-    def neighbourhoods(self) -> Neighbourhoods:
-        """What the model is told of each point's neighbourhood."""
-        return "none" if self.numbers is None else self.numbers.kind
 
     def with_numbers(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n width"]:
         """Return the points with the numbers of their neighbourhoods, if the model takes some and they lack them."""
@@ -201,15 +189,9 @@ class WholeClassifier(Classifier):
     """A context model, a baseline or a product of classifiers, with the methods of `SetClassifier`."""
 
     def __init__(self, model: nn.Module, inputs: int = 3) -> None:
-        super().__init__(inputs)
+        told = {member.neighbourhoods for member in getattr(model, "members", ())} - {"none"}
+        super().__init__(inputs, next(iter(told), "none"))  # members that are told are told alike
         self.model = model
-
-    @property
-    def neighbourhoods(self) -> Neighbourhoods:
-        """What the members of a product are told of each point's neighbourhood; those that are told are told alike."""
-        return next(
-            (own.neighbourhoods for own in getattr(self.model, "members", ()) if own.neighbourhoods != "none"), "none"
-        )
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]; see `SetClassifier.forward`."""

@@ -9,10 +9,6 @@ from pointset.data.options import Normalize
 from pointset.errors import PointsetError, quoted
 
 
-class _Epochs(TypedDict):
-    epochs: int
-
-
 class _Machine(TypedDict):
     system: str
     cores: int | None
@@ -63,7 +59,6 @@ class RunDescription(TypedDict, total=False):
     versions: dict[str, str]
     machine: _Machine
     commit: str | None
-    continued_from: _Epochs
 
 
 OF_DATA = ("source", "classes", "points", "normalize", "sampler", "split_seed", "variant", "up")

@@ -1,8 +1,7 @@
 """Models from their names: `head(pool(encoder(X)))`; all poolings except pma share one head."""
 
-import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from pointset.baselines.models import Mixture
-from pointset.configuration import Count, NormName, check, check_seed
+from pointset.configuration import Count, check, check_seed
 from pointset.data.neighbourhoods import WIDTHS
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError, quoted
-from pointset.nn.layers import ConnectedLayers, Masked, in_evaluation_mode, split_layers
-from pointset.nn.norms import NORMS, has_shift, make_norm
+from pointset.nn.layers import Masked, in_evaluation_mode, split_layers
+from pointset.nn.norms import has_shift, make_norm
 from pointset.nn.parts import Encoder
 from pointset.nn.pooling.statistics import JoinedPool
 from pointset.nn.registry import Choice
@@ -184,14 +183,6 @@ def build_model(spec: Spec) -> nn.Module:
     return model
 
 
-def _spec_together(networks: Sequence[Any]) -> Spec:
-    """The spec of a model of several networks; that of a single one is its own."""
-    spec, *others = specs = tuple(network.spec for network in networks)
-    if not others:
-        return spec
-    return replace(spec, name=MIXTURE, options=ModelOptions(), members=specs, start="", freeze="none")
-
-
 def create_for(sets: PointSets, name: str, options: ModelOptions | None = None, *, seed: int = 0) -> nn.Module:
     """Build a model by name for the classes and the numbers per point of sets; see `create_model`."""
     return create_model(name, len(sets.classes), options, inputs=sets.inputs, seed=seed)
@@ -199,9 +190,10 @@ def create_for(sets: PointSets, name: str, options: ModelOptions | None = None, 
 
 def mix(members: list[nn.Module]) -> nn.Module:
     """The product of classifiers of the zoo with the same classes and inputs; see `Mixture`."""
-    spec = _spec_together(members)
+    specs: Any = tuple(member.spec for member in members)
+    spec = replace(specs[0], name=MIXTURE, options=ModelOptions(), members=specs, start="", freeze="none")
     mixture = WholeClassifier(Mixture(members, spec.classes), spec.inputs)
-    mixture.spec = spec  # type: ignore[assignment]
+    mixture.spec = spec
     return mixture
 
 
@@ -212,7 +204,10 @@ def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
     layers = encoder.make(options, inputs, pooling)
     if encoder.entry.user_defined:
         check_part(encoder.entry, layers, inputs, options.dim)
-    layers = connect(layers, inputs, options)
+    if type(layers).forward is not Encoder.forward:  # one layer, called as a whole
+        layers = Encoder([layers])
+    if options.row_dropout:
+        layers = with_row_dropout(layers, options.row_dropout)
     width = shape_of(layers, inputs)[-1] if pooling.any_width else options.dim
     pool = pooling.make(options, width)
     pooled = 0  # width of the pooled vectors, side by side
@@ -239,37 +234,11 @@ def _numbers(spec: Spec) -> NeighbourhoodInputs | None:
     return NeighbourhoodInputs(options.neighbourhoods, spec.inputs, noise, dropout)
 
 
-def connect(encoder: Encoder, inputs: int, options: ModelOptions) -> Encoder:
-    """The encoder with dropout after its layers, and the connections between them that the options ask for.
-
-    Weights that connections need are drawn after those of the encoder, which has the same ones with and without them.
-    """
-    if type(encoder).forward is not Encoder.forward:  # one layer, called as a whole
-        encoder = Encoder([encoder])
+def with_row_dropout(encoder: Encoder, rate: float) -> Encoder:
+    """The encoder with dropout after each of its layers."""
     layers = split_layers(list(encoder))
-    if options.row_dropout:
-        layers = [[*layer, Masked(nn.Dropout(options.row_dropout))] for layer in layers]
-    if len(layers) < 2 or (options.coordinates == "first" and options.outputs == "last"):
-        return _replaced(encoder, itertools.chain(*layers))
-    widths = [inputs]
-    for layer in layers:
-        widths.append(shape_of(Encoder(layer), widths[-1])[-1])
-    again = widths[1:-1] if options.coordinates == "every" else []
-    coordinates = [nn.Linear(inputs, width, bias=False) for width in again]
-    join: list[nn.Module] = []
-    if options.outputs == "all":  # the norm is that of the encoder's own layers
-        kinds = [type(part) for part in encoder.modules()]
-        norm: NormName = next((name for kind in kinds for name, own in NORMS.items() if kind is own), "none")
-        linear = nn.Linear(sum(widths[1:]), options.dim, bias=not has_shift(norm))
-        join = [Masked(linear), make_norm(norm, options.dim), Masked(encoder.activation())]
-    return _replaced(encoder, [ConnectedLayers(layers, coordinates, join, widths)])
-
-
-def _replaced(encoder: Encoder, modules: Iterable[nn.Module]) -> Encoder:
-    """The encoder with these modules in place of its own."""
-    modules = list(modules)
     del encoder[:]
-    return encoder.extend(modules)
+    return encoder.extend(module for layer in layers for module in (*layer, Masked(nn.Dropout(rate))))
 
 
 def shape_of(module: nn.Module, width: int) -> list[int]:

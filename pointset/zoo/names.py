@@ -33,8 +33,6 @@ HIDDEN_LAYER = {"head_dim", "head_norm"}
 NEIGHBOURHOODS = {"neighbourhoods", "neighbourhood_noise", "neighbourhood_dropout"}
 CLASSIFIER = HIDDEN_LAYER | NEIGHBOURHOODS | {"pooled_dropout"}
 """Options of the head and the inputs of a classifier: other tasks have heads and inputs of their own."""
-CONNECTIONS = {"coordinates", "outputs"}
-"""Options of how the layers of an encoder are connected, whichever it is."""
 ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\S+)")
 
 
@@ -42,8 +40,8 @@ def list_models() -> list[str]:
     """The standard model names: every encoder with every pooling, and pointnet and dgcnn.
 
     Any number of inducing points (`isab32-max`) or seeds (`sab-pma4`) works too, and so do any poolings joined by `+`
-    (`isab16-max+pma`) and any aggregation of torch-geometric that pools a set (`isab16-aggr.mean`; `aggregation_names`
-    of `pointset.nn.pooling.aggregation` lists them).
+    (`isab16-max+pma`) and any aggregation of torch-geometric that pools a set (`isab16-aggr.mean`; see
+    `pointset.nn.pooling.aggregation`).
 
     Returns:
         Names for `create_model`.
@@ -80,9 +78,8 @@ def parse_name(name: str) -> tuple[Choice, ...]:
 
 def used_options(name: str) -> set[str]:
     """The fields of `ModelOptions` that change a model of this name."""
-    encoder, *others = choices = parse_name(name)
+    _, *others = choices = parse_name(name)
     used = {"dim", "dropout", "pooled_dropout", "row_dropout", *NEIGHBOURHOODS} if others else set[str]()
-    used |= CONNECTIONS if others and encoder.entry.make.layered else set()
     used |= HIDDEN_LAYER if others and others[0].head == "hidden" else set()
     for member in (member for choice in choices for member in choice.members if member.entry.kind != "baseline"):
         if (read := member.entry.make.reads) is None:

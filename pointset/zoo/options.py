@@ -7,14 +7,12 @@ from typing import Annotated, ClassVar
 from pointset.configuration import (
     COMMON,
     AttentionOptions,
-    Coordinates,
     DecoderName,
     Depth,
     HeadNormName,
     InitialName,
     Neighbourhoods,
     NonNegative,
-    Outputs,
     SeedSource,
     Share,
     Weighting,
@@ -51,8 +49,6 @@ class ModelOptions(AttentionOptions):
         "pooled_dropout",
         "head_dim",
         "head_norm",
-        "coordinates",
-        "outputs",
     )
 
     dim: Annotated[Width, COMMON] = 256
@@ -74,12 +70,6 @@ class ModelOptions(AttentionOptions):
     applies after that layer."""
     row_dropout: Share = 0.0
     """Dropout on the output of each encoder layer."""
-    coordinates: Coordinates = "first"
-    """Which encoder layers get the input coordinates: the "first", as published; or "every" layer, through a linear map
-    of its own (after PointNet++, arXiv 1706.02413, section 3.2)."""
-    outputs: Outputs = "last"
-    """Which encoder outputs are pooled: those of the "last" layer, as published; or of "all" layers, concatenated and
-    projected to `dim` by a linear layer, the encoder's norm and activation (after PCT, arXiv 2012.09688, eq. 1)."""
     pool_seeds: SeedSource = "trained"
     """The seeds of PMA: trained vectors, or computed from the set: its "mean" (also called "pooled"), "max", or
     "statistics" (mean, maximum, minimum and standard deviation in turn, one per seed)."""

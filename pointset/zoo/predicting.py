@@ -81,7 +81,8 @@ def predict(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE, las
     found = rows[0] if rows else None
     if trust is None or found is None:
         return Prediction(logits, temperature, found)
-    return Prediction(logits, (temperature * trust.factors(found)).to(logits.device), found, trust.novelty(found))
+    novelty = trust.novelty(found)
+    return Prediction(logits, (temperature * trust.factors(novelty)).to(logits.device), found, novelty)
 
 
 def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) -> Float[Tensor, "N d"]:

@@ -31,8 +31,10 @@ SETS, SIZES = 2, (3, 4)
 """Several sets of two sizes, so that neither a lost axis nor an output that grows with the set passes."""
 
 
-def register_pooling(name: str, *, listed: str = "", replace: bool = False) -> Callable[[T], T]:
+def register_pooling(name: str, *, listed: str = "") -> Callable[[T], T]:
     """Register a user-defined pooling: its name then works with every encoder, like those of the package.
+
+    A later part of the same name takes its place, as when a cell of a notebook is run again.
 
     A pooling made of the maximum, minimum, mean, sum or standard deviation of the rows is best written as a subclass of
     `pointset.nn.StatisticPool`: it is shorter. The command line imports the files that the environment variable
@@ -42,7 +44,6 @@ def register_pooling(name: str, *, listed: str = "", replace: bool = False) -> C
         name: lower case, without hyphens or +: "mine" gives the models rff-mine, isab16-mine, isab16-mine+max, ... It
             may have a number as its argument: "low<k>", or "low[<k>]" with 1 as the default.
         listed: the name in `list_models`; needed if the argument is.
-        replace: take the place of another user-defined pooling of this name.
 
     Returns:
         A decorator, which gives the class back: a subclass of `pointset.nn.Pooling`. The constructor gets the number in
@@ -70,14 +71,14 @@ def register_pooling(name: str, *, listed: str = "", replace: bool = False) -> C
         >>> pointset.check_symmetry(model).worst < 1e-4
         True
     """
-    return lambda make: _register(make, "pooling", name, listed, replace)
+    return lambda make: _register(make, "pooling", name, listed)
 
 
-def register_encoder(name: str, *, listed: str = "", replace: bool = False) -> Callable[[T], T]:
+def register_encoder(name: str, *, listed: str = "") -> Callable[[T], T]:
     """Register a user-defined encoder: its name then works with every pooling, as in mine-max or mine-pma.
 
     Args:
-        name, listed, replace: see `register_pooling`.
+        name, listed: see `register_pooling`.
 
     Returns:
         A decorator, which gives the class back: a subclass of `pointset.nn.Encoder`, whose constructor gets the numbers
@@ -98,10 +99,10 @@ def register_encoder(name: str, *, listed: str = "", replace: bool = False) -> C
         >>> pointset.create_model("mine-max", classes=2, dim=16)(torch.rand(4, 9, 3)).shape
         torch.Size([4, 2])
     """
-    return lambda make: _register(make, "encoder", name, listed, replace)
+    return lambda make: _register(make, "encoder", name, listed)
 
 
-def register_weights(name: str, *, export: bool = False, replace: bool = False) -> Callable[[T], T]:
+def register_weights(name: str, *, export: bool = False) -> Callable[[T], T]:
     """Register a user-defined weights function: its name then works as `weights` and `pool_weights` of every model.
 
     See `pointset.nn.weights` for what it gets and what is asked of it. Without a name any function works too, as
@@ -110,7 +111,6 @@ def register_weights(name: str, *, export: bool = False, replace: bool = False) 
     Args:
         name: lower case, without hyphens.
         export: it takes a mask, and its steps are tensor operations that do not depend on sizes.
-        replace: take the place of another user-defined function of this name.
 
     Returns:
         A decorator, which gives the function back.
@@ -128,10 +128,10 @@ def register_weights(name: str, *, export: bool = False, replace: bool = False) 
         >>> model(torch.rand(4, 9, 3)).shape
         torch.Size([4, 2])
     """
-    return lambda make: _register(make, "weights", name, "", replace, export)
+    return lambda make: _register(make, "weights", name, "", export)
 
 
-def _register(make: T, kind: Kind, name: str, listed: str, replace: bool, export: bool = False) -> T:
+def _register(make: T, kind: Kind, name: str, listed: str, export: bool = False) -> T:
     check("name", name, str)
     entry = Entry(kind, name, make, listed, export, source_of(make) or _called(make) if callable(make) else "")
     if not PART_NAME.fullmatch(name):
@@ -146,7 +146,8 @@ def _register(make: T, kind: Kind, name: str, listed: str, replace: bool, export
         base = f"pointset.nn.{BASES[kind].__name__}"
         raise PointsetError(f"{kind} {quoted(name)} must be a subclass of {base}, got {quoted(make)}")
     if taken := registry.find_part(kind, entry.listed):
-        _check_same(taken.entry, entry, replace)
+        if not taken.entry.user_defined:
+            raise PointsetError(f"{kind} name {name!r} is taken by {_called(taken.entry.make)}: use another name")
         del registry.REGISTERED[kind, taken.entry.name]
     registry.enter(entry)
     return make
@@ -163,16 +164,6 @@ def _check_function(part: Entry) -> None:
         raise PointsetError(f"weights {part.name!r} must be a function or a torch.nn.Module, got {part.make}")
     if part.export and not takes_mask(part.make):
         raise PointsetError(f"weights {part.name!r} must take a mask to be exported: give it a parameter mask")
-
-
-def _check_same(taken: Entry, part: Entry, replace: bool) -> None:
-    """Refuse a name that other code has; the same source code is a cell of a notebook that is run again."""
-    same_source = taken.source == part.source != "" and _called(taken.make) == _called(part.make)
-    if taken.make is part.make or same_source or (replace and taken.user_defined):
-        return
-    remedy = ", or replace=True" if taken.user_defined else ""
-    owner = _called(taken.make)
-    raise PointsetError(f"{part.kind} name {part.name!r} is taken by {owner}: use another name{remedy}")
 
 
 def _called(make: Callable[..., Any]) -> str:

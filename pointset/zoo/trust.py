@@ -46,9 +46,9 @@ class Trust:
         """d² of each row, divided by that of a typical held-out shape."""
         return self.distances(rows) / self.median
 
-    def factors(self, rows: Float[Tensor, "N width"]) -> Float[Tensor, "N 1"]:
-        """The factor of each row's temperature, at least 1."""
-        return self.novelty(rows).clamp(min=1).pow(self.exponent)[:, None]
+    def factors(self, novelty: Float[Tensor, " N"]) -> Float[Tensor, "N 1"]:
+        """The factor of each temperature, at least 1."""
+        return novelty.clamp(min=1).pow(self.exponent)[:, None]
 
     def save(self, folder: Path) -> None:
         """Write the means and the precision beside a model's weights."""

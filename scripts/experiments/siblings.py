@@ -23,7 +23,6 @@ from pointset.data import read_mesh
 from pointset.data.sampling import sample_points
 from pointset.runs.spreadsheets import as_csv
 from pointset.training import automatic
-from pointset.training.candidates import Classes
 
 POINTS, DENSE, UNSEEN = 200, 4000, 40
 RESULTS = Path(__file__).parent / "results" / "siblings"
@@ -236,7 +235,7 @@ def without_siblings(labeled: Path, simplified: Path, release: Path) -> Iterator
 
 def main(labeled: Path, simplified: Path, release: Path, *, first: int = 0, count: int = 24) -> None:
     """Write both tables."""
-    Classes.rows = ("features-svm", "surface-svm")  # type: ignore[assignment]
+    automatic.ROWS = ("features-svm", "surface-svm")  # type: ignore[assignment]
     objects, rows = Objects(labeled, simplified, release), list[dict[str, Any]]()
     RESULTS.mkdir(parents=True, exist_ok=True)
     for number in range(first, first + count):

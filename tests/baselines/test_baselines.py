@@ -3,17 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 import pointset
 from pointset.baselines.features import HISTOGRAM_BINS, ShapeFeatures, SurfaceFeatures
-from pointset.baselines.heads import (
-    PENALTY,
-    WIDTH,
-    NearestNeighbour,
-    SupportVectors,
-)
+from pointset.baselines.heads import PENALTY, WIDTH, SupportVectors
 from pointset.baselines.models import BASELINES, Baseline, Mixture
 from pointset.training.baselines import fit_head
 from pointset.zoo.transfer import start_from, turn_inputs
@@ -68,13 +62,6 @@ def test_a_product_weighs_its_members_by_held_out_shapes():
     assert accuracy[1] > accuracy[0] + 0.02
 
 
-def test_a_product_of_the_first_version_is_read():
-    product = Mixture([torch.nn.Identity()] * 2, 3)
-    product.load_state_dict({"temperatures": torch.tensor([1.0, 2.0]), "temperature": torch.tensor(4.0)})
-    assert product.weights.tolist() == [0.25, 0.25]
-    assert product.prior.tolist() == [0, 0, 0]
-
-
 @pytest.mark.parametrize("classes", [2, 3, 7])
 def test_support_vectors_decide_as_scikit_learn(classes):
     generator = np.random.default_rng(0)
@@ -87,27 +74,19 @@ def test_support_vectors_decide_as_scikit_learn(classes):
     assert np.abs(head.decisions(torch.from_numpy(scaled)).numpy() - expected).max() < 1e-4
 
 
-def test_the_nearest_row_decides_and_blocks_count_alike():
-    generator = np.random.default_rng(0)
-    rows, labels = torch.from_numpy(generator.normal(size=(40, 5))), torch.arange(40) % 4
-    head = NearestNeighbour(4)
-    standard = head.standardise(rows, [2, 3])
-    assert [float(block.var(dim=0, correction=0).sum()) for block in standard.split([2, 3], dim=1)] == pytest.approx(
-        [1, 1]
-    )
-    head.fit(rows, labels, [2, 3])
-    new = torch.from_numpy(generator.normal(size=(30, 5)))
-    expected = KNeighborsClassifier(1).fit(standard, labels).predict((new - head.mean) * head.scale)
-    assert head(new).argmax(dim=1).tolist() == expected.tolist()
+def test_blocks_of_a_row_count_alike():
+    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(40, 5)))
+    blocks = SupportVectors(4).standardise(rows, [2, 3]).split([2, 3], dim=1)
+    assert [float(block.var(dim=0, correction=0).sum()) for block in blocks] == pytest.approx([1, 1])
 
 
 def test_held_out_logits_are_of_heads_that_were_fitted_without_the_fold():
     generator = torch.Generator().manual_seed(0)
     rows, labels = torch.randn(40, 5, generator=generator), torch.arange(40) % 4
-    baseline = Baseline([], NearestNeighbour(4))
+    baseline = Baseline([], SupportVectors(4))
     found = fit_head(baseline, [rows[:, None]], labels, np.arange(40) % 5, most=4) * baseline.head.temperature
     for fold in range(4):
-        inside, head = torch.arange(40) % 5 == fold, NearestNeighbour(4)
+        inside, head = torch.arange(40) % 5 == fold, SupportVectors(4)
         head.fit(rows[~inside], labels[~inside], [5])
         torch.testing.assert_close(found[inside], head(rows[inside]))
     assert found[4::5].isnan().all()

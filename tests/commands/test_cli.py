@@ -23,7 +23,7 @@ from pointset.zoo.abilities import describe_models
 def test_train_then_evaluate(capsys, clouds_folder, tmp_path):
     run = tmp_path / "run"
     sizes = ("--points", "24", "--dim", "16", "--epochs", "2", "--augment", "scale", "jitter")
-    later = ("--pooled-dropout", "0", "--head-dim", "8", "--head-norm", "layer", "--outputs", "all")
+    later = ("--pooled-dropout", "0", "--head-dim", "8", "--head-norm", "layer")
     printed = succeed(capsys, "train", "rff-max", "--data", clouds_folder, "--run", run, *sizes, *later)
     assert f"next: pointset evaluate --model {run}" in printed
     found = asked(capsys, "evaluate", "--model", run)

@@ -87,9 +87,7 @@ RECORDED = [
     ("isab4-max+pma2", {}),
     ("isab4-pma3", {"form": "paper", "norm": "set", "prenorm": True, "pool_seeds": "statistics", "scale": "head"}),
     ("isab70-max", {"norm": "batch", "attention_score": "bilinear", "trained_temperature": True}),
-    ("rff-max", {"norm": "batch", "coordinates": "every", "outputs": "all"}),
-    ("rffp-mean", {"layers": 2, "norm": "batch", "outputs": "all"}),
-    ("isab4-pma", {"layers": 2, "coordinates": "every", "outputs": "all"}),
+    ("rffp-mean", {"layers": 2, "norm": "batch"}),
     (
         "rff-pma",
         {"heads": 2, "attention_score": "additive", "weights": ("csoftmax", "csparsemax"), "coverage": "heads"},

@@ -34,9 +34,8 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("isab3-pma", {"scale": "head", "temperature": 0.3}),
     ("rff-pma2", {"weights": ("softmax", "sparsemax"), "temperature": 0.1}),
     ("rff-pma", {"head": "rff", "form": "paper", "temperature": 1e-5}),  # exp(logit) overflows
-    ("isab3-max", {"coordinates": "every", "outputs": "all", "layers": 3}),
-    ("rff-max", {"outputs": "all", "norm": "batch", "head_dim": 5, "head_norm": "batch"}),
-    ("dumlp3-max", {"coordinates": "every", "head_norm": "layer"}),
+    ("rff-max", {"norm": "batch", "head_dim": 5, "head_norm": "batch"}),
+    ("dumlp3-max", {"head_norm": "layer"}),
     ("isab3-pma", {"heads": 1, "row_dropout": 0.5, "inputs": 6}),
 ]
 CASES = [(f"{encoder}-{pooling}", {}) for encoder in ENCODERS for pooling in POOLINGS] + OPTIONS

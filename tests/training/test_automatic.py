@@ -16,7 +16,7 @@ from pointset.commands.train import _group_lines
 from pointset.training import automatic, fine_tuning
 from pointset.training.automatic import fit_automatic
 from pointset.training.baselines import FOLDS
-from pointset.training.candidates import Classes
+from pointset.training.candidates import accuracy_interval
 from pointset.training.fine_tuning import BUDGET, Plan
 
 
@@ -33,7 +33,7 @@ def write_clouds(folder, shapes=8, points=64):
 def test_rows_alone_if_the_budget_is_too_small_for_a_network(tmp_path):
     train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
     best = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False)
-    assert {candidate.name for candidate in best.candidates} == {*Classes.rows, "mixture"}
+    assert {candidate.name for candidate in best.candidates} == {*automatic.ROWS, "mixture"}
     assert sum(candidate.chosen for candidate in best.candidates) == 1
     assert all(candidate.low <= candidate.accuracy <= candidate.high for candidate in best.candidates)
 
@@ -42,20 +42,24 @@ def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(tmp_path, monkey
     train = pointset.load_dataset(write_clouds(tmp_path), points=32)
     used: list[tuple[set, set]] = []
 
-    def predicted(_, model, sets):
+    def predicted(model, sets):
         used.append((set(model.names), set(sets.names)))
-        return torch.zeros(len(sets), 2)
+        return SimpleNamespace(logits=torch.zeros(len(sets), 2))
 
-    def combined(_, outputs, fitted, shapes):
-        used.append(tuple(set(rows.nonzero().flatten().tolist()) for rows in (fitted, shapes)))
-        return torch.zeros(int(shapes.sum()), 2)
+    def product(outputs, labels, fitted):
+        def combine(members):
+            used.append((set(fitted.nonzero().flatten().tolist()), set(members[0][:, 0].tolist())))
+            return members[0]
+
+        return SimpleNamespace(combine=combine)
 
     # The network is the sets that it was fitted to.
     monkeypatch.setattr(automatic, "fit", lambda network, sets, *_, **__: SimpleNamespace(model=sets))
-    monkeypatch.setattr(Classes, "predicted", predicted)
-    monkeypatch.setattr(Classes, "combined", combined)
+    monkeypatch.setattr(automatic, "predict", predicted)
+    monkeypatch.setattr(automatic, "fit_product", product)
     choice = automatic._Choice(train, 1.0, 0, None, False)
-    choice.outputs = {name: torch.eye(2)[train.labels] for name in Classes.rows}
+    numbered = torch.arange(len(train)).float()[:, None].expand(-1, 2)  # outputs tell of which shape they are
+    choice.outputs = dict.fromkeys(automatic.ROWS, numbered)
     choice.outputs["network"] = choice._held_out_network(Plan(60, FOLDS))
     choice._held_out_mixture(torch.ones(len(train), dtype=torch.bool))
     assert len(used) == 2 * FOLDS + 1  # two kinds of network on the first fold
@@ -74,7 +78,7 @@ def test_an_equally_accurate_network_replaces_the_mixture_unless_its_loss_is_lar
         return outputs
 
     choice = automatic._Choice(train, 1.0, 0, None, False)
-    choice.outputs = dict.fromkeys(Classes.rows, torch.zeros(len(train), 2)) | {"network": wrong_once(margin)}
+    choice.outputs = dict.fromkeys(automatic.ROWS, torch.zeros(len(train), 2)) | {"network": wrong_once(margin)}
     assert choice._best(wrong_once(1.0), torch.ones(len(train), dtype=torch.bool))[0] == best
 
 
@@ -144,15 +148,15 @@ def test_of_candidates_that_tie_the_best_on_all_its_shapes_is_taken_and_the_reas
     train = pointset.load_dataset(write_clouds(tmp_path), points=32)
     choice, right = automatic._Choice(train, 1.0, 0, None, False), 9 * torch.eye(2)[train.labels]
     common = torch.arange(len(train)) < 6  # the fold of the network, where all are right
-    choice.outputs = {name: right.clone() for name in Classes.rows} | {"network": right.clone()}
-    for wrong, name in enumerate(Classes.rows):  # the first is right on all, the last wrong on two
+    choice.outputs = {name: right.clone() for name in automatic.ROWS} | {"network": right.clone()}
+    for wrong, name in enumerate(automatic.ROWS):  # the first is right on all, the last wrong on two
         choice.outputs[name][8 : 8 + wrong] *= -1
     choice.outputs["network"][~common] = torch.nan
     choice.outputs["network"][0] *= -1
     name, reason = choice._best(right.clone(), common)
-    assert name == Classes.rows[0]
+    assert name == automatic.ROWS[0]
     assert "the best on its 16 shapes" in reason
-    assert choice._best(right, torch.zeros(len(train), dtype=torch.bool))[0] == Classes.rows[0]
+    assert choice._best(right, torch.zeros(len(train), dtype=torch.bool))[0] == automatic.ROWS[0]
 
 
 def test_the_clock_only_cuts_the_network_and_that_is_said(tmp_path, monkeypatch):
@@ -204,7 +208,7 @@ def test_a_finished_choice_is_read_again_and_the_folder_of_another_run_is_refuse
     train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
     seen = []
     first = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False, on_candidate=seen.append)
-    assert [candidate.name for candidate in seen] == [*Classes.rows]
+    assert [candidate.name for candidate in seen] == [*automatic.ROWS]
     monkeypatch.setattr(automatic, "_Choice", None)
     again = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False)
     assert (again.name, again.candidates, again.reason) == (first.name, first.candidates, first.reason)
@@ -225,8 +229,7 @@ def test_clouds_of_fewer_points_than_usual_are_taken_as_they_are(tmp_path, capsy
 
 def test_the_interval_counts_that_fits_share_shapes():
     """A share of 0.8 of 100 shapes varies as the mean of 99 independent shapes, and 2.25 times as much."""
-    kind = Classes(SimpleNamespace(labels=torch.zeros(100), classes=("a", "b")))
-    low, high = kind.interval((torch.arange(100) < 80).float(), np.arange(100), trained=80)
+    low, high = accuracy_interval((torch.arange(100) < 80).float(), np.arange(100), trained=80)
     assert (low, high) == pytest.approx(proportion_confint(0.8 * 44, 44, method="wilson"))
 
 

@@ -33,7 +33,7 @@ def begun(folder: Path, epochs: int = 1) -> RunFolder:
     """A run with a checkpoint after some epochs."""
     model, run = small(), RunFolder(folder)
     optimizer = torch.optim.AdamW(model.parameters())
-    run.claim({"model": {}, "data": {}, "recipe": {}, "seed": 0})
+    run.describe({"model": {}, "data": {}, "recipe": {}, "seed": 0})
     history = [{"epoch": epoch + 1, "loss": 1.0, "seconds": 0.1} for epoch in range(epochs)]
     weights = model.state_dict()
     run.save(Checkpoint(weights, optimizer.state_dict(), history, best=weights, average=weights))
@@ -88,9 +88,9 @@ def test_an_intact_checkpoint_file_with_other_content_is_named(name, content, wo
 @pytest.mark.parametrize("part", ["model", "data", "recipe", "seed"])
 def test_a_run_goes_on_with_its_own_model_data_recipe_and_seed_only(part, tmp_path):
     run, same = begun(tmp_path), {"model": {}, "data": {}, "recipe": {}, "seed": 0}
-    run.claim(same | {"versions": "others"})
+    run.describe(same | {"versions": "others"})
     with pytest.raises(PointsetError, match=rf"holds another run \({part}\S* is .* there and .*1.* here\)"):
-        run.claim(same | {part: 1 if part == "seed" else {"size": 1}})
+        run.describe(same | {part: 1 if part == "seed" else {"size": 1}})
 
 
 def test_a_checkpoint_of_another_model_or_optimizer_is_refused(tmp_path):

@@ -1,12 +1,10 @@
 """Devices, dropout on them, and the precision of their products."""
 
-import re
 from contextlib import nullcontext
 
 import pytest
 import torch
 from torch import nn
-from toy import small
 
 import pointset
 from pointset.training import devices
@@ -62,19 +60,6 @@ def test_auto_chooses_the_faster_precision_and_results_name_it(measured, speed, 
     recipe = pointset.Recipe(precision="auto")
     assert recipe.precision == "auto", "a configuration measures nothing"
     assert devices.measured_precision(recipe) == pointset.Recipe(precision=taken)
-
-
-def test_bfloat16_says_so_where_it_is_slower(measured, train):
-    measured(0.25)
-    with pytest.warns(UserWarning, match=re.escape("4.0 times as long as in float32")):
-        pointset.fit(small("rff-max"), train, pointset.Recipe(steps=1, precision="bfloat16"), progress=False)
-
-
-@pytest.mark.parametrize(("asked", "speed"), [("bfloat16", 1.2), ("float32", 0.25)])
-def test_there_is_no_warning_otherwise(measured, train, recwarn, asked, speed):
-    measured(speed)
-    pointset.fit(small("rff-max"), train, pointset.Recipe(steps=1, precision=asked), progress=False)
-    assert not recwarn.list
 
 
 def test_the_measurement_is_a_ratio_of_seconds_and_is_made_once(monkeypatch):

@@ -173,29 +173,6 @@ def test_more_than_coordinates(X, y):
         found.predict(X)
 
 
-def test_more_epochs(X, y, fitted):
-    found = small().partial_fit(X, y)
-    assert np.array_equal(found.predict_proba(X), fitted.predict_proba(X)), "the first call is a fit"
-    assert found.partial_fit(X, y) is found
-    assert [row["epoch"] for row in found.history_] == [1, 2]
-    again = small().fit(X, y).partial_fit(X, y)
-    assert np.array_equal(found.predict_proba(X), again.predict_proba(X))
-    assert not np.array_equal(found.predict_proba(X), fitted.predict_proba(X))
-    with pytest.raises(PointsetError, match="y has 'square', and the classes are"):
-        found.partial_fit(X, ["square"] * 24)
-    assert np.array_equal(found.predict_proba(X), again.predict_proba(X))
-    assert found.fit(X, y).n_iter_ == 1
-
-
-def test_classes_that_come_later(X, y):
-    first = y != "round"
-    found = small().partial_fit(X[first], y[first], classes=NAMES)
-    assert found.classes_.tolist() == sorted(NAMES)
-    found.partial_fit(X, y, classes=NAMES[::-1])
-    with pytest.raises(PointsetError, match="in the first call"):
-        found.partial_fit(X, y, classes=NAMES[:2])
-
-
 def test_a_grid_over_models_and_their_options_in_a_pipeline(X, y):
     steps = make_pipeline(FunctionTransformer(lambda clouds: clouds / 10), small(heads=2))
     grid = {"pointsetclassifier__model": ["rff-max", "isab4-pma+max"], "pointsetclassifier__dropout": [0.0]}
@@ -236,9 +213,6 @@ def test_the_best_within_a_budget_and_trained_weights(clouds_folder) -> None:
         classifier = PointSetClassifier(random_state=0, **options).fit(train.points.numpy(), train.labels.numpy())
         assert classifier.score(test.points.numpy(), test.labels.numpy()) > 0.8
     assert classifier.model_.spec.name == "isab16-pma"
-    for options in ({}, {"model": "auto"}):
-        with pytest.raises(ValueError, match="network"):
-            PointSetClassifier(**options).partial_fit(train.points.numpy(), train.labels.numpy())
     with pytest.raises(ValueError, match="nothing"):
         PointSetClassifier(start="nothing").fit(train.points.numpy(), train.labels.numpy())
 

@@ -165,7 +165,6 @@ def test_a_budget_in_steps_ends_in_the_middle_of_an_epoch(train):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:products in bfloat16:UserWarning")  # where the processor has none of its own
 def test_mixed_precision_learns_the_same_to_its_precision_and_keeps_float32_weights(train):
     recipe = Recipe(epochs=3, batch_size=8, learning_rate=5e-3)
     exact = pointset.fit(small(), train, recipe, progress=False)

@@ -13,7 +13,7 @@ from pointset.zoo.names import zoo_name
         ("isab16-pam", "did you mean isab16-pma"),
         ("isab0-max", "did you mean .*isab16-max"),
         ("rff", "did you mean rff-"),
-        ("isab16-max+aggr.lstm", "aggr.lstm does not pool sets"),
+        ("isab16-max+aggr.lstm", "'lstm' is not an aggregation of sets"),
         ("isab16-max+cov257", "cov257 gives 33,153 numbers for each set: give at most cov256"),
         ("isab16-pswe", "did you mean isab16-f?pswe64"),
     ],

@@ -43,8 +43,6 @@ CHANGED = {
     "temperature": 2.0,
     "trained_temperature": True,
     "row_dropout": 0.3,
-    "coordinates": "every",
-    "outputs": "all",
     "attention_dropout": 0.3,
     "weights": "sparsemax",
     "pool_weights": "entmax15",

@@ -103,7 +103,6 @@ OPTIONS = [
     {"initial": "xavier"},
     {"head": "rff"},
     {"layers": 3},
-    {"coordinates": "every", "outputs": "all", "form": "paper"},
 ]
 CASES = [("isab4-pma", one) for one in OPTIONS] + [("sab-max", one) for one in OPTIONS if {"form", "norm"} & one.keys()]
 

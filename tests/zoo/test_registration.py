@@ -140,19 +140,13 @@ def test_options_are_those_that_the_class_reads():
     assert pointset.zoo.names.used_options("rff-gated") > used
 
 
-def test_the_same_code_may_be_registered_again_and_other_code_may_not():
-    pointset.register_pooling("middle")(Middle)
-    pointset.register_pooling("middle")(Middle)
-    same, other = (f"def forward(self, X, mask=None): return X.{name}(1)" for name in ("mean", "sum"))
-    for _ in range(2):
-        define("cell", same)
-    with pytest.raises(PointsetError, match=r"'cell' is taken by .*Cell.*replace=True"):
-        define("cell", other)
-    define("cell", other, replace=True)
+def test_a_later_part_takes_the_place_of_an_earlier_one():
+    for statistic in ("mean", "mean", "sum"):
+        define("cell", f"def forward(self, X, mask=None): return X.{statistic}(1)")
     assert pointset.create_model("rff-cell", dim=2, heads=1).pool(torch.ones(1, 3, 2)).tolist() == [[3.0, 3.0]]
 
 
-def define(name: str, forward: str, **options) -> None:
+def define(name: str, forward: str) -> None:
     """Run the cell of a notebook."""
     import linecache
 
@@ -161,7 +155,7 @@ def define(name: str, forward: str, **options) -> None:
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope = {"Pooling": Pooling, "__name__": "__main__"}
     exec(compile(text, file, "exec"), scope)
-    pointset.register_pooling(name, **options)(scope["Cell"])
+    pointset.register_pooling(name)(scope["Cell"])
 
 
 @pytest.mark.parametrize(
@@ -179,11 +173,9 @@ def define(name: str, forward: str, **options) -> None:
         ("weights", "tanh<k>", torch.tanh, "'tanh<k>' has an argument"),
         ("weights", "tanh", 3, "'tanh' must be a class or a function, got 3"),
         ("weights", "exported", torch.tanh, "'exported' must take a mask to be exported"),
-        ("weights", "taken", torch.tanh, "'taken' is taken by .*squared: use another name, or replace=True"),
     ],
 )
 def test_wrong_registrations_are_errors_at_once(kind, name, make, words):
-    pointset.register_weights("taken")(squared)
     register = getattr(pointset, f"register_{kind}")
     with pytest.raises(PointsetError, match=words):
         register(name, **({"export": True} if name == "exported" else {}))(make)
@@ -223,7 +215,7 @@ def returning(function) -> type[Pooling]:
     ],
 )
 def test_the_usual_mistakes_of_a_pooling_are_told_when_a_model_is_built(make, words):
-    pointset.register_pooling("mistaken", replace=True)(make)
+    pointset.register_pooling("mistaken")(make)
     for name in ("rff-mistaken", "rff-max+mistaken"):
         with pytest.raises(PointsetError, match=f"pooling 'mistaken' {words}"):
             pointset.create_model(name, dim=8)

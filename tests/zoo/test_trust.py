@@ -28,9 +28,8 @@ def test_the_distance_is_to_the_nearest_mean_under_one_covariance():
 def test_the_factor_is_one_near_the_means_and_grows_with_the_distance():
     trust = make_trust()
     near, far = trust.means[:1] + 1e-3, trust.means[:1] + 10.0
-    assert trust.factors(near).tolist() == [[1.0]]
-    assert trust.factors(far).item() == pytest.approx(float(trust.distances(far) / 2.0) ** 0.5)
-    assert trust.factors(far) > 1
+    assert trust.factors(trust.novelty(near)).tolist() == [[1.0]]
+    assert trust.factors(trust.novelty(far)).item() == pytest.approx(float(trust.distances(far) / 2.0) ** 0.5)
 
 
 def test_probabilities_of_foreign_shapes_are_smaller_and_classes_stay():
@@ -51,7 +50,7 @@ def test_what_is_saved_is_loaded(tmp_path):
     trust = make_trust()
     trust.save(tmp_path)
     again = load_trust(TrustFigures(median=2.0, exponent=0.5), tmp_path)
-    assert torch.equal(again.factors(rows := torch.randn(4, 3)), trust.factors(rows))
+    assert torch.equal(again.novelty(rows := torch.randn(4, 3)), trust.novelty(rows))
     (tmp_path / TRUST_FILE).write_bytes(b"?")
     with pytest.raises(PointsetError, match=TRUST_FILE):
         load_trust(TrustFigures(median=2.0, exponent=0.5), tmp_path)

@@ -40,7 +40,6 @@ class NoLayers(Encoder):
 
     reads = ()
     export = True
-    layered = False
 
     @classmethod
     def make(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:

@@ -3,7 +3,6 @@
 torch-geometric is imported only when such a pooling is used.
 """
 
-import difflib
 from typing import Any
 
 import torch
@@ -16,20 +15,11 @@ from pointset.nn.parts import Pooling
 from pointset.nn.pooling.whole import WholePool
 from pointset.nn.registry import register
 
-IN_ORDER = "its result depends on the order of its rows"
-REFUSED = {
-    "": "it is an abstract base class",
-    "degreescaler": "it needs the histogram of all sizes of set in the training data",
-    "equilibrium": "its regulariser is averaged over the batch, so the result for a set depends on the other sets",
-    "gru": IN_ORDER,
-    "lcm": IN_ORDER,
-    "lstm": IN_ORDER,
-    "mlp": IN_ORDER,
-    "multi": "it needs a list of others",
-    "patchtransformer": IN_ORDER,
-}
-"""Aggregations that do not pool a set by themselves, and why. ("lcm": its binary tree pairs neighbouring rows.)"""
-
+AGGREGATIONS = (
+    *("attentional", "deepsets", "graphmultisettransformer", "max", "mean", "median", "min", "mul", "powermean"),
+    *("quantile", "set2set", "settransformer", "softmax", "sort", "std", "sum", "var", "variancepreserving"),
+)
+"""Aggregations that pool a set by themselves; the others depend on the order of rows, or on the rest of the batch."""
 QUARTILES = [0.25, 0.5, 0.75]
 """Numbers that are exact in binary: torch-geometric adds q * (n - 1) to the row's index in the batch in float32, and
 the rounding error of 0.1 would depend on that index."""
@@ -64,7 +54,7 @@ class AggregationPool(WholePool):
         heads: number of heads, for aggregations with multihead attention; a divisor of dim.
 
     Raises:
-        PointsetError: torch-geometric has no aggregation of this name, or it does not pool sets (the message says why).
+        PointsetError: there is no such aggregation.
     """
 
     reads = ("heads",)
@@ -72,8 +62,12 @@ class AggregationPool(WholePool):
 
     @classmethod
     def check_argument(cls, argument: str) -> None:
-        """Raise a PointsetError if torch-geometric has no such aggregation, or it does not pool sets."""
-        check_aggregation(argument)
+        """Raise a PointsetError if there is no such aggregation."""
+        if argument not in AGGREGATIONS:
+            known = ", ".join(AGGREGATIONS)
+            raise PointsetError(
+                f"{quoted(argument)} is not an aggregation of sets of torch-geometric: choose from {known}"
+            )
 
     @classmethod
     def make(cls, options: Any, width: int, argument: Any = None) -> Pooling:
@@ -82,13 +76,10 @@ class AggregationPool(WholePool):
 
     def __init__(self, name: str, dim: int, heads: int = 4) -> None:
         super().__init__()
-        check_aggregation(name)
+        self.check_argument(name)
         from torch_geometric.nn.resolver import aggregation_resolver
 
-        try:
-            self.aggregation = aggregation_resolver(name, **_arguments(canonical(name), dim, heads))
-        except TypeError as error:
-            raise PointsetError(f"aggr.{name} needs arguments ({error}): build it yourself") from error
+        self.aggregation = aggregation_resolver(name, **_arguments(name, dim, heads))
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
         """The aggregation of the real rows of each set."""
@@ -103,36 +94,6 @@ class AggregationPool(WholePool):
 
     def _aggregated(self, rows: Tensor, index: Tensor, sets: int | torch.SymInt) -> Tensor:
         return self.aggregation(rows, index, dim_size=sets).unsqueeze(1)
-
-
-def canonical(name: str) -> str:
-    """The canonical spelling of an aggregation's name: PowerMeanAggregation, power_mean -> powermean."""
-    plain = name.lower().replace("-", "").replace("_", "").replace(" ", "").removesuffix("aggregation")
-    return "sum" if plain == "add" else plain
-
-
-def aggregation_names() -> list[str]:
-    """The aggregations of the installed torch-geometric that pool a set."""
-    return sorted(_known() - REFUSED.keys())
-
-
-def check_aggregation(name: str) -> None:
-    """Raise a PointsetError unless torch-geometric has an aggregation of this name that pools a set."""
-    plain = canonical(name)
-    if plain not in _known():
-        near = difflib.get_close_matches(plain, aggregation_names(), n=3, cutoff=0.0)
-        raise PointsetError(f"torch-geometric has no aggregation {quoted(name)}: did you mean {', '.join(near)}?")
-    if plain in REFUSED:
-        known = ", ".join(aggregation_names())
-        raise PointsetError(f"aggr.{name} does not pool sets: {REFUSED[plain]}; choose from {known}")
-
-
-def _known() -> set[str]:
-    """The names of all aggregations of torch-geometric, in canonical spelling."""
-    from torch_geometric.nn import aggr
-
-    classes = [kind for kind in vars(aggr).values() if isinstance(kind, type) and issubclass(kind, aggr.Aggregation)]
-    return {canonical(kind.__name__) for kind in classes}
 
 
 def _arguments(name: str, dim: int, heads: int) -> dict[str, Any]:

@@ -74,18 +74,6 @@ const FORWARD = {
     return mapped(run([gamma, norm], sum(X, centre)), Math.tanh);
   },
 
-  /** Layers with the coordinates as further inputs, or whose outputs are joined; see `ConnectedLayers` in Python. */
-  ConnectedLayers: ({ layers, coordinates, join }, X, maps) => {
-    const outputs = [];
-    let rows = X;
-    for (const [number, layer] of layers.entries()) {
-      if (number && coordinates.length) rows = sum(rows, run(coordinates[number - 1], X));
-      rows = run(layer, rows, maps);
-      outputs.push(rows);
-    }
-    return join.length ? run(join, sideBySide(outputs), maps) : rows;
-  },
-
   /** SAB(X) = MAB(X, X). */
   SAB: ({ mab: block }, X, maps) => mab(block, X, X, maps),
 
