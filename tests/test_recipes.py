@@ -57,6 +57,15 @@ def test_a_model_is_served(recipe: dict[str, Any]) -> None:
     assert "shape.off" in refused.json()["detail"]
 
 
+@pytest.mark.parametrize("recipe", ["run"], indirect=True)
+def test_an_exported_model_is_run(recipe: dict[str, Any]) -> None:
+    assert recipe["about"]["normalize"].startswith("standardize: subtract the mean of all numbers")
+    test = pointset.load_dataset("shapes10", split="test", points=512, normalize="standardize")
+    expected = recipe["model"](test.points[:1])[0].detach().numpy()
+    assert recipe["logits"] == pytest.approx(expected, abs=1e-3)
+    assert recipe["about"]["classes"] == list(test.classes)
+
+
 @pytest.mark.parametrize("recipe", ["send"], indirect=True)
 def test_a_model_is_sent(
     recipe: dict[str, Any], clouds_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

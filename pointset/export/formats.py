@@ -1,7 +1,7 @@
 """The two formats of exported models: `torch.export` (.pt2) and ONNX.
 
 A format converts an exported program to the bytes of a file, and opens a file as a function. The description of a
-model is stored in its file: as `pointset.json` in a .pt2 file, as metadata entries in an ONNX file.
+model is stored in its file under `pointset.json`: an extra file of a .pt2 file, a metadata entry of an ONNX file.
 """
 
 import copy
@@ -24,6 +24,8 @@ from pointset.runs.atomic import check_writable
 RunModel = Callable[[Tensor, Tensor | None], Tensor]
 """points [B, n, inputs] and mask [B, n] or None -> logits [B, classes]."""
 
+DESCRIPTION = "pointset.json"
+"""The name under which both formats keep the description of a model, as JSON."""
 EXAMPLE = (3, 37)
 """Sets and points of the example input for the export: two different numbers that are not the width of any layer."""
 
@@ -41,7 +43,7 @@ class Pt2:
     def write(self, program: ExportedProgram, description: dict[str, Any]) -> bytes:
         """The content of the file."""
         file = io.BytesIO()
-        torch.export.save(program, file, extra_files={"pointset.json": json.dumps(description, indent=2)})
+        torch.export.save(program, file, extra_files={DESCRIPTION: json.dumps(description, indent=2)})
         return file.getvalue()
 
     def open(self, path: Path) -> RunModel:
@@ -71,8 +73,7 @@ class Onnx:
                 verbose=False,
             )
         assert exported is not None, "without a file name, the exporter returns the program"
-        for key, value in description.items():
-            exported.model.metadata_props[f"pointset.{key}"] = value if isinstance(value, str) else json.dumps(value)
+        exported.model.metadata_props[DESCRIPTION] = json.dumps(description, indent=2)
         return exported.model_proto.SerializeToString()
 
     def open(self, path: Path) -> RunModel:

@@ -153,8 +153,8 @@ def files(plain, tmp_path_factory) -> dict[str, Path]:
 def described(path: Path) -> dict:
     """The description in a file, read as its user reads it."""
     if path.suffix == ".onnx":
-        entries = {entry.key.removeprefix("pointset."): entry.value for entry in onnx.load(path).metadata_props}
-        return {key: json.loads(value) if value[0] in "[{" else value for key, value in entries.items()}
+        entries = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+        return json.loads(entries["pointset.json"])
     extra = {"pointset.json": ""}
     torch.export.load(path, extra_files=extra)
     return json.loads(extra["pointset.json"])
