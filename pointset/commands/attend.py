@@ -147,10 +147,7 @@ def plain_models(trained: Trained) -> "list[PlainModel]":
     for other in (load_model(name) for name in COMPANIONS if name in list_pretrained() and name != trained.name):
         if other.data["classes"] == trained.data["classes"]:
             models.append(other)
-    return [
-        pointset.to_plain_data(model.network, model.description, temperature=model.network.temperature)
-        for model in models[:MOST_MODELS]
-    ]
+    return [pointset.to_plain_data(model.network, model.description) for model in models[:MOST_MODELS]]
 
 
 def live_page(models: "list[PlainModel]", name: str, points: np.ndarray, up: Axis) -> "viz.Page":

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -28,6 +29,7 @@ from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.registry import entry_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier
+from pointset.zoo.trust import Trust
 
 LARGEST_FLOAT16 = float(np.finfo(np.float16).max)
 
@@ -37,7 +39,7 @@ class PlainModel:
     """A classifier as data: a tree of its modules, and its weights as 16-bit numbers."""
 
     tree: dict[str, Any]
-    """Plain data: `name`, `inputs`, `classes`, `normalize`, `up`, `temperature`, the modules `encoder`, `pool` and
+    """Plain data: `name`, `inputs`, `classes`, `normalize`, `up`, the modules `encoder`, `pool` and
     `head`, and `arrays`, the position of each array in the weights."""
     weights: bytes
     """All arrays, concatenated."""
@@ -53,18 +55,16 @@ class PlainModel:
         return {**self.tree, "weights": base64.b64encode(self.weights).decode()}
 
 
-def to_plain_data(
-    model: nn.Module, description: dict[str, Any] | None = None, *, temperature: float = 1.0
-) -> PlainModel:
+def to_plain_data(model: nn.Module, description: dict[str, Any] | None = None) -> PlainModel:
     """Convert a classifier to plain data for JavaScript.
 
-    Weights are rounded to 16 bits (`as_float16`). The trained models in this package are stored with 16 bits anyway.
+    The logits of the data are divided by the model's temperature for the set, as `predict` divides them. Weights are
+    rounded to 16 bits (`as_float16`). The trained models in this package are stored with 16 bits anyway.
 
     Args:
         model: a zoo model with an encoder and a pooling.
         description: the description of the run, as `load_run` returns it, for the normalisation, the classes and the
             upward axis.
-        temperature: divides the logits before the softmax.
 
     Returns:
         The model as data.
@@ -91,14 +91,13 @@ def to_plain_data(
         "normalize": preparation.normalize,
         "up": preparation.up,
         "points": preparation.points,
-        "temperature": temperature,
         "classes": list(data.get("classes", model.classes or [])),
         "encoder": [
             *([] if model.numbers is None else [describer.describe(model.numbers, "numbers")]),
             *describer.describe_all(model.encoder, "encoder"),
         ],
         "pool": describer.describe(model.pool, "pool"),
-        "head": describer.describe(model.head, "head"),
+        "head": describer.tempered(describer.describe(model.head, "head"), model.temperature, model.trust),
         "arrays": describer.arrays,
     }
     return PlainModel(tree, bytes(describer.content))
@@ -200,6 +199,23 @@ class Describer:
         if module in self.attending:
             values["map"] = self.attending[module]
         return {"kind": known.__name__} | values
+
+    def tempered(self, head: dict[str, Any], temperature: float, trust: Trust | None) -> dict[str, Any]:
+        """A head that ends in a linear layer, with the temperature of `predict`."""
+        if temperature == 1.0 and trust is None:
+            return head
+        *before, last = head["modules"]
+        described: dict[str, Any] = {"kind": "Tempered", "before": before, "last": last, "temperature": temperature}
+        if trust is not None:
+            M, P = (torch.from_numpy(as_float16(each)).double() for each in (trust.means, trust.precision))
+            described["trust"] = {
+                "means": self.array(trust.means),
+                "precision": self.array(trust.precision),
+                "offsets": (M @ P * M).sum(dim=1).tolist(),
+                "median": trust.median,
+                "exponent": trust.exponent,
+            }
+        return described
 
     def array(self, tensor: Tensor) -> dict[str, int]:
         """Add an array to the weights, and return the reference to it."""

@@ -16,6 +16,7 @@ from pointset.errors import PointsetError
 from pointset.export.javascript import as_float16, to_plain_data
 from pointset.nn import registry
 from pointset.viz.html_page import WEB
+from pointset.zoo.predicting import predict, prepared_batches
 
 ENCODERS = ("none", "rff", "rffp", "sab", "isab3", "dumlp3")
 POOLINGS = ("max", "mean", "sum", "max+mean", "pma", "pma2", "dumlp3", "max+pma2", "mean+dumlp3")
@@ -109,8 +110,8 @@ ASKED = """await import(given.questions).then(({ Question, ask, probabilities })
   const model = new Model(given.described), question = new Question(Float64Array.from(given.cloud.flat()), 1);
   Object.assign(question.how, { drop: 0.25, turn: 90 });
   const left = question.left(), maps = [], logits = ask(model, question.posed(), left, maps);
-  const { classes, up, temperature } = model, selected = [...maps.at(-1).weights];
-  return { left, selected, probabilities: probabilities(logits, temperature), about: [classes, up, temperature] };
+  const { classes, up } = model, selected = [...maps.at(-1).weights];
+  return { left, selected, probabilities: probabilities(logits), about: [classes, up] };
 })"""
 
 
@@ -120,9 +121,10 @@ def test_a_page_answers_as_python_for_the_points_that_are_left(in_node: Callable
     with torch.no_grad():
         model.encoder[0].rowwise[0].bias[0] = 70_000.0
         model.encoder[2].rowwise[1].weight[:, 0] = 2.0**-14
-    about = [["d", "b", "c", "a"], "y", 2.0]
+    about = [["d", "b", "c", "a"], "y"]
+    model.temperature = 2.0
     model.preparation = Preparation(up="y", normalize="unit-sphere")
-    described = to_plain_data(model, {"data": {"classes": about[0]}}, temperature=2.0).as_content()
+    described = to_plain_data(model, {"data": {"classes": about[0]}}).as_content()
     given = {"described": described, "cloud": cloud.tolist(), "questions": (Path(str(WEB)) / "questions.mjs").as_uri()}
     found = in_node("modules", ASKED, given)
     assert len(found["left"]) == 15
@@ -133,6 +135,30 @@ def test_a_page_answers_as_python_for_the_points_that_are_left(in_node: Callable
     twins = [point % 10 for point in found["left"]]  # of two equal points, the first is selected
     selected = torch.tensor([twins.index(twins[most]) for most in model.encode(points)[0].argmax(dim=0)])
     check_near(found["selected"], torch.bincount(selected, minlength=15) / 8)
+
+
+PROBABILITIES = """await import(given.questions).then(({ probabilities }) => given.cases.map(({ described, cloud }) =>
+  probabilities(new Model(described).logits(Float64Array.from(cloud.flat())))))"""
+
+
+@pytest.mark.slow
+def test_a_page_gives_a_shape_the_probabilities_of_classify(in_node: Callable[..., Any]) -> None:
+    """Far from the training shapes, where the temperature is higher."""
+    foreign = torch.rand(1024, 3, generator=torch.Generator().manual_seed(1)) * torch.tensor([0.2, 1.0, 3.0])
+    cases, expected, novelties = list[Any](), list[Any](), list[float]()
+    for name in ("isab16-pma.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024", "rff-pma4.modelnet40-1024"):
+        model, run = pointset.load_run(name)
+        for cloud in (foreign, foreign.square()):
+            prediction = predict(model, prepared_batches(model, [cloud.numpy()]))
+            assert prediction.novelty is not None
+            novelties.append(prediction.novelty.item())
+            expected.append(prediction.probabilities[0])
+            points = model.prepare(cloud.numpy()).points[:, :3]
+            cases.append({"described": to_plain_data(model, run).as_content(), "cloud": points.tolist()})
+    assert max(novelties) > 1.2
+    questions = (Path(str(WEB)) / "questions.mjs").as_uri()
+    found = in_node("modules", PROBABILITIES, {"cases": cases, "questions": questions})
+    assert np.array(found) == pytest.approx(np.array(expected), abs=2e-3)
 
 
 COMPUTED = {"none", "rff", "rffp", "sab", "isab", "dumlp", "max", "mean", "sum", "max+mean", "pma"}

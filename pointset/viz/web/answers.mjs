@@ -64,7 +64,7 @@ export class Side {
 
   /** Show an answer; `share` is the share of points left. */
   show(model, logits, share) {
-    const shares = probabilities(logits, model.temperature), order = descending(shares).slice(0, MOST_CLASSES);
+    const shares = probabilities(logits), order = descending(shares).slice(0, MOST_CLASSES);
     const nameOf = (i) => model.classes[i] ?? `class ${i}`;
     this.best = order[0];
     this.label ??= this.best;

@@ -252,7 +252,7 @@ class Live {
     if (!falls) return;
     const { posed, seen } = this, random = shuffled(seen.length, randomFrom(SEED + 1));
     for (const [number, { side, model, importance: values }] of this.answers.entries()) {
-      const options = { label: side.best, steps: STEPS, temperature: model.temperature };
+      const options = { label: side.best, steps: STEPS };
       const orders = [descending(values), descending(falls[number]), random];
       const curves = await this.#finish(
         orders.map((order) => removal(model, posed, seen, [...order], options)),

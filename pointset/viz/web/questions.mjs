@@ -93,9 +93,9 @@ export function ask(model, posed, seen, maps = null) {
   return logits;
 }
 
-/** Probabilities of logits that are divided by a temperature. */
-export function probabilities(logits, temperature = 1) {
-  const most = Math.max(...logits), powers = Array.from(logits, (logit) => Math.exp((logit - most) / temperature));
+/** Probabilities of logits. */
+export function probabilities(logits) {
+  const most = Math.max(...logits), powers = Array.from(logits, (logit) => Math.exp(logit - most));
   const total = powers.reduce((sum, power) => sum + power, 0);
   return powers.map((power) => power / total);
 }
@@ -131,12 +131,12 @@ export function* occlusion(model, posed, seen, label, patches) {
 }
 
 /** The probability of a class while points are removed in an order: [[share left, probability], ...]. A generator. */
-export function* removal(model, posed, seen, order, { label, steps, temperature }) {
+export function* removal(model, posed, seen, order, { label, steps }) {
   const curve = [];
   for (let step = 0; step < steps; step++) {
     const gone = Math.round((step / steps) * seen.length), out = new Set(order.slice(0, gone));
     const rest = seen.filter((_, i) => !out.has(i));
-    curve.push([rest.length / seen.length, probabilities(ask(model, posed, rest), temperature)[label]]);
+    curve.push([rest.length / seen.length, probabilities(ask(model, posed, rest))[label]]);
     yield step;
   }
   return curve;
