@@ -83,6 +83,7 @@ def attend(
             raise PointsetError(f"--points must be at most {MOST_TO_ASK:,} with --live, got {points:,}")
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.readers.formats import require_shape_file
+    from pointset.evaluation.doubt import next_step
     from pointset.evaluation.shape_predictions import guess
     from pointset.explain.inspection import inspect_shape
 
@@ -123,6 +124,8 @@ def attend(
     result["layers"] = [{"layer": each.layer, "kind": each.kind, "shape": list(each.weights.shape)} for each in maps]
     result["support"] = None if seen.support is None else seen.support.as_dict()
     text: list[Any] = [*usual(model), f"{shape.name}: {prediction}"]
+    if best.do_not_trust:
+        text[-1] += f"; {next_step(network, [file], up=up, keep_outliers=keep_outliers)}"
     if trained.description["model"].get("members"):
         text.append("drawn: what the network of this product of classifiers looked at")
     if seen.support is not None:

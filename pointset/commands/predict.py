@@ -42,6 +42,7 @@ def classify(
         pose: "any" is for shapes that may lie or stand in any way; without --model, the model is then one that was
             trained for them.
     """
+    from pointset.evaluation.doubt import next_step
     from pointset.evaluation.shape_files import classify_files, in_folders
     from pointset.evaluation.shape_predictions import accuracy_of
     from pointset.zoo.trust import LEAST_PROBABILITY
@@ -55,11 +56,12 @@ def classify(
     accuracy, known = accuracy_of(guesses, trained.data["classes"])
     figures = {"seconds": perf_counter() - start, "accuracy": accuracy if known else None, "of_known_class": known}
     notes = []
-    if doubtful := sum(guess.do_not_trust for guess in guesses):
-        which = "this class" if len(guesses) == 1 else f"{doubtful:,} of the {len(guesses):,} classes"
-        other = "; if shapes may lie or stand on their heads, try --pose any" if model is None else ""
+    if doubtful := {guess.name for guess in guesses if guess.do_not_trust}:
+        which = "this class" if len(guesses) == 1 else f"{len(doubtful):,} of the {len(guesses):,} classes"
+        unsure = [shape for shape in shapes if shape.name in doubtful]
+        step = next_step(trained.network, unsure, up=reading.up, keep_outliers=reading.keep_outliers)
         notes.append(
-            f"do not trust {which}: probability below {LEAST_PROBABILITY:.0%}, more likely wrong than right{other}"
+            f"do not trust {which}: probability below {LEAST_PROBABILITY:.0%}, more likely wrong than right; {step}"
         )
     if known:
         others = len(guesses) - known

@@ -104,9 +104,18 @@ def run_over_files(
     **options: Any,
 ) -> "tuple[list[T], list[Failure]]":
     """What a function such as `classify_files` says of files, and the failures that --on-error allows."""
+    from pointset.data.readers.formats import require_shape_file
     from pointset.data.unusable import refuse_or_leave_out
     from pointset.evaluation.shape_files import Failure
 
+    unusable = {}
+    for file in files:  # before minutes of work
+        try:
+            require_shape_file(file.path)
+        except PointsetError as error:
+            unusable[file.name] = str(error)
+    if len(unusable) < len(files):
+        refuse_or_leave_out(unusable, len(files) - len(unusable), reading.on_error, "files", "repair them")
     options |= {"up": settled_up(reading.up, trained, files), "keep_outliers": reading.keep_outliers}
     found = of_files(trained.on_device(), files, **options)
     answered = list(followed(found, what, "shape", len(files), show=len(files) > FEW))
