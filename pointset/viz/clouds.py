@@ -86,8 +86,8 @@ def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str) -> 
         for axes, panel in zip(row, line.panels, strict=False):
             draw_panel(axes, panel, camera, corners, width)
             name = shorten(panel.name, 0.95 * width - 6 * LETTER * len(panel.note), 7.5)
-            axes.set_title(plain_label(name), loc="left", fontsize=7.5, pad=2)
-            axes.set_title(panel.note, loc="right", fontsize=6.5, color=FAINT, pad=2)
+            axes.set_title(plain_label(name), loc="left", y=1.0, fontsize=7.5, pad=2)  # y: else ticks are measured
+            axes.set_title(panel.note, loc="right", y=1.0, fontsize=6.5, color=FAINT, pad=2)
     return picture
 
 
