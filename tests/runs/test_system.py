@@ -19,10 +19,12 @@ def test_files_and_folders_are_flushed(tmp_path):
 
 
 def test_interrupts_are_handled_again_behind_the_block():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
     with system.interrupts_blocked():
         pass
     with pytest.raises(KeyboardInterrupt):
         system.send_to_self(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.slow
