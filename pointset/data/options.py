@@ -19,7 +19,7 @@ SAMPLERS: tuple[str, ...] = get_args(Sampler)
 NORMALS = "normals"
 """The feature that is a direction, and rotates with the shape."""
 MORE_POINTS = "sample more with pool_points (--pool-points of `train` and `compare`)"
-"""Advice when sets need more points than a pool has; other commands use the options that a model was trained with."""
+"""Hint in errors: how to sample larger pools; other commands use the options that a model was trained with."""
 NOT_SAVED = ("on_error", "pose")
 
 
