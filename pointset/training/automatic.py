@@ -309,8 +309,8 @@ class _Choice:
     def _mixture(self, common: Tensor) -> nn.Module:
         """The model that multiplies the candidates, with the weights that suit their held-out outputs of shapes."""
         model: Any = mix([self.models[name] for name in self.outputs])
-        product = fit_product(self.outputs, self.train.labels, common)
-        model.model.load_state_dict(product.state_dict(), strict=False)
+        for name, fitted in fit_product(self.outputs, self.train.labels, common).named_buffers():
+            setattr(model.model, name, fitted)
         return model
 
     def _best(self, mixed: Tensor, common: Tensor) -> tuple[str, str]:

@@ -38,6 +38,17 @@ def test_rows_alone_if_the_budget_is_too_small_for_a_network(tmp_path):
     assert all(candidate.low <= candidate.accuracy <= candidate.high for candidate in best.candidates)
 
 
+def test_a_chosen_mixture_is_saved_and_multiplies_its_members(tmp_path, monkeypatch):
+    train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
+    monkeypatch.setattr(automatic._Choice, "_best", lambda *_: ("mixture", "for this test"))
+    fitted = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False).fitted.model
+    mixture = pointset.load_run(tmp_path / "run")[0].model
+    assert (mixture.weights != 1).all()
+    assert all(buffer.equal(fitted.get_buffer(f"model.{name}")) for name, buffer in mixture.named_buffers())
+    logits = [member(train.points) for member in mixture.members]
+    torch.testing.assert_close(mixture(train.points), mixture.combine(logits))
+
+
 def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(tmp_path, monkeypatch):
     train = pointset.load_dataset(write_clouds(tmp_path), points=32)
     used: list[tuple[set, set]] = []
@@ -82,11 +93,13 @@ def test_an_equally_accurate_network_replaces_the_mixture_unless_its_loss_is_lar
     assert choice._best(wrong_once(1.0), torch.ones(len(train), dtype=torch.bool))[0] == best
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:of clouds with more points")
-def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path, capsys):
+def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(automatic._Choice, "_best", lambda *_: ("mixture", "for this test"))  # it needs all the others
+    monkeypatch.setattr(automatic._Choice, "_plan", lambda _: Plan(steps=8, folds=1))
+    monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
     data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
-    command = ("train", "--data", data, "--points", "32", "--budget", "4s", "--run", folder)
+    command = ("train", "--data", data, "--points", "32", "--run", folder)
     printed = succeed(capsys, *command)
     assert "features-svm" in printed
     assert "chosen" in printed
@@ -94,15 +107,15 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path
     assert model.classes == ["ball", "flat"]
     assert json.loads(succeed(capsys, "evaluate", "--model", folder, "--json"))["accuracy"] > 0.8
     assert json.loads(succeed(capsys, "classify", data / "test", "--model", folder, "--json"))["shapes"] == 16
-    if description["model"].get("members"):
-        assert str(folder / "network") in fail(capsys, "export", "--model", folder, "-o", tmp_path / "a.onnx")
+    assert str(folder / "network") in fail(capsys, "export", "--model", folder, "-o", tmp_path / "a.onnx")
     (folder / "model.safetensors").unlink()  # as after a kill just before the end
     weights = model.state_dict()
     succeed(capsys, *command)
     again, _ = pointset.load_run(folder)
     assert all(again.state_dict()[name].equal(tensor) for name, tensor in weights.items())
     names = [candidate["name"] for candidate in json.loads((folder / "candidates.json").read_text())]
-    assert (folder / "network").exists() == ("network" in names)
+    assert (folder / "network").exists()
+    assert names == [*automatic.ROWS, "network", "mixture"]
     assert description["data"]["normalize"] == "center-standardize"
 
 
