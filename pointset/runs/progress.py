@@ -1,6 +1,7 @@
 """Progress of long work on stderr, by tqdm: a bar on a terminal, a line every half minute in a file or a pipe."""
 
 import builtins
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -54,7 +55,8 @@ def progress_bar(
     scaled: bool = False,
 ) -> Any:
     """A tqdm bar for work on stderr, such as "training" of `total` steps, `done` before; nothing in a notebook."""
-    options: dict[str, Any] = {}
+    # On a terminal that gives its size as 0 x 0, as in a container, tqdm itself would draw nothing.
+    options: dict[str, Any] = dict(zip(("ncols", "nrows"), shutil.get_terminal_size(), strict=True))
     if not on_terminal():
         show = show and not hasattr(builtins, "__IPYTHON__")
         rest = " of {total_fmt}" if total is not None else ""

@@ -1,5 +1,6 @@
 """Progress: a bar on a terminal; elsewhere lines of text, at most one every half minute."""
 
+import os
 import re
 
 import pytest
@@ -37,6 +38,17 @@ def test_a_terminal_has_a_bar(monkeypatch, capsys):
         bar.set_postfix_str("loss 0.5")
         bar.update(2)
     assert "100%" in capsys.readouterr().err
+
+
+def test_a_terminal_that_does_not_know_its_size_has_a_bar(monkeypatch):
+    terminal, end = os.openpty()  # of 0 columns and 0 rows
+    os.set_blocking(terminal, False)
+    with os.fdopen(end, "w") as stderr:
+        monkeypatch.setattr("sys.stderr", stderr)
+        list(followed("ab", "reading", "file", 2))
+        stderr.flush()
+        assert b"reading: " in os.read(terminal, 1000)
+    os.close(terminal)
 
 
 def test_no_time_is_estimated_before_a_twentieth_is_done(monkeypatch):
