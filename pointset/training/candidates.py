@@ -27,12 +27,14 @@ def accuracy_interval(right: Tensor, groups: Groups, trained: float) -> tuple[fl
     1 + tested / trained times as large (Nadeau and Bengio 2003, "Inference for the generalization error"): 2.25 times
     for five folds.
     """
-    count, mean = max(len(right), 1), float(right.mean()) if len(right) else 0.0
+    if not len(right):
+        return 0.0, 1.0
+    count, mean = len(right), float(right.mean())
     sums = np.bincount(number_groups(groups.tolist()), weights=right.numpy() - mean)
-    grouped = float(np.square(sums).sum()) * len(sums) / max(len(sums) - 1, 1)  # the variance of the sum
-    alone = count * mean * (1 - mean)
-    effective = count * min(1.0, alone / grouped) if grouped > 0 else min(count, max(len(sums), 1))
-    effective /= 1 + len(right) / trained
+    usual = count / len(sums)  # the size of one more group, all wrong: few errors do not tell how they stand together
+    grouped = (float(np.square(sums).sum()) + usual**2) * len(sums) / max(len(sums) - 1, 1)  # the variance of the sum
+    alone = count * mean * (1 - mean) + usual
+    effective = count * min(1.0, alone / grouped) / (1 + count / trained)
     low, high = proportion_confint(mean * effective, effective, method="wilson")
     return float(low), float(high)
 

@@ -246,6 +246,17 @@ def test_the_interval_counts_that_fits_share_shapes():
     assert (low, high) == pytest.approx(proportion_confint(0.8 * 44, 44, method="wilson"))
 
 
+def test_the_interval_of_groups_without_errors_is_like_that_of_one_error():
+    """Few errors do not tell whether those of one group stand together: the interval must not jump at none."""
+    groups = np.arange(128) // 4
+    (low, high), (lower, higher) = (
+        accuracy_interval((torch.arange(128) >= wrong).float(), groups, 102) for wrong in (0, 1)
+    )
+    assert high == 1
+    assert abs(low - lower) < 0.03
+    assert abs(high - higher) < 0.03
+
+
 @pytest.mark.parametrize("rule", [LIKENESS, "its numbers"])
 def test_groups_that_only_likeness_finds_are_said_to_be_uncertain(rule, tmp_path):
     best = SimpleNamespace(siblings=Siblings(np.arange(16), rule, 0.9), never_held_out=())
