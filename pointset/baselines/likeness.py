@@ -149,7 +149,7 @@ def _agreement(groups: Groups, finer: Groups, labels: ndarray, nearest: Groups) 
     """How much more often than by chance the nearest shape of another finer group is in the same one; 0 if not sure."""
     others = np.bincount(labels)[labels] - group_sizes(finer)
     siblings = group_sizes(groups) - group_sizes(finer)
-    tested = (nearest >= 0) & (siblings > 0) & (2 * siblings <= others)  # most of a class is no group
+    tested = (nearest >= 0) & (siblings > 0) & (2 * siblings <= others)  # most of a class do not make a group
     chance = siblings[tested] / others[tested]
     if tested.sum() < max(FEWEST, (siblings > 0).sum() / 2):
         return 0.0

@@ -81,7 +81,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_folder_path(path: Path) -> None:
-    """Raise a PointsetError if a path is no folder and cannot become one; called before slow work starts."""
+    """Raise a PointsetError if a path is not a folder and cannot become one; called before slow work starts."""
     above = next(folder for folder in (path.absolute(), *path.absolute().parents) if os.path.lexists(folder))
     if not above.is_dir():
         raise PointsetError(f"{path} cannot be used ({above} is a file, not a folder): use another path")

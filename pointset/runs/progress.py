@@ -1,9 +1,10 @@
 """Progress of long work on stderr, by tqdm: a bar on a terminal, a line every half minute in a file or a pipe."""
 
 import builtins
-import shutil
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from tqdm import tqdm
@@ -55,8 +56,10 @@ def progress_bar(
     scaled: bool = False,
 ) -> Any:
     """A tqdm bar for work on stderr, such as "training" of `total` steps, `done` before; nothing in a notebook."""
-    # On a terminal that gives its size as 0 x 0, as in a container, tqdm itself would draw nothing.
-    options: dict[str, Any] = dict(zip(("ncols", "nrows"), shutil.get_terminal_size(), strict=True))
+    options: dict[str, Any] = {}
+    with suppress(OSError):  # stderr is a file or a pipe
+        if 0 in os.get_terminal_size(sys.stderr.fileno()):  # as in a container: tqdm itself would draw nothing
+            options = {"ncols": 80, "nrows": 24}
     if not on_terminal():
         show = show and not hasattr(builtins, "__IPYTHON__")
         rest = " of {total_fmt}" if total is not None else ""

@@ -23,7 +23,8 @@ def log_loss(outputs: Tensor, labels: Tensor) -> float:
 def accuracy_interval(right: Tensor, groups: Groups, trained: float) -> tuple[float, float]:
     """The 95 % interval (Wilson) of the accuracy on new shapes, of fits to `trained` shapes without some folds.
 
-    It counts as many shapes as would vary as the groups do. The fits vary too and share shapes, so that the variance is
+    It counts as many shapes as would vary as the groups do, with one more group of the usual size, all wrong: few
+    errors do not tell how they stand together. The fits vary too and share shapes, so that the variance is
     1 + tested / trained times as large (Nadeau and Bengio 2003, "Inference for the generalization error"): 2.25 times
     for five folds.
     """
@@ -31,7 +32,7 @@ def accuracy_interval(right: Tensor, groups: Groups, trained: float) -> tuple[fl
         return 0.0, 1.0
     count, mean = len(right), float(right.mean())
     sums = np.bincount(number_groups(groups.tolist()), weights=right.numpy() - mean)
-    usual = count / len(sums)  # the size of one more group, all wrong: few errors do not tell how they stand together
+    usual = count / len(sums)  # shapes of a group
     grouped = (float(np.square(sums).sum()) + usual**2) * len(sums) / max(len(sums) - 1, 1)  # the variance of the sum
     alone = count * mean * (1 - mean) + usual
     effective = count * min(1.0, alone / grouped) / (1 + count / trained)

@@ -86,7 +86,7 @@ class PointRows:
 def point_rows(attention: Any, points: NDArray[np.float64]) -> PointRows:
     """The values of one attention at the points of its cloud; the weights of "writes" are transposed.
 
-    Refuses what is no map of one cloud, has no points on either side, or has another number of them.
+    Refuses what is not a map of one cloud, has no points on either side, or has another number of them.
     """
     if not isinstance(attention, AttentionMap):
         raise InputError(f"attention must be an attention map, as attention_maps gives, got {described(attention)}")
