@@ -58,6 +58,18 @@ def test_dots_have_the_colours_of_the_scale_and_a_weight_of_exactly_zero_is_a_ri
     tab.close()
 
 
+def test_a_map_of_the_only_head_is_named_by_its_row(browser, attention, cloud, tmp_path):
+    both = attention("reads")
+    one = AttentionMap(both.layer, both.kind, both.weights[:1], both.points_are)
+    tab, labels = browser.new_page(), "#labels button.map span:first-child"
+    for maps, names in ((both, {f"head {head} · {row}" for head in range(2) for row in range(3)}), (one, set("012"))):
+        tab.goto(make_page(maps, cloud).save(tmp_path / "page.html").as_uri())
+        assert set(tab.locator(labels).all_inner_texts()) == names
+        assert ("head" in tab.inner_text("#numbering")) == (maps is both)
+    assert tab.get_attribute("#labels button.map", "aria-label").startswith("inducing point ")
+    tab.close()
+
+
 def test_a_narrow_window_and_a_fine_screen_still_show_every_map(opened):
     seen = opened()
     seen.tab.set_viewport_size({"width": 380, "height": 1600})

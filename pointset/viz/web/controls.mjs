@@ -79,7 +79,7 @@ export class Labels {
     const note = layer.noteOf(index);
     const [head, row] = [layer.head(index), layer.row(index)];
     const both = `${width > 140 ? "head " : ""}${head} · ${row}`;
-    const name = layer.rows.length === 1 ? layer.nameOf(index) : grouped ? `${row}` : both;
+    const name = layer.rows.length === 1 ? layer.nameOf(index) : grouped || !layer.namesHeads ? `${row}` : both;
     const style = { left: `${left}px`, top: `${top - label}px`, width: `${width}px`, height: `${height + label}px` };
     const attributes = { type: "button", class: "map", value: index, style, onclick: () => this.enlarge(index) };
     return made(
@@ -91,8 +91,8 @@ export class Labels {
   #heading(layer, { head, top }) {
     const difference = layer.differences[head];
     const note = difference === undefined ? "" : `its maps differ by ${difference.toFixed(2)}`;
-    const style = { top: `${top}px` };
-    return made("div", { class: "head", style }, `head ${head}`, made("span", { class: "spread" }, note));
+    const style = { top: `${top}px` }, name = layer.namesHeads ? `head ${head}` : "one head";
+    return made("div", { class: "head", style }, name, made("span", { class: "spread" }, note));
   }
 }
 
@@ -185,8 +185,8 @@ export class Controls {
     const uniform = layer.spread.filter((_, index) => isUniform(layer, index)).length;
     element("hide").disabled = !uniform;
     element("sorting").hidden = layer.count < 2;
-    const both = choice.order === "sharpest" ? `head · ${layer.row_name}` : layer.row_name;
-    const name = layer.rows.length < 2 ? "head" : both;
+    const both = choice.order === "sharpest" && layer.namesHeads ? `head · ${layer.row_name}` : layer.row_name;
+    const name = layer.rows.length < 2 && layer.namesHeads ? "head" : both;
     say(element("uniform"), uniform ? `hide nearly uniform maps (${uniform})` : "no map is nearly uniform");
     say(element("meaning"), layer.meaning);
     say(element("numbering"), layer.views ? "" : `Above each map: ${name}, and spread (1: uniform over the points, 0: one point only).`);

@@ -25,9 +25,13 @@ export class Layer {
   /** The index of the point whose map it is, if the queries are points; else -1. */
   mark(index) { return this.marks[index % this.rows.length]; }
 
+  /** Whether heads are named: a map of the only head is named by its row. */
+  get namesHeads() { return Boolean(this.views) || this.heads.length > 1; }
+
   nameOf(index) {
-    const head = this.nameOfHead(this.head(index));
-    return this.rows.length > 1 ? `${head}, ${this.row_name} ${this.row(index)}` : head;
+    const head = this.nameOfHead(this.head(index)), row = `${this.row_name} ${this.row(index)}`;
+    if (!this.namesHeads) return row;
+    return this.rows.length > 1 ? `${head}, ${row}` : head;
   }
 
   nameOfHead(head) { return this.views?.[head].name ?? `head ${head}`; }
