@@ -88,8 +88,8 @@ class Choice:
 
     @property
     def has_maps(self) -> bool:
-        """True if it has attention maps."""
-        return any(member.entry.make.maps for member in self.members)
+        """True if it has attention maps; a baseline, which a function makes, has none."""
+        return any(getattr(member.entry.make, "maps", None) for member in self.members)
 
     def make(self, *given: Any) -> Any:
         """Build it; the values are those of `make` in `parts`.

@@ -99,6 +99,14 @@ def test_flags_choose_the_runs(arguments, rows, capsys, file, clouds_folder, mon
 
 
 @pytest.mark.slow
+def test_a_table_with_a_baseline_ends_with_the_next_commands(capsys, clouds_folder):
+    """A baseline is made by a function, which says nothing of attention maps."""
+    flags = ("--points", "24", "--seeds", "0", "--epochs", "1", "--dim", "8", "--workers", "1", "--out", "out")
+    out = succeed(capsys, "compare", "--data", clouds_folder, "--models", "features-svm", "isab4-pma", *flags)
+    assert "\n  pointset attend SHAPE.off --model out/runs/isab4-pma-n24-seed0\n" in out
+
+
+@pytest.mark.slow
 def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_path):
     text = (
         Path(file)
