@@ -117,8 +117,12 @@ def find_run(path: str | Path) -> Path:
     """The folder or file of a run, from its path or the name of a trained model in the package."""
     if not str(path):
         raise PointsetError("the name of the model is empty: give the folder of a run, or a trained model")
-    if Path(path).exists() or len(Path(path).parts) > 1 or Path(path).suffix == SUFFIX:
-        return Path(path)
+    folder = Path(path)
+    if folder.name == "network" and not folder.exists() and (folder.parent / "choice.json").exists():
+        remedy = "train again in another folder, with a larger --budget or a network by name"
+        raise PointsetError(f"{folder.parent} has no network: its budget was too small to train one; {remedy}")
+    if folder.exists() or len(folder.parts) > 1 or folder.suffix == SUFFIX:
+        return folder
     if str(path) in list_pretrained():
         return pretrained_folder(str(path))
     others = f" or one of {', '.join(list_pretrained())}" if list_pretrained() else ""

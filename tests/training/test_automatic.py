@@ -13,6 +13,7 @@ import pointset
 from pointset import cli
 from pointset.baselines.likeness import LIKENESS, Siblings
 from pointset.commands.train import _group_lines
+from pointset.errors import PointsetError
 from pointset.training import automatic, fine_tuning
 from pointset.training.automatic import fit_automatic
 from pointset.training.baselines import FOLDS
@@ -36,6 +37,8 @@ def test_rows_alone_if_the_budget_is_too_small_for_a_network(tmp_path):
     assert {candidate.name for candidate in best.candidates} == {*automatic.ROWS, "mixture"}
     assert sum(candidate.chosen for candidate in best.candidates) == 1
     assert all(candidate.low <= candidate.accuracy <= candidate.high for candidate in best.candidates)
+    with pytest.raises(PointsetError, match="run has no network: its budget was too small to train one; train again"):
+        pointset.load_run(tmp_path / "run" / "network")
 
 
 def test_a_chosen_mixture_is_saved_and_multiplies_its_members(tmp_path, monkeypatch):
