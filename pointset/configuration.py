@@ -74,7 +74,7 @@ Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
 DecoderName = Literal["released", "rff"]
-Neighbourhoods = Literal["none", "oriented", "invariant", "all"]
+Neighbourhoods = Literal["none", "oriented", "invariant", "all", "shifts"]
 """Numbers of each point's neighbourhood; see `pointset.data.neighbourhoods`."""
 
 

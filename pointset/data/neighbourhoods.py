@@ -12,7 +12,10 @@ trace, with eigenvalues l1 >= l2 >= l3, and s_i = sqrt(l_i + EPSILON).
   u_j to the other points of the neighbourhood and their normals n_j: |x|, |n.x| / |x| and |t.x| / |x|; curvature
   towards the centre or away from it, sign(n.x) n.c / r, and |n.c| / r and |c| / r; and the agreement of normals, the
   means of |n_j.n|, |u_j.n| and |u_j.n_j| (the angles of Rusu et al., *Fast point feature histograms*, 2009);
-- "all": both, the products last.
+- "all": both, the products last;
+- "shifts": those of "oriented" and, before the products, the mean shifts of the point x (Comaniciu and Meer, *Mean
+  shift*, 2002): the vectors from x to the mean of all points y with weights exp(-|y - x|^2 / 2 s^2), divided by s, for
+  each s of `SCALES`. They say on which side of the point the shape lies, near and far, and turn with the shape.
 
 n n^T = (C - l1) (C - l2) / ((l3 - l1) (l3 - l2)) needs no eigenvectors, nor does t t^T, so the same lines run in a data
 loader, in an exported model and on a GPU. A neighbourhood without a plane (one place, a line, a ball) has no normal:
@@ -44,16 +47,30 @@ GAP = 3e-3
 """Of (l1 - l3) (l2 - l3), below which a normal fades: without a plane its direction is rounding; of t likewise."""
 PART = 1e-3
 """Smallest |v.w|: less is rounding."""
+SCALES = (0.8, 0.4, 0.2, 0.1)
+"""Standard deviations s of mean shifts, relative to the cloud; each is half of the one before."""
 NEAREST = 1e-4
 """Smallest distance, relative to the cloud: equal points have a finite logarithm."""
 CONSTANTS = {"size": SIZE, "fewest": FEWEST, "usual": USUAL_POINTS, "epsilon": EPSILON, "gap": GAP}
-CONSTANTS |= {"smallest_part": PART, "nearest": NEAREST}
+CONSTANTS |= {"smallest_part": PART, "nearest": NEAREST, "scales": SCALES}
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Products of the components of a normal, in this order."""
 _PLACES = [0, 3, 4, 3, 1, 5, 4, 5, 2]
 """Of the entries of a symmetric matrix, row by row, among `PAIRS`."""
-WIDTHS = {"none": 0, "oriented": 3 + len(PAIRS), "invariant": 12, "all": 12 + len(PAIRS)}
+SHAPE, INVARIANT, SHIFTS = 3, 12, 3 * len(SCALES)
+"""Numbers of linearity, planarity and distance, of all that no rotation changes, and of mean shifts."""
+WIDTHS = {
+    "none": 0,
+    "oriented": SHAPE + len(PAIRS),
+    "invariant": INVARIANT,
+    "all": INVARIANT + len(PAIRS),
+    "shifts": SHAPE + SHIFTS + len(PAIRS),
+}
 """Numbers of each point, by kind."""
+EXACT = "donot_use_mm_for_euclid_dist"
+"""Distances without a product of matrices, whose rounding is larger than small distances."""
+_ROWS = 1024
+"""Points whose mean shifts are computed at a time, because that takes memory for each other point."""
 
 
 def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[ndarray, "n width"]:
@@ -61,7 +78,7 @@ def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[nda
 
     Args:
         points: [n, 3], finite, in any unit.
-        kind: "oriented", "invariant" or "all".
+        kind: "oriented", "invariant", "all" or "shifts".
     """
     from scipy.spatial import cKDTree
 
@@ -76,7 +93,8 @@ def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[nda
     around = exact[indices] - exact[:, None]
     count = torch.tensor(float(len(exact)), dtype=torch.float64)
     X, near, offsets, reach = map(torch.from_numpy, (exact, indices, around, distances[:, -1]))
-    numbers: ndarray = _numbers(X, near, offsets, reach, None, count, kind).to(torch.float32).numpy()
+    shifts = _mean_shifts_of_cloud(X) if kind == "shifts" else None
+    numbers: ndarray = _numbers(X, near, offsets, reach, None, count, kind, shifts).to(torch.float32).numpy()
     return numbers
 
 
@@ -88,14 +106,19 @@ def stored_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[ndarray, "
 def turned_numbers(
     numbers: Float[Tensor, "B n width"], matrices: Float[Tensor, "B 3 3"], kind: str
 ) -> Float[Tensor, "B n width"]:
-    """The numbers of clouds that are turned, x -> R x: the products of the normals become R (n n^T) R^T."""
+    """The numbers of clouds that are turned, x -> R x: products of normals become R (n n^T) R^T, mean shifts R v."""
     if kind == "invariant":
         return numbers
     products = numbers[..., -len(PAIRS) :]
     N = products[..., _PLACES].unflatten(-1, (3, 3))
     turned = torch.einsum("bij,bnjk,blk->bnil", matrices, N, matrices)
     products = torch.stack([turned[..., i, j] for i, j in PAIRS], dim=-1)
-    return torch.cat([numbers[..., : -len(PAIRS)], products], dim=-1)
+    others = numbers[..., : -len(PAIRS)]
+    if kind == "shifts":
+        vectors = others[..., SHAPE:].unflatten(-1, (len(SCALES), 3))
+        vectors = torch.einsum("bij,bnsj->bnsi", matrices, vectors)
+        others = torch.cat([others[..., :SHAPE], vectors.flatten(-2)], dim=-1)
+    return torch.cat([others, products], dim=-1)
 
 
 def numbers_in_batch(
@@ -124,16 +147,45 @@ def numbers_in_batch(
     around = (chosen - moved[:, :, None]) * used[..., None]
     reach = around.square().sum(dim=3).amax(dim=2).sqrt()
     near = indices.clamp(max=moved.shape[1] - 1)
-    return _numbers(moved, near, around, reach, used, count[:, 0], kind) * real
+    shifts = _mean_shifts(moved, others, squares) if kind == "shifts" else None
+    return _numbers(moved, near, around, reach, used, count[:, 0], kind, shifts) * real
+
+
+def _mean_shifts_of_cloud(X: Float[Tensor, "n 3"]) -> Float[Tensor, "n shifts"]:
+    """The mean shifts of all points of one cloud, some rows at a time."""
+    return torch.cat([_mean_shifts(x, X, torch.cdist(x, X, compute_mode=EXACT).square_()) for x in X.split(_ROWS)])
+
+
+def _mean_shifts(
+    X: Float[Tensor, "... n 3"], others: Float[Tensor, "... m 3"], squares: Float[Tensor, "... n m"]
+) -> Float[Tensor, "... n shifts"]:
+    """(sum_j K_j y_j / sum_j K_j - x) / s, K_j = exp(-|y_j - x|^2 / 2 s^2), for each s of `SCALES`."""
+    Y, shifts = torch.cat([others, torch.ones_like(others[..., :1])], dim=-1), []
+    K = (squares * (-0.5 / SCALES[0] ** 2)).exp()
+    square = Tensor.square if K.requires_grad else Tensor.square_  # in place in half of the time
+    for scale in SCALES:
+        if shifts:
+            K = square(square(K))  # half of the standard deviation
+        sums = K @ Y
+        shifts.append((sums[..., :3] / sums[..., 3:].clamp(min=1) - X) / scale)  # less than 1 in padded rows alone
+    return torch.cat(shifts, dim=-1)
 
 
 def _numbers(
-    X: Tensor, near: Tensor, around: Tensor, reach: Tensor, used: Tensor | None, count: Tensor, kind: str
+    X: Tensor,
+    near: Tensor,
+    around: Tensor,
+    reach: Tensor,
+    used: Tensor | None,
+    count: Tensor,
+    kind: str,
+    shifts: Tensor | None,
 ) -> Tensor:
     """The numbers of points [..., n, 3] in a cloud of `count` points.
 
     `near` [..., n, K] are the places of their neighbours, the point itself first, `around` the offsets [..., n, K, 3],
-    of which those that are not `used` are zero, and `reach` [..., n] is the distance of the last one.
+    of which those that are not `used` are zero, `reach` [..., n] is the distance of the last one, and `shifts`
+    [..., n, 12] are the mean shifts, for their kind.
     """
     x, y, z = around.unbind(dim=-1)
     moments = torch.stack([x, y, z, x * x, y * y, z * z, x * y, x * z, y * z])  # [9, ..., n, K]
@@ -147,7 +199,9 @@ def _numbers(
     numbers = [(s1 - s2) / s1, (s2 - s3) / s1, reach.clamp(min=NEAREST).log() + usual]
     largest, middle, smallest = values
     N = _products(C, smallest, largest, middle)
-    if kind != "oriented":
+    if shifts is not None:
+        numbers += shifts.unbind(dim=-1)
+    if kind in ("invariant", "all"):
         distance, c = X.norm(dim=-1), mean / reach.clamp(min=NEAREST)
         place = (X / distance.clamp(min=NEAREST)[..., None]).unbind(dim=-1)
         facing = _along(N, _outer(place, place))

@@ -20,6 +20,7 @@ from pointset.data.neighbourhoods import (
     NEAREST,
     PAIRS,
     PART,
+    SCALES,
     SIZE,
     USUAL_POINTS,
     WIDTHS,
@@ -36,7 +37,7 @@ def blob(seed: int = 0, n: int = N) -> np.ndarray:
 
 
 def by_eigenvectors(points: np.ndarray) -> np.ndarray:
-    """The numbers "all" of each point, by the formulas of the module, one neighbourhood at a time."""
+    """The numbers "all" and the mean shifts of each point, by the formulas of the module, one after the other."""
     centred, n = points - points.mean(axis=0), len(points)
     scaled = centred / np.sqrt((centred**2).sum(axis=1).mean())
     count = max(FEWEST, round(SIZE * min(1.0, n / USUAL_POINTS) ** 0.5))
@@ -71,10 +72,14 @@ def by_eigenvectors(points: np.ndarray) -> np.ndarray:
         directions = (scaled[near] - point) / np.linalg.norm(scaled[near] - point, axis=1, keepdims=True)
         row += [size(part).mean() for part in (others @ own, directions @ own, (directions * others).sum(axis=1))]
         row += [own[i] * own[j] for i, j in PAIRS]
+        for scale in SCALES:
+            weights = np.exp(-((scaled - point) ** 2).sum(axis=1) / 2 / scale**2)
+            row += [*(np.average(scaled, axis=0, weights=weights) - point) / scale]
     return np.array(rows)
 
 
 COLUMNS = {"oriented": [0, 1, 2, *range(12, 18)], "invariant": [*range(12)], "all": [*range(18)]}
+COLUMNS["shifts"] = [0, 1, 2, *range(18, 30), *range(12, 18)]
 TURNING = sorted({*KINDS} - {"invariant"})
 
 

@@ -23,6 +23,7 @@ POOLINGS = ("max", "mean", "sum", "max+mean", "pma", "pma2", "dumlp3", "max+pma2
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("rff-max", {"neighbourhoods": "oriented"}),
     ("isab3-pma", {"neighbourhoods": "invariant"}),
+    ("rff-max", {"neighbourhoods": "shifts"}),
     ("rff-mean", {"neighbourhoods": "all"}),
     *(
         ("isab3-pma2", {"form": form, "norm": norm, "prenorm": prenorm})

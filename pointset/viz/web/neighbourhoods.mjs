@@ -4,7 +4,9 @@ import { Matrix } from "./tensors.mjs";
 const PAIRS = [[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]];
 
 /** The numbers of points [n, 3 or more], a Matrix [n, width]; the constants are those of Python. */
-export function neighbourhoodNumbers(X, { size, fewest, usual, epsilon, gap, nearest, smallest_part: smallestPart, kind }) {
+export function neighbourhoodNumbers(X, constants) {
+  const { size, fewest, usual, epsilon, gap, nearest, smallest_part: smallestPart, scales, kind } = constants;
+  const turnless = kind === "invariant" || kind === "all";
   const points = unitCloud(X), n = points.length / 3, rows = [], normals = [], around = [];
   const k = Math.min(n, Math.max(fewest, roundHalfEven(size * Math.sqrt(Math.min(1, n / usual)))));
   const near = new Int32Array(k), squares = new Float64Array(k);
@@ -22,7 +24,8 @@ export function neighbourhoodNumbers(X, { size, fewest, usual, epsilon, gap, nea
     const r = Math.max(Math.sqrt(squares[k - 1]), nearest), [largest, middle, smallest] = values;
     const normal = products(unit, [smallest, largest, middle], gap), row = [(s1 - s2) / s1, (s2 - s3) / s1];
     row.push(Math.log(r) + Math.log(n / usual * size / k) / 2);
-    if (kind !== "oriented") {
+    if (kind === "shifts") row.push(...meanShifts(points, i, scales));
+    if (turnless) {
       const tangent = products(unit, [largest, middle, smallest], gap), distance = Math.hypot(...place);
       const x = place.map((value) => value / Math.max(distance, nearest)), c = mean.map((value) => value / r);
       const facing = part(normal, x), towards = trace(normal, outer(x, c)) / Math.sqrt(facing ** 2 + epsilon);
@@ -32,7 +35,7 @@ export function neighbourhoodNumbers(X, { size, fewest, usual, epsilon, gap, nea
     normals.push(normal);
     around.push(near.slice(1));
   }
-  if (kind !== "oriented") rows.forEach((row, i) => row.push(...agreement(i)));
+  if (turnless) rows.forEach((row, i) => row.push(...agreement(i)));
   if (kind !== "invariant") rows.forEach((row, i) => row.push(...normals[i]));
   const numbers = new Matrix(n, rows[0]?.length ?? 0);
   rows.forEach((row, i) => numbers.data.set(row, i * row.length));
@@ -52,6 +55,21 @@ export function neighbourhoodNumbers(X, { size, fewest, usual, epsilon, gap, nea
     }
     return sums.map((x) => x / Math.max(k - 1, 1));
   }
+}
+
+/** From point i to the means of all points, with weights of each scale, in units of it. */
+function meanShifts(points, i, scales) {
+  const place = points.subarray(3 * i, 3 * i + 3), sums = scales.map(() => [0, 0, 0, 0]);
+  for (let j = 0; j < points.length; j += 3) {
+    const offset = [0, 1, 2].map((axis) => points[j + axis] - place[axis]);
+    const square = offset[0] ** 2 + offset[1] ** 2 + offset[2] ** 2;
+    scales.forEach((scale, s) => {
+      const weight = Math.exp(-square / 2 / scale ** 2);
+      offset.forEach((x, axis) => { sums[s][axis] += weight * x; });
+      sums[s][3] += weight;
+    });
+  }
+  return sums.flatMap(([x, y, z, total], s) => [x, y, z].map((sum) => sum / total / scales[s]));
 }
 
 /** The trace of the product of two symmetric matrices, and the symmetric part of v w^T, by `PAIRS`. */
