@@ -51,8 +51,16 @@ SCALES = (0.8, 0.4, 0.2, 0.1)
 """Standard deviations s of mean shifts, relative to the cloud; each is half of the one before."""
 NEAREST = 1e-4
 """Smallest distance, relative to the cloud: equal points have a finite logarithm."""
-CONSTANTS = {"size": SIZE, "fewest": FEWEST, "usual": USUAL_POINTS, "epsilon": EPSILON, "gap": GAP}
-CONSTANTS |= {"smallest_part": PART, "nearest": NEAREST, "scales": SCALES}
+CONSTANTS: dict[str, float | tuple[float, ...]] = {
+    "size": SIZE,
+    "fewest": FEWEST,
+    "usual": USUAL_POINTS,
+    "epsilon": EPSILON,
+    "gap": GAP,
+    "smallest_part": PART,
+    "nearest": NEAREST,
+    "scales": SCALES,
+}
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Products of the components of a normal, in this order."""
 _PLACES = [0, 3, 4, 3, 1, 5, 4, 5, 2]
@@ -160,7 +168,7 @@ def _mean_shifts(
     X: Float[Tensor, "... n 3"], others: Float[Tensor, "... m 3"], squares: Float[Tensor, "... n m"]
 ) -> Float[Tensor, "... n shifts"]:
     """(sum_j K_j y_j / sum_j K_j - x) / s, K_j = exp(-|y_j - x|^2 / 2 s^2), for each s of `SCALES`."""
-    Y, shifts = torch.cat([others, torch.ones_like(others[..., :1])], dim=-1), []
+    Y, shifts = torch.cat([others, torch.ones_like(others[..., :1])], dim=-1), list[Tensor]()
     K = (squares * (-0.5 / SCALES[0] ** 2)).exp()
     square = Tensor.square if K.requires_grad else Tensor.square_  # in place in half of the time
     for scale in SCALES:
