@@ -91,6 +91,14 @@ def test_fitting_finds_the_temperature_that_was_applied(drawn):
     assert fit_temperature(logits / fitted, labels) == pytest.approx(1.0, rel=1e-4)
 
 
+@pytest.mark.parametrize("objective", ["log loss", "calibration error"])
+def test_shapes_that_are_all_right_do_not_make_the_next_one_certain(drawn, objective):
+    logits = drawn[0][:8]
+    temperature = fit_temperature(logits, logits.argmax(axis=1), objective)
+    assert probabilities(logits, temperature).max(axis=1).mean() == pytest.approx(9 / 10), "Laplace"
+    assert fit_temperature(1e9 * logits, logits.argmax(axis=1), objective) == 100, "the highest"
+
+
 def test_a_temperature_lowers_the_loss_and_moves_no_prediction(drawn):
     logits, labels = drawn
     before = Evaluation(logits, labels, list("abcde"))

@@ -19,6 +19,7 @@ from pointset.training.automatic import fit_automatic
 from pointset.training.baselines import FOLDS
 from pointset.training.candidates import accuracy_interval
 from pointset.training.fine_tuning import BUDGET, Plan
+from pointset.zoo.predicting import predict
 
 
 def write_clouds(folder, shapes=8, points=64):
@@ -39,6 +40,16 @@ def test_rows_alone_if_the_budget_is_too_small_for_a_network(tmp_path):
     assert all(candidate.low <= candidate.accuracy <= candidate.high for candidate in best.candidates)
     with pytest.raises(PointsetError, match="run has no network: its budget was too small to train one; train again"):
         pointset.load_run(tmp_path / "run" / "network")
+
+
+def test_a_folder_without_a_held_out_error_does_not_make_every_class_certain(tmp_path):
+    """At a temperature of 0.01 a wrong class of the next shape would have 100.0 %."""
+    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+    best = fit_automatic(train, budget=0.001, progress=False)
+    assert all(candidate.accuracy == 1 for candidate in best.candidates if candidate.chosen)
+    confidence = predict(best.fitted.model, train).probabilities.max(axis=1)
+    assert 0.8 < confidence.mean() < 0.99
+    assert all(candidate.loss > 0.01 for candidate in best.candidates)
 
 
 def test_a_chosen_mixture_is_saved_and_multiplies_its_members(tmp_path, monkeypatch):
