@@ -103,7 +103,7 @@ def find(
     ]
     if output is not None:
         _draw(trained.network, shape, query[0], rows, reading, f"Embeddings of {embedded.model}.", output)
-    shown = [{**row, "distance": f"{row['distance']:.2f}"} for row in rows]
+    shown = [{**row, "distance": f"{row['distance']:.3g}"} for row in rows]
     data = {"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)}
     line = f"of {len(embedded.files):,} shapes, by {embedded.model}" + (f"; saved in {output}" if output else "")
     return Result(data, [{name: row[name] for name in ("shape", "class", "distance")} for row in shown], line)
@@ -137,7 +137,7 @@ def _draw(
     for row in followed(rows, "what makes shapes similar", "shape", len(rows)):
         cloud = points(row["file"])
         influence = similarity_influence(network, cloud, torch.from_numpy(query))
-        note = f"{row['class']}, distance {row['distance']:.2f}".lstrip(", ")
+        note = f"{row['class']}, distance {row['distance']:.3g}".lstrip(", ")
         tiles.append(ShapePicture([cloud[:, :3]], escaped(row["shape"]), note, influence))
     note = (
         f"{source} Right pictures: dark points are those that make the shape similar; without their patch, the "

@@ -167,6 +167,8 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
     for each in best.candidates:
         score, low, high = (f"{100 * share:.1f}" for share in (each.accuracy, each.low, each.high))
         row = {"candidate": each.name + " *" * each.chosen, "accuracy %": score, "95 % interval": f"{low} to {high}"}
+        if not each.tested:
+            row |= {"accuracy %": "", "95 % interval": ""}
         if best.siblings.rule:
             row["of seen groups %"] = "" if each.seen is None else f"{100 * each.seen:.1f}"
         loss = "" if each.loss is None else f"{each.loss:.2f}"
@@ -193,6 +195,8 @@ def _show(candidate: "Candidate") -> None:
     """Say what came out for a candidate, before the others are judged."""
     loss = "" if candidate.loss is None else f"log loss {candidate.loss:.2f}, "
     share = f"{100 * candidate.accuracy:5.1f} % of {candidate.tested:,} held-out shapes"
+    if not candidate.tested:
+        share = "fitted, and not judged: no shape can be held out"
     write_line(f"{candidate.name:13} {share}, {loss}{candidate.seconds:.0f} core-seconds")
 
 
@@ -208,7 +212,7 @@ def _group_lines(best: "Automatic", run: Path) -> Iterator[str]:
             f"{best.siblings.count:,} groups of shapes that belong together, by {best.siblings.origin} (--groups gives "
             f"others): accuracy is of unseen groups; of seen groups is that of unseen shapes whose siblings were seen"
         )
-        yield f"the group of every shape: {run / GROUPS_FILE}"
+        yield f"the group of every training shape: {run / GROUPS_FILE}"
     if best.never_held_out:
         some = one_line(", ".join(best.never_held_out), 100)
         yield f"never held out, because a class of one group would have none left to learn from: {some}"

@@ -323,6 +323,8 @@ class _Choice:
         """
         shared = f"the {int(common.sum()):,} shapes that all were judged on"
         rows = sorted(ROWS, key=self._rank)
+        if not (self.folds >= 0).any():
+            return rows[0], "no shape can be held out to choose by"
         if not common.any():
             return rows[0], "the highest accuracy, and of equals the smallest loss, on all shapes that it was judged on"
         right, loss = self._right(mixed, common), self._loss(mixed, common)

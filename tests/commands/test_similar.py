@@ -34,6 +34,8 @@ def test_from_a_folder_to_rows_to_similar_shapes(shapes: Path, tmp_path: Path, c
     assert {row["class"] for row in found} == {"rod"}
     assert found == asked(capsys, "find", shape, shapes, "-k", 5, "--model", NAME)["similar"]
     assert page.read_text().count("<img") == 6
+    words = succeed(capsys, "find", shape, rows, "-k", 5).split()
+    assert {f"{row['distance']:.3g}" for row in found} <= {*words}, "rows may be small numbers"
 
 
 def test_a_file_that_cannot_be_used_is_named(shapes: Path, tmp_path: Path, capsys) -> None:

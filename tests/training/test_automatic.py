@@ -52,6 +52,17 @@ def test_a_folder_without_a_held_out_error_does_not_make_every_class_certain(tmp
     assert all(candidate.loss > 0.01 for candidate in best.candidates)
 
 
+def test_where_no_shape_can_be_held_out_no_accuracy_is_said(tmp_path, capsys):
+    data = write_clouds(tmp_path / "data", shapes=3)
+    command = ("train", "--data", data, "--points", "32", "--groups", "2", "--budget", "1s", "--run", tmp_path / "run")
+    cli.main([str(word) for word in command])
+    said = capsys.readouterr()
+    assert "no shape can be held out to choose by" in said.out
+    assert "features-svm  fitted, and not judged: no shape can be held out, 0 core-seconds" in said.err
+    assert " 0.0" not in said.out + said.err
+    assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "run", "--json"))["accuracy"] > 0.5
+
+
 def test_a_chosen_mixture_is_saved_and_multiplies_its_members(tmp_path, monkeypatch):
     train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
     monkeypatch.setattr(automatic._Choice, "_best", lambda *_: ("mixture", "for this test"))
