@@ -8,6 +8,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
 
 from pointset.baselines.features import invariant_part
 from pointset.baselines.likeness import Siblings, connected, find_siblings, nearest_elsewhere, resampled_distance
@@ -16,8 +18,8 @@ from pointset.checking.labels import label_margins, suspicious_labels
 from pointset.checking.oddities import Oddity, odd_axes, odd_counts, odd_extents, odd_sizes
 from pointset.checking.reading import Shapes, read_shapes
 from pointset.data.groups import assign_folds
+from pointset.data.readers.formats import is_mesh_file
 from pointset.data.readers.reading import read_mesh
-from pointset.errors import PointsetError
 from pointset.runs.atomic import write_for_user
 from pointset.runs.progress import followed
 from pointset.runs.spreadsheets import as_csv
@@ -30,6 +32,8 @@ COMPARED = 6
 """Nearest shapes with which each shape is compared for twins."""
 MARGIN = 1.4
 """How many times the distance of two samplings two rows of one shape may differ: few points make them uncertain."""
+SAME_POINT = 2e-4
+"""Largest distance of two points that are the same in two files, as a share of the extent: text may have four digits."""
 UNREADABLE, LABEL = "unreadable", "label"
 ORDER = ("split", "classes", LABEL, "class", "odd")
 """Where suspects stand on the page: twins in train and test, twins in two classes, labels, twins, oddities."""
@@ -186,15 +190,16 @@ class _Work:
 
     def _same_geometry(self, first: int, second: int) -> bool:
         """True if two files have the same vertices or points, in any order, to the precision of text formats."""
-        corners = []
-        for row in (first, second):
-            entry = self.shapes.entries.get(self.shapes.names[row])
-            try:
-                points = self.shapes.cloud(row) if entry is None else read_mesh(Path(entry.file)).vertices
-            except PointsetError:
-                points = self.shapes.cloud(row)
-            corners.append(np.unique(np.round(points / max(np.ptp(points), 1e-300), 4), axis=0))
-        return corners[0].shape == corners[1].shape and bool(np.allclose(corners[0], corners[1], atol=2e-4))
+        trees = [KDTree(self._corners(row)) for row in (first, second)]
+        apart = [one.query(other.data)[0].max() for one, other in (trees, trees[::-1])]
+        return bool(max(apart) <= SAME_POINT * np.ptp(trees[0].data))
+
+    def _corners(self, row: int) -> NDArray[np.float64]:
+        entry = self.shapes.entries.get(self.shapes.names[row])
+        if entry is not None and is_mesh_file(Path(entry.file)):
+            mesh = read_mesh(Path(entry.file))
+            return mesh.vertices[np.unique(mesh.faces)]  # others are not drawn, and many programs do not write them
+        return self.shapes.cloud(row)
 
     def _twin(self, first: int, second: int, kind: str, sure: float) -> Suspect:
         shapes = self.shapes

@@ -4,12 +4,15 @@ import shutil
 
 import numpy as np
 import pytest
+import trimesh
 from command_line import asked, succeed
 
 import pointset
 from pointset.checking.check import ORDER
 from pointset.checking.labels import label_margins, suspicious_labels
 from pointset.checking.oddities import odd_counts, odd_sizes
+from pointset.data.readers.off import write_off
+from pointset.data.shapes10.build import make_shape
 from pointset.runs.spreadsheets import read_csv
 
 CLASSES = {"ball": (1, 1, 1), "plate": (1, 1, 0.2), "rod": (0.3, 0.3, 1.2)}
@@ -62,6 +65,27 @@ def test_planted_faults(found, file, kind, where, twin):
     suspect = next(each for each in found.suspects if each.file == file and each.kind == kind)
     assert suspect.where == where
     assert twin in ("", suspect.twin)
+
+
+@pytest.mark.slow
+def test_one_geometry_in_other_files(tmp_path):
+    """In single precision, with five digits, and in another order; a mesh that is sampled anew is not the same."""
+    for kind in ("chair", "lamp"):
+        (tmp_path / kind).mkdir()
+        for number in range(6):
+            write_off(tmp_path / kind / f"{number}.off", make_shape(kind, "train", number))
+    made = [make_shape("chair", "train", number) for number in range(4)]
+    chairs = [trimesh.Trimesh(mesh.vertices, mesh.faces, process=False) for mesh in made]
+    chairs[0].export(tmp_path / "chair" / "float.stl")
+    chairs[1].export(tmp_path / "chair" / "digits.off", digits=5)
+    order = np.random.default_rng(0).permutation(len(chairs[2].faces))
+    trimesh.Trimesh(chairs[2].vertices, chairs[2].faces[order], process=True).export(tmp_path / "chair" / "order.ply")
+    chairs[3].subdivide().export(tmp_path / "chair" / "finer.off")
+    twins = {each.file: (each.kind, each.twin) for each in pointset.check_data(tmp_path, progress=False).suspects}
+    same = {"float.stl": "0.off", "digits.off": "1.off", "order.ply": "2.off"}
+    pairs = {frozenset((f"chair/{one}", f"chair/{other}")) for one, other in same.items()}
+    assert pairs == {frozenset((file, twin)) for file, (kind, twin) in twins.items() if kind == "identical geometry"}
+    assert any({file, twin} == {"chair/finer.off", "chair/3.off"} for file, (_, twin) in twins.items())
 
 
 def test_few_others(found):
