@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from command_line import fail, succeed
+from command_line import asked, fail, succeed
 from statsmodels.stats.proportion import proportion_confint
 
 import pointset
@@ -14,6 +14,7 @@ from pointset import cli
 from pointset.baselines.likeness import LIKENESS, Siblings
 from pointset.commands.train import _group_lines
 from pointset.errors import PointsetError
+from pointset.runs.spreadsheets import read_csv
 from pointset.training import automatic, fine_tuning
 from pointset.training.automatic import fit_automatic
 from pointset.training.baselines import FOLDS
@@ -61,6 +62,63 @@ def test_where_no_shape_can_be_held_out_no_accuracy_is_said(tmp_path, capsys):
     assert "features-svm  fitted, and not judged: no shape can be held out, 0 core-seconds" in said.err
     assert " 0.0" not in said.out + said.err
     assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "run", "--json"))["accuracy"] > 0.5
+
+
+def write_views(folder, objects=5, views=3, points=64):
+    """Ellipsoids and bumpy ones, every object sampled three times; class/file, so that a part of them is test."""
+    for name, bumps in {"bumpy": 0.4, "plain": 0.0}.items():
+        (folder / name).mkdir(parents=True)
+        for number in range(objects):
+            shape = np.random.default_rng((number, len(name), int(10 * bumps)))
+            scales, waves = shape.uniform(0.3, 1, 3), 3 * shape.normal(size=(3, 3))
+            for view in range(views):
+                sphere = np.random.default_rng((number, view)).normal(size=(points, 3))
+                sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+                bumpy = 1 + bumps * np.sin(sphere @ waves).sum(axis=1, keepdims=True)
+                np.save(folder / name / f"{name}{number}_{view}.npy", sphere * scales * bumpy)
+    return folder
+
+
+def test_groups_that_train_finds_are_saved_shown_again_and_taken_from_the_file(tmp_path, capsys):
+    data, run = write_views(tmp_path / "data", points=256), tmp_path / "run"
+    command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run", run)
+    printed = succeed(capsys, *command)
+    names = pointset.load_dataset(data, points=128).names
+    table = read_csv(run / automatic.GROUPS_FILE)
+    assert [row["file"] for row in table] == names
+    objects = {row["file"].rpartition("_")[0]: row["group"] for row in table}
+    assert all(row["group"] == objects[row["file"].rpartition("_")[0]] for row in table)
+    assert f"{len({*objects.values()})} groups of shapes that belong together, by names" in printed
+    assert f"the group of every training shape: {run / automatic.GROUPS_FILE}" in printed
+    assert "of seen groups %" in printed
+    assert succeed(capsys, *command) == printed, "read again, and not fitted"
+    train = data.with_name("train")
+    for name in names:  # the file has no group of test shapes
+        (train / "train" / name).parent.mkdir(parents=True, exist_ok=True)
+        (train / "train" / name).write_bytes((data / name).read_bytes())
+    given = write_groups(run / automatic.GROUPS_FILE, tmp_path / "given.csv", "train/")
+    again = succeed(capsys, *command[:2], train, *command[3:-1], tmp_path / "again", "--groups", given)
+    assert f"{len(objects)} groups of shapes that belong together, by --groups" in again
+
+
+def write_groups(path, to, before):
+    """The same table for files in another folder."""
+    rows = [f"{before}{row['file']},{row['group']}" for row in read_csv(path)]
+    to.write_text("file,group\n" + "\n".join(rows) + "\n")
+    return to
+
+
+def test_a_choice_for_any_pose_gives_a_turned_shape_its_class(tmp_path, capsys):
+    data, run = write_clouds(tmp_path / "data"), tmp_path / "run"
+    command = ("--points", "64", "--budget", "1s", "--run", run)
+    succeed(capsys, "train", "--data", data, "--pose", "any", *command)
+    assert pointset.load_run(run)[1]["data"]["normalize"] == "principal-axes"
+    flat, turned = data / "test" / "flat" / "flat_0.npy", tmp_path / "turned.npy"
+    np.save(turned, np.load(flat)[:, [2, 0, 1]] * [1, -1, -1])
+    found = asked(capsys, "classify", flat, turned, "--model", run)["predictions"]
+    likeliest = [each["classes"][0] for each in found]
+    assert [each["class"] for each in likeliest] == ["flat", "flat"]
+    assert likeliest[0]["probability"] == pytest.approx(likeliest[1]["probability"], abs=1e-3)
 
 
 def test_a_chosen_mixture_is_saved_and_multiplies_its_members(tmp_path, monkeypatch):
