@@ -189,17 +189,17 @@ class Experiment:
 
     def protocol(self) -> dict[str, Any]:
         """Everything that all runs share and that affects their results, as plain data."""
-        shared = {"model": self.model.as_dict(), "recipe": self.recipe.as_dict(), "threads": self.threads}
-        return {"task": self.task.facts.name, "options": dict(self.task.facts.options), **shared}
+        task = {"task": self.task.facts.name, "options": dict(self.task.facts.options)}
+        return task | {"model": self.model.as_dict(), "recipe": self.recipe.as_dict(), "threads": self.threads}
 
     def as_dict(self) -> dict[str, Any]:
         """The experiment as plain data."""
-        shared = {name: value for name, value in self.protocol().items() if name not in ("task", "options")}
+        shared, grid = self.protocol(), self.task.facts.grid
+        task, options = shared.pop("task"), shared.pop("options")
         return {
             "title": self.title,
-            "task": self.task.facts.name,
-            **self.task.facts.grid,
-            **(self.task.facts.options if self.task.facts.grid else {"options": self.task.facts.options}),
+            "task": task,
+            **({**grid, **options} if grid else {"options": options}),
             "models": [{"label": e.label, "name": e.name, **e.changes} for e in self.models],
             "seeds": list(self.seeds),
             **shared,

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scipy.special import softmax
 
@@ -13,6 +13,7 @@ from pointset.comparison.prediction_tables import PREDICTIONS_CSV, PREDICTIONS_N
 from pointset.comparison.verdict import Verdict
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import Evaluation, load_predictions
+from pointset.training.checkpoints import RunFolder
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -63,22 +64,15 @@ def load_comparison(folder: str | Path) -> SavedComparison:
         raise PointsetError(f"{folder} has no results.json: give the folder of a finished comparison")
     runs = json.loads((folder / "results.json").read_text(encoding="utf-8"))["runs"]
     histories = [
-        {name: run[name] for name in ("model", "points", "seed")} | line
+        {name: run[name] for name in ("model", "points", "seed")} | row
         for run in runs
-        for line in _history(folder / "runs" / run["folder"])
+        for row in RunFolder(folder / "runs" / run["folder"]).history_if_any()
     ]
     files = (folder / name for name in ("classes.csv", PREDICTIONS_CSV))
     classes, predictions = (read_csv_table(file) if file.exists() else None for file in files)
     return SavedComparison(
         folder, read_csv_table(folder / "results.csv"), classes, predictions, pandas.DataFrame(histories)
     )
-
-
-def _history(run: Path) -> list[dict[str, Any]]:
-    """The lines of a run's history, with the number of the epoch."""
-    file = run / "history.jsonl"
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    return [{"epoch": epoch} | json.loads(line) for epoch, line in enumerate(lines, start=1)]
 
 
 @dataclass(frozen=True)
@@ -101,19 +95,16 @@ class SavedEvaluation:
         """A row for each class with test shapes: their number, and the accuracy on them."""
         import pandas
 
-        counts = self.predictions["label"].value_counts()
-        rows = [
-            {"class": name, "shapes": int(counts[name]), "accuracy": accuracy}
-            for name, accuracy in self.evaluation.per_class.items()
-        ]
-        return pandas.DataFrame(rows)
+        accuracies = self.evaluation.per_class
+        counts = self.predictions["label"].value_counts()[[*accuracies]]
+        return pandas.DataFrame({"class": [*accuracies], "shapes": [*counts], "accuracy": [*accuracies.values()]})
 
     @cached_property
     def history(self) -> "DataFrame":
         """A row for each epoch of the training; empty if the folder has no history."""
         import pandas
 
-        return pandas.DataFrame(_history(self.folder))
+        return pandas.DataFrame(RunFolder(self.folder).history_if_any())
 
 
 def load_evaluation(run: str | Path) -> SavedEvaluation:

@@ -80,24 +80,7 @@ def judge(
     }
     if len(parts) == 1:
         return next(iter(parts.values()))
-    return combine(parts, _in_all(tables))
-
-
-def _in_all(tables: Mapping[str, Mapping[str, Mapping[int, ndarray]]]) -> dict[str, dict[str, ndarray]]:
-    """The scores of each data set and model, of the seeds that a model has in all data sets."""
-    scores: dict[str, dict[str, ndarray]] = {name: {} for name in tables}
-    first = next(iter(tables.values()))
-    for model in first:
-        if not all(model in table for table in tables.values()):
-            continue
-        seeds = [seed for seed in first[model] if all(seed in table[model] for table in tables.values())]
-        if not seeds:
-            raise PointsetError(
-                f"model {model} has no seed that is in all data sets: give it the same seeds everywhere"
-            )
-        for name, table in tables.items():
-            scores[name][model] = np.stack([table[model][seed] for seed in seeds])
-    return scores
+    return combine(parts, tables)
 
 
 def give_verdict(
@@ -123,30 +106,32 @@ def give_verdict(
     return Verdict(tuple(rows), tuple(pairs), items, level, metric)
 
 
-def combine(parts: Mapping[str, Verdict], scores: Mapping[str, Mapping[str, ndarray]]) -> Verdict:
+def combine(parts: Mapping[str, Verdict], tables: Mapping[str, Mapping[str, Mapping[int, ndarray]]]) -> Verdict:
     """The verdict on the means over several data sets, for new seeds and items of these data sets.
 
-    Every data set counts the same. `scores` are those of each data set and model, whose runs have the same seeds in
-    all data sets; models that a data set lacks are left out.
+    Every data set counts the same. `tables` have the answers by data set, model and seed; models and seeds that a data
+    set lacks are left out.
 
     Raises:
-        PointsetError: no model is in all data sets.
+        PointsetError: no model, or no seed of a model, is in all data sets.
     """
-    first, *others = scores.values()
-    models = [model for model in first if all(model in own for own in others)]
-    if not models:
+    part, first = next(iter(parts.values())), next(iter(tables.values()))
+    scores = {}
+    for model in first:
+        if not all(model in table for table in tables.values()):
+            continue
+        seeds = [seed for seed in first[model] if all(seed in table[model] for table in tables.values())]
+        if not seeds:
+            raise PointsetError(
+                f"model {model} has no seed that is in all data sets: give it the same seeds everywhere"
+            )
+        scores[model] = stack([np.stack([table[model][seed] for seed in seeds]) for table in tables.values()])
+    if not scores:
         few, many = (f"{name} has {', '.join(row.model for row in part.rows)}" for name, part in [*parts.items()][:2])
         raise PointsetError(f"no model is in all data sets: {few}, {many}")
-    fixed = [model for model in models if all(_row(part, model).fixed for part in parts.values())]
-    part = next(iter(parts.values()))
-    stacked = {model: stack([own[model] for own in scores.values()]) for model in models}
-    step = 1 / (len(parts) * min(one.items for one in parts.values()))
-    verdict = give_verdict(stacked, level=part.level, fixed=fixed, metric=part.metric, step=step)
-    return replace(verdict, parts=parts)
-
-
-def _row(verdict: Verdict, model: str) -> ModelRow:
-    return next(row for row in verdict.rows if row.model == model)
+    fixed = [model for model in scores if all(part.row(model).fixed for part in parts.values())]
+    step = 1 / (len(parts) * min(part.items for part in parts.values()))
+    return replace(give_verdict(scores, level=part.level, fixed=fixed, metric=part.metric, step=step), parts=parts)
 
 
 def stack(scores: Sequence[Shaped[ndarray, "seeds _"]]) -> Float[ndarray, "seeds items"]:

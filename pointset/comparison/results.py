@@ -1,14 +1,14 @@
 """The results of an experiment: its finished runs with their statistics and costs."""
 
 import html
+import itertools
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -73,39 +73,32 @@ class Comparison:
     @cached_property
     def rows(self) -> list[Row]:
         """One row per size and model with a finished run, in the experiment's order; of equals, the first is best."""
-        return [row for size in self.experiment.task.facts.sizes for row in self._rows_of(size)]
+        groups = itertools.groupby(self.runs, key=lambda run: (run.points, run.model))
+        return [self._row(size, label, list(runs)) for (size, label), runs in groups]
 
-    def _rows_of(self, size: Size) -> Iterator[Row]:
-        groups: dict[str, list[Run]] = {}
-        for run in self.runs:
-            if run.points == size:
-                groups.setdefault(run.model, []).append(run)
-        if not groups:
-            return
-        first, costs, verdict = self.metrics[0], self.costs.get(size, {}), self.verdicts[size]
-        intervals = {row.model: row.interval for row in verdict.rows}
-        for label, runs in groups.items():
-            yield Row(
-                model=label,
-                points=size,
-                seeds=len(runs),
-                metrics={metric.name: self._summary(metric, runs) for metric in self.metrics}
-                | {first.name: replace(self._summary(first, runs), interval=intervals[label])},
-                parameters=runs[0].result.parameters,
-                seconds=fmean(run.result.seconds for run in runs),
-                cost=costs.get(label),
-                best=label == verdict.best,
-                against_best=verdict.against_best(label),
-            )
+    def _row(self, size: Size, label: str, runs: Sequence[Run]) -> Row:
+        """The row of the runs of one model at one size."""
+        first, verdict = self.metrics[0].name, self.verdicts[size]
+        metrics = {}
+        for metric in self.metrics:
+            published = self.experiment.published_of(label, size, metric)
+            metrics[metric.name] = Summary.of([run.metrics[metric.name] for run in runs], metric, published)
+        return Row(
+            model=label,
+            points=size,
+            seeds=len(runs),
+            metrics=metrics | {first: replace(metrics[first], interval=verdict.row(label).interval)},
+            parameters=runs[0].result.parameters,
+            seconds=fmean(run.result.seconds for run in runs),
+            cost=self.costs.get(size, {}).get(label),
+            best=label == verdict.best,
+            against_best=verdict.against_best(label),
+        )
 
     @property
     def pairs(self) -> dict[Size, list[Pair]]:
         """The comparisons of all pairs of models, by size."""
         return {size: list(verdict.pairs) for size, verdict in self.verdicts.items()}
-
-    def _summary(self, metric: Metric, runs: Sequence[Run]) -> Summary:
-        published = self.experiment.published_of(runs[0].model, runs[0].points, metric)
-        return Summary.of([run.metrics[metric.name] for run in runs], metric, published)
 
     def table(self, style: str = "simple", brief: bool = False, spread: Spreads = "both") -> str:
         """The table in one of tabulate's formats ("simple", "github", ...) or as "latex".
@@ -122,17 +115,14 @@ class Comparison:
         baselines = {entry.label for entry in experiment.models if entry.name in experiment.task.facts.baselines}
         sentences = []
         for size, verdict in self.verdicts.items():
-            networks = [row.model for row in verdict.rows if row.model not in baselines]
-            unbeaten = [
+            models = {row.model for row in verdict.rows}
+            networks = models - baselines
+            beaten = {
                 model
-                for model in experiment.labels
-                if model in baselines and any(row.model == model for row in verdict.rows)
-                if not any(
-                    verdict.pair(other, model).distinguishable
-                    and metric.merit(verdict.pair(other, model).difference) > 0
-                    for other in networks
-                )
-            ]
+                for other, model in itertools.product(networks, models & baselines)
+                if (pair := verdict.pair(other, model)).distinguishable and metric.merit(pair.difference) > 0
+            }
+            unbeaten = [label for label in experiment.labels if label in (models & baselines) - beaten]
             own = verdict.sentences()
             if networks and unbeaten:
                 own.append(f"No network is distinguishably better than {', '.join(unbeaten)}.")
@@ -147,7 +137,7 @@ class Comparison:
         spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
         rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
         model = f"width {experiment.model.dim}, form {experiment.model.form}"
-        training, test = training_in_words(task.facts, recipe), sets_in_words(task.facts, recipe)
+        training, test = _protocol_in_words(task.facts, recipe)
         caption = f"{task.facts.title}, {seeds} seed{'s' * (seeds > 1)}, {training}{rounded}, {model}; {test}{spread}"
         left_out = self._left_out()
         return f"{caption}; left out, because they could not be used: {left_out}" if left_out else caption
@@ -182,35 +172,26 @@ class Comparison:
         task, entries = self.experiment.task, self.experiment.models
         names = {entry.label: task.zoo_name(entry.name).partition("-") for entry in entries}
         rows = {row.model: row for row in self.rows if row.points == points}
-        folders: dict[str, dict[int, Path]] = {label: {} for label in rows}
-        for run in self.runs:
-            if run.points == points:
-                folders[run.model][run.seed] = run.folder
+        runs = [run for run in self.runs if run.points == points]
         return Results(
             points,
             self.metrics[0],
             self.experiment.recipe,
             parts={label: (encoder, pooling) for label, (encoder, _, pooling) in names.items()},
             rows=rows,
-            folders=folders,
+            folders={label: {run.seed: run.folder for run in runs if run.model == label} for label in rows},
         )
 
 
-def training_in_words(facts: TaskFacts, recipe: Recipe) -> str:
-    """The length of a training, and the set sizes in training if they differ from the tested size."""
+def _protocol_in_words(facts: TaskFacts, recipe: Recipe) -> tuple[str, str]:
+    """Length of a training and set sizes that are not the tested one; the sets and the epoch of the metrics."""
     if facts.block:
-        return f"{recipe.steps:,} steps of {recipe.batch_size} sets"
+        return f"{recipe.steps:,} steps of {recipe.batch_size} sets", "last step"
     length = f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
     length += f", at least {recipe.least_steps} steps," if recipe.least_steps else ""
-    return f"{length} of {recipe.sizes_in_words}" if recipe.sizes_in_words else length
-
-
-def sets_in_words(facts: TaskFacts, recipe: Recipe) -> str:
-    """On which sets, and after which epoch, metrics are computed."""
-    if facts.block:
-        return "last step"
+    length += f" of {recipe.sizes_in_words}" if recipe.sizes_in_words else ""
     epoch = "last epoch" if recipe.patience is None else "best validation epoch"
-    return f"every test {facts.sets.removesuffix('s')}, {epoch}"
+    return length, f"every test {facts.sets.removesuffix('s')}, {epoch}"
 
 
 def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: bool = True) -> Comparison:
@@ -232,19 +213,16 @@ def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: 
 
 
 def _verdict(experiment: Experiment, runs: Sequence[Run]) -> Verdict:
-    scores: dict[str, list[Any]] = {}
-    for run in runs:
-        scores.setdefault(run.model, []).append(run.trial.scores(run.metrics))
-    stacked = {model: np.stack(own) for model, own in scores.items()}
-    return give_verdict(stacked, metric=experiment.task.facts.metrics[0])
+    groups = itertools.groupby(runs, key=lambda run: run.model)
+    scores = {model: np.stack([run.trial.scores(run.metrics) for run in own]) for model, own in groups}
+    return give_verdict(scores, metric=experiment.task.facts.metrics[0])
 
 
 def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, measure: bool) -> dict[str, Cost]:
     """Costs of the networks that have a finished run: saved by an earlier call, or all measured now."""
     task, recipe, threads = experiment.task, experiment.recipe, experiment.threads
-    facts = task.facts
-    trained = {run.model for run in runs}
-    entries = [entry for entry in experiment.models if entry.label in trained and entry.name not in facts.baselines]
+    trained, baselines = {run.model for run in runs}, task.facts.baselines
+    entries = [entry for entry in experiment.models if entry.label in trained and entry.name not in baselines]
     file = out / f"costs{of_size(size)}.json"
     remedy = f"delete {file} and run the same command again to measure them"
 
@@ -255,7 +233,7 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
     if measure and not {entry.label for entry in entries} <= set(costs):
         models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries]
         try:
-            elements = size or facts.most or 1
+            elements = size or task.facts.most or 1
             measured = measure_costs(models, elements, batch_size=recipe.batch_size, threads=threads)
         except Exception as error:  # a user-defined part may raise anything; the finished runs need no costs
             warnings.warn(f"costs were not measured: {type(error).__name__}: {one_line(error, REPEATED)}", stacklevel=2)

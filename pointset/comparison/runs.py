@@ -5,6 +5,7 @@ result.json with the metrics, and after a failure, until the next attempt, failu
 files.
 """
 
+import itertools
 import json
 import time
 from collections.abc import Mapping
@@ -185,18 +186,14 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
 
     The folder of a run does not depend on the other models.
     """
-    task = experiment.task
-    names = {entry.label: task.zoo_name(entry.name) for entry in experiment.models}
-    parts = {}
+    task, models = experiment.task, []
     for entry in experiment.models:
-        parts[entry.label] = tuple(pickled_parts(names[entry.label], entry.options(experiment.model)))
-    runs = []
-    for seed in experiment.seeds:
-        for size in task.facts.sizes:
-            for entry in experiment.models:
-                folder = out / "runs" / f"{entry.slug}{of_run(size, seed)}"
-                runs.append(Run(experiment, entry, size, seed, folder, names[entry.label], parts[entry.label]))
-    return runs
+        name = task.zoo_name(entry.name)
+        models.append((entry, name, tuple(pickled_parts(name, entry.options(experiment.model)))))
+    return [
+        Run(experiment, entry, size, seed, out / "runs" / f"{entry.slug}{of_run(size, seed)}", name, parts)
+        for seed, size, (entry, name, parts) in itertools.product(experiment.seeds, task.facts.sizes, models)
+    ]
 
 
 def check_folder(experiment: Experiment, out: Path) -> None:

@@ -22,16 +22,9 @@ def save_tables(comparison: Comparison) -> None:
     for run in comparison.runs:
         result = run.result
         columns = {name: value for name, value in run.place.items() if value is not None}
-        tables["results.csv"].append(
-            {
-                **columns,
-                **{name: value for name, value in run.metrics.items() if name in names},
-                "parameters": result.parameters,
-                "seconds": result.seconds,
-                facts.unit: result.length,
-                facts.sets: result.tested,
-            }
-        )
+        metrics = {name: value for name, value in run.metrics.items() if name in names}
+        costs = {"parameters": result.parameters, "seconds": result.seconds}
+        tables["results.csv"].append(columns | metrics | costs | {facts.unit: result.length, facts.sets: result.tested})
         for name, rows in run.trial.tables(columns).items():
             tables.setdefault(name, []).extend(rows)
     for name, rows in tables.items():
@@ -61,16 +54,10 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
 
 def origins(comparison: Comparison) -> list[dict[str, Any]]:
     """The distinct combinations of versions, machine and commit that made the runs, each with its number of runs."""
-    origins: list[dict[str, Any]] = []
-    for run in comparison.runs:
-        about = RunFolder(run.folder).description()
-        own = {name: about.get(name) for name in ("versions", "machine", "commit")}
-        same = next((other for other in origins if own.items() <= other.items()), None)
-        if same is None:
-            origins.append({**own, "runs": 1})
-        else:
-            same["runs"] += 1
-    return origins
+    descriptions = [RunFolder(run.folder).description() for run in comparison.runs]
+    origins = [{name: about.get(name) for name in ("versions", "machine", "commit")} for about in descriptions]
+    distinct = [own for number, own in enumerate(origins) if own not in origins[:number]]
+    return [{**own, "runs": origins.count(own)} for own in distinct]
 
 
 def commit_of(origin: Mapping[str, Any]) -> str:

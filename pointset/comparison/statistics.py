@@ -227,8 +227,6 @@ def mcnemar(first: Bool[ndarray, " items"], second: Bool[ndarray, " items"]) -> 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's correction (1979), which bounds the probability of any false rejection; returns the adjusted p-values."""
-    adjusted, reached = [0.0] * len(p_values), 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        reached = max(reached, min(1.0, (len(p_values) - rank) * p_values[place]))
-        adjusted[place] = reached
-    return adjusted
+    from statsmodels.stats.multitest import multipletests
+
+    return multipletests(p_values, method="holm")[1].tolist() if len(p_values) else []

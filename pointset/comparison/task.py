@@ -143,8 +143,8 @@ class Results:
 
     def curves(self, label: str, name: str) -> list[list[float]]:
         """A column of the training histories, for each seed that has it, cut to the shortest history."""
-        folders = [folder for folder in self.folders[label].values() if (folder / "history.jsonl").exists()]
-        columns = [[row[name] for row in RunFolder(folder).history() if name in row] for folder in folders]
+        histories = filter(None, (RunFolder(folder).history_if_any() for folder in self.folders[label].values()))
+        columns = [[row[name] for row in history if name in row] for history in histories]
         shortest = min(map(len, columns), default=0)
         return [column[:shortest] for column in columns] if shortest else []
 

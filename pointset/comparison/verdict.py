@@ -61,6 +61,10 @@ class Verdict:
         """The model with the best mean; the first of equals."""
         return self.rows[0].model
 
+    def row(self, model: str) -> ModelRow:
+        """The row of a model."""
+        return next(row for row in self.rows if row.model == model)
+
     def pair(self, first: str, second: str) -> Pair:
         """The comparison of two models, in this order."""
         pair = next(pair for pair in self.pairs if {pair.first, pair.second} == {first, second})
@@ -117,8 +121,8 @@ class Verdict:
         if not self.parts:
             return ""
         inside = [part.pair(pair.first, pair.second) for part in self.parts.values()]
-        better = sum(one.distinguishable and self.metric.merit(one.difference) > 0 for one in inside)
-        worse = sum(one.distinguishable and self.metric.merit(one.difference) < 0 for one in inside)
+        gains = [self.metric.merit(one.difference) if one.distinguishable else 0 for one in inside]
+        better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
         return f"{better} better, {len(inside) - better - worse} level, {worse} worse"
 
     def sentences(self) -> list[str]:

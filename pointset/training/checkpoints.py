@@ -118,6 +118,10 @@ class RunFolder:
         """The finished epochs."""
         return records.parse(self.path / "history.jsonl", _parse_lines, "the history of a run", self._anew)
 
+    def history_if_any(self) -> list[EpochRow]:
+        """The finished epochs; none if their file is missing."""
+        return self.history() if (self.path / "history.jsonl").exists() else []
+
     def fitted(self, model: nn.Module, recipe: Recipe) -> "Fitted":
         """Load the trained weights into the model of this finished run."""
         load_weights(model, self.weights(), f"the run in {self.path}")
