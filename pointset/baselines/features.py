@@ -20,6 +20,8 @@ NEIGHBOURHOOD_SHARES = (1 / 128, 1 / 64, 1 / 32, 1 / 8)
 NORMALS_NEIGHBOURHOOD = 1
 """The neighbourhood that the normals are from, by its index."""
 HISTOGRAM_BINS = 8
+INVARIANT_DISTRIBUTIONS, PAIR_WIDTH = 88, 2 * 4 * 6
+"""Columns of the distributions that turns do not change, and those of pairs of normals."""
 
 
 class ShapeFeatures(nn.Module):
@@ -116,12 +118,16 @@ def _extents(X: Tensor) -> Tensor:
     return torch.cat([*axes, extents, extents / longest, quantiles.transpose(0, 1).flatten(1)], dim=1)
 
 
-def _sections(X: Tensor) -> Tensor:
-    """Standard deviations along x and y, and the square root of the share of points, of each horizontal section."""
+def _heights(X: Tensor) -> Tensor:
+    """Heights of points [B, n], from 0 for the lowest of a cloud to 1 for the highest."""
     z = X[..., 2]
     low, high = z.amin(dim=1, keepdim=True), z.amax(dim=1, keepdim=True)
-    sections = ((z - low) / (high - low).clamp(min=1e-9) * SECTIONS).long().clamp(0, SECTIONS - 1)
-    inside = nn.functional.one_hot(sections, SECTIONS).to(X.dtype)  # [B, n, sections]
+    return (z - low) / (high - low).clamp(min=1e-9)
+
+
+def _sections(X: Tensor) -> Tensor:
+    """Standard deviations along x and y, and the square root of the share of points, of each horizontal section."""
+    inside = nn.functional.one_hot(_cells(_heights(X), 0.0, 1.0, SECTIONS), SECTIONS).to(X.dtype)  # [B, n, sections]
     counts = inside.sum(dim=1).clamp(min=1)[:, :, None]
     means = inside.mT @ X[..., :2] / counts
     variances = inside.mT @ X[..., :2].square() / counts - means.square()
@@ -135,16 +141,14 @@ class InvariantFeatures(nn.Module):
     shape. Square roots of shares, so that a Euclidean distance between rows is one between histograms (Hellinger).
     """
 
-    width = 88 + 5 * HISTOGRAM_BINS * len(NEIGHBOURHOOD_SHARES) + 2 * 4 * 6
+    width = INVARIANT_DISTRIBUTIONS + 5 * HISTOGRAM_BINS * len(NEIGHBOURHOOD_SHARES) + PAIR_WIDTH
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         """Return the features; all points are real."""
         X = _scaled(X)
-        generator = torch.Generator().manual_seed(0)
-        Q = X[:, torch.randperm(X.shape[1], generator=generator)[:QUERIES].to(X.device)]
-        blocks, normals = _neighbourhoods(Q, X)
-        surface = [block for place, block in enumerate(blocks) if place % 6 != 5]  # the last of six is of slopes
-        return torch.cat([_distributions(X)[:, :88], *surface, *_pairs(Q, normals, generator)], dim=1)
+        neighbourhoods, pairs, *_ = _surface(X)
+        turned = [block for place, block in enumerate(neighbourhoods) if place % 6 != 5]  # the last of six is of slopes
+        return torch.cat([_distributions(X)[:, :INVARIANT_DISTRIBUTIONS], *turned, *pairs], dim=1)
 
 
 def invariant_part(shape: Float[Tensor, "B f"], surface: Float[Tensor, "B s"]) -> Float[Tensor, "B width"]:
@@ -152,7 +156,8 @@ def invariant_part(shape: Float[Tensor, "B f"], surface: Float[Tensor, "B s"]) -
     first, scale = CELLS**3 + RINGS * LEVELS + 31, 6 * HISTOGRAM_BINS
     last = scale * len(NEIGHBOURHOOD_SHARES)
     scales = surface[:, :last].unflatten(1, (-1, scale))[..., :-HISTOGRAM_BINS].flatten(1)
-    return torch.cat([shape[:, first : first + 88], scales, surface[:, last : last + 2 * 4 * 6]], dim=1)
+    distributions = shape[:, first : first + INVARIANT_DISTRIBUTIONS]
+    return torch.cat([distributions, scales, surface[:, last : last + PAIR_WIDTH]], dim=1)
 
 
 class SurfaceFeatures(nn.Module):
@@ -165,15 +170,20 @@ class SurfaceFeatures(nn.Module):
     of the slopes by height.
     """
 
-    width = 6 * HISTOGRAM_BINS * len(NEIGHBOURHOOD_SHARES) + 2 * 4 * 6 + 4 * 6 + 10
+    width = 6 * HISTOGRAM_BINS * len(NEIGHBOURHOOD_SHARES) + PAIR_WIDTH + 4 * 6 + 10
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         """Return the features; all points are real."""
-        X = _scaled(X)
-        generator = torch.Generator().manual_seed(0)
-        Q = X[:, torch.randperm(X.shape[1], generator=generator)[:QUERIES].to(X.device)]
-        blocks, normals = _neighbourhoods(Q, X)
-        return torch.cat([*blocks, *_pairs(Q, normals, generator), *_slopes(Q, normals)], dim=1)
+        neighbourhoods, pairs, Q, normals = _surface(_scaled(X))
+        return torch.cat([*neighbourhoods, *pairs, *_slopes(Q, normals)], dim=1)
+
+
+def _surface(X: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor, Tensor]:
+    """Histograms of neighbourhoods and of pairs of normals, and the points [B, q, 3] that they are of with normals."""
+    generator = torch.Generator().manual_seed(0)
+    Q = X[:, torch.randperm(X.shape[1], generator=generator)[:QUERIES].to(X.device)]
+    neighbourhoods, normals = _neighbourhoods(Q, X)
+    return neighbourhoods, _pairs(Q, normals, generator), Q, normals
 
 
 def _neighbourhoods(Q: Tensor, X: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -213,8 +223,6 @@ def _pairs(Q: Tensor, normals: Tensor, generator: torch.Generator) -> list[Tenso
 
 def _slopes(Q: Tensor, normals: Tensor) -> list[Tensor]:
     """Slopes of the normals by height, and how much they point away from the vertical axis."""
-    z = Q[..., 2]
-    low, high = z.amin(dim=1, keepdim=True), z.amax(dim=1, keepdim=True)
     away = (nn.functional.normalize(Q[..., :2], dim=2) * normals[..., :2]).sum(dim=2).abs()
-    slopes = histogram(normals[..., 2].abs(), 0, 1, 4, (z - low) / (high - low).clamp(min=1e-9), 1.0, 6)
+    slopes = histogram(normals[..., 2].abs(), 0, 1, 4, _heights(Q), 1.0, 6)
     return [slopes, histogram(away, 0, 1, 10)]

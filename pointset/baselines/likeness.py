@@ -62,13 +62,11 @@ class Siblings:
 
 def invariant_rows(sets: PointSets, progress: bool = False) -> Float[ndarray, "N width"]:
     """One row for each shape, which turns do not change; near rows are similar shapes."""
-    extract, rows = InvariantFeatures(), []
+    extract, batches = InvariantFeatures(), fixed_batches(sets.normalized("none"), 64)
+    shown = followed(batches, "comparing shapes", "shape", len(sets), show=progress, size=lambda one: len(one.labels))
     with torch.inference_mode():
-        batches = fixed_batches(sets.normalized("none"), 64)
-        for batch in followed(
-            batches, "comparing shapes", "shape", len(sets), show=progress, size=lambda batch: len(batch.labels)
-        ):
-            rows += [extract(cloud[..., :3].float()) for cloud in batches_of_one_size(batch.points, batch.mask)]
+        clouds = (cloud for batch in shown for cloud in batches_of_one_size(batch.points, batch.mask))
+        rows = [extract(cloud[..., :3].float()) for cloud in clouds]
     return torch.cat(rows).numpy() if rows else np.zeros((0, InvariantFeatures.width), np.float32)
 
 

@@ -158,17 +158,15 @@ class Mixture(nn.Module):
         return self
 
 
-def _extractors(rows: str, pretrained: Callable[[str], nn.Module]) -> Iterator[nn.Module]:
-    """The extractors of rows such as "features+embedding"."""
-    for name in rows.split("+"):
-        if name == "embedding":
-            yield from (Embedder(pretrained(embedder)) for embedder in EMBEDDERS)
-        else:
-            yield {"features": ShapeFeatures, "surface": SurfaceFeatures}[name]()
-
-
 def _make(name: str, classes: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
-    return Baseline(list(_extractors(name.removesuffix("-svm"), pretrained)), SupportVectors(classes))
+    """The baseline of a name such as "features+embedding-svm"."""
+    extractors: list[nn.Module] = []
+    for rows in name.removesuffix("-svm").split("+"):
+        if rows == "embedding":
+            extractors += [Embedder(pretrained(embedder)) for embedder in EMBEDDERS]
+        else:
+            extractors.append({"features": ShapeFeatures, "surface": SurfaceFeatures}[rows]())
+    return Baseline(extractors, SupportVectors(classes))
 
 
 BASELINES = (

@@ -8,7 +8,7 @@ coordinates alone, by its log loss on the first fold. The chosen candidate is fi
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from pointset.baselines.likeness import Siblings, find_groups
 from pointset.configuration import check_seed
-from pointset.data.groups import Groups, assign_folds
+from pointset.data.groups import assign_folds
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import fit_temperature
@@ -28,7 +28,7 @@ from pointset.runs import records
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.records import write_or_compare
 from pointset.runs.spreadsheets import as_csv
-from pointset.training.baselines import FEW_SHAPES, FOLDS, baseline_of, extract_rows, fit_head, set_pose
+from pointset.training.baselines import FEW_SHAPES, FOLDS, baseline_of, extract_rows, fit_head, judged, set_pose
 from pointset.training.candidates import ROWS, accuracy_interval, fit_product, log_loss
 from pointset.training.checkpoints import Fitted, RunFolder, describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
@@ -173,11 +173,11 @@ class _Choice:
         on_candidate: Callable[[Candidate], object] | None = None,
     ) -> None:
         self.train, self.budget, self.seed, self.folder, self.progress = train, budget, seed, folder, progress
-        self.on_candidate, self.began = on_candidate, time.process_time()
+        self.on_candidate, self.began = on_candidate or (lambda _: None), time.process_time()
         self.siblings = find_groups(train, progress)
         few = self.siblings.rule and len(train) <= FEW_SHAPES
         self.count = 2 * FOLDS if few else FOLDS  # few objects: a fit without a fifth of them would be another model
-        self.folds = torch.from_numpy(self._assign(self.siblings.groups, self.count))
+        self.folds = torch.from_numpy(assign_folds(self.siblings.groups, train.labels.tolist(), seed, self.count))
         self.models: dict[str, nn.Module] = {}
         self.outputs: dict[str, Tensor] = {}
         self.seconds: dict[str, float] = {}
@@ -190,14 +190,14 @@ class _Choice:
             with self._timed(name):
                 self.models[name] = create_for(self.train, name, seed=self.seed)
                 self.outputs[name] = self._held_out_rows(name)
-            self._show(name)
+            self.on_candidate(self._candidate(name))
         with self._timed(NETWORK):
             plan = self._plan()
             if plan.has_network:
                 self.outputs[NETWORK] = self._held_out_network(plan)
-        if NETWORK in self.outputs:
-            self._show(NETWORK)
-        common = torch.stack([values.isfinite().all(dim=1) for values in self.outputs.values()]).all(dim=0)
+        if plan.has_network:
+            self.on_candidate(self._candidate(NETWORK))
+        common = torch.stack([judged(outputs) for outputs in self.outputs.values()]).all(dim=0)
         with self._timed(MIXTURE):
             mixed = self._held_out_mixture(common)
         name, reason = self._best(mixed, common)
@@ -211,23 +211,15 @@ class _Choice:
             self.outputs[MIXTURE] = mixed
         set_training_preparation(model, self.train)
         if name != MIXTURE and common.any():  # whose weights make its logits those of probabilities
-            tested = self._tested(name)
+            tested = judged(self.outputs[name])
             logits, labels = self.outputs[name][tested].numpy(), self.train.labels[tested].numpy()
             model.temperature = fit_temperature(logits, labels)  # type: ignore[assignment]
-        candidates = tuple(self._candidate(each, each == name) for each in self.outputs)
-        present = np.unique(self.train.labels)
-        held_out = np.unique(self.train.labels[self.folds >= 0])
-        never = tuple(self.train.classes[label] for label in np.setdiff1d(present, held_out))
+        candidates = tuple(self._candidate(each, chosen=each == name) for each in self.outputs)
+        never_held_out = np.setdiff1d(self.train.labels.numpy(), self.train.labels[self.folds >= 0].numpy())
+        never = tuple(self.train.classes[label] for label in never_held_out)
         reason += self.told + plan.cut(self.budget, self.train)
         choice = Automatic(Fitted(model.eval(), history, len(history)), name, candidates, self.siblings, never, reason)
-        return dataclasses.replace(choice, fitted=self._save(choice, plan.steps))
-
-    def _show(self, name: str) -> None:
-        if self.on_candidate is not None:
-            self.on_candidate(self._candidate(name, False))
-
-    def _assign(self, groups: Groups, count: int = FOLDS) -> Groups:
-        return assign_folds(groups, self.train.labels.tolist(), self.seed, count)
+        return choice if self.folder is None else self._saved(choice, plan.steps, self.folder)
 
     def _held_out_rows(self, name: str) -> Tensor:
         """Fit a baseline to all shapes, and to those outside of each fold for the outputs that are returned."""
@@ -236,9 +228,9 @@ class _Choice:
         set_pose(baseline, self.train)
         blocks = extract_rows(baseline, self.train, self.progress, name.rpartition("-")[0])
         if self.siblings.rule:
-            outputs = fit_head(baseline, blocks, labels, self._assign(np.arange(len(labels))), progress=self.progress)
-            tested = outputs.isfinite().all(dim=1)
-            self.seen[name] = float(self._right(outputs, tested).mean())
+            folds = assign_folds(np.arange(len(labels)), labels.tolist(), self.seed, FOLDS)
+            outputs = fit_head(baseline, blocks, labels, folds, progress=self.progress)
+            self.seen[name] = float(self._right(outputs, judged(outputs)).mean())
         return fit_head(baseline, blocks, labels, self.folds.numpy(), self.count, self.progress)
 
     @contextmanager
@@ -268,7 +260,7 @@ class _Choice:
     def _held_out_network(self, plan: Plan) -> Tensor:
         """Outputs of the better kind of network for the shapes of its held-out folds, NaN for the others."""
         outputs = self._held_out_fold(plan.steps, 0, True)
-        tested = outputs.isfinite().all(dim=1)
+        tested = judged(outputs)
         if tested.any() and plan.kinds == 2:
             alone = self._held_out_fold(plan.steps, 0, False)
             losses = [self._loss(each, tested) for each in (outputs, alone)]
@@ -329,22 +321,26 @@ class _Choice:
             return rows[0], "the highest accuracy, and of equals the smallest loss, on all shapes that it was judged on"
         right, loss = self._right(mixed, common), self._loss(mixed, common)
 
+        def accuracy(name: str) -> float:
+            return float(self._right(self.outputs[name], common).mean())
+
         def replaces(name: str) -> bool:
             gain = self._right(self.outputs[name], common) - right
             margin = 0.0 if name == NETWORK else float(gain.std()) / len(gain) ** 0.5
             return bool(gain.mean() >= margin) and self._loss(self.outputs[name], common) <= loss
 
         better = [name for name in rows if replaces(name)]
-        if NETWORK in self.outputs and replaces(NETWORK) and self._as_good(NETWORK, better[:1], common):
+        most = max((accuracy(name) for name in better[:1]), default=0.0)
+        if NETWORK in self.outputs and replaces(NETWORK) and accuracy(NETWORK) >= most:
             return NETWORK, f"as good as all others on {shared}, and it can be drawn and exported"
         if better:
-            many = int(self._tested(better[0]).sum())
+            many = int(judged(self.outputs[better[0]]).sum())
             return better[0], f"no worse than the product of all on {shared}, and the best on its {many:,} shapes"
         return MIXTURE, f"the product of all is better than each on {shared}"
 
     def _rank(self, name: str) -> tuple[float, float]:
         """Sorts candidates by accuracy and then by log loss on all shapes that they were judged on, the best first."""
-        outputs, tested = self.outputs[name], self._tested(name)
+        outputs, tested = self.outputs[name], judged(self.outputs[name])
         if not tested.any():
             return 0.0, 0.0
         return -float(self._right(outputs, tested).mean()), self._loss(outputs, tested)
@@ -356,44 +352,36 @@ class _Choice:
     def _loss(self, outputs: Tensor, shapes: Tensor) -> float:
         return log_loss(outputs[shapes], self.train.labels[shapes])
 
-    def _tested(self, name: str) -> Tensor:
-        """True for the shapes that a candidate was judged on, bool [N]."""
-        return self.outputs[name].isfinite().all(dim=1)
-
-    def _as_good(self, name: str, others: Sequence[str], shapes: Tensor) -> bool:
-        """True if no other is more accurate on these shapes."""
-        mean = {each: float(self._right(self.outputs[each], shapes).mean()) for each in (name, *others)}
-        return mean[name] >= max(mean.values())
-
-    def _candidate(self, name: str, chosen: bool) -> Candidate:
-        tested = self._tested(name)
-        right = self._right(self.outputs[name], tested)
+    def _candidate(self, name: str, chosen: bool = False) -> Candidate:
+        outputs, tested = self.outputs[name], judged(self.outputs[name])
+        right = self._right(outputs, tested)
         trained = len(self.train) * (1 - 1 / self.count)
         interval = accuracy_interval(right, self.siblings.groups[tested.numpy()], trained)
         accuracy = float(right.sum()) / max(len(right), 1)
-        loss = self._loss(self.outputs[name], tested) if len(right) else None
+        loss = self._loss(outputs, tested) if len(right) else None
         return Candidate(name, accuracy, *interval, len(right), self.seconds[name], chosen, self.seen.get(name), loss)
 
-    def _save(self, choice: Automatic, steps: int) -> Fitted:
-        model, history, siblings = choice.fitted.model, choice.fitted.history, choice.siblings
-        if self.folder is None:
-            return choice.fitted
+    def _saved(self, choice: Automatic, steps: int, folder: RunFolder) -> Automatic:
+        """The choice with the weights that its finished run has."""
+        model, siblings = choice.fitted.model, choice.siblings
         recipe = transfer_recipe(self.train, steps=max(steps, 1))
-        if not self.folder.finished:
-            self.folder.describe(describe_run(model, self.train, recipe, self.seed))
+        if not folder.finished:
+            folder.describe(describe_run(model, self.train, recipe, self.seed))
             rows = [dataclasses.asdict(candidate) for candidate in choice.candidates]
-            records.write_json(self.folder.path / "candidates.json", rows)
-            about: dict[str, Any] = {
+            records.write_json(folder.path / "candidates.json", rows)
+            about: Choice = {
                 "name": choice.name,
                 "reason": choice.reason,
                 "never_held_out": list(choice.never_held_out),
+                "groups": siblings.groups.tolist(),
+                "rule": siblings.rule,
+                "agreement": siblings.agreement,
             }
-            about |= {"groups": siblings.groups.tolist(), "rule": siblings.rule, "agreement": siblings.agreement}
-            records.write_json(self.folder.path / "choice.json", about)
-            if self.siblings.rule:
-                pairs = zip(self.train.names, self.siblings.groups.tolist(), strict=True)
+            records.write_json(folder.path / "choice.json", about)
+            if siblings.rule:
+                pairs = zip(self.train.names, siblings.groups.tolist(), strict=True)
                 table = as_csv([{"file": name, "group": group} for name, group in pairs])
-                (self.folder.path / GROUPS_FILE).write_text(table, encoding="utf-8")
-            self.folder.write_history(history)
-            self.folder.finish(model.state_dict())
-        return self.folder.fitted(model, recipe)
+                (folder.path / GROUPS_FILE).write_text(table, encoding="utf-8")
+            folder.write_history(choice.fitted.history)
+            folder.finish(model.state_dict())
+        return dataclasses.replace(choice, fitted=folder.fitted(model, recipe))

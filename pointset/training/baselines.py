@@ -41,12 +41,10 @@ def set_pose(baseline: Baseline, train: PointSets) -> None:
 
 def extract_rows(baseline: Baseline, sets: PointSets, progress: bool, what: str = "features") -> list[Tensor]:
     """The rows of all shapes, one block [N, views, width] for each extractor."""
-    batches, blocks = fixed_batches(sets, 64), []
+    batches = fixed_batches(sets, 64)
+    shown = followed(batches, f"computing {what}", "shape", len(sets), show=progress, size=lambda one: len(one.labels))
     with torch.inference_mode(), in_evaluation_mode(baseline):
-        for batch in followed(
-            batches, f"computing {what}", "shape", len(sets), show=progress, size=lambda batch: len(batch.labels)
-        ):
-            blocks.append(baseline.blocks(batch.points, batch.mask))
+        blocks = [baseline.blocks(batch.points, batch.mask) for batch in shown]
     return [torch.cat(block).clone() for block in zip(*blocks, strict=True)]
 
 
@@ -72,7 +70,7 @@ def fit_head(
             baseline.fit_rows([block[~inside] for block in blocks], labels[~inside])
             held_out[inside] = baseline.logits([block[inside] for block in blocks])
     baseline.fit_rows(blocks, labels)
-    tested = held_out.isfinite().all(dim=1)
+    tested = judged(held_out)
     if tested.any():
         temperature = fit_temperature(held_out[tested].numpy(), labels[tested].numpy())
         head.temperature = torch.tensor(temperature, dtype=torch.float32)
@@ -80,38 +78,42 @@ def fit_head(
     return held_out
 
 
-def fit_rows(model: nn.Module, train: PointSets, seed: int, most: int, progress: bool) -> tuple[Tensor, EpochRow]:
-    """Fit a baseline to the fixed subsets of all training shapes, and some held-out folds before.
+def judged(outputs: Tensor) -> Tensor:
+    """True for the shapes that have held-out outputs [N, outputs], bool [N]; the others have NaN."""
+    return outputs.isfinite().all(dim=1)
 
-    Returns the held-out outputs [N, outputs], see `fit_head`, and the row of its history.
-    """
-    began = time.perf_counter(), time.process_time()
+
+def fit_rows(model: nn.Module, train: PointSets, seed: int, progress: bool) -> EpochRow:
+    """Fit a baseline to the fixed subsets of all training shapes; returns the row of its history."""
+    began, busy = time.perf_counter(), time.process_time()
     baseline = baseline_of(model)
     assert baseline is not None
     set_pose(baseline, train)
     folds = assign_folds(named_groups(train).groups, train.labels.tolist(), seed, FOLDS)
     spec: Any = model.spec
     blocks = extract_rows(baseline, train, progress, spec.name.rpartition("-")[0])
-    held_out = fit_head(baseline, blocks, train.labels, folds, most, progress)
+    fit_head(baseline, blocks, train.labels, folds, FOLDS if len(train) <= FEW_SHAPES else 1, progress)
     with torch.inference_mode():
         outputs = baseline.logits(blocks)
-    right = (outputs.argmax(dim=1) == train.labels).float()
-    row: EpochRow = {"epoch": 1, "loss": float(nn.functional.cross_entropy(outputs, train.labels))}
-    row |= {"accuracy": float(right.mean()), "seconds": time.perf_counter() - began[0]}
-    return held_out, row | {"processor_seconds": time.process_time() - began[1]}
+    return {
+        "epoch": 1,
+        "loss": float(nn.functional.cross_entropy(outputs, train.labels)),
+        "accuracy": float((outputs.argmax(dim=1) == train.labels).float().mean()),
+        "seconds": time.perf_counter() - began,
+        "processor_seconds": time.process_time() - busy,
+    }
 
 
 def fit_baseline(
     model: nn.Module, train: PointSets, recipe: Recipe, seed: int, run: str | Path | None, progress: bool
 ) -> Fitted:
     """Fit a baseline, or load it from its finished run, which has one row of history."""
-    most = FOLDS if len(train) <= FEW_SHAPES else 1
     if run is None:
-        return make_fitted(model, [fit_rows(model, train, seed, most, progress)[1]], recipe)
+        return make_fitted(model, [fit_rows(model, train, seed, progress)], recipe)
     folder = RunFolder(Path(run))
     with folder.locked():
         folder.describe(describe_run(model, train, recipe, seed))
         if not folder.finished:
-            folder.write_history([fit_rows(model, train, seed, most, progress)[1]])
+            folder.write_history([fit_rows(model, train, seed, progress)])
             folder.finish(model.state_dict())
         return folder.fitted(model, recipe)

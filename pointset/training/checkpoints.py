@@ -116,7 +116,11 @@ class RunFolder:
 
     def history(self) -> list[EpochRow]:
         """The finished epochs."""
-        return records.parse(self.path / "history.jsonl", _parse_lines, "the history of a run", self._anew)
+
+        def parse(content: bytes) -> list[EpochRow]:
+            return _checked([json.loads(line) for line in content.splitlines()])
+
+        return records.parse(self.path / "history.jsonl", parse, "the history of a run", self._anew)
 
     def history_if_any(self) -> list[EpochRow]:
         """The finished epochs; none if their file is missing."""
@@ -161,6 +165,9 @@ class RunFolder:
             remedy = f"delete {newest} and run the same training again from the beginning"
             return records.parse(newest / name, parse, what, remedy)
 
+        def parse_optimizer(content: bytes) -> Any:
+            return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+
         def parse_history(content: bytes) -> list[EpochRow]:
             if f"checkpoint-{len(rows := _checked(json.loads(content))):04d}" != newest.name:
                 raise ValueError(f"it has {len(rows)} epochs")
@@ -168,7 +175,7 @@ class RunFolder:
 
         further = [name for name in ("best", "average") if (newest / f"{name}.safetensors").exists()]
         weights = {n: read(f"{n}.safetensors", load_tensors, "weights") for n in ("weights", *further)}
-        optimizer = read("optimizer.pt", _parse_optimizer, "the state of an optimizer")
+        optimizer = read("optimizer.pt", parse_optimizer, "the state of an optimizer")
         history = read("history.json", parse_history, "the history of a run")
         checkpoint = Checkpoint(optimizer=optimizer, history=history, **weights)
         self.write_history(checkpoint.history)
@@ -195,8 +202,8 @@ class RunFolder:
 
     def _checkpoints(self) -> list[Path]:
         """Oldest first."""
-        numbers = {path: path.name.removeprefix("checkpoint-") for path in self.path.glob("checkpoint-*")}
-        return sorted((path for path, number in numbers.items() if number.isdecimal()), key=lambda p: int(numbers[p]))
+        numbers = {path.name.removeprefix("checkpoint-"): path for path in self.path.glob("checkpoint-*")}
+        return [numbers[number] for number in sorted(filter(str.isdecimal, numbers), key=int)]
 
     def _drop_checkpoints(self, keep: Path | None = None) -> None:
         for folder in self._checkpoints():
@@ -233,14 +240,6 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
 def as_safetensors(weights: Weights) -> bytes:
     """A state dict as a file."""
     return save_tensors({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()})
-
-
-def _parse_optimizer(content: bytes) -> Any:
-    return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-
-
-def _parse_lines(content: bytes) -> list[EpochRow]:
-    return _checked([json.loads(line) for line in content.splitlines()])
 
 
 def _checked(rows: Any) -> list[EpochRow]:
@@ -283,12 +282,7 @@ class Fitted:
     @property
     def work(self) -> float:
         """Seconds that depend little on other work of the machine: of the processor, or of the clock on a GPU."""
-        return float(sum(map(work_of, self.history)))
-
-
-def work_of(row: EpochRow) -> float:
-    """`Fitted.work` of one row of a history."""
-    return float(row["processor_seconds"] if "processor_seconds" in row else row["seconds"])
+        return float(sum(row.get("processor_seconds", row["seconds"]) for row in self.history))
 
 
 def make_fitted(model: nn.Module, history: list[EpochRow], recipe: Recipe) -> Fitted:
