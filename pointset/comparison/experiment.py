@@ -162,10 +162,6 @@ class Experiment:
         """Labels of the rows, in the given order."""
         return [entry.label for entry in self.models]
 
-    def entry(self, label: str) -> Entry:
-        """The row with this label."""
-        return next(entry for entry in self.models if entry.label == label)
-
     def published_of(self, label: str, size: Size, metric: Metric) -> Published | None:
         """The published value of a metric for one row at one size, or None."""
         if size is not None and metric != self.task.facts.metrics[0]:

@@ -9,6 +9,7 @@ from numpy import ndarray
 
 from pointset.comparison.statistics import (
     SIGNIFICANCE_LEVEL,
+    Estimate,
     Interval,
     Spread,
     check_level,
@@ -149,21 +150,24 @@ def compare_models(
     check_level(level)
     spreads = measure_spreads(scores, fixed, step)
     models = sum(spread.known for spread in spreads.values())
-    names = [*itertools.combinations(scores, 2)]
-    compared = [pair for pair in names if all(spreads[model].known for model in pair)]
-    estimates = [estimate_difference(*(spreads[model] for model in pair)) for pair in compared]
-    p_values = dict(zip(compared, zip(estimates, range_p_values(estimates, models), strict=True), strict=True))
-    runs = _compare_runs(scores, [pair for pair in names if pair not in p_values])
+    estimates: dict[tuple[str, str], Estimate] = {}
+    unknown: list[tuple[str, str]] = []
+    for a, b in itertools.combinations(scores, 2):
+        if spreads[a].known and spreads[b].known:
+            estimates[a, b] = estimate_difference(spreads[a], spreads[b])
+        else:
+            unknown.append((a, b))
+    p_values = dict(zip(estimates, range_p_values([*estimates.values()], models), strict=True))
+    p_runs = _compare_runs(scores, unknown)
     pairs = []
-    for a, b in names:
-        if (a, b) in p_values:
-            one, p = p_values[a, b]
+    for a, b in itertools.combinations(scores, 2):
+        if one := estimates.get((a, b)):
             interval = one.within(critical_t(one.freedom, level, models))
             design = Design.of(spreads[a], spreads[b], models, level)
-            pairs.append(Pair(a, b, one.value, one.error, interval, p, None, design, level))
+            pairs.append(Pair(a, b, one.value, one.error, interval, p_values[a, b], None, design, level))
         else:
             apart = float((spreads[a].item_means - spreads[b].item_means).mean())
-            pairs.append(Pair(a, b, apart, None, None, None, runs.get((a, b)), None, level))
+            pairs.append(Pair(a, b, apart, None, None, None, p_runs.get((a, b)), None, level))
     return pairs
 
 

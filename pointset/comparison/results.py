@@ -19,7 +19,7 @@ from pointset.comparison.judge import give_verdict
 from pointset.comparison.metric import Metric, Row, Size, Summary
 from pointset.comparison.pairs import Pair
 from pointset.comparison.runs import Run, of_size
-from pointset.comparison.tables import Spreads, as_latex, make_cells, make_table
+from pointset.comparison.tables import Spreads, as_latex, format_table, make_cells
 from pointset.comparison.task import Results, TaskFacts
 from pointset.comparison.verdict import Verdict
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
@@ -105,9 +105,8 @@ class Comparison:
 
         `brief` has fewer columns; `spread` is the "deviation" over seeds, the "interval", or "both".
         """
-        if style == "latex":
-            return as_latex(make_cells(self.rows, self.metrics, brief, spread=spread))
-        return make_table(self.rows, self.metrics, style, brief, spread)
+        cells = make_cells(self.rows, self.metrics, brief, spread=spread)
+        return as_latex(cells) if style == "latex" else format_table(cells, style, numbers_right=True)
 
     def sentences(self) -> list[str]:
         """The verdict of each size in words, and which baselines no network is distinguishably better than."""

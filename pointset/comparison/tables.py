@@ -23,22 +23,11 @@ Table = list[dict[str, Any]]
 """Rows of a table; the keys of the first are its header."""
 
 
-def make_table(
-    rows: Sequence[Row],
-    metrics: Sequence[Metric],
-    style: str = "simple",
-    brief: bool = False,
-    spread: Spreads = "both",
-) -> str:
-    """Format rows as a table in one of tabulate's formats; `brief` leaves out columns that do not fit a terminal."""
-    table = make_cells(rows, metrics, brief, spread=spread)
-    return format_table(table, style, ["left" if is_words(name) else "right" for name in table[0]])
-
-
-def format_table(table: Table, style: str = "simple", align: Sequence[str] | None = None) -> str:
+def format_table(table: Table, style: str = "simple", numbers_right: bool = False) -> str:
     """Format a table of texts in one of tabulate's formats, its header and cells as by `in_table`."""
     from tabulate import tabulate
 
+    align = ["right" if numbers_right and not is_words(name) else "left" for name in table[0]]
     lines = [[in_table(text, style) for text in texts] for texts in (table[0], *(row.values() for row in table))]
     return tabulate(lines[1:], lines[0], tablefmt=style, colalign=align, disable_numparse=True)
 
@@ -82,7 +71,10 @@ def make_cells(
     part: ColumnGroup = "all",
     spread: Spreads = "both",
 ) -> Table:
-    """The cells of `make_table`; empty columns, and sizes and seeds that are equal for all rows, are left out."""
+    """The cells of the table of a comparison; `brief` leaves out columns that do not fit a terminal.
+
+    Empty columns, and sizes and seeds that are equal for all rows, are left out.
+    """
     absent = NO_COST if any(row.cost for row in rows) else ""
     columns = {
         "model": [row.model for row in rows],

@@ -15,7 +15,7 @@ from pointset.comparison.pairs import NOT_DISTINGUISHABLE, Pair
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import FinishedRun, Run
 from pointset.comparison.statistics import Interval
-from pointset.comparison.tables import as_latex, in_table, make_table
+from pointset.comparison.tables import as_latex, format_table, in_table, make_cells
 from pointset.comparison.verdict import ModelRow, Verdict
 from pointset.evaluation.costs import Cost
 from pointset.tasks.classification import Classification
@@ -102,7 +102,7 @@ def test_rows_are_means_with_sample_deviations():
     assert second.metrics["accuracy"].deviation is None
     assert second.metrics["mean_class_accuracy"].interval is None
     assert columns([first, second])[:2] == ["model", "seeds"], "rows over different numbers of seeds say so"
-    assert "±" not in make_table([first, second], METRICS).splitlines()[-1]
+    assert "±" not in format_table(make_cells([first, second], METRICS)).splitlines()[-1]
 
 
 def test_differences_from_the_best():
@@ -142,7 +142,7 @@ def test_a_verdict_measures_in_standard_errors_of_the_difference(ours, published
 
 
 def columns(rows: Sequence[Row], metrics: Sequence[Metric] = METRICS, **options) -> list[str]:
-    header = make_table(rows, metrics, "github", **options).splitlines()[0]
+    header = format_table(make_cells(rows, metrics, **options), "github").splitlines()[0]
     return [name.strip() for name in header.strip("|").split("|")]
 
 
@@ -172,7 +172,7 @@ def test_the_table_as_it_is_printed():
     )
     lines = [
         [part.strip() for part in line.strip("|").split("|")]
-        for line in make_table(rows, METRICS, "github").splitlines()
+        for line in format_table(make_cells(rows, METRICS), "github").splitlines()
     ]
     first, second = (dict(zip(lines[0], line, strict=True)) for line in lines[2:])
     assert first == {
@@ -223,7 +223,7 @@ def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
         "worst verdict", "parameters", "train s",
     ]  # fmt: skip
     assert "worst 95 % interval" not in columns(rows, Errors.measured, brief=True)
-    table = make_table(rows, Errors.measured)
+    table = format_table(make_cells(rows, Errors.measured))
     assert "3.00 ± 0.71" in table
     assert "5.0000 ± 0.2500" in table
     assert "agrees" in table
