@@ -1,6 +1,6 @@
 """Which shapes are siblings: groups that names suggest, and that the shapes themselves confirm."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -170,23 +170,25 @@ def find_twins(sets: PointSets, rows: Float[ndarray, "N width"]) -> Siblings:
     def surface(row: int) -> Surface:
         return Surface(whole.points[row, : whole.sizes[row], :3].numpy())
 
-    def overlap(row: int, other: int) -> bool:
-        return surface(row).overlaps(surface(other))
+    def pairs(some: list[int], count: int) -> list[tuple[int, int]]:
+        return [(row, other) for row in some for other in near[row, :count].tolist() if other >= 0]
 
-    def fit(row: int, other: int) -> bool:
-        close = np.linalg.norm(rows[row] - rows[other]) <= limit
-        return bool(close) and fit_surfaces(surface(row), surface(other)).is_same
+    def overlapping(some: list[int]) -> list[tuple[int, int]]:
+        return [(row, other) for row, other in pairs(some, NEIGHBOURS) if surface(row).overlaps(surface(other))]
 
-    def links(some: list[int], how: tuple[Callable[[int, int], bool], int]) -> list[tuple[int, int]]:
-        same, count = how
-        return [(row, other) for row in some for other in near[row, :count].tolist() if other >= 0 and same(row, other)]
+    def fitting(some: list[int]) -> list[tuple[int, int]]:
+        return [
+            (row, other)
+            for row, other in pairs(some, FITTED)
+            if np.linalg.norm(rows[row] - rows[other]) <= limit and fit_surfaces(surface(row), surface(other)).is_same
+        ]
 
     order = np.random.default_rng(0).permutation(len(sets)).tolist()
-    ways = [(overlap, NEIGHBOURS), (fit, FITTED)]
-    linked = [len({row for row, _ in links(order[:TRIED], way)}) for way in ways]
-    if max(linked) < COMMON * min(TRIED, len(sets)):
+    linked = {links: len({row for row, _ in links(order[:TRIED])}) for links in (overlapping, fitting)}
+    links = max(linked, key=lambda way: linked[way])
+    if linked[links] < COMMON * min(TRIED, len(sets)):
         return alone
-    groups = connected(links(order, ways[int(np.argmax(linked))]), len(sets))
+    groups = connected(links(order), len(sets))
     return Siblings(groups, LIKENESS) if len({*sets.labels.tolist()}) <= groups.max() < len(sets) - 1 else alone
 
 

@@ -53,16 +53,19 @@ def test_no_group_is_invented(name):
     assert find_groups(make_sets(name, views=1)).rule == ""
 
 
-def test_names_that_likeness_does_not_confirm():
-    sets = make_sets("{o}", views=1)
-    generator = np.random.default_rng(0)
-    sets.names = [f"{group}_{i}" for i, group in enumerate(generator.integers(6, size=len(sets)).tolist())]
-    assert find_groups(sets).rule == ""
+GUESSED = np.random.default_rng(0).integers(6, size=2 * OBJECTS).tolist()
 
 
-def test_a_few_names_of_another_kind_are_no_reason_for_one_large_group():
+@pytest.mark.parametrize(
+    "rename",
+    [
+        lambda row, _: f"{GUESSED[row]}_{row}",  # groups that likeness does not confirm
+        lambda row, name: f"other_{name}" if row % OBJECTS < 2 else name,  # a few are no reason for one large group
+    ],
+)
+def test_names_that_tell_no_groups(rename):
     sets = make_sets("{o}", views=1)
-    sets.names = [f"other_{name}" if row % OBJECTS < 2 else name for row, name in enumerate(sets.names)]
+    sets.names = [rename(row, name) for row, name in enumerate(sets.names)]
     assert find_groups(sets).rule == ""
 
 

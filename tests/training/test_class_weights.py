@@ -33,9 +33,10 @@ def test_the_loss_is_weighted(unbalanced) -> None:
     torch.testing.assert_close(objective.loss(output, batch).mean, (weights * losses).sum() / weights.sum())
 
 
-def test_mixed_sets_have_no_weights(unbalanced) -> None:
-    with pytest.raises(pointset.PointsetError, match="cutmix"):
-        Classification(unbalanced, pointset.Recipe(class_weights="balanced", augment=("cutmix-r",)), seed=0)
+@pytest.mark.parametrize(("name", "value"), [("class_weights", "balanced"), ("ordered", "soft")])
+def test_sets_of_two_classes_have_no_weight_and_no_rank(name, value, unbalanced) -> None:
+    with pytest.raises(pointset.PointsetError, match=f"{name} cannot be used with sets of two classes"):
+        Classification(unbalanced, pointset.Recipe(augment=("cutmix-r",)).changed({name: value}), seed=0)
 
 
 @pytest.mark.parametrize("wanted", ["even", "table=2", "chair=-1", "chair", "chair=2,"])

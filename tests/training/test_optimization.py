@@ -91,6 +91,11 @@ def test_learning_rates_follow_the_schedule():
         ({"warmup": 1.0}, r"warmup must be in \[0, 1\), got 1.0"),
         ({"step_every": 100}, "step_every=100 has no effect with schedule 'cosine'"),
         ({"schedule": "constant", "step_factor": 0.5}, "step_factor=0.5 has no effect with schedule 'constant'"),
+        ({"train_points": (64, 32)}, r"train_points must be the fewest and then the most points, got \[64, 32\]"),
+        ({"train_points": (8, 64), "last_points": (9, 8)}, r"last_points must be the fewest .* got \[9, 8\]"),
+        ({"last_points": (8, 9)}, r"last_points=\[8, 9\] needs the sizes of the first epoch: set train_points"),
+        ({"points_share": 1.1}, r"points_share must be in \(0, 1\], got 1.1"),
+        ({"train_points": (0, 5)}, r"train_points must be two numbers of points, .* got \(0, 5\)"),
     ],
 )
 def test_wrong_recipes_are_named(options, words):

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 import pointset
-from pointset.errors import PointsetError
-from pointset.training.objectives import Classification, ordered_losses
+from pointset.training.objectives import ordered_losses
 from pointset.zoo.classifiers import ranked
 
 GRADES = ["0 new", "1 used", "2 worn", "3 broken"]
@@ -52,11 +51,6 @@ def test_a_run_is_loaded_with_the_predictions_that_it_was_tested_with(ordered, s
     loaded, description = pointset.load_run(tmp_path / "run")
     assert description["recipe"]["ordered"] == ordered
     assert np.array_equal(pointset.evaluate(loaded, sets).logits, result.logits)
-
-
-def test_sets_of_two_classes_have_no_rank(sets) -> None:
-    with pytest.raises(PointsetError, match="ordered cannot be used with sets of two classes"):
-        Classification(sets, pointset.Recipe(ordered="soft", augment=("cutmix-r",)), seed=0)
 
 
 def test_the_estimator_takes_it(sets) -> None:
