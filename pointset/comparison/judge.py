@@ -13,12 +13,7 @@ from numpy import ndarray
 from pointset.comparison.metric import Metric
 from pointset.comparison.pairs import compare_models
 from pointset.comparison.prediction_tables import pivot, read_tables, tidy, without_seed
-from pointset.comparison.statistics import (
-    SIGNIFICANCE_LEVEL,
-    check_level,
-    estimate_mean,
-    measure_spreads,
-)
+from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, check_level, estimate_mean, measure_spreads
 from pointset.comparison.verdict import ACCURACY, ModelRow, Verdict
 from pointset.errors import PointsetError, quoted
 

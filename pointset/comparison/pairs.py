@@ -121,7 +121,7 @@ class Pair:
 
     def reversed(self) -> Self:
         """The same comparison with first and second exchanged."""
-        turned = self.interval and self.interval.negated()
+        turned = self.interval and Interval(-self.interval.high, -self.interval.low)
         return replace(self, first=self.second, second=self.first, difference=-self.difference, interval=turned)
 
 

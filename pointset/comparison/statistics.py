@@ -48,16 +48,11 @@ class Interval:
     low: float
     high: float
 
-    def negated(self) -> "Interval":
-        """The interval of the negated value."""
-        return Interval(-self.high, -self.low)
 
-
-def check_level(level: float) -> float:
-    """The level; a PointsetError if it is not in (0, 1)."""
+def check_level(level: float) -> None:
+    """Raise a PointsetError if a level is not in (0, 1)."""
     if not 0.0 < level < 1.0:
         raise PointsetError(f"level must be in (0, 1), got {level}")
-    return level
 
 
 @dataclass(frozen=True)

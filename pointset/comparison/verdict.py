@@ -70,10 +70,6 @@ class Verdict:
         pair = next(pair for pair in self.pairs if {pair.first, pair.second} == {first, second})
         return pair if pair.first == first else pair.reversed()
 
-    def is_level(self, model: str) -> bool:
-        """True for the best model, and for models that are not distinguishable from it."""
-        return model == self.best or not self.pair(self.best, model).distinguishable
-
     def table(self, spread: str = "both") -> Table:
         """One row for each model, as text, with "deviation", "interval" or "both"."""
         metric, several = self.metric, spread != "interval"
@@ -137,7 +133,7 @@ class Verdict:
         where += f" of {len(self.parts)} data sets" if self.parts else ""
         mean = f"{self.metric.write(best.mean)}{unit}{interval}"
         text = f"{where}{', ' * bool(where)}{best.model} has the best {self.metric.name}, {mean}"
-        level = [model for model in others if self.is_level(model)]
+        level = [model for model in others if not self.pair(self.best, model).distinguishable]
         if not others:
             return text + "."
         if not level:

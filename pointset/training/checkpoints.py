@@ -282,7 +282,7 @@ class Fitted:
     @property
     def work(self) -> float:
         """Seconds that depend little on other work of the machine: of the processor, or of the clock on a GPU."""
-        return float(sum(row.get("processor_seconds", row["seconds"]) for row in self.history))
+        return float(sum(row["processor_seconds" if "processor_seconds" in row else "seconds"] for row in self.history))
 
 
 def make_fitted(model: nn.Module, history: list[EpochRow], recipe: Recipe) -> Fitted:

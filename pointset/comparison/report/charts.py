@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointset.comparison.metric import Metric, Row
+from pointset.comparison.metric import Row
 from pointset.comparison.task import Results
 from pointset.viz.charts import (
     Dot,
@@ -116,10 +116,6 @@ def pareto(results: Results) -> Figure | None:
 
 
 def _dot(results: Results, row: Row, cost: float) -> Dot:
-    scale, summary = _scale(results.metric), row.metrics[results.metric.name]
+    scale, summary = 100 if results.metric.share else 1, row.metrics[results.metric.name]
     low, high = (summary.interval.low, summary.interval.high) if summary.interval else (summary.mean, summary.mean)
     return Dot(row.model, cost, scale * summary.mean, scale * low, scale * high, style(results, row.model))
-
-
-def _scale(metric: Metric) -> float:
-    return 100.0 if metric.share else 1.0

@@ -93,10 +93,10 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
     costs = "Seconds of one training"
     if any(row.cost for row in rows):
         costs = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training"
-    versions = []
-    for origin in made:
-        present = {name: version for name, version in origin["versions"].items() if version != "absent"}
-        versions.append(", ".join(f"{name} {version}" for name, version in present.items()))
+    versions = (
+        ", ".join(f"{name} {version}" for name, version in origin["versions"].items() if version != "absent")
+        for origin in made
+    )
     commits, machines = _each_once(map(commit_of, made)), _each_once(map(machine_of, made))
     seeds = ", ".join(map(str, experiment.seeds))
     return {
