@@ -33,7 +33,7 @@ COMPARED = 6
 MARGIN = 1.4
 """How many times the distance of two samplings two rows of one shape may differ: few points make them uncertain."""
 SAME_POINT = 2e-4
-"""Largest distance of two points that are the same in two files, as a share of the extent: text may have four digits."""
+"""Largest distance of a point in two files of one shape, as a share of the extent: text may have four digits."""
 UNREADABLE, LABEL = "unreadable", "label"
 ORDER = ("split", "classes", LABEL, "class", "odd")
 """Where suspects stand on the page: twins in train and test, twins in two classes, labels, twins, oddities."""
