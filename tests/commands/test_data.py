@@ -10,6 +10,7 @@ from PIL import Image
 
 import pointset
 from pointset.cli import main
+from pointset.data.shapes10.build import build_shapes10
 
 OBJ = "v 0 0 0\nv 1 0 0\nv 0 {size} 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 1 3 4\nf 2 3 4\n"
 
@@ -30,6 +31,21 @@ def test_data_list_and_show(capsys):
     card = asked(capsys, "data", "show", "modelnet40")
     assert card["splits"] == {"train": 9843, "test": 2468}
     assert "9,843" in succeed(capsys, "data", "show", "modelnet40")
+
+
+def test_a_card_is_shown_with_a_picture_of_its_data(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "datasets").mkdir(parents=True)
+    build_shapes10(tmp_path / "home" / "datasets" / "shapes10", train=2, test=1, progress=False)
+    main(["data", "show", "shapes10", "-o", str(tmp_path / "card.png")])
+    said = capsys.readouterr()
+    assert "train 1,000, test 300" in said.out
+    assert f"saved in {tmp_path / 'card.png'}" in said.err
+    with Image.open(tmp_path / "card.png") as picture:
+        assert picture.width > 500
+    assert "page.html: the name of a picture must end in .png or .svg" in fail(
+        capsys, "data", "show", "shapes10", "-o", tmp_path / "page.html"
+    )
 
 
 def test_a_folder_is_shown(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
