@@ -310,8 +310,9 @@ class _Choice:
 
         On the shapes that all were judged on, the network replaces the combination if it is at least as good, because
         it can be drawn and exported; another candidate if it is better by a standard error. Neither may have a larger
-        loss. Of several such, the best is that of the highest accuracy, and then of the smallest loss, on all shapes
-        that each was judged on; the network has to be as good as it on those that both were.
+        loss, unless the combination is never wrong: its loss is then only that of so few shapes. Of several such, the
+        best is that of the highest accuracy, and then of the smallest loss, on all shapes that each was judged on; the
+        network has to be as good as it on those that both were.
         """
         shared = f"the {int(common.sum()):,} shapes that all were judged on"
         rows = sorted(ROWS, key=self._rank)
@@ -327,7 +328,7 @@ class _Choice:
         def replaces(name: str) -> bool:
             gain = self._right(self.outputs[name], common) - right
             margin = 0.0 if name == NETWORK else float(gain.std()) / len(gain) ** 0.5
-            return bool(gain.mean() >= margin) and self._loss(self.outputs[name], common) <= loss
+            return bool(gain.mean() >= margin and (right.all() or self._loss(self.outputs[name], common) <= loss))
 
         better = [name for name in rows if replaces(name)]
         most = max((accuracy(name) for name in better[:1]), default=0.0)

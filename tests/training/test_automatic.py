@@ -176,6 +176,17 @@ def test_an_equally_accurate_network_replaces_the_mixture_unless_its_loss_is_lar
     assert choice._best(wrong_once(1.0), torch.ones(len(train), dtype=torch.bool))[0] == best
 
 
+def test_one_candidate_is_chosen_where_it_and_the_mixture_are_never_wrong(tmp_path):
+    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+    uneven = torch.eye(2)[train.labels]
+    uneven[0] *= 3
+    choice = automatic._Choice(train, 1.0, 0, None, False)
+    choice.outputs = dict.fromkeys(automatic.ROWS, uneven)
+    even, shapes = torch.eye(2)[train.labels], torch.ones(len(train), dtype=torch.bool)
+    assert choice._loss(even, shapes) < choice._loss(uneven, shapes)
+    assert choice._best(even, shapes)[0] == automatic.ROWS[0]
+
+
 @pytest.mark.filterwarnings("ignore:of clouds with more points")
 def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(automatic._Choice, "_best", lambda *_: ("mixture", "for this test"))  # it needs all the others
