@@ -155,7 +155,8 @@ class Recipe(Checked):
         if self.train_points is None:
             share = self.points_share or 1
             return "" if share == 1 else f"{share:.3g} of the points"
-        words = [f"{fewest} to {most} points" for fewest, most in filter(None, (self.train_points, self.last_points))]
+        ranges = filter(None, (self.train_points, self.last_points))
+        words = [" to ".join(map(str, dict.fromkeys(bounds))) + " points" for bounds in ranges]
         return ", at the end of ".join(words)
 
     @property

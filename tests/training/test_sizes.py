@@ -71,6 +71,11 @@ def test_the_bounds_move_by_equal_factors_from_the_first_epoch_to_the_last(epoch
     assert found == {1: [(2, 4)], 2: [(2, 4), (32, 64)], 5: [(2, 4), (4, 8), (8, 16), (16, 32), (32, 64)]}[epochs]
 
 
+def test_sizes_are_said_and_one_size_once():
+    recipe = Recipe(train_points=(64, 256), last_points=(9, 9))
+    assert recipe.sizes_in_words == "64 to 256 points, at the end of 9 points"
+
+
 def test_a_share_is_of_the_points_of_an_evaluated_set(train):
     assert set(sizes_of(train, Recipe(batch_size=10, points_share=0.375), 0)) == {12}
     assert Recipe(points_share=0.001).sizes(0, 1, 32) == (1, 1)
