@@ -81,6 +81,8 @@ def find(
         raise PointsetError(f"find needs a shape and a folder of shapes, got {given}")
     shape, folder = paths
     require_shape_file(shape)
+    if folder.suffix.lower() == ".csv":
+        raise PointsetError(f"{folder} is a table: give a folder of shapes, or the *.npz of `pointset embed`")
     from pointset.evaluation.embedding import load_embedded, nearest_others
     from pointset.evaluation.shape_files import in_folders
 

@@ -34,6 +34,7 @@ def test_from_a_folder_to_rows_to_similar_shapes(shapes: Path, tmp_path: Path, c
     assert {row["class"] for row in found} == {"rod"}
     assert found == asked(capsys, "find", shape, shapes, "-k", 5, "--model", NAME)["similar"]
     assert page.read_text().count("<img") == 6
+    assert "rows.csv is a table" in fail(capsys, "find", shape, rows.with_suffix(".csv"))
     words = succeed(capsys, "find", shape, rows, "-k", 5).split()
     assert {f"{row['distance']:.3g}" for row in found} <= {*words}, "rows may be small numbers"
 
