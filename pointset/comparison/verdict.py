@@ -149,7 +149,8 @@ class Verdict:
         """
         if self.parts:
             return ""
-        designs = [pair.design for pair in self.pairs if pair.design and self.best in (pair.first, pair.second)]
+        of_best = [pair.design for pair in self.pairs if self.best in (pair.first, pair.second)]
+        designs = [design for design in of_best if design and design.resolution() > 0]  # models that differ somewhere
         if not designs:
             return ""
         seeds = min((design.seeds for design in designs if design.seeds), default=0)

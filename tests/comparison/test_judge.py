@@ -88,6 +88,14 @@ def test_the_resolution_and_the_level_are_said(frame):
     assert "level 0.05" in str(judge(frame))
 
 
+def test_models_that_agree_on_every_item_do_not_say_what_can_be_told(frame):
+    """Two models that never differ have no variance: "cannot tell differences below 0.0 points" was said of them."""
+    svm = frame[(frame.model == "svm") & (frame.seed == 0)]
+    verdict = judge(pandas.concat([svm, svm.assign(model="copy")]), deterministic=["svm", "copy"])
+    assert verdict.pair("svm", "copy").difference == 0
+    assert "cannot tell" not in str(verdict)
+
+
 def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
     once = frame[(frame.model != "svm") | (frame.seed == 0)]
     assert judge(once).pair("svm", "network").p is None
