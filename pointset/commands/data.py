@@ -14,7 +14,7 @@ from cyclopts import App
 import pointset
 from pointset import viz
 from pointset.commands.flags import Flags, RunningFlags, out_file
-from pointset.commands.terminal import Result, Table
+from pointset.commands.terminal import Result, Table, counted
 from pointset.commands.trained import load_model
 from pointset.configuration import COMMON, PointCount, Seed
 from pointset.data.axes import GuessedUp, turned_up
@@ -131,7 +131,7 @@ def check(
             "look at the page, and leave them out with --without"
         )
     lines.append(
-        f"{total:,} suspects in {time.perf_counter() - started:.0f} s{more}"
+        f"{counted(total, 'suspect')} in {time.perf_counter() - started:.0f} s{more}"
         + (f"; saved in {output}" if output else "")
     )
     suspects = [
