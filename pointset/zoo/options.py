@@ -55,8 +55,8 @@ class ModelOptions(AttentionOptions):
     """Width d of every layer."""
     neighbourhoods: Annotated[Neighbourhoods, COMMON] = "none"
     """Numbers of each point's neighbourhood as inputs beside its coordinates, which are all that is given: "oriented"
-    and "shifts" (more, for a thousand shapes and more) for shapes that lie as those of training, "invariant" for those
-    in any pose, "all" for both or for shapes turned to their axes; see `pointset.data.neighbourhoods`."""
+    and "shifts" (more of them) for shapes that lie as those of training, "invariant" for those in any pose, "all" for
+    both or for shapes turned to their axes; see `pointset.data.neighbourhoods`."""
     neighbourhood_noise: NonNegative = 0.1
     """Standard deviation of the noise on these numbers in training, which are standardised."""
     neighbourhood_dropout: Share = 0.1
