@@ -170,7 +170,8 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
                 yield replace(left.pop(ended.name), result=ended.result, reason=ended.reason)
         except BrokenProcessPool:
             begun = [run for run in left.values() if run.folder.exists() and not run.finished]
-            for run in begun or list(left.values()):
+            # The only other run could be the one that kills, and alone it would be performed in this process.
+            for run in begun if begun and len(begun) < len(left) - 1 else list(left.values()):
                 del left[run.name]
                 yield run_apart(run)
 

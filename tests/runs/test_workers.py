@@ -115,16 +115,23 @@ def test_a_scheduler_that_does_not_answer_is_named_before_any_work(command, addr
     assert time.monotonic() - started < 5
 
 
-def test_a_worker_pool_that_breaks_before_the_first_job_is_not_restarted_forever(classifiers, tmp_path, monkeypatch):
+@pytest.mark.parametrize("begun", [(), (1,), (0, 1)])
+def test_what_a_broken_worker_pool_leaves_is_never_performed_in_this_process(begun, classifiers, tmp_path, monkeypatch):
+    """A pool that breaks before the first job is not restarted forever; a single run left over may be the killer."""
     runs = make_runs(classifiers(), tmp_path)
+    pools = []
 
-    def broken(*_):
+    def broken(jobs, *_):
+        pools.append(list(jobs))
+        for number in begun:
+            runs[number].folder.mkdir(parents=True)
         raise comparing.BrokenProcessPool
         yield
 
     monkeypatch.setattr(comparing, "run_in_workers", broken)
     monkeypatch.setattr(comparing, "run_apart", lambda run: run.model)
     assert list(run_all(runs, Workers(2))) == ["rff-max", "isab4-pma"]
+    assert len(pools) == 1
 
 
 def test_a_separate_process_that_cannot_start_reports_why(classifiers, tmp_path, monkeypatch):
