@@ -75,7 +75,7 @@ WIDTHS = {
     "shifts": SHAPE + SHIFTS + len(PAIRS),
 }
 """Numbers of each point, by kind."""
-_ROWS = 1024
+_ROWS = 512
 """Points whose mean shifts are computed at a time, because that takes memory for each other point."""
 
 
@@ -158,13 +158,12 @@ def numbers_in_batch(
 
 
 def _mean_shifts_of_cloud(points: Float[ndarray, "n 3"]) -> Float[Tensor, "n shifts"]:
-    """The mean shifts of all points of one cloud, some rows at a time."""
+    """The mean shifts of all points of one cloud, some rows at a time and in float32, which halves the time."""
     from scipy.spatial.distance import cdist
 
-    X = torch.from_numpy(points)
-    return torch.cat(
-        [_mean_shifts(x, X, torch.from_numpy(cdist(x.numpy(), points, "sqeuclidean"))) for x in X.split(_ROWS)]
-    )
+    X, exact = torch.from_numpy(points).float(), np.array_split(points, range(_ROWS, len(points), _ROWS))
+    squares = (torch.from_numpy(cdist(rows, points, "sqeuclidean")).float() for rows in exact)
+    return torch.cat([_mean_shifts(x, X, s) for x, s in zip(X.split(_ROWS), squares, strict=True)])
 
 
 def _mean_shifts(
