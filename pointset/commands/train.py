@@ -212,7 +212,7 @@ def _group_lines(best: "Automatic", run: Path) -> Iterator[str]:
             f"{best.siblings.count:,} groups of shapes that belong together, by {best.siblings.origin} (--groups gives "
             f"others): accuracy is of unseen groups; of seen groups is that of unseen shapes whose siblings were seen"
         )
-        yield f"the group of every training shape: {run / GROUPS_FILE}"
+        yield f"the group of every shape, which --groups takes: {run / GROUPS_FILE}"
     if best.never_held_out:
         some = one_line(", ".join(best.never_held_out), 100)
         yield f"never held out, because a class of one group would have none left to learn from: {some}"

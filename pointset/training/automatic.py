@@ -18,9 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.baselines.likeness import Siblings, find_groups
+from pointset.baselines.likeness import GIVEN, LIKENESS, Siblings, find_groups
 from pointset.configuration import check_seed
-from pointset.data.groups import assign_folds
+from pointset.data.dataset import keys_of_all_splits
+from pointset.data.groups import assign_folds, number_groups
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import fit_temperature
@@ -40,7 +41,7 @@ from pointset.zoo.predicting import predict
 
 NETWORK = "network"
 GROUPS_FILE = "groups.csv"
-"""The groups of the training shapes, in the folder of the run."""
+"""The groups of all shapes of the data, in the folder of the run."""
 
 
 class Choice(TypedDict):
@@ -380,9 +381,20 @@ class _Choice:
             }
             records.write_json(folder.path / "choice.json", about)
             if siblings.rule:
-                pairs = zip(self.train.names, siblings.groups.tolist(), strict=True)
-                table = as_csv([{"file": name, "group": group} for name, group in pairs])
+                table = as_csv(_groups_of_all_splits(self.train, siblings))
                 (folder.path / GROUPS_FILE).write_text(table, encoding="utf-8")
             folder.write_history(choice.fitted.history)
             folder.finish(model.state_dict())
         return dataclasses.replace(choice, fitted=folder.fitted(model, recipe))
+
+
+def _groups_of_all_splits(train: PointSets, siblings: Siblings) -> list[dict[str, Any]]:
+    """The rows of a table for `groups=`, which splits a folder by it, so that test shapes need a group, too.
+
+    Where the rule is one of names, a test shape is in the group of its siblings in training; otherwise it is alone.
+    """
+    rule = train.options.groups if siblings.rule == GIVEN else None if siblings.rule == LIKENESS else siblings.rule
+    keys, known = keys_of_all_splits(train, rule), dict(zip(train.names, siblings.groups.tolist(), strict=True))
+    of_key = {keys[name]: group for name, group in known.items()}
+    numbers = number_groups(known.get(name, of_key.get(key, key)) for name, key in keys.items())
+    return [{"file": name, "group": group} for name, group in zip(keys, numbers.tolist(), strict=True)]

@@ -83,13 +83,13 @@ def test_groups_that_train_finds_are_saved_shown_again_and_taken_from_the_file(t
     data, run = write_views(tmp_path / "data", points=256), tmp_path / "run"
     command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run", run)
     printed = succeed(capsys, *command)
-    names = pointset.load_dataset(data, points=128).names
+    names, tested = (pointset.load_dataset(data, split=split, points=128).names for split in ("train", "test"))
     table = read_csv(run / automatic.GROUPS_FILE)
-    assert [row["file"] for row in table] == names
+    assert [row["file"] for row in table] == sorted([*names, *tested])
     objects = {row["file"].rpartition("_")[0]: row["group"] for row in table}
     assert all(row["group"] == objects[row["file"].rpartition("_")[0]] for row in table)
     assert f"{len({*objects.values()})} groups of shapes that belong together, by names" in printed
-    assert f"the group of every training shape: {run / automatic.GROUPS_FILE}" in printed
+    assert f"the group of every shape, which --groups takes: {run / automatic.GROUPS_FILE}" in printed
     assert "of seen groups %" in printed
     assert succeed(capsys, *command) == printed, "read again, and not fitted"
     train = data.with_name("train")
@@ -98,7 +98,31 @@ def test_groups_that_train_finds_are_saved_shown_again_and_taken_from_the_file(t
         (train / "train" / name).write_bytes((data / name).read_bytes())
     given = write_groups(run / automatic.GROUPS_FILE, tmp_path / "given.csv", "train/")
     again = succeed(capsys, *command[:2], train, *command[3:-1], tmp_path / "again", "--groups", given)
-    assert f"{len(objects)} groups of shapes that belong together, by --groups" in again
+    trained = {name.rpartition("_")[0] for name in names}
+    assert f"{len(trained)} groups of shapes that belong together, by --groups" in again
+
+
+def test_the_saved_groups_are_taken_back_for_the_same_folder_and_split_it(tmp_path, capsys):
+    data, run = write_views(tmp_path / "data", points=256), tmp_path / "run"
+    command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run")
+    succeed(capsys, *command, run)
+    table = run / automatic.GROUPS_FILE
+    assert "by --groups" in succeed(capsys, *command, tmp_path / "again", "--groups", table)
+    sides = [pointset.load_dataset(data, split, 128, groups=str(table)).names for split in ("train", "test")]
+    assert not {name.rpartition("_")[0] for name in sides[0]} & {name.rpartition("_")[0] for name in sides[1]}
+    assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "again", "--json"))["shapes"] == len(sides[1])
+
+
+def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, capsys):
+    data = write_clouds(tmp_path / "data", shapes=4)
+    names = pointset.load_dataset(data, points=32).names
+    table = tmp_path / "mine.csv"
+    table.write_text("file,group\n" + "".join(f"{name},{name[-6:-4]}\n" for name in names))
+    command = ("train", "--data", data, "--points", "32", "--groups", table, "--budget", "1s", "--run")
+    succeed(capsys, *command, tmp_path / "run")
+    assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "run", "--json"))["shapes"] == 8
+    table.write_text("file,group\n" + "".join(f"{name},1\n" for name in names[1:]))
+    assert f"does not say the group of '{names[0]}'" in fail(capsys, *command, tmp_path / "other")
 
 
 def write_groups(path, to, before):
