@@ -237,6 +237,29 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path
     assert description["data"]["normalize"] == "center-standardize"
 
 
+def test_the_seconds_of_a_resumed_network_are_those_of_all_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(Plan, "within", lambda *_: Plan(steps=8, folds=2, kinds=1, seconds=100.0))
+    monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
+    train, run = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32), tmp_path / "run"
+
+    def resume(stop):
+        with monkeypatch.context() as patched:
+            if stop:
+                patched.setattr(automatic._Choice, "_held_out_mixture", lambda *_: 1 / 0)
+            return fit_automatic(train, run=run, progress=False)
+
+    with pytest.raises(ZeroDivisionError):
+        resume(stop=True)
+    for fold in (0, 1):
+        history = run / f"held-out-{fold}" / "history.jsonl"
+        rows = [json.loads(line) | {"processor_seconds": 1000.0} for line in history.read_text().splitlines()]
+        history.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    seconds = {candidate.name: candidate.seconds for candidate in resume(stop=False).candidates}
+    assert seconds["network"] == pytest.approx(100 + 2 * 1000 * len(rows), abs=100)
+    assert seconds["network"] > 2100
+    assert max(seconds[name] for name in (*automatic.ROWS, "mixture")) < 100
+
+
 @pytest.mark.slow
 def test_start_begins_from_trained_weights(tmp_path, capsys):
     data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
