@@ -96,7 +96,7 @@ def load_split(
     pool, present = _folder_pool(folder, card, split, options, progress, classes)
     _warn_of_missing_classes(folder, pool, split, present)
     name, source = (card.name, card.name) if card else (folder.name, str(folder))
-    up = options.up or (card.up if card else _usual_up(folder, pool))
+    up = options.up or (card.up if card else usual_up_of(folder, pool.names))
     if options.groups is not None:
         keys = group_keys(options.groups, pool.names, folder, all_have_one=split == SPLITS[0])
         pool = dataclasses.replace(pool, groups=number_groups(keys))
@@ -131,10 +131,10 @@ def _read_tables(folder: Path, options: DataOptions) -> Mapping[str, str]:
     return left_out
 
 
-def _usual_up(folder: Path, pool: Pool) -> Axis:
+def usual_up_of(folder: Path, names: Sequence[str]) -> Axis:
     """The usual upward axis for the files of a folder, with a warning if it is y, or if the files differ."""
-    axis: Axis = usual_up(pool.names) or "z"
-    if upright := sorted({PurePath(name).suffix for name in pool.names if usual_up([name]) == "y"}):
+    axis: Axis = usual_up(names) or "z"
+    if upright := sorted({PurePath(name).suffix for name in names if usual_up([name]) == "y"}):
         beside = ": y is taken for their upward axis" if axis == "y" else ", beside others: all are taken for Z up"
         warnings.warn(
             f"{folder} holds {' and '.join(upright)} files, which usually have Y up{beside}; look at them with "
