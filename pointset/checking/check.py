@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -213,6 +213,7 @@ class _Work:
         entry = self.shapes.entries.get(self.shapes.names[row])
         return entry is not None and is_mesh_file(Path(entry.file))
 
+    @lru_cache(maxsize=64)  # noqa: B019 - as above; pairs are sorted
     def _corners(self, row: int) -> NDArray[np.floating[Any]]:
         if not self._is_mesh(row):
             return self.shapes.whole_cloud(row)
