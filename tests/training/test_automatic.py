@@ -291,11 +291,15 @@ def test_wrong_options_are_named(options, words, tmp_path, capsys):
     assert words in fail(capsys, "train", "--data", tmp_path, *options)
 
 
-def test_a_baseline_is_not_exported_and_the_message_says_so(tmp_path, capsys):
+def test_a_baseline_is_neither_exported_nor_drawn_and_the_message_says_what_can_be(tmp_path, capsys):
     train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
     pointset.fit(pointset.create_model("features-svm", classes=2), train, run=tmp_path / "run", progress=False)
     said = fail(capsys, "export", "--model", tmp_path / "run", "-o", tmp_path / "a.onnx")
-    assert "features-svm, and only networks can be exported" in said
+    assert "features-svm, and only networks can be exported: train one by name" in said
+    (tmp_path / "run" / "network").mkdir()  # as beside a baseline that `pointset train` has chosen
+    shape = tmp_path / "data" / "test" / "flat" / "flat_0.npy"
+    said = fail(capsys, "attend", shape, "--model", tmp_path / "run", "-o", tmp_path / "a.html")
+    assert f"only networks can be drawn: write --model {tmp_path / 'run' / 'network'}" in said
 
 
 def test_of_candidates_that_tie_the_best_on_all_its_shapes_is_taken_and_the_reason_said(tmp_path):
