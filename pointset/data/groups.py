@@ -170,7 +170,10 @@ def group_keys(
 
 def read_table(path: Path, folder: Path | None, what: str, columns: int) -> dict[str, str]:
     """The first column of a table, and the last of so many; a PointsetError if it cannot be read or has fewer."""
-    path = path if path.exists() or folder is None else folder / path
+    if not path.exists() and folder is not None:
+        path, given = folder / path, path
+        if not path.exists():
+            raise PointsetError(f"{what}={given} does not exist, neither here nor in {folder}: check its spelling")
     try:
         return {cells[0]: cells[columns - 1] for cells in (list(row.values()) for row in read_csv(path))}
     except (OSError, ValueError, IndexError, csv.Error) as error:

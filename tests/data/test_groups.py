@@ -54,6 +54,11 @@ def test_wrong_groups_are_named(given, words):
         group_keys(given, ["shoe_1.pcd"])
 
 
+def test_a_missing_table_is_looked_for_here_and_in_the_folder(tmp_path):
+    with pytest.raises(PointsetError, match=f"groups=x.csv does not exist, neither here nor in {tmp_path}"):
+        group_keys("x.csv", ["shoe_1.pcd"], tmp_path)
+
+
 def test_folds_keep_groups_and_balance_classes():
     groups = number_groups([o for o in range(20) for _ in range(o % 4 + 1)])
     labels = (groups >= 10).astype(int)
