@@ -151,7 +151,7 @@ def group_keys(
     Raises:
         PointsetError: it is none of these, or does not say the group of every shape that must have one.
     """
-    if groups.lower().endswith(".csv"):
+    if is_table(groups):
         known = read_table(Path(groups), folder, "groups", 2)
         keys = [known.get(name, known.get(PurePosixPath(name).name, "")) for name in names]
     elif groups.isdigit():
@@ -166,6 +166,11 @@ def group_keys(
     if odd and all_have_one:
         raise PointsetError(f"groups={quoted(groups)} does not say the group of {quoted(odd[0])}: give all shapes one")
     return [key or name for name, key in zip(names, keys, strict=True)]
+
+
+def is_table(given: str) -> bool:
+    """True for the path of a table."""
+    return given.lower().endswith(".csv")
 
 
 def read_table(path: Path, folder: Path | None, what: str, columns: int) -> dict[str, str]:
