@@ -162,10 +162,12 @@ def usual_up_of(folder: Path, names: Sequence[str]) -> Axis:
     """The usual upward axis for the files of a folder, with a warning if it is y, or if the files differ."""
     axis: Axis = usual_up(names) or "z"
     if upright := sorted({PurePath(name).suffix for name in names if usual_up([name]) == "y"}):
-        beside = ": y is taken for their upward axis" if axis == "y" else ", beside others: all are taken for Z up"
+        said, remedy = "y is taken for their upward axis", "give --up y or --up z"
+        if axis == "z":
+            said, remedy = "beside others, all are taken for Z up", "save those that lie with Z up, and give --up z"
         warnings.warn(
-            f"{folder} holds {' and '.join(upright)} files, which usually have Y up{beside}; look at them with "
-            f"`pointset data show {folder}`, and give --up y or --up z (in Python up=)",
+            f"{folder} holds {' and '.join(upright)} files, which usually have Y up: {said}; look at them with "
+            f"`pointset data show {folder}`, and {remedy} (in Python up=)",
             UserWarning,
             stacklevel=4,
         )
