@@ -178,7 +178,8 @@ def read_table(path: Path, folder: Path | None, what: str, columns: int) -> dict
     if not path.exists() and folder is not None:
         path, given = folder / path, path
         if not path.exists():
-            raise PointsetError(f"{what}={given} does not exist, neither here nor in {folder}: check its spelling")
+            where = f"it does not exist, neither here nor in {folder}"
+            raise PointsetError(f"{what}={given} must be a table whose first column has files: {where}")
     try:
         return {cells[0]: cells[columns - 1] for cells in (list(row.values()) for row in read_csv(path))}
     except (OSError, ValueError, IndexError, csv.Error) as error:
