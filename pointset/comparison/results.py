@@ -187,7 +187,7 @@ def _protocol_in_words(facts: TaskFacts, recipe: Recipe) -> tuple[str, str]:
     if facts.block:
         return f"{recipe.steps:,} steps of {recipe.batch_size} sets", "last step"
     length = f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
-    length += f", at least {recipe.least_steps} steps," if recipe.least_steps else ""
+    length += f", at least {recipe.least_steps} steps," if recipe.least_steps and not recipe.steps else ""
     length += f" of {recipe.sizes_in_words}" if recipe.sizes_in_words else ""
     epoch = "last epoch" if recipe.patience is None else "best validation epoch"
     return length, f"every test {facts.sets.removesuffix('s')}, {epoch}"

@@ -143,6 +143,19 @@ def test_the_caption_says_which_shapes_are_left_out(tmp_path):
     assert there.caption().endswith("; left out, because they could not be used: 3 of 20 train shapes")
 
 
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        ({"epochs": 3, "least_steps": 300}, "1 seed, 3 epochs, at least 300 steps,"),
+        ({"steps": 5, "least_steps": 300}, "1 seed, 5 steps, width"),
+    ],
+)
+def test_the_caption_names_a_least_number_of_steps_that_holds(recipe, words, tmp_path):
+    models = (Entry("rff-max"),)
+    experiment = Experiment(task=Classification(points=(24,)), models=models, seeds=(0,), recipe=Recipe(**recipe))
+    assert words in Comparison(experiment, [], {}, {}, [], tmp_path).caption()
+
+
 def test_a_run_that_is_not_there_is_named_with_those_that_are(done):
     with pytest.raises(PointsetError, match="seed 7 is not a finished run: choose from isab4-pma, 24 points, seed 0"):
         done[1].model("rff-max", 7)
