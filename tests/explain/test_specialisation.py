@@ -11,8 +11,8 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError
 from pointset.explain.specialisation import DESCRIPTIONS, specialisation, untrained
-from pointset.zoo.neighbourhood_inputs import fit_numbers
 from pointset.nn.blocks import ISAB
+from pointset.zoo.neighbourhood_inputs import fit_numbers
 
 SHAPES, POINTS = 12, 60
 
