@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.configuration import check, check_seed
+from pointset.data.augmentations import SURROUNDINGS
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import require_model
@@ -97,6 +98,8 @@ def fit(
     recipe = measured_precision(recipe)
     sets = train.with_neighbourhoods(getattr(model, "neighbourhoods", "none"))
     fit_numbers(model, sets)
+    if SURROUNDINGS.intersection(recipe.augment):  # the model computes the numbers of each changed set
+        sets = train
     training = Training(model, Classification(sets, recipe, seed), recipe, seed, on_epoch)
     fitted = training.fit(run, partial(describe_run, model, train, recipe, seed), progress)
     set_training_preparation(model, train)
