@@ -1,9 +1,12 @@
 """Batch sets of different sizes, padded with zeros, with a mask of the real points."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
+
+SETS_AT_ONCE = 16
+"""Sets of one size in a batch of `batches_of_one_size`."""
 
 
 def zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
@@ -51,3 +54,12 @@ def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
         torch.Size([4, 32, 3])
     """
     return pad_rows(torch.cat(list(sets)), torch.tensor([len(points) for points in sets], device=sets[0].device))
+
+
+def batches_of_one_size(points: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
+    """Batches [b, n, d] without padding, in the order of the sets; an empty set has one point at the origin."""
+    if mask is None:
+        yield from points.split(SETS_AT_ONCE)
+        return
+    for cloud, real in zip(points, mask, strict=True):
+        yield (cloud[real] if real.any() else cloud.new_zeros(1, cloud.shape[1]))[None]

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.baselines.likeness import Siblings, find_groups
 from pointset.configuration import check_seed
 from pointset.data.groups import assign_folds
+from pointset.data.likeness.siblings import Siblings, find_groups
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import fit_temperature

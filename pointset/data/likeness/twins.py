@@ -39,6 +39,7 @@ class Fit:
 
     @property
     def is_same(self) -> bool:
+        """True if both clouds are samplings of one surface."""
         return self.distance <= CLOSE
 
 

@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from pointset.baselines.features import InvariantFeatures
-from pointset.baselines.models import batches_of_one_size
-from pointset.baselines.twins import Surface, fit_surfaces
 from pointset.data.batches import fixed_batches
 from pointset.data.groups import Groups, group_sizes, groups_by_rule, number_groups
+from pointset.data.likeness.features import InvariantFeatures
+from pointset.data.likeness.twins import Surface, fit_surfaces
 from pointset.data.point_sets import PointSets
+from pointset.data.ragged import batches_of_one_size
 from pointset.runs.progress import followed
 
 AGREEMENT, DEVIATIONS = 0.25, 5.0

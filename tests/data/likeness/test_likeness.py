@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import pointset
-from pointset.baselines.features import InvariantFeatures
-from pointset.baselines.likeness import find_groups, named_groups
-from pointset.baselines.twins import Surface, fit_surfaces
+from pointset.data.likeness.features import InvariantFeatures
+from pointset.data.likeness.siblings import find_groups, named_groups
+from pointset.data.likeness.twins import Surface, fit_surfaces
 
 OBJECTS, VIEWS, POINTS = 12, 5, 200
 """Of each of two classes."""
