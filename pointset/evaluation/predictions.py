@@ -1,4 +1,4 @@
-"""Metrics of classes of shapes or of points: each counts once; means are over all of them, not over batches."""
+"""Metrics of classes of shapes: each shape counts once; means are over all of them, not over batches."""
 
 import io
 from collections.abc import Mapping
