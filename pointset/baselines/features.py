@@ -89,7 +89,7 @@ def _sections(X: Tensor) -> Tensor:
 
 
 def invariant_part(shape: Float[Tensor, "B f"], surface: Float[Tensor, "B s"]) -> Float[Tensor, "B width"]:
-    """The `InvariantFeatures` among the columns of `ShapeFeatures` and `SurfaceFeatures`."""
+    """The `invariant_features` among the columns of `ShapeFeatures` and `SurfaceFeatures`."""
     first, scale = CELLS**3 + RINGS * LEVELS + 31, 6 * HISTOGRAM_BINS
     last = scale * len(NEIGHBOURHOOD_SHARES)
     scales = surface[:, :last].unflatten(1, (-1, scale))[..., :-HISTOGRAM_BINS].flatten(1)

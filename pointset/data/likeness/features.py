@@ -24,21 +24,16 @@ INVARIANT_DISTRIBUTIONS, PAIR_WIDTH = 88, 2 * 4 * 6
 """Columns of the distributions that turns do not change, and those of pairs of normals."""
 
 
-class InvariantFeatures(nn.Module):
-    """Features [B, width] of clouds [B, n, 3] that turning, mirroring, moving and scaling do not change.
+def invariant_features(X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B 296"]:
+    """Features of clouds, all of whose points are real, that turning, mirroring, moving and scaling do not change.
 
     The distributions of `ShapeFeatures` and the neighbourhoods of `SurfaceFeatures`, without what needs an upright
     shape. Square roots of shares, so that a Euclidean distance between rows is one between histograms (Hellinger).
     """
-
-    width = INVARIANT_DISTRIBUTIONS + 5 * HISTOGRAM_BINS * len(NEIGHBOURHOOD_SHARES) + PAIR_WIDTH
-
-    def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
-        """Return the features; all points are real."""
-        X = scaled(X)
-        neighbourhoods, pairs, *_ = surface_histograms(X)
-        turned = [block for place, block in enumerate(neighbourhoods) if place % 6 != 5]  # the last of six is of slopes
-        return torch.cat([distributions(X)[:, :INVARIANT_DISTRIBUTIONS], *turned, *pairs], dim=1)
+    X = scaled(X)
+    neighbourhoods, pairs, *_ = surface_histograms(X)
+    turned = [block for place, block in enumerate(neighbourhoods) if place % 6 != 5]  # the last of six is of slopes
+    return torch.cat([distributions(X)[:, :INVARIANT_DISTRIBUTIONS], *turned, *pairs], dim=1)
 
 
 def scaled(X: Tensor) -> Tensor:
