@@ -21,8 +21,8 @@ def mask_of(sizes: Tensor) -> Tensor | None:
     return torch.arange(int(sizes.max()), device=sizes.device) < sizes[:, None]
 
 
-def pad_rows(rows: Tensor, sizes: Tensor, value: float = 0) -> tuple[Tensor, Tensor | None]:
-    """Split concatenated rows [S, ...] into sets of the sizes [B], with sum S, and pad them with a value.
+def pad_rows(rows: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Split concatenated rows [S, ...] into sets of the sizes [B], with sum S, and pad them with zeros.
 
     Returns points [B, n, ...] with n the largest size, and mask bool [B, n], True at real points, or None when all sets
     have one size.
@@ -31,7 +31,7 @@ def pad_rows(rows: Tensor, sizes: Tensor, value: float = 0) -> tuple[Tensor, Ten
     mask, shape = mask_of(sizes), (len(sizes), largest, *rows.shape[1:])
     if mask is None:
         return rows.reshape(shape), None
-    padded = rows.new_full(shape, value)
+    padded = rows.new_zeros(shape)
     padded[mask] = rows
     return padded, mask
 
