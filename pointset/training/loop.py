@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from pointset.configuration import check, check_seed
 from pointset.data.augmentations import SURROUNDINGS
+from pointset.data.batches import mixed_seed
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import require_model
@@ -273,6 +274,5 @@ def seeded_dropout(seed: int, epoch: int, device: torch.device, rank: int = 0) -
     devices = [] if device.type == "cpu" else [device]
     with torch.random.fork_rng(devices=devices, device_type="cuda" if device.type == "cpu" else device.type):
         key = (seed, epoch, 0xD0) if rank == 0 else (seed, epoch, 0xD0, rank)  # the main process: as a single one
-        state = np.random.SeedSequence(key).generate_state(1, np.uint64)
-        torch.manual_seed(int(state[0] >> np.uint64(1)))
+        torch.manual_seed(mixed_seed(*key))
         yield
