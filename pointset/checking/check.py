@@ -3,8 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,10 +16,11 @@ from pointset.baselines.features import invariant_part
 from pointset.checking.labels import label_margins, suspicious_labels
 from pointset.checking.oddities import Oddity, odd_axes, odd_counts, odd_extents, odd_sizes
 from pointset.checking.reading import Shapes, read_shapes
+from pointset.data.axes import Axis, turned_up, usual_up
 from pointset.data.groups import assign_folds
 from pointset.data.likeness.siblings import Siblings, connected, find_siblings, nearest_elsewhere, resampled_distance
 from pointset.data.likeness.twins import Surface, fit_surfaces
-from pointset.data.readers.formats import is_mesh_file
+from pointset.data.readers.formats import is_mesh_file, suffix_of
 from pointset.data.readers.reading import read_mesh
 from pointset.runs.atomic import write_for_user
 from pointset.runs.progress import followed
@@ -34,7 +36,9 @@ MARGIN = 1.4
 """How many times the distance of two samplings two rows of one shape may differ: few points make them uncertain."""
 SAME_POINT = 2e-4
 """Largest distance of a point in two files of one shape, as a share of the extent: text may have four digits."""
-UNREADABLE, LABEL = "unreadable", "label"
+NEARLY = 0.99
+"""How sure a fit can be that two shapes are the same; more sure are the same points or bytes."""
+UNREADABLE, LABEL, IDENTICAL = "unreadable", "label", "identical geometry"
 ORDER = ("split", "classes", LABEL, "class", "odd")
 """Where suspects stand on the page: twins in train and test, twins in two classes, labels, twins, oddities."""
 
@@ -183,25 +187,40 @@ class _Work:
             if self._digest(first) == self._digest(second):
                 yield self._twin(first, second, "identical bytes", 1.0)
                 continue
+            clouds = not (self._is_mesh(first) or self._is_mesh(second))
+            if clouds and self._same_geometry(first, second):  # of many points, two random parts may not fit
+                yield self._twin(first, second, IDENTICAL, 1.0)
+                continue
             fit = fit_surfaces(self.surface(first), self.surface(second))
             if fit.is_same:
-                same = fit.kind == "re-sampled" and self._same_geometry(first, second)
-                yield self._twin(first, second, "identical geometry" if same else fit.kind, min(1.0, 1 / fit.distance))
+                same = not clouds and fit.kind != "mirrored" and self._same_geometry(first, second)
+                kind, sure = (IDENTICAL, 1.0) if same else (fit.kind, min(NEARLY, 1 / fit.distance))
+                other_axis = ", with another axis up" * (same and fit.kind == "turned")
+                yield self._twin(first, second, kind, sure, other_axis)
 
     def _same_geometry(self, first: int, second: int) -> bool:
-        """True if two files have the same vertices or points, in any order, to the precision of text formats."""
-        trees = [KDTree(self._corners(row)) for row in (first, second)]
-        apart = [one.query(other.data)[0].max() for one, other in (trees, trees[::-1])]
-        return bool(max(apart) <= SAME_POINT * np.ptp(trees[0].data))
+        """True if two files have the same vertices or points, in any order, to the precision of text formats.
 
-    def _corners(self, row: int) -> NDArray[np.float64]:
+        They may have the upward axes that are usual for their formats.
+        """
+        one, other = self._corners(first), self._corners(second)
+        if _same_points(one, other):
+            return True
+        axes: list[Axis] = [usual_up([self.shapes.names[row]]) or "z" for row in (first, second)]
+        return axes[0] != axes[1] and _same_points(turned_up(one, axes[0], axes[1]), other)
+
+    def _is_mesh(self, row: int) -> bool:
         entry = self.shapes.entries.get(self.shapes.names[row])
-        if entry is not None and is_mesh_file(Path(entry.file)):
-            mesh = read_mesh(Path(entry.file))
-            return mesh.vertices[np.unique(mesh.faces)]  # others are not drawn, and many programs do not write them
-        return self.shapes.cloud(row)
+        return entry is not None and is_mesh_file(Path(entry.file))
 
-    def _twin(self, first: int, second: int, kind: str, sure: float) -> Suspect:
+    @lru_cache(maxsize=64)  # noqa: B019 - as above; pairs are sorted
+    def _corners(self, row: int) -> NDArray[np.floating[Any]]:
+        if not self._is_mesh(row):
+            return self.shapes.whole_cloud(row)
+        mesh = read_mesh(Path(self.shapes.entries[self.shapes.names[row]].file))
+        return mesh.vertices[np.unique(mesh.faces)]  # others are not drawn, and many programs do not write them
+
+    def _twin(self, first: int, second: int, kind: str, sure: float, further: str = "") -> Suspect:
         shapes = self.shapes
         places = shapes.splits[first], shapes.splits[second]
         labels = shapes.labels[first], shapes.labels[second]
@@ -212,7 +231,7 @@ class _Work:
             "class": "there twice",
         }
         also = f", and called {shapes.classes[labels[0]]}" if where == "split" and labels[0] != labels[1] else ""
-        return self._suspect(second, kind, told[where] + also, first, where, sure)
+        return self._suspect(second, kind, told[where] + also + further, first, where, sure)
 
     def _suspect(
         self, row: int, kind: str, note: str, other: int = -1, where: str = "odd", sure: float = 0.5
@@ -262,7 +281,18 @@ class _Work:
         ]
         for row, kind, note in found:
             example = self._example(row, int(shapes.labels[row])) if kind == "size" else -1
+            if kind == "upward axis" and usual_up([shapes.names[row]]) not in (None, shapes.sets[0].up):
+                note = note.replace("turned?", f"usual of {suffix_of(shapes.names[row])}, and all are read with z up")
             yield self._suspect(row, kind, note, example)
+
+
+def _same_points(one: NDArray[np.floating[Any]], other: NDArray[np.floating[Any]]) -> bool:
+    """True if each point of one [n, 3] is at a point of the other [m, 3]."""
+    least = SAME_POINT * np.ptp(one, axis=0).max()
+    if max(np.abs(end(one, axis=0) - end(other, axis=0)).max() for end in (np.min, np.max)) > least:
+        return False  # most pairs, at once
+    trees = KDTree(one), KDTree(other)
+    return bool(max(tree.query(points.data)[0].max() for tree, points in (trees, trees[::-1])) <= least)
 
 
 def overview(shapes: Shapes) -> Iterator[str]:

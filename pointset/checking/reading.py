@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from pointset.data.axes import usual_up
 from pointset.data.catalogue.folders import Listing, list_splits
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released, read_released
+from pointset.data.dataset import usual_up_of
 from pointset.data.options import SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
@@ -52,9 +52,18 @@ class Shapes:
 
     def cloud(self, row: int) -> Float[ndarray, "n 3"]:
         """Points of one shape, in its file's own units and axes."""
+        sets, inside = self._place(row)
+        return sets.points[inside, : sets.sizes[inside], :3].numpy()
+
+    def whole_cloud(self, row: int) -> Float[ndarray, "n 3"]:
+        """All points of one shape; of a mesh, all that were sampled."""
+        sets, inside = self._place(row)
+        return sets.source_pool.cloud(int(sets.rows[inside]))
+
+    def _place(self, row: int) -> tuple[PointSets, int]:
+        """The sets in which a shape is, and its index among them."""
         split = int(np.searchsorted(self.starts, row, side="right")) - 1
-        inside = row - int(self.starts[split])
-        return self.sets[split].points[inside, : self.sets[split].sizes[inside], :3].numpy()
+        return self.sets[split], row - int(self.starts[split])
 
     @property
     def counts(self) -> Int[ndarray, " N"]:
@@ -93,12 +102,12 @@ def read_shapes(name_or_folder: str | Path, *, up: str | None = None, progress: 
                     for shape in plan.listing.shapes:
                         reason = error.failures.get(shape.name, "cannot be read")
                         entries[shape.name] = PoolEntry(shape.name, shape.label, str(shape.path), NONE, skipped=reason)
-    pools = {split: pool for split, pool in pools.items() if len(pool)}
-    if not pools:
-        first = next((entry.skipped for entry in entries.values()), "it has no shape")
-        raise PointsetError(f"{folder}: no shape can be read: {first}")
-    names = [name for pool in pools.values() for name in pool.names]
-    axis = up or (card.up if card else usual_up(names)) or "z"
+        pools = {split: pool for split, pool in pools.items() if len(pool)}
+        if not pools:
+            first = next((entry.skipped for entry in entries.values()), "it has no shape")
+            raise PointsetError(f"{folder}: no shape can be read: {first}")
+        names = [name for pool in pools.values() for name in pool.names]
+        axis = up or (card.up if card else usual_up_of(folder, names))
     most = min(POINTS, max(int(pool.sizes.max()) for pool in pools.values()))
     options = DataOptions.from_dict({"points": most, "normalize": "none", "up": axis})
     sets = [

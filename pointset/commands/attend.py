@@ -89,6 +89,7 @@ def attend(
 
     require_shape_file(shape)
     trained = load_model(model)
+    require_network(trained, "drawn", of_product=not live)
     plain = plain_models(trained) if live else []
     network, file = trained.network, ShapeFile(shape, str(shape))
     turn = settled_up(up, trained, [file])

@@ -68,10 +68,17 @@ class Options(NamedTuple):
     recipe: Recipe
 
     def changed(self, flags: "Options", given: frozenset[str]) -> "Options":
-        """These options with those of the command line; training sets are at most as large as the evaluated ones."""
+        """These options with those of the command line, of which none is outdone by a default of the experiment.
+
+        Training sets are at most as large as the evaluated ones.
+        """
         sets = self.sets.changed(given_fields(flags.sets, given))
         model = self.model.changed(given_fields(flags.model, given))
         recipe = self.recipe.changed(given_fields(flags.recipe, given))
+        if "epochs" in given:
+            recipe = replace(recipe, least_steps=flags.recipe.least_steps)
+        if "points-share" in given:
+            recipe = replace(recipe, train_points=flags.recipe.train_points)
         if "train-points" in given:
             recipe = replace(recipe, points_share=flags.recipe.points_share)
         elif recipe.train_points is not None:

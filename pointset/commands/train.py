@@ -60,9 +60,9 @@ def train(
     Without MODEL it judges by cross-validation on the training shapes: support vector machines on classical features
     and on embeddings of the trained models, a trained network fine-tuned, and the product of all; and fits the best.
 
-    The same command continues an interrupted run. The defaults are those of `pointset compare` without a file, so the
-    same model gives the same run as in its table: on shapes10, training sets have 0.375 of the points (see
-    --points-share); on other data, all of them.
+    The same command continues an interrupted run. The defaults are those of `pointset compare` on shapes10, so the same
+    model gives the same run as in its table; there, training sets have 0.375 of the points (see --points-share), and on
+    other data all of them. `pointset compare --data FOLDER` has a recipe of its own.
     For several GPUs or processes: `torchrun --nproc-per-node N -m -- pointset.cli train ...`, or `accelerate launch`.
 
     Example: `pointset train isab16-pma --data path/to/parts --points 256 --validation 0.1 --run runs/parts`
@@ -212,7 +212,7 @@ def _group_lines(best: "Automatic", run: Path) -> Iterator[str]:
             f"{best.siblings.count:,} groups of shapes that belong together, by {best.siblings.origin} (--groups gives "
             f"others): accuracy is of unseen groups; of seen groups is that of unseen shapes whose siblings were seen"
         )
-        yield f"the group of every training shape: {run / GROUPS_FILE}"
+        yield f"the group of every shape, which --groups takes: {run / GROUPS_FILE}"
     if best.never_held_out:
         some = one_line(", ".join(best.never_held_out), 100)
         yield f"never held out, because a class of one group would have none left to learn from: {some}"

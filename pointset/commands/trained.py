@@ -66,17 +66,18 @@ def load_model(model: str | None) -> Trained:
     return Trained(name, *pointset.load_run(name))
 
 
-def require_network(trained: Trained, verb: str) -> None:
-    """Require one network: not a product of classifiers, nor a baseline."""
+def require_network(trained: Trained, verb: str, *, of_product: bool = False) -> None:
+    """Require a network: not a baseline, and unless that will do, not a product of which a network is one factor."""
     from pointset.baselines.models import BASELINES
 
-    model = trained.description["model"]
-    if model.get("members"):
-        inside = Path(trained.name) / "network"
-        remedy = f"write --model {inside}" if inside.exists() else "train with a larger --budget, or a network by name"
+    model, inside = trained.description["model"], Path(trained.name) / "network"
+    remedy = f"write --model {inside}" if inside.exists() else ""
+    if model.get("members") and not of_product:
+        remedy = remedy or "train with a larger --budget, or a network by name"
         raise PointsetError(f"{trained.name} is a product of classifiers, and only a network can be {verb}: {remedy}")
-    if str(model.get("name")) in BASELINES:
-        raise PointsetError(f"{trained.name} is {model['name']}, and only networks can be {verb}: train one by name")
+    if (name := str(model.get("name"))) in BASELINES:
+        remedy = remedy or "train one by name"
+        raise PointsetError(f"{trained.name} is {name}, and only networks can be {verb}: {remedy}")
 
 
 def settled_up(up: str, trained: Trained, files: "Sequence[ShapeFile]") -> Any:

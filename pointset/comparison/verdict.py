@@ -103,7 +103,7 @@ class Verdict:
             {
                 "pair": f"{pair.first} - {pair.second}",
                 "difference": self.metric.write(pair.difference, sign="+"),
-                self._interval_title: self.metric.write_interval(pair.interval, "+"),
+                self._interval_title: self.metric.write_interval(pair.interval and self._inside(pair.interval), "+"),
                 "p": write_p(pair.p if pair.p is not None else pair.p_runs),
                 "verdict": pair.verdict,
                 "data sets": self.wins(pair),
@@ -157,29 +157,41 @@ class Verdict:
         of_items = f"{self.items:,} items" if self.items > 1 else ""
         given = " and ".join(filter(None, (of_items, f"{seeds} seeds" if seeds else "")))
         now = [design.resolution() for design in designs]
-        text = f"From {self.best}, {given} cannot tell differences below {self._from_to(now)}"
+        text = f"From {self.best}, {given} can tell no difference"
+        if self._can_tell(now):
+            text = f"From {self.best}, {given} cannot tell differences below {self._from_to(now)}"
         for more in (number for number in MORE_SEEDS if number > seeds > 0):
             finer = [design.resolution(seeds=more) for design in designs]
-            if fmean(finer) < FINER * fmean(now):
+            if fmean(finer) < FINER * fmean(now) and self._can_tell(finer):
                 return f"{text}; {more} seeds would tell {self._from_to(finer)}."
-        if self.items == 1:
-            return f"{text}."
         wider = [design.resolution(items=4 * self.items) for design in designs]
+        if self.items == 1 or not self._can_tell(wider):
+            return f"{text}."
         hardly = "more seeds hardly help, " * bool(seeds)
         return f"{text}; {hardly}{4 * self.items:,} items would tell {self._from_to(wider)}."
 
+    def _can_tell(self, differences: Sequence[float]) -> bool:
+        """False if even the largest difference that there can be is smaller than these: of shares, 100 points."""
+        return not self.metric.share or min(differences) < 1
+
+    def _inside(self, interval: Interval) -> Interval:
+        """The part of an interval of a difference that is possible."""
+        return Interval(max(-1.0, interval.low), min(1.0, interval.high)) if self.metric.share else interval
+
     def _from_to(self, values: Sequence[float]) -> str:
-        low, high = (self.metric.write(end(values)) for end in (min, max))
+        most = 1.0 if self.metric.share else float("inf")
+        low, high = (self.metric.write(min(end(values), most)) for end in (min, max))
         return (low if low == high else f"{low} to {high}") + " points" * self.metric.share
 
     def _caution(self) -> str:
         single = [row.model for row in self.rows if row.runs < 2 and not row.fixed]
         if not single or len(self.rows) < 2:
             return ""
-        which = "Every model has" if len(single) == len(self.rows) else f"{', '.join(single)} has"
+        which = f"{', '.join(single)} have one run each" if len(single) > 1 else f"{single[0]} has one run"
+        which = "Every model has one run" if len(single) == len(self.rows) else which
         return (
-            f"{which} one run, which shows how the runs differ and not how the models do: give at least 2 seeds, or "
-            "name the models that have no seed as deterministic."
+            f"{which}, which shows how the runs differ and not how the models do: give at least 2 seeds, or name the "
+            "models that have no seed as deterministic."
         )
 
     @property

@@ -3,6 +3,7 @@
 import dataclasses
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
@@ -14,7 +15,7 @@ from torch import Tensor
 from pointset.configuration import check
 from pointset.data.axes import Axis, check_up, turned_up, usual_up
 from pointset.data.catalogue.cards import Card, list_cards, load_card
-from pointset.data.catalogue.folders import list_folder, list_splits
+from pointset.data.catalogue.folders import Listing, list_folder, list_splits
 from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.groups import group_keys, number_groups, read_table
@@ -95,9 +96,10 @@ def load_split(
     pool, present = _folder_pool(folder, card, split, options, progress, classes)
     _warn_of_missing_classes(folder, pool, split, present)
     name, source = (card.name, card.name) if card else (folder.name, str(folder))
-    up = options.up or (card.up if card else _usual_up(folder, pool))
+    up = options.up or (card.up if card else usual_up_of(folder, pool.names))
     if options.groups is not None:
-        pool = dataclasses.replace(pool, groups=number_groups(group_keys(options.groups, pool.names, folder)))
+        keys = group_keys(options.groups, pool.names, folder, all_have_one=split == SPLITS[0])
+        pool = dataclasses.replace(pool, groups=number_groups(keys))
     rows: Tensor | None = None
     if options.without is not None:
         rows = torch.tensor([row for row, shape in enumerate(pool.names) if shape not in left_out], dtype=torch.int64)
@@ -129,10 +131,10 @@ def _read_tables(folder: Path, options: DataOptions) -> Mapping[str, str]:
     return left_out
 
 
-def _usual_up(folder: Path, pool: Pool) -> Axis:
+def usual_up_of(folder: Path, names: Sequence[str]) -> Axis:
     """The usual upward axis for the files of a folder, with a warning if it is y, or if the files differ."""
-    axis: Axis = usual_up(pool.names) or "z"
-    if upright := sorted({PurePath(name).suffix for name in pool.names if usual_up([name]) == "y"}):
+    axis: Axis = usual_up(names) or "z"
+    if upright := sorted({PurePath(name).suffix for name in names if usual_up([name]) == "y"}):
         beside = ": y is taken for their upward axis" if axis == "y" else ", beside others: all are taken for Z up"
         warnings.warn(
             f"{folder} holds {' and '.join(upright)} files, which usually have Y up{beside}; look at them with "
@@ -284,8 +286,7 @@ def repeated_shapes(name_or_folder: str | Path, options: DataOptions) -> tuple[i
     _, folder = locate_data(name_or_folder, progress=False)
     if is_released(folder):
         return 0, 0
-    with warnings.catch_warnings(action="ignore"):  # said when the data was loaded
-        listings = list_splits(folder, seed=options.split_seed, groups=options.groups)
+    listings = _list_again(folder, options)
     train, test = (
         [(shape.path.stat().st_size, shape.path) for shape in listings[split].shapes if shape.path.exists()]
         if split in listings
@@ -295,6 +296,32 @@ def repeated_shapes(name_or_folder: str | Path, options: DataOptions) -> tuple[i
     sizes = {size for size, _ in train} & {size for size, _ in test}
     trained = {hash_source(path) for size, path in train if size in sizes}
     return sum(size in sizes and hash_source(path) in trained for size, path in test), len(test)
+
+
+def _list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
+    """The shapes of each split, without the warnings, which were given when the data was loaded."""
+    with warnings.catch_warnings(action="ignore"):
+        return list_splits(folder, seed=options.split_seed, groups=options.groups)
+
+
+def keys_of_all_splits(sets: PointSets, groups: str | None) -> dict[str, str]:
+    """The groups of all shapes of the folder or the release that sets were loaded from, by name; see `group_keys`.
+
+    Of data in memory, or whose folder was moved, those of the sets alone. Without `groups` every shape is alone.
+    """
+    names, folder, options = {*sets.names}, None, sets.options
+    if not is_in_memory({"source": sets.source}):
+        with suppress(PointsetError):
+            _, folder = locate_data(sets.source, progress=False)
+            if is_released(folder):
+                pools = (read_released(folder, split, options.variant, on_error="skip") for split in SPLITS)
+                names.update(name for pool in pools for name in pool.names)
+            else:
+                listings = _list_again(folder, options).values()
+                names.update(shape.name for listing in listings for shape in listing.shapes)
+    ordered = sorted(names)
+    keys = ordered if groups is None else group_keys(groups, ordered, folder, all_have_one=False)
+    return dict(zip(ordered, keys, strict=True))
 
 
 def repeats_in_words(name_or_folder: str, options: DataOptions) -> tuple[str, ...]:

@@ -135,7 +135,9 @@ def _up_to_last_number(parts: Parts) -> Parts:
     return parts[: last + 1]
 
 
-def group_keys(groups: str, names: Sequence[str], folder: Path | None = None) -> list[str]:
+def group_keys(
+    groups: str, names: Sequence[str], folder: Path | None = None, *, all_have_one: bool = True
+) -> list[str]:
     """The name of each shape's group, as a user gives it.
 
     Args:
@@ -144,9 +146,10 @@ def group_keys(groups: str, names: Sequence[str], folder: Path | None = None) ->
             parentheses, or else the whole match, are the group.
         names: of the shapes, relative to their folder.
         folder: in which a relative path of a table is looked for, too.
+        all_have_one: if False, a shape without a group is alone, under its own name.
 
     Raises:
-        PointsetError: it is none of these, or does not say the group of every shape.
+        PointsetError: it is none of these, or does not say the group of every shape that must have one.
     """
     if groups.lower().endswith(".csv"):
         known = read_table(Path(groups), folder, "groups", 2)
@@ -160,14 +163,17 @@ def group_keys(groups: str, names: Sequence[str], folder: Path | None = None) ->
     else:
         keys = _from_expression(groups, names)
     odd = [name for name, key in zip(names, keys, strict=True) if not key]
-    if odd:
+    if odd and all_have_one:
         raise PointsetError(f"groups={quoted(groups)} does not say the group of {quoted(odd[0])}: give all shapes one")
-    return keys
+    return [key or name for name, key in zip(names, keys, strict=True)]
 
 
 def read_table(path: Path, folder: Path | None, what: str, columns: int) -> dict[str, str]:
     """The first column of a table, and the last of so many; a PointsetError if it cannot be read or has fewer."""
-    path = path if path.exists() or folder is None else folder / path
+    if not path.exists() and folder is not None:
+        path, given = folder / path, path
+        if not path.exists():
+            raise PointsetError(f"{what}={given} does not exist, neither here nor in {folder}: check its spelling")
     try:
         return {cells[0]: cells[columns - 1] for cells in (list(row.values()) for row in read_csv(path))}
     except (OSError, ValueError, IndexError, csv.Error) as error:

@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 from pointset.configuration import Neighbourhoods, PointCount, check, check_seed
 from pointset.data.augment import Axis, Columns
 from pointset.data.catalogue.cards import list_cards
-from pointset.data.groups import Groups, choose_groups
+from pointset.data.groups import choose_groups, number_groups
 from pointset.data.neighbourhood_pools import ARRAY, pool_with_neighbourhoods
 from pointset.data.neighbourhoods import WIDTHS
 from pointset.data.normalize import normalize_rows
@@ -25,8 +25,8 @@ from pointset.data.pool import AS_RELEASED, Indices, Pool, fixed_indices, random
 from pointset.data.preparation import CLOUD_POINTS, Preparation
 from pointset.data.ragged import mask_of, pad_rows
 from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
-from pointset.errors import PointsetError, quoted
-from pointset.inputs import as_places
+from pointset.errors import PointsetError, described, quoted
+from pointset.inputs import InputError, as_places
 
 __all__ = ["PointSets", "Pool"]
 
@@ -256,10 +256,22 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         view.options = self.options.changed({"normalize": how})
         return view
 
-    def grouped(self, groups: Groups) -> "PointSets":
-        """The same sets, of which those of one group [N] are never on both sides of a split."""
-        whole = int(groups.max(initial=-1)) + 1 + np.arange(len(self.source_pool))  # others are alone
-        whole[self.rows.numpy()] = groups
+    def grouped(self, groups: Sequence[Any] | NDArray[Any]) -> "PointSets":
+        """The same sets, of which those of one group are never on both sides of a split.
+
+        Args:
+            groups: the name or number of the group of each set, [N].
+
+        Raises:
+            InputError: they are not N.
+        """
+        given = np.asarray(groups)
+        if given.shape != (len(self),):
+            found = f"{len(given):,}" if given.ndim == 1 else described(groups)
+            raise InputError(f"groups must be one for each of the {len(self):,} sets, got {found}")
+        numbers = number_groups(given.tolist())
+        whole = int(numbers.max(initial=-1)) + 1 + np.arange(len(self.source_pool))  # others are alone
+        whole[self.rows.numpy()] = numbers
         return self.of_pool(replace(self.source_pool, groups=whole))
 
     def split_validation(self, fraction: float, seed: int) -> tuple["PointSets", "PointSets"]:

@@ -5,6 +5,7 @@ Before a file is put in place, its logits are compared with those of the model, 
 
 import copy
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from pointset.errors import PointsetError
 from pointset.export.formats import RunModel, format_of, record
 from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
+from pointset.runs.progress import progress_bar
 from pointset.training.checkpoints import describe_model
 from pointset.zoo.abilities import check_export
 
@@ -69,7 +71,12 @@ class Agreement:
 
 
 def export_model(
-    model: nn.Module, path: str | Path, *, mask: bool = False, description: dict[str, Any] | None = None
+    model: nn.Module,
+    path: str | Path,
+    *,
+    mask: bool = False,
+    description: dict[str, Any] | None = None,
+    progress: bool = True,
 ) -> Agreement:
     """Write a model for use without this package, and compare the file with the model.
 
@@ -82,6 +89,7 @@ def export_model(
         mask: add the input `mask`, bool [B, n], True at real points; a set without real points gives the logits of an
             empty set.
         description: the description of the run, as `load_run` returns it, for the classes and the normalisation.
+        progress: show what is being done.
 
     Returns:
         The measured agreement of file and model.
@@ -102,27 +110,33 @@ def export_model(
     name = _name(model)
     check_export(model)
     text = export_metadata(model, mask, description or {})
-    try:
-        program = record(model, _inputs(model), mask)
-    except Exception as error:  # torch.export raises many types of exceptions
-        fault = f"depends on sizes or content of sets in a way that torch.export lacks ({_in_short(error)})"
-        raise PointsetError(f"{name} cannot be exported: its computation {fault}") from error
-    try:
-        content = form.write(program, text)
-    except Exception as error:
-        fault = f"torch does not support an operation ({_in_short(error)})"
-        raise PointsetError(f"{name} cannot be exported as {form.title}: {fault}") from error
     agreements: list[Agreement] = []
+    with progress_bar("", "step", 2 + len(CHECKED), show=progress, leave=False) as bar:
+        bar.set_description_str("recording the program")
+        try:
+            program = record(model, _inputs(model), mask)
+        except Exception as error:  # torch.export raises many types of exceptions
+            fault = f"depends on sizes or content of sets in a way that torch.export lacks ({_in_short(error)})"
+            raise PointsetError(f"{name} cannot be exported: its computation {fault}") from error
+        bar.update()
+        bar.set_description_str(f"writing {form.title}")
+        try:
+            content = form.write(program, text)
+        except Exception as error:
+            fault = f"torch does not support an operation ({_in_short(error)})"
+            raise PointsetError(f"{name} cannot be exported as {form.title}: {fault}") from error
+        bar.update()
 
-    def write(temporary: Path) -> None:
-        temporary.write_bytes(content)
-        agreement = _agreement(model, form.open(temporary), mask)
-        if not agreement.holds:
-            fault = f"by {agreement.difference:.1e}, more than the {agreement.bound:.1e} that rounding explains"
-            raise PointsetError(f"{path} is not written: its logits differ from those of {name} {fault}")
-        agreements.append(agreement)
+        def write(temporary: Path) -> None:
+            bar.set_description_str("comparing the file with the model")
+            temporary.write_bytes(content)
+            agreement = _agreement(model, form.open(temporary), mask, bar.update)
+            if not agreement.holds:
+                fault = f"by {agreement.difference:.1e}, more than the {agreement.bound:.1e} that rounding explains"
+                raise PointsetError(f"{path} is not written: its logits differ from those of {name} {fault}")
+            agreements.append(agreement)
 
-    write_for_user(path, write)
+        write_for_user(path, write)
     return agreements[0]
 
 
@@ -152,7 +166,7 @@ def export_metadata(model: nn.Module, mask: bool, description: dict[str, Any]) -
     }
 
 
-def _agreement(model: nn.Module, exported: RunModel, mask: bool) -> Agreement:
+def _agreement(model: nn.Module, exported: RunModel, mask: bool, on_batch: Callable[[], object]) -> Agreement:
     eager, exact = _eager(model), _eager(model, torch.float64)
     differences, roundings = [], []
     with torch.inference_mode():
@@ -170,6 +184,7 @@ def _agreement(model: nn.Module, exported: RunModel, mask: bool) -> Agreement:
                 fault = f"fails on batches of {sets} x {points} points ({_in_short(error)})"
                 raise PointsetError(f"{_name(model)} is not written: its file {fault}") from error
             differences.append(_largest(answer, logits))
+            on_batch()
     # The maximum of numpy is NaN if one of them is.
     return Agreement(float(np.max(differences)), max(roundings), CHECKED)
 

@@ -18,7 +18,7 @@ TOML has no null: "none" means None for fields that allow it, as in `clip_norm =
 
 import dataclasses
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +29,7 @@ from pointset.comparison.experiment import Entry, Experiment, TomlTable, as_tupl
 from pointset.comparison.results import Comparison
 from pointset.configuration import Cores, check
 from pointset.data.options import DataOptions
-from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
 from pointset.runs.files import MOST_SETTINGS, read_file
 from pointset.runs.workers import Workers
 from pointset.tasks.anomaly import Anomaly
@@ -61,7 +61,7 @@ def compare(
     data: str | Path = "shapes10",
     *,
     seeds: Sequence[int] = (0, 1, 2),
-    points: Sequence[int] = (),
+    points: int | Sequence[int] = (),
     data_options: DataOptions | None = None,
     model_options: ModelOptions | None = None,
     recipe: Recipe | None = None,
@@ -82,7 +82,7 @@ def compare(
             "pool_seeds": "pooled"}).
         data: the name of a dataset card, or a folder.
         seeds: one run for each model, size and seed.
-        points: set sizes; default: that of `data_options`.
+        points: set sizes, or one; default: that of `data_options`.
         data_options: options of the sets; default: `DataOptions()`.
         model_options: options shared by all models; default: `ModelOptions()`.
         recipe: the training, the same for all models; default: `Recipe()`.
@@ -122,9 +122,15 @@ def compare(
             f"models must be a list of names, got {quoted(str(models))}; to run a file, use "
             "pointset.run_experiment(pointset.read_experiment(file), out)"
         )
+    if not isinstance(data, str | Path):
+        remedy = "save clouds in memory as files, such as class/1.npy, which runs in other processes read, too"
+        raise PointsetError(f"data must be the name of a dataset or a folder, got {described(data)}: {remedy}")
+    if not isinstance(seeds, Iterable):
+        raise PointsetError(f"seeds must be a list of seeds, got {quoted(seeds)}: three seeds are (0, 1, 2)")
     data_options = data_options or DataOptions()
+    sizes = tuple(points) if isinstance(points, Iterable) else (points,)
     experiment = Experiment(
-        task=Classification(data=str(data), points=tuple(points) or (data_options.points,), sets=data_options),
+        task=Classification(data=str(data), points=sizes or (data_options.points,), sets=data_options),
         models=tuple(map(Entry.of, models)),
         seeds=tuple(seeds),
         threads=threads,

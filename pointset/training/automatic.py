@@ -19,8 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from pointset.configuration import check_seed
-from pointset.data.groups import assign_folds
-from pointset.data.likeness.siblings import Siblings, find_groups
+from pointset.data.dataset import keys_of_all_splits
+from pointset.data.groups import assign_folds, number_groups
+from pointset.data.likeness.siblings import GIVEN, LIKENESS, Siblings, find_groups
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import fit_temperature
@@ -30,7 +31,7 @@ from pointset.runs.records import write_or_compare
 from pointset.runs.spreadsheets import as_csv
 from pointset.training.baselines import FEW_SHAPES, FOLDS, baseline_of, extract_rows, fit_head, judged, set_pose
 from pointset.training.candidates import ROWS, accuracy_interval, fit_product, log_loss
-from pointset.training.checkpoints import Fitted, RunFolder, describe_run
+from pointset.training.checkpoints import Fitted, RunFolder, core_seconds, describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
 from pointset.training.loading import load_run
 from pointset.training.loop import fit, set_training_preparation
@@ -40,7 +41,7 @@ from pointset.zoo.predicting import predict
 
 NETWORK = "network"
 GROUPS_FILE = "groups.csv"
-"""The groups of the training shapes, in the folder of the run."""
+"""The groups of all shapes of the data, in the folder of the run."""
 
 
 class Choice(TypedDict):
@@ -66,7 +67,7 @@ class Candidate:
     tested: int
     """Number of held-out training shapes."""
     seconds: float
-    """Core-seconds for the held-out fits."""
+    """Core-seconds for the held-out fits; of a resumed training, those of the network by all of its processes."""
     chosen: bool = False
     seen: float | None = None
     """Accuracy on held-out shapes of which siblings were trained on, where there are groups; of fits to rows."""
@@ -181,6 +182,7 @@ class _Choice:
         self.models: dict[str, nn.Module] = {}
         self.outputs: dict[str, Tensor] = {}
         self.seconds: dict[str, float] = {}
+        self.earlier = 0.0  # core-seconds of interrupted processes, whose work is used again
         self.seen: dict[str, float] = {}
         self.neighbourhoods, self.told = True, ""
 
@@ -236,15 +238,17 @@ class _Choice:
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
         """Keep the core-seconds of the block."""
-        began = time.process_time()
+        began, self.earlier = time.process_time(), 0.0
         yield
-        self.seconds[name] = time.process_time() - began
+        self.seconds[name] = time.process_time() - began + self.earlier
 
     def _plan(self) -> Plan:
         """The plan for the network; kept in the folder for a resumption."""
         file = self._inside("plan.json")
         if file is not None and file.exists():
-            return Plan.read(file)
+            plan = Plan.read(file)
+            self.earlier += plan.seconds
+            return plan
         plan = Plan.within(self.budget, time.process_time() - self.began, self.train, self.seed)
         if file is not None:
             records.write_json(file, dataclasses.asdict(plan))
@@ -255,7 +259,10 @@ class _Choice:
 
     def _fit_network(self, sets: PointSets, steps: int, name: str, neighbourhoods: bool) -> Fitted:
         network, recipe = new_network(self.train, neighbourhoods, self.seed), transfer_recipe(self.train, steps=steps)
-        return fit(network, sets, recipe, seed=self.seed, run=self._inside(name), progress=self.progress)
+        run = self._inside(name)
+        if run is not None:
+            self.earlier += core_seconds(RunFolder(run).history_if_any())
+        return fit(network, sets, recipe, seed=self.seed, run=run, progress=self.progress)
 
     def _held_out_network(self, plan: Plan) -> Tensor:
         """Outputs of the better kind of network for the shapes of its held-out folds, NaN for the others."""
@@ -380,9 +387,20 @@ class _Choice:
             }
             records.write_json(folder.path / "choice.json", about)
             if siblings.rule:
-                pairs = zip(self.train.names, siblings.groups.tolist(), strict=True)
-                table = as_csv([{"file": name, "group": group} for name, group in pairs])
+                table = as_csv(_groups_of_all_splits(self.train, siblings))
                 (folder.path / GROUPS_FILE).write_text(table, encoding="utf-8")
             folder.write_history(choice.fitted.history)
             folder.finish(model.state_dict())
         return dataclasses.replace(choice, fitted=folder.fitted(model, recipe))
+
+
+def _groups_of_all_splits(train: PointSets, siblings: Siblings) -> list[dict[str, Any]]:
+    """The rows of a table for `groups=`, which splits a folder by it, so that test shapes need a group, too.
+
+    Where the rule is one of names, a test shape is in the group of its siblings in training; otherwise it is alone.
+    """
+    rule = train.options.groups if siblings.rule == GIVEN else None if siblings.rule == LIKENESS else siblings.rule
+    keys, known = keys_of_all_splits(train, rule), dict(zip(train.names, siblings.groups.tolist(), strict=True))
+    of_key = {keys[name]: group for name, group in known.items()}
+    numbers = number_groups(known.get(name, of_key.get(key, key)) for name, key in keys.items())
+    return [{"file": name, "group": group} for name, group in zip(keys, numbers.tolist(), strict=True)]

@@ -256,7 +256,12 @@ class Fitted:
     @property
     def work(self) -> float:
         """Seconds that depend little on other work of the machine: of the processor, or of the clock on a GPU."""
-        return float(sum(row["processor_seconds" if "processor_seconds" in row else "seconds"] for row in self.history))
+        return core_seconds(self.history)
+
+
+def core_seconds(history: list[EpochRow]) -> float:
+    """The seconds of the processor in some epochs, or of the clock on a GPU."""
+    return float(sum(row["processor_seconds" if "processor_seconds" in row else "seconds"] for row in history))
 
 
 def make_fitted(model: nn.Module, history: list[EpochRow], recipe: Recipe) -> Fitted:

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from pointset.baselines.models import BASELINES
 from pointset.configuration import closest_spelling
 from pointset.data.arrays import from_arrays
-from pointset.data.groups import number_groups
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import quoted
@@ -130,7 +129,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
             if groups is not None:
                 if len(groups) != len(sets):
                     raise InputError(f"groups must be one for each of the {len(sets)} clouds, got {len(groups)}")
-                sets = sets.grouped(number_groups(np.asarray(groups).tolist()))
+                sets = sets.grouped(groups)
             is_seed = isinstance(self.random_state, numbers.Integral)  # used as it is, as in `pointset.fit`
             seed = int(self.random_state if is_seed else check_random_state(self.random_state).randint(2**31 - 1))
             fitted = self._trained(sets, seed)

@@ -73,6 +73,8 @@ class Plan:
     """Core-seconds of budget for all steps of both kinds, on one fold; 0 if they are unknown."""
     kinds: Annotated[int, Meta(ge=1, le=2)] = 2
     """1 if only the network with neighbourhoods is trained, and not compared with one on coordinates alone."""
+    seconds: float = 0.0
+    """Core-seconds that the plan took."""
 
     @classmethod
     def within(cls, budget: float, spent: float, train: PointSets, seed: int) -> Self:
@@ -87,13 +89,14 @@ class Plan:
             fit(new_network(train, True, seed), train, transfer_recipe(train, steps=steps), seed=seed, progress=False)
             seconds.append(time.process_time() - start)
         step = max((seconds[2] - seconds[1]) / 8, 1e-4)
-        spent += time.process_time() - began
+        took = time.process_time() - began
+        spent += took
         whole = transfer_recipe(train).steps or 0
         tried = [*((whole, folds, 2) for folds in (FOLDS, 3, 2, 1)), (whole, 1, 1), (whole // 2, 1, 1)]
         fitting = (each for each in tried if spent + each[0] * (each[1] + each[2]) * step <= budget)
         # The usual budget pays for some steps whatever the clock says: other work slows them down, and not the network.
         steps, folds, kinds = next(fitting, tried[-1] if budget >= BUDGET else (0, 1, 1))
-        return cls(steps, folds, round(spent + 3 * whole * step, 1), kinds)
+        return cls(steps, folds, round(spent + 3 * whole * step, 1), kinds, round(took, 3))
 
     @classmethod
     def read(cls, file: Path) -> Self:

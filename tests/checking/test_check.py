@@ -8,9 +8,10 @@ import trimesh
 from command_line import asked, succeed
 
 import pointset
-from pointset.checking.check import ORDER
+from pointset.checking.check import ORDER, overview
 from pointset.checking.labels import label_margins, suspicious_labels
 from pointset.checking.oddities import odd_counts, odd_sizes
+from pointset.data.axes import turned_up
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape
 from pointset.runs.spreadsheets import read_csv
@@ -86,6 +87,49 @@ def test_one_geometry_in_other_files(tmp_path):
     pairs = {frozenset((f"chair/{one}", f"chair/{other}")) for one, other in same.items()}
     assert pairs == {frozenset((file, twin)) for file, (kind, twin) in twins.items() if kind == "identical geometry"}
     assert any({file, twin} == {"chair/finer.off", "chair/3.off"} for file, (_, twin) in twins.items())
+
+
+@pytest.mark.slow
+def test_one_cloud_of_many_points_in_other_files(tmp_path):
+    """In another order, with four digits, and as PLY; a cloud that is sampled anew is not the same."""
+    for name, scales in CLASSES.items():
+        (tmp_path / name).mkdir()
+        for number in range(6):
+            np.save(tmp_path / name / f"{number}.npy", bumpy(scales, number, count=2500))
+    first, second, third = (bumpy(CLASSES["rod"], number, count=2500) for number in range(3))
+    np.save(tmp_path / "rod" / "order.npy", first[np.random.default_rng(0).permutation(len(first))])
+    np.savetxt(tmp_path / "rod" / "digits.xyz", second, fmt="%.4f")
+    trimesh.PointCloud(third).export(tmp_path / "rod" / "format.ply")
+    np.save(tmp_path / "rod" / "anew.npy", bumpy(CLASSES["rod"], 3, count=2500, sampling=1))
+    kinds = {
+        frozenset((each.file[4:], each.twin[4:])): each.kind
+        for each in pointset.check_data(tmp_path, progress=False).suspects
+        if each.twin and each.kind != "label"
+    }
+    same = {"0.npy": "order.npy", "1.npy": "digits.xyz", "2.npy": "format.ply"}
+    identical = {pair for pair, kind in kinds.items() if kind == "identical geometry"}
+    assert identical == {frozenset(pair) for pair in same.items()}
+    assert kinds[frozenset(("3.npy", "anew.npy"))] in ("re-sampled", "rescaled")
+
+
+@pytest.mark.slow
+def test_obj_files_beside_others_are_the_same_with_y_up_and_it_is_said_what_they_are_read_as(tmp_path):
+    for kind in ("chair", "lamp"):
+        (tmp_path / kind).mkdir()
+        for number in range(8):
+            write_off(tmp_path / kind / f"{number}.off", make_shape(kind, "train", number))
+    chairs = [make_shape("chair", "train", number) for number in range(2)]
+    upright = trimesh.Trimesh(turned_up(chairs[0].vertices, "z", "y"), chairs[0].faces, process=False)
+    upright.export(tmp_path / "chair" / "y.obj")
+    trimesh.Trimesh(chairs[1].vertices, chairs[1].faces, process=False).export(tmp_path / "chair" / "z.obj")
+    found = pointset.check_data(tmp_path, progress=False)
+    twins = {frozenset((each.file, each.twin)): each for each in found.suspects if each.twin and each.kind != "label"}
+    as_usual = twins[frozenset(("chair/y.obj", "chair/0.off"))]
+    assert as_usual.kind == twins[frozenset(("chair/z.obj", "chair/1.off"))].kind == "identical geometry"
+    assert as_usual.note.endswith("with another axis up")
+    assert any(".obj files, which usually have Y up, beside others" in line for line in overview(found.shapes))
+    odd = [each for each in found.suspects if each.kind == "upward axis" and each.file.endswith(".obj")]
+    assert all("usual of .obj, and all are read with z up" in each.note for each in odd)
 
 
 def test_few_others(found):

@@ -98,6 +98,28 @@ def test_flags_choose_the_runs(arguments, rows, capsys, file, clouds_folder, mon
     assert found == rows
 
 
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    [
+        ((), {"epochs": 20, "least_steps": 300, "train_points": (24, 24)}),
+        (("--epochs", "3"), {"epochs": 3, "least_steps": None}),
+        (("--epochs", "3", "--least-steps", "40"), {"epochs": 3, "least_steps": 40}),
+        (("--points-share", "0.5"), {"points_share": 0.5, "train_points": None}),
+    ],
+    ids=["the usual recipe", "epochs", "epochs and steps", "share of the points"],
+)
+def test_no_default_of_the_usual_recipe_outdoes_a_flag(flags, wanted, capsys, clouds_folder, monkeypatch):
+    recipes = []
+
+    def run(experiment, *_):
+        recipes.append(experiment.recipe)
+        raise PointsetError("enough")
+
+    monkeypatch.setattr(comparing, "run_experiment", run)
+    fail(capsys, "compare", "--data", clouds_folder, "--models", "rff-max", "--points", "24", *flags)
+    assert {name: getattr(recipes[0], name) for name in wanted} == wanted
+
+
 @pytest.mark.slow
 def test_a_table_with_a_baseline_ends_with_the_next_commands(capsys, clouds_folder):
     """A baseline is made by a function, which says nothing of attention maps."""

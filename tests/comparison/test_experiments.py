@@ -204,6 +204,9 @@ def with_recipe(**changes):
     [
         (compared(["isab-max"]), "isab-max"),
         (compared("two.toml"), "list of names.*two.toml"),
+        (compared(seeds=3), r"seeds must be a list of seeds, got 3: three seeds are \(0, 1, 2\)"),
+        (compared(data=[[0.0, 0.0, 0.0]]), "data must be the name of a dataset or a folder, got list: save clouds"),
+        (compared(points=0), r"points must be .*, got \(0,\)"),
         (compared(seeds=[]), "at least one model and one seed"),
         (compared(workers=0), "workers must be .* from 1 to 4,096, got 0"),
         (compared(workers="2"), "workers must be .*, got '2'"),

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas
 import pytest
@@ -86,6 +88,23 @@ def test_one_seed_judges_runs_and_says_so(frame):
 def test_the_resolution_and_the_level_are_said(frame):
     assert f"{ITEMS} items and 3 seeds cannot tell differences below" in str(judge(frame))
     assert "level 0.05" in str(judge(frame))
+
+
+def test_few_items_and_seeds_tell_no_difference_and_no_text_speaks_of_more_than_100_points():
+    """From four items "cannot tell differences below 129.9 points" was said, and intervals of 500 points."""
+    few = predictions({"network": 0.5, "tree": 0.25}, seeds=2, items=4)
+    few.loc[few.seed == 1, "prediction"] = few["label"]
+    verdict = judge(few)
+    assert min(pair.design.resolution() for pair in verdict.pairs) > 1
+    assert "4 items and 2 seeds can tell no difference" in verdict.resolution()
+    assert not [word for word in re.findall(r"[\d.]+", str(verdict)) if float(word.strip(".") or 0) > 100]
+    assert verdict.pairs[0].interval.high > 1, "the numbers themselves are kept"
+
+
+def test_several_models_with_one_run_are_plural(frame):
+    one_run = frame[(frame.seed == 0) | (frame.model == "svm")]
+    assert re.search(r"(network, tree|tree, network) have one run each, which", str(judge(one_run)))
+    assert "tree has one run, which" in str(judge(frame[(frame.seed == 0) | (frame.model != "tree")]))
 
 
 def test_models_that_agree_on_every_item_do_not_say_what_can_be_told(frame):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import pointset
 from pointset.data.groups import assign_folds, group_keys, groups_by_rule, number_groups
@@ -53,6 +54,11 @@ def test_wrong_groups_are_named(given, words):
         group_keys(given, ["shoe_1.pcd"])
 
 
+def test_a_missing_table_is_looked_for_here_and_in_the_folder(tmp_path):
+    with pytest.raises(PointsetError, match=f"groups=x.csv does not exist, neither here nor in {tmp_path}"):
+        group_keys("x.csv", ["shoe_1.pcd"], tmp_path)
+
+
 def test_folds_keep_groups_and_balance_classes():
     groups = number_groups([o for o in range(20) for _ in range(o % 4 + 1)])
     labels = (groups >= 10).astype(int)
@@ -77,6 +83,23 @@ def test_validation_keeps_groups():
     assert not {*train.groups} & {*validation.groups}
     assert validation.labels.bincount().tolist() == [4, 4]
     assert len(train) + len(validation) == 24
+
+
+@pytest.mark.parametrize(
+    "given", [["x", "y", "x", "z"], (3, 1, 3, 0), np.array([2, 0, 2, 1]), torch.tensor([5, 1, 5, 7])]
+)
+def test_groups_of_sets_in_memory_are_any_sequence(given):
+    sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(4, 8, 3)), ["a", "b"] * 2).grouped(given)
+    assert number_groups(sets.groups.tolist()).tolist() == [0, 1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"), [([0, 1], "2"), ("abcd", "str"), (None, "None"), (np.zeros((4, 1)), r"float64 \[4, 1\]")]
+)
+def test_groups_that_are_not_one_for_each_set_are_refused(given, found):
+    sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(4, 8, 3)), ["a", "b"] * 2)
+    with pytest.raises(PointsetError, match=f"groups must be one for each of the 4 sets, got {found}"):
+        sets.grouped(given)
 
 
 def test_a_folder_is_split_by_groups_and_without_the_files_of_a_table(tmp_path):

@@ -289,3 +289,16 @@ def test_exporting_does_not_change_the_model(tmp_path):
     assert [type(module) for module in model.modules()] == kinds
     assert all(parameter.requires_grad for parameter in model.parameters())
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+def test_an_export_says_what_it_is_doing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    export_model(model_of("rff-max"), tmp_path / "m.onnx", progress=False)
+    assert capsys.readouterr().err == ""
+    export_model(model_of("rff-max"), tmp_path / "m.onnx")
+    said = capsys.readouterr().err
+    places = [
+        said.find(what) for what in ("recording the program", "writing ONNX", "comparing the file with the model")
+    ]
+    assert 0 <= places[0] < places[1] < places[2]
+    assert said.endswith("\r"), "the bar is removed"

@@ -83,13 +83,13 @@ def test_groups_that_train_finds_are_saved_shown_again_and_taken_from_the_file(t
     data, run = write_views(tmp_path / "data", points=256), tmp_path / "run"
     command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run", run)
     printed = succeed(capsys, *command)
-    names = pointset.load_dataset(data, points=128).names
+    names, tested = (pointset.load_dataset(data, split=split, points=128).names for split in ("train", "test"))
     table = read_csv(run / automatic.GROUPS_FILE)
-    assert [row["file"] for row in table] == names
+    assert [row["file"] for row in table] == sorted([*names, *tested])
     objects = {row["file"].rpartition("_")[0]: row["group"] for row in table}
     assert all(row["group"] == objects[row["file"].rpartition("_")[0]] for row in table)
     assert f"{len({*objects.values()})} groups of shapes that belong together, by names" in printed
-    assert f"the group of every training shape: {run / automatic.GROUPS_FILE}" in printed
+    assert f"the group of every shape, which --groups takes: {run / automatic.GROUPS_FILE}" in printed
     assert "of seen groups %" in printed
     assert succeed(capsys, *command) == printed, "read again, and not fitted"
     train = data.with_name("train")
@@ -98,7 +98,31 @@ def test_groups_that_train_finds_are_saved_shown_again_and_taken_from_the_file(t
         (train / "train" / name).write_bytes((data / name).read_bytes())
     given = write_groups(run / automatic.GROUPS_FILE, tmp_path / "given.csv", "train/")
     again = succeed(capsys, *command[:2], train, *command[3:-1], tmp_path / "again", "--groups", given)
-    assert f"{len(objects)} groups of shapes that belong together, by --groups" in again
+    trained = {name.rpartition("_")[0] for name in names}
+    assert f"{len(trained)} groups of shapes that belong together, by --groups" in again
+
+
+def test_the_saved_groups_are_taken_back_for_the_same_folder_and_split_it(tmp_path, capsys):
+    data, run = write_views(tmp_path / "data", points=256), tmp_path / "run"
+    command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run")
+    succeed(capsys, *command, run)
+    table = run / automatic.GROUPS_FILE
+    assert "by --groups" in succeed(capsys, *command, tmp_path / "again", "--groups", table)
+    sides = [pointset.load_dataset(data, split, 128, groups=str(table)).names for split in ("train", "test")]
+    assert not {name.rpartition("_")[0] for name in sides[0]} & {name.rpartition("_")[0] for name in sides[1]}
+    assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "again", "--json"))["shapes"] == len(sides[1])
+
+
+def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, capsys):
+    data = write_clouds(tmp_path / "data", shapes=4)
+    names = pointset.load_dataset(data, points=32).names
+    table = tmp_path / "mine.csv"
+    table.write_text("file,group\n" + "".join(f"{name},{name[-6:-4]}\n" for name in names))
+    command = ("train", "--data", data, "--points", "32", "--groups", table, "--budget", "1s", "--run")
+    succeed(capsys, *command, tmp_path / "run")
+    assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "run", "--json"))["shapes"] == 8
+    table.write_text("file,group\n" + "".join(f"{name},1\n" for name in names[1:]))
+    assert f"does not say the group of '{names[0]}'" in fail(capsys, *command, tmp_path / "other")
 
 
 def write_groups(path, to, before):
@@ -213,6 +237,29 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path
     assert description["data"]["normalize"] == "center-standardize"
 
 
+def test_the_seconds_of_a_resumed_network_are_those_of_all_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(Plan, "within", lambda *_: Plan(steps=8, folds=2, kinds=1, seconds=100.0))
+    monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
+    train, run = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32), tmp_path / "run"
+
+    def resume(stop):
+        with monkeypatch.context() as patched:
+            if stop:
+                patched.setattr(automatic._Choice, "_held_out_mixture", lambda *_: 1 / 0)
+            return fit_automatic(train, run=run, progress=False)
+
+    with pytest.raises(ZeroDivisionError):
+        resume(stop=True)
+    for fold in (0, 1):
+        history = run / f"held-out-{fold}" / "history.jsonl"
+        rows = [json.loads(line) | {"processor_seconds": 1000.0} for line in history.read_text().splitlines()]
+        history.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    seconds = {candidate.name: candidate.seconds for candidate in resume(stop=False).candidates}
+    assert seconds["network"] == pytest.approx(100 + 2 * 1000 * len(rows), abs=100)
+    assert seconds["network"] > 2100
+    assert max(seconds[name] for name in (*automatic.ROWS, "mixture")) < 100
+
+
 @pytest.mark.slow
 def test_start_begins_from_trained_weights(tmp_path, capsys):
     data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
@@ -244,11 +291,15 @@ def test_wrong_options_are_named(options, words, tmp_path, capsys):
     assert words in fail(capsys, "train", "--data", tmp_path, *options)
 
 
-def test_a_baseline_is_not_exported_and_the_message_says_so(tmp_path, capsys):
+def test_a_baseline_is_neither_exported_nor_drawn_and_the_message_says_what_can_be(tmp_path, capsys):
     train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
     pointset.fit(pointset.create_model("features-svm", classes=2), train, run=tmp_path / "run", progress=False)
     said = fail(capsys, "export", "--model", tmp_path / "run", "-o", tmp_path / "a.onnx")
-    assert "features-svm, and only networks can be exported" in said
+    assert "features-svm, and only networks can be exported: train one by name" in said
+    (tmp_path / "run" / "network").mkdir()  # as beside a baseline that `pointset train` has chosen
+    shape = tmp_path / "data" / "test" / "flat" / "flat_0.npy"
+    said = fail(capsys, "attend", shape, "--model", tmp_path / "run", "-o", tmp_path / "a.html")
+    assert f"only networks can be drawn: write --model {tmp_path / 'run' / 'network'}" in said
 
 
 def test_of_candidates_that_tie_the_best_on_all_its_shapes_is_taken_and_the_reason_said(tmp_path):
