@@ -150,7 +150,7 @@ class Preparation(Checked):
         if self.neighbourhoods != "none" and 2 * len(cloud.points) < usual:
             warnings.warn(
                 f"clouds of fewer than {usual // 2:,} points say little of neighbourhoods, which the model "
-                "needs: it is less accurate on them",
+                "needs: one of coordinates alone is more accurate on them (`pointset zoo --pretrained`)",
                 UserWarning,
                 stacklevel=4,
             )
