@@ -72,8 +72,8 @@ def _list_trained() -> Result:
     return Result(
         [{"model": name, **_plain(card)} for name, card in cards.items()],
         [_row(name, card) for name, card in cards.items()],
-        "test accuracy in %, by points per set, which are drawn from clouds of 1,024 points and know neighbourhoods there;",
-        "on clouds of fewer than 512 points of your own, a model that knows none is more accurate",
+        "test accuracy in %, by points per set, drawn from clouds of 1,024 points, where neighbourhoods are known;",
+        "for your own clouds of fewer than 512 points, a model without neighbourhoods is more accurate",
         "decide: exact support, so many of 1,024 points (median); the logits without the others are equal",
         "for details: pointset zoo --pretrained NAME",
         *([f"classify, attend, evaluate and export use {USUAL} unless you give --model"] if USUAL in cards else []),
