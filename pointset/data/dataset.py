@@ -18,8 +18,8 @@ from pointset.data.catalogue.cards import Card, list_cards, load_card
 from pointset.data.catalogue.folders import Listing, list_folder, list_splits
 from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
-from pointset.data.groups import group_keys, number_groups, read_table
-from pointset.data.options import MORE_POINTS, SPLITS, DataOptions
+from pointset.data.groups import group_keys, is_table, number_groups, read_table
+from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.pools.build import PoolPlan, load_pool
@@ -92,6 +92,7 @@ def load_split(
     other `classes` than a model was trained on are refused, before shapes are sampled.
     """
     card, folder = locate_data(data, progress=progress)
+    options = _with_absolute_tables(options)
     left_out = _read_tables(folder, options)
     pool, present = _folder_pool(folder, card, split, options, progress, classes)
     _warn_of_missing_classes(folder, pool, split, present)
@@ -123,7 +124,7 @@ def _read_tables(folder: Path, options: DataOptions) -> Mapping[str, str]:
     """The files to leave out; every table of the options is read, and all faults are said at once."""
     left_out: dict[str, str] = {}
     checks: list[Callable[[], object]] = []
-    if options.groups is not None and options.groups.lower().endswith(".csv"):
+    if options.groups is not None and is_table(options.groups):
         checks.append(partial(read_table, Path(options.groups), folder, "groups", 2))
     if options.without is not None:
         checks.append(lambda: left_out.update(read_table(Path(str(options.without)), folder, "without", 1)))
@@ -131,14 +132,42 @@ def _read_tables(folder: Path, options: DataOptions) -> Mapping[str, str]:
     return left_out
 
 
+def _with_absolute_tables(options: DataOptions) -> DataOptions:
+    """Options whose tables are found from any working directory; those in the folder of the data stay relative."""
+    tables = {name: Path(given) for name in TABLES if (given := getattr(options, name)) and is_table(given)}
+    here: dict[str, Any] = {name: str(path.resolve()) for name, path in tables.items() if path.exists()}
+    return dataclasses.replace(options, **here)
+
+
+def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
+    """Options for other data than those of the training, or for the same elsewhere: groups and tables only if they fit.
+
+    Warns of those that do not.
+    """
+    _, folder = locate_data(data)
+    unfit: dict[str, Any] = {}
+    for name in (name for name in TABLES if getattr(options, name) and not is_released(folder)):
+        others: dict[str, Any] = dict.fromkeys(each for each in TABLES if each != name)
+        alone = dataclasses.replace(options, **others)
+        try:
+            _read_tables(folder, alone)
+            _list_again(folder, alone)
+        except PointsetError as error:
+            warnings.warn(f"{folder}: {name} of the training is left out, because {error}", stacklevel=4)
+            unfit[name] = None
+    return dataclasses.replace(options, **unfit)
+
+
 def usual_up_of(folder: Path, names: Sequence[str]) -> Axis:
     """The usual upward axis for the files of a folder, with a warning if it is y, or if the files differ."""
     axis: Axis = usual_up(names) or "z"
     if upright := sorted({PurePath(name).suffix for name in names if usual_up([name]) == "y"}):
-        beside = ": y is taken for their upward axis" if axis == "y" else ", beside others: all are taken for Z up"
+        said, remedy = "y is taken for their upward axis", "give --up y or --up z"
+        if axis == "z":
+            said, remedy = "beside others, all are taken for Z up", "save those that lie with Z up, and give --up z"
         warnings.warn(
-            f"{folder} holds {' and '.join(upright)} files, which usually have Y up{beside}; look at them with "
-            f"`pointset data show {folder}`, and give --up y or --up z (in Python up=)",
+            f"{folder} holds {' and '.join(upright)} files, which usually have Y up: {said}; look at them with "
+            f"`pointset data show {folder}`, and {remedy} (in Python up=)",
             UserWarning,
             stacklevel=4,
         )
@@ -244,6 +273,8 @@ def load_like(
     check_up(up)
     given = {"on_error": on_error, "points": points}
     options = DataOptions.of(description).changed({name: own for name, own in given.items() if own is not None})
+    if data is not None:
+        options = _with_fitting_tables(data, options)
     try:
         sets = load_split(data or description["source"], split, options, classes=description["classes"])
     except PointsetError as error:

@@ -151,7 +151,7 @@ def group_keys(
     Raises:
         PointsetError: it is none of these, or does not say the group of every shape that must have one.
     """
-    if groups.lower().endswith(".csv"):
+    if is_table(groups):
         known = read_table(Path(groups), folder, "groups", 2)
         keys = [known.get(name, known.get(PurePosixPath(name).name, "")) for name in names]
     elif groups.isdigit():
@@ -168,12 +168,18 @@ def group_keys(
     return [key or name for name, key in zip(names, keys, strict=True)]
 
 
+def is_table(given: str) -> bool:
+    """True for the path of a table."""
+    return given.lower().endswith(".csv")
+
+
 def read_table(path: Path, folder: Path | None, what: str, columns: int) -> dict[str, str]:
     """The first column of a table, and the last of so many; a PointsetError if it cannot be read or has fewer."""
     if not path.exists() and folder is not None:
         path, given = folder / path, path
         if not path.exists():
-            raise PointsetError(f"{what}={given} does not exist, neither here nor in {folder}: check its spelling")
+            where = f"it does not exist, neither here nor in {folder}"
+            raise PointsetError(f"{what}={given} must be a table whose first column has files: {where}")
     try:
         return {cells[0]: cells[columns - 1] for cells in (list(row.values()) for row in read_csv(path))}
     except (OSError, ValueError, IndexError, csv.Error) as error:

@@ -21,6 +21,8 @@ NORMALS = "normals"
 MORE_POINTS = "sample more with pool_points (--pool-points of `train` and `compare`)"
 """Hint in errors: how to sample larger pools; other commands use the options that a model was trained with."""
 NOT_SAVED = ("on_error", "pose")
+TABLES = ("groups", "without")
+"""Options that are paths of tables; groups may be something else."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from safetensors.torch import load as load_tensors
 
+from pointset.data.options import TABLES
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.runs.atomic import check_writable, write_for_user
 from pointset.runs.files import require_file
@@ -61,9 +62,10 @@ def pack_run(run: str | Path, output: str | Path) -> dict[str, Any]:
         raise PointsetError(f"{run} comes with the package: its name is enough")
     weights, description = folder.weights(), folder.description()
     model, data = description.get("model", {}), description.get("data", {})
-    source = Path(str(data.get("source", "")))
-    if source.is_absolute():  # useless elsewhere, and private
-        description = description | {"data": data | {"source": source.name}}
+    paths = {name: Path(str(data.get(name) or "")) for name in ("source", *TABLES)}
+    private = {name: path.name for name, path in paths.items() if path.is_absolute()}  # useless elsewhere, too
+    if private:
+        description = description | {"data": data | private}
     content = {RUN: as_json(description).encode(), WEIGHTS: as_safetensors(weights)}
     card = {
         "format": PACKED_FORMAT,

@@ -127,7 +127,8 @@ def test_obj_files_beside_others_are_the_same_with_y_up_and_it_is_said_what_they
     as_usual = twins[frozenset(("chair/y.obj", "chair/0.off"))]
     assert as_usual.kind == twins[frozenset(("chair/z.obj", "chair/1.off"))].kind == "identical geometry"
     assert as_usual.note.endswith("with another axis up")
-    assert any(".obj files, which usually have Y up, beside others" in line for line in overview(found.shapes))
+    said = "\n".join(overview(found.shapes))
+    assert ".obj files, which usually have Y up: beside others, all are taken for Z up" in said
     odd = [each for each in found.suspects if each.kind == "upward axis" and each.file.endswith(".obj")]
     assert all("usual of .obj, and all are read with z up" in each.note for each in odd)
 

@@ -53,7 +53,7 @@ def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs: Path) -> N
 def test_obj_files_beside_others_are_not_taken_for_z_up_in_silence(objs: Path) -> None:
     write_off(objs / "class0" / "train" / "5.off", Mesh(CORNERS, np.array(FACES) - 1))
     with pytest.warns(
-        UserWarning, match=r"objs holds \.obj files, which usually have Y up, beside others.*--up"
+        UserWarning, match=r"objs holds \.obj files, which usually have Y up: beside others.*save .* --up"
     ) as said:
         assert load(objs).up == "z"
     assert len(said) == 1

@@ -102,15 +102,24 @@ def test_groups_that_train_finds_are_saved_shown_again_and_taken_from_the_file(t
     assert f"{len(trained)} groups of shapes that belong together, by --groups" in again
 
 
-def test_the_saved_groups_are_taken_back_for_the_same_folder_and_split_it(tmp_path, capsys):
-    data, run = write_views(tmp_path / "data", points=256), tmp_path / "run"
+@pytest.mark.filterwarnings("default:.*groups of the training is left out")
+def test_the_saved_groups_are_taken_back_for_the_same_folder_and_split_it(tmp_path, capsys, monkeypatch):
+    data, table = write_views(tmp_path / "data", points=256), "run/groups.csv"
     command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run")
-    succeed(capsys, *command, run)
-    table = run / automatic.GROUPS_FILE
+    monkeypatch.chdir(tmp_path)
+    succeed(capsys, *command, "run")
     assert "by --groups" in succeed(capsys, *command, tmp_path / "again", "--groups", table)
-    sides = [pointset.load_dataset(data, split, 128, groups=str(table)).names for split in ("train", "test")]
+    sides = [pointset.load_dataset(data, split, 128, groups=table).names for split in ("train", "test")]
     assert not {name.rpartition("_")[0] for name in sides[0]} & {name.rpartition("_")[0] for name in sides[1]}
-    assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "again", "--json"))["shapes"] == len(sides[1])
+    monkeypatch.chdir(data)
+    evaluate = ("evaluate", "--model", tmp_path / "again", "--json")
+    assert json.loads(succeed(capsys, *evaluate))["shapes"] == len(sides[1])
+    for path in (data / "bumpy").iterdir():  # other data, of which the table knows nothing
+        path.rename(path.with_stem(f"other_{path.stem}"))
+    cli.main([*map(str, evaluate), "--data", str(data)])
+    assert f"{data}: groups of the training is left out, because groups='" in capsys.readouterr().err
+    pointset.pack_run(tmp_path / "again", tmp_path / "again.pointset")
+    assert pointset.load_run(tmp_path / "again.pointset")[1]["data"]["groups"] == "groups.csv"
 
 
 def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, capsys):
