@@ -69,7 +69,7 @@ class PointSetEmbedding(TransformerMixin, CloudEstimator):
     Example:
         >>> from sklearn.pipeline import make_pipeline
         >>> from sklearn.svm import SVC
-        >>> pipeline = make_pipeline(pointset.PointSetEmbedding("isab16-pma.modelnet40-1024"), SVC())
+        >>> pipeline = make_pipeline(pointset.PointSetEmbedding("isab16-pma.shapes10"), SVC())
         >>> pipeline.fit(X[:16], y[:16]).predict(X[16:]).shape
         (8,)
     """
