@@ -153,9 +153,9 @@ def check_once(what: str, values: Sequence[object]) -> None:
         raise PointsetError(f"{what} {quoted(twice[0])} is given twice: leave one out")
 
 
-def check_seed(seed: int, name: str = "seed") -> None:
+def check_seed(seed: int) -> None:
     """Raise a PointsetError unless a number can seed a generator."""
-    check(name, seed, Seed)
+    check("seed", seed, Seed)
 
 
 def _kinds(cls: type) -> dict[str, Any]:

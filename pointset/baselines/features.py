@@ -1,27 +1,27 @@
 """Classical features of upright shapes and of their surfaces: occupancy, moments, distributions, neighbourhoods."""
 
 import itertools
-import math
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-REACH = 2.0
-"""Half the side of the occupancy grid, in root mean square radii: few points of a shape lie outside."""
+from pointset.data.likeness.features import (
+    HISTOGRAM_BINS,
+    INVARIANT_DISTRIBUTIONS,
+    NEIGHBOURHOOD_SHARES,
+    PAIR_WIDTH,
+    REACH,
+    cells_of,
+    distributions,
+    histogram,
+    scaled,
+    shares_in,
+    surface_histograms,
+)
+
 CELLS, RINGS, LEVELS, SECTIONS = 6, 6, 8, 8
-PAIRS = 4096
-"""Random pairs and triples of points for the shape distributions; the same for every shape of one size."""
 QUANTILES = (0.02, 0.25, 0.5, 0.75, 0.98)
-QUERIES = 512
-"""Points whose neighbourhoods are described, if a cloud has as many."""
-NEIGHBOURHOOD_SHARES = (1 / 128, 1 / 64, 1 / 32, 1 / 8)
-"""Sizes of the neighbourhoods, as shares of the points."""
-NORMALS_NEIGHBOURHOOD = 1
-"""The neighbourhood that the normals are from, by its index."""
-HISTOGRAM_BINS = 8
-INVARIANT_DISTRIBUTIONS, PAIR_WIDTH = 88, 2 * 4 * 6
-"""Columns of the distributions that turns do not change, and those of pairs of normals."""
 
 
 class ShapeFeatures(nn.Module):
@@ -37,47 +37,19 @@ class ShapeFeatures(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         """Return the features; all points are real."""
-        X = _scaled(X)
-        blocks = (_occupancy(X), _rings(X), _moments(X), _distributions(X), _extents(X), _sections(X))
+        X = scaled(X)
+        blocks = (_occupancy(X), _rings(X), _moments(X), distributions(X), _extents(X), _sections(X))
         return torch.cat(blocks, dim=1)
 
 
-def _scaled(X: Tensor) -> Tensor:
-    """Clouds with mean 0 and a root mean square radius of 1."""
-    X = X - X.mean(dim=1, keepdim=True)
-    radius = X.square().sum(dim=2).mean(dim=1).sqrt()
-    return X / radius.clamp(min=torch.finfo(X.dtype).tiny)[:, None, None]
-
-
-def _shares(cells: Tensor, count: int) -> Tensor:
-    """Square roots of the shares of points in each of `count` cells, [B, count], from cell numbers [B, n]."""
-    shares = torch.zeros(len(cells), count, device=cells.device)
-    shares.scatter_add_(1, cells, torch.ones(cells.shape, device=cells.device))
-    return (shares / cells.shape[1]).sqrt()
-
-
-def _cells(values: Tensor, low: float, high: float, count: int) -> Tensor:
-    """The number of the cell, of `count` between low and high, in which each value lies; the outer ones are open."""
-    return ((values - low) / (high - low) * count).long().clamp(0, count - 1)
-
-
-def histogram(
-    values: Tensor, low: float, high: float, bins: int, second: Tensor | None = None, most: float = 1.0, rows: int = 1
-) -> Tensor:
-    """Square roots of the shares of values [B, n] in bins; with `second`, in `rows` times as many, by both."""
-    cells = _cells(values, low, high, bins)
-    cells = cells if second is None else cells * rows + _cells(second, 0.0, most, rows)
-    return _shares(cells, bins * rows)
-
-
 def _occupancy(X: Tensor) -> Tensor:
-    x, y, z = _cells(X, -REACH, REACH, CELLS).unbind(dim=2)
-    return _shares((x * CELLS + y) * CELLS + z, CELLS**3)
+    x, y, z = cells_of(X, -REACH, REACH, CELLS).unbind(dim=2)
+    return shares_in((x * CELLS + y) * CELLS + z, CELLS**3)
 
 
 def _rings(X: Tensor) -> Tensor:
-    rings = _cells(X[..., :2].norm(dim=2), 0.0, 1.1 * REACH, RINGS)
-    return _shares(rings * LEVELS + _cells(X[..., 2], -1.1 * REACH, 1.1 * REACH, LEVELS), RINGS * LEVELS)
+    rings = cells_of(X[..., :2].norm(dim=2), 0.0, 1.1 * REACH, RINGS)
+    return shares_in(rings * LEVELS + cells_of(X[..., 2], -1.1 * REACH, 1.1 * REACH, LEVELS), RINGS * LEVELS)
 
 
 def _moments(X: Tensor) -> Tensor:
@@ -89,24 +61,6 @@ def _moments(X: Tensor) -> Tensor:
             moment = (x**a * y**b * z**c).mean(dim=1)
             moments.append(moment.sign() * moment.abs() ** (1 / (a + b + c)))
     return torch.stack(moments, dim=1)
-
-
-def _distributions(X: Tensor) -> Tensor:
-    generator = torch.Generator().manual_seed(0)
-    first, second, third = torch.randint(X.shape[1], (3, PAIRS), generator=generator).to(X.device)
-    A, B, C = X[:, first], X[:, second], X[:, third]
-    along, across = A - B, C - B
-    areas = (torch.linalg.cross(along, across).norm(dim=2) / 2).sqrt()
-    cosines = nn.functional.cosine_similarity(along, across, dim=2).clamp(-1, 1)
-    distributions = [
-        (X.norm(dim=2), 1.25 * REACH, 16),
-        (along.norm(dim=2), 2 * REACH, 32),
-        (areas, 1.25 * REACH, 24),
-        (cosines.acos(), math.pi, 16),
-        (along[..., 2].abs(), 2 * REACH, 16),
-        (along[..., :2].norm(dim=2), 2 * REACH, 16),
-    ]
-    return torch.cat([histogram(values, 0.0, high, bins) for values, high, bins in distributions], dim=1)
 
 
 def _extents(X: Tensor) -> Tensor:
@@ -127,32 +81,15 @@ def _heights(X: Tensor) -> Tensor:
 
 def _sections(X: Tensor) -> Tensor:
     """Standard deviations along x and y, and the square root of the share of points, of each horizontal section."""
-    inside = nn.functional.one_hot(_cells(_heights(X), 0.0, 1.0, SECTIONS), SECTIONS).to(X.dtype)  # [B, n, sections]
+    inside = nn.functional.one_hot(cells_of(_heights(X), 0.0, 1.0, SECTIONS), SECTIONS).to(X.dtype)  # [B, n, sections]
     counts = inside.sum(dim=1).clamp(min=1)[:, :, None]
     means = inside.mT @ X[..., :2] / counts
     variances = inside.mT @ X[..., :2].square() / counts - means.square()
     return torch.cat([variances.clamp(min=0).sqrt().flatten(1), inside.mean(dim=1).sqrt()], dim=1)
 
 
-class InvariantFeatures(nn.Module):
-    """Features [B, width] of clouds [B, n, 3] that turning, mirroring, moving and scaling do not change.
-
-    The distributions of `ShapeFeatures` and the neighbourhoods of `SurfaceFeatures`, without what needs an upright
-    shape. Square roots of shares, so that a Euclidean distance between rows is one between histograms (Hellinger).
-    """
-
-    width = INVARIANT_DISTRIBUTIONS + 5 * HISTOGRAM_BINS * len(NEIGHBOURHOOD_SHARES) + PAIR_WIDTH
-
-    def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
-        """Return the features; all points are real."""
-        X = _scaled(X)
-        neighbourhoods, pairs, *_ = _surface(X)
-        turned = [block for place, block in enumerate(neighbourhoods) if place % 6 != 5]  # the last of six is of slopes
-        return torch.cat([_distributions(X)[:, :INVARIANT_DISTRIBUTIONS], *turned, *pairs], dim=1)
-
-
 def invariant_part(shape: Float[Tensor, "B f"], surface: Float[Tensor, "B s"]) -> Float[Tensor, "B width"]:
-    """The `InvariantFeatures` among the columns of `ShapeFeatures` and `SurfaceFeatures`."""
+    """The `invariant_features` among the columns of `ShapeFeatures` and `SurfaceFeatures`."""
     first, scale = CELLS**3 + RINGS * LEVELS + 31, 6 * HISTOGRAM_BINS
     last = scale * len(NEIGHBOURHOOD_SHARES)
     scales = surface[:, :last].unflatten(1, (-1, scale))[..., :-HISTOGRAM_BINS].flatten(1)
@@ -174,51 +111,8 @@ class SurfaceFeatures(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         """Return the features; all points are real."""
-        neighbourhoods, pairs, Q, normals = _surface(_scaled(X))
+        neighbourhoods, pairs, Q, normals = surface_histograms(scaled(X))
         return torch.cat([*neighbourhoods, *pairs, *_slopes(Q, normals)], dim=1)
-
-
-def _surface(X: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor, Tensor]:
-    """Histograms of neighbourhoods and of pairs of normals, and the points [B, q, 3] that they are of with normals."""
-    generator = torch.Generator().manual_seed(0)
-    Q = X[:, torch.randperm(X.shape[1], generator=generator)[:QUERIES].to(X.device)]
-    neighbourhoods, normals = _neighbourhoods(Q, X)
-    return neighbourhoods, _pairs(Q, normals, generator), Q, normals
-
-
-def _neighbourhoods(Q: Tensor, X: Tensor) -> tuple[list[Tensor], Tensor]:
-    """Histograms of the neighbourhoods of Q [B, q, 3] in X [B, n, 3], and the normals [B, q, 3]."""
-    sizes = [min(max(5, round(share * X.shape[1])) + 1, X.shape[1]) for share in NEIGHBOURHOOD_SHARES]
-    distances = torch.cdist(Q, X, compute_mode="donot_use_mm_for_euclid_dist")
-    distances, indices = distances.topk(max(sizes), dim=2, largest=False)
-    around = X.gather(1, indices.flatten(1)[..., None].expand(-1, -1, 3)).view(*indices.shape, 3) - Q[:, :, None]
-    blocks, normals = [], Q
-    for scale, size in enumerate(sizes):
-        inside = around[:, :, :size]
-        centre = inside.mean(dim=2)
-        covariance = inside.mT @ inside / size - centre[..., None] * centre[..., None, :]
-        values, vectors = torch.linalg.eigh(covariance)
-        small, middle, large = values.clamp(min=1e-12).sqrt().unbind(dim=2)
-        reach = distances[:, :, size - 1].clamp(min=1e-9)
-        blocks += [
-            histogram((large - middle) / large, 0, 1, HISTOGRAM_BINS),
-            histogram((middle - small) / large, 0, 1, HISTOGRAM_BINS),
-            histogram(small / large, 0, 0.6, HISTOGRAM_BINS),
-            histogram(reach.log(), math.log(0.02), math.log(1.5), HISTOGRAM_BINS),
-            histogram(centre.norm(dim=2) / reach, 0, 1, HISTOGRAM_BINS),
-            histogram(vectors[..., 2, 0].abs(), 0, 1, HISTOGRAM_BINS),
-        ]
-        normals = vectors[..., 0] if scale == NORMALS_NEIGHBOURHOOD else normals
-    return blocks, normals
-
-
-def _pairs(Q: Tensor, normals: Tensor, generator: torch.Generator) -> list[Tensor]:
-    first, second = torch.randint(Q.shape[1], (2, PAIRS), generator=generator).to(Q.device)
-    between = Q[:, first] - Q[:, second]
-    distance = between.norm(dim=2)
-    turned = (normals[:, first] * normals[:, second]).sum(dim=2).abs()
-    seen = nn.functional.cosine_similarity(between, normals[:, first], dim=2).abs()
-    return [histogram(angle, 0, 1, 4, distance, 4.0, 6) for angle in (turned, seen)]
 
 
 def _slopes(Q: Tensor, normals: Tensor) -> list[Tensor]:

@@ -3,7 +3,7 @@
 They are whole models of the registry, and are fitted by `pointset.fit` like every model: once, without epochs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.baselines.heads import SupportVectors
 from pointset.data.normalize import center_standardize
+from pointset.data.ragged import batches_of_one_size
 from pointset.nn.masks import Mask
 from pointset.nn.registry import register
 
 EMBEDDERS = ("dumlp16-max+dumlp16.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024-robust")
 """Trained networks whose pooled rows are the embedding: with neighbourhoods, and on coordinates alone."""
-SETS_AT_ONCE = 16
 
 
 class Baseline(nn.Module):
@@ -88,15 +88,6 @@ class Embedder(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         return self.network.embed_sets(center_standardize(X))  # type: ignore[operator]
-
-
-def batches_of_one_size(points: Tensor, mask: Mask | None) -> Iterator[Tensor]:
-    """Batches [b, n, d] without padding, in the order of the sets; an empty set has one point at the origin."""
-    if mask is None:
-        yield from points.split(SETS_AT_ONCE)
-        return
-    for cloud, real in zip(points, mask, strict=True):
-        yield (cloud[real] if real.any() else cloud.new_zeros(1, cloud.shape[1]))[None]
 
 
 class Mixture(nn.Module):

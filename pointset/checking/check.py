@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from pointset.baselines.features import invariant_part
-from pointset.baselines.likeness import Siblings, connected, find_siblings, nearest_elsewhere, resampled_distance
-from pointset.baselines.twins import Surface, fit_surfaces
 from pointset.checking.labels import label_margins, suspicious_labels
 from pointset.checking.oddities import Oddity, odd_axes, odd_counts, odd_extents, odd_sizes
 from pointset.checking.reading import Shapes, read_shapes
 from pointset.data.axes import Axis, turned_up, usual_up
 from pointset.data.groups import assign_folds
+from pointset.data.likeness.siblings import Siblings, connected, find_siblings, nearest_elsewhere, resampled_distance
+from pointset.data.likeness.twins import Surface, fit_surfaces
 from pointset.data.readers.formats import is_mesh_file, suffix_of
 from pointset.data.readers.reading import read_mesh
 from pointset.runs.atomic import write_for_user

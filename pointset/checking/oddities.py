@@ -19,14 +19,6 @@ FLAT = 1e-4
 """Smallest by largest extent of a flat shape."""
 FARTHEST, TURNED = 0.1, 0.75
 """Share of the shapes, those farthest from their class, of which turns are tried; how much nearer one brings them."""
-TURNS = {
-    "x": [[0, 0, -1], [0, 1, 0], [1, 0, 0]],
-    "y": [[1, 0, 0], [0, 0, -1], [0, 1, 0]],
-    "-x": [[0, 0, 1], [0, 1, 0], [-1, 0, 0]],
-    "-y": [[1, 0, 0], [0, 0, 1], [0, -1, 0]],
-    "-z": [[1, 0, 0], [0, -1, 0], [0, 0, -1]],
-}
-"""Rotations that turn each axis to z."""
 Oddity = tuple[int, str, str]
 """Index of the shape, kind, and a note."""
 
@@ -74,11 +66,13 @@ def odd_axes(
         up: the axis that points up in the files.
     """
     extract, upright = ShapeFeatures(), torch.tensor(UP_TO_Z[up])
+    others = [axis for axis in UP_TO_Z if axis != "z"]
+    turns = torch.tensor([UP_TO_Z[axis] for axis in others])
     centres = {int(label): np.median(rows[labels == label], axis=0) for label in np.unique(labels)}
     distances = np.array([np.linalg.norm(row - centres[int(label)]) for row, label in zip(rows, labels, strict=True)])
     for row in np.argsort(-distances)[: int(np.ceil(FARTHEST * len(rows)))].tolist():
         points = torch.from_numpy(cloud(row)).float() @ upright.T
-        turned = extract(torch.stack([points @ torch.tensor(turn).float().T for turn in TURNS.values()])).numpy()
+        turned = extract(points @ turns.mT).numpy()
         near = np.linalg.norm(turned - centres[int(labels[row])], axis=1)
         if near.min() < TURNED * distances[row]:
-            yield row, "upward axis", f"more like its class with {[*TURNS][int(near.argmin())]} for z: turned?"
+            yield row, "upward axis", f"more like its class with {others[int(near.argmin())]} for z: turned?"

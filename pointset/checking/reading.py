@@ -94,12 +94,12 @@ def read_shapes(name_or_folder: str | Path, *, up: str | None = None, progress: 
             listings = list_splits(folder)
             rule = next(iter(listings.values())).rule
             for split in sorted(listings, key=lambda split: split != "train"):
-                plan = _plan(folder, split, listings[split])
+                plan = _plan(listings[split])
                 try:
                     pools[split] = load_pool(plan, on_error="skip", progress=progress)
                     entries |= {entry.name: entry for entry in read_manifest(plan.folder).entries}
                 except UnreadableShapesError as error:  # none of its files can be read
-                    for shape in plan.shapes:
+                    for shape in plan.listing.shapes:
                         reason = error.failures.get(shape.name, "cannot be read")
                         entries[shape.name] = PoolEntry(shape.name, shape.label, str(shape.path), NONE, skipped=reason)
         pools = {split: pool for split, pool in pools.items() if len(pool)}
@@ -118,9 +118,9 @@ def read_shapes(name_or_folder: str | Path, *, up: str | None = None, progress: 
     return Shapes(card.name if card else folder.name, folder, sets, entries, list(dict.fromkeys(said)), rule)
 
 
-def _plan(folder: Path, split: str, listing: Listing) -> PoolPlan:
+def _plan(listing: Listing) -> PoolPlan:
     """The plan with which `load_dataset` reads the same files."""
     usual = DataOptions()
     sampling = Sampling(usual.pool_points, usual.sampler, usual.data_seed, normals=False)
     sampling = sampling if listing.kind == "meshes" else Sampling.none(normals=False)
-    return PoolPlan.of(f"{folder.name}-{split}", listing, sampling)
+    return PoolPlan(listing, sampling)

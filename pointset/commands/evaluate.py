@@ -2,18 +2,14 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 from pointset.commands.flags import Predictions
 from pointset.commands.terminal import Result
-from pointset.commands.trained import Model, Trained, load_model, settled_up, usual
+from pointset.commands.trained import Model, load_model, settled_up, usual
 from pointset.configuration import PointCount
 from pointset.data.axes import GuessedUp
 from pointset.errors import PointsetError
-
-if TYPE_CHECKING:
-    from pointset.data.point_sets import PointSets
-    from pointset.evaluation.calibration import Objective
 
 CALIBRATION = {
     "loss": "log loss",
@@ -53,8 +49,11 @@ def evaluate(
             card's, and for other files what `classify` assumes. Shapes with another axis are rotated. guess takes the
             turn in which the model knows the shapes of a folder best.
     """
+    from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.dataset import load_like, repeats_in_words
+    from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
     from pointset.evaluation.shape_files import in_folders
+    from pointset.evaluation.shape_predictions import guess, write_guesses
 
     trained = load_model(model)
     trained.on_device()
@@ -62,28 +61,12 @@ def evaluate(
         raise PointsetError("--up guess looks at the files of a folder: give it with --data")
     turn = settled_up(up, trained, in_folders([Path(data or "")]) if up == "guess" else ())
     sets = load_like(trained.data, split, data, on_error, points, turn)
-    result = _classes(trained, sets, objective if calibrate else None, output)
-    result.text = (*usual(model), *result.text)
-    if left_out := sets.describe().get("left_out"):
-        result.data["left_out"] = left_out
-    if split == "test":
-        result.text = (*result.text, *repeats_in_words(sets.source, sets.options))
-    if output is not None:
-        result.text = (*result.text, f"predictions saved in {output}")
-    return result
-
-
-def _classes(trained: Trained, sets: "PointSets", calibrate: "Objective | None", output: Path | None) -> Result:
-    from pointset.data.catalogue.folders import ShapeFile
-    from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
-    from pointset.evaluation.shape_predictions import guess, write_guesses
-
     prediction = predict_sets(trained.network, sets)
     evaluation = Evaluation.of(prediction, sets)
     result = {"model": trained.name} | evaluation.summary()
-    columns, temperature = {"as trained": result}, trained.network.temperature
+    columns = {"as trained": result}
     if calibrate:
-        temperature = validation_temperature(trained.network, trained.description, calibrate)
+        temperature = validation_temperature(trained.network, trained.description, objective)
         scaled = evaluation.at_temperature(temperature).summary()
         columns = columns | {f"at temperature {temperature:.3f}": scaled}
         kept = {name: scaled[name] for name in ("accuracy", *CALIBRATION)}
@@ -105,4 +88,11 @@ def _classes(trained: Trained, sets: "PointSets", calibrate: "Objective | None",
         for name, title in CALIBRATION.items()
     ]
     classes = [{"class": name, "accuracy %": f"{100 * value:.1f}"} for name, value in result["per_class"].items()]
-    return Result(result, line, calibration, classes)
+    text: list[Any] = [*usual(model), line, calibration, classes]
+    if left_out := sets.describe().get("left_out"):
+        result["left_out"] = left_out
+    if split == "test":
+        text += repeats_in_words(sets.source, sets.options)
+    if output is not None:
+        text.append(f"predictions saved in {output}")
+    return Result(result, *text)

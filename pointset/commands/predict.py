@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pointset.commands.flags import Predictions, Reading, ReadingFlags
 from pointset.commands.terminal import Result, Table, counted
@@ -13,7 +13,6 @@ from pointset.errors import PointsetError
 from pointset.zoo.pretrained import ANY_POSE
 
 if TYPE_CHECKING:
-    from pointset.evaluation.shape_files import Failure
     from pointset.evaluation.shape_predictions import Guess
 
 
@@ -44,7 +43,7 @@ def classify(
     """
     from pointset.evaluation.doubt import next_step
     from pointset.evaluation.shape_files import classify_files, in_folders
-    from pointset.evaluation.shape_predictions import accuracy_of
+    from pointset.evaluation.shape_predictions import accuracy_of, write_guesses
     from pointset.zoo.trust import LEAST_PROBABILITY
 
     shapes, start = in_folders(files), perf_counter()
@@ -54,48 +53,36 @@ def classify(
         raise PointsetError(f"{model} was not trained for any pose: leave out --model, or train with --pose any")
     guesses, failures = run_over_files(classify_files, trained, shapes, reading, "classifying")
     accuracy, known = accuracy_of(guesses, trained.data["classes"])
-    figures = {"seconds": perf_counter() - start, "accuracy": accuracy if known else None, "of_known_class": known}
-    notes = []
+    if output is not None:
+        write_guesses(output, guesses)
+    seconds = perf_counter() - start
+    where = f"saved in {output}: " if output else ""
+    text = [*usual(model), *([] if output else _classes(guesses))]
+    text.append(f"{where}{counted(len(guesses), 'shape')} in {seconds:.1f} s")
     if doubtful := {guess.name for guess in guesses if guess.do_not_trust}:
         which = "this class" if len(guesses) == 1 else f"{len(doubtful):,} of the {len(guesses):,} classes"
         unsure = [shape for shape in shapes if shape.name in doubtful]
         step = next_step(trained.network, unsure, up=reading.up, keep_outliers=reading.keep_outliers)
-        notes.append(
+        text.append(
             f"do not trust {which}: probability below {LEAST_PROBABILITY:.0%}, more likely wrong than right; {step}"
         )
     if known:
         others = len(guesses) - known
         rest = f"; the model does not know the classes of the other {others:,}" if others else ""
-        notes.append(
-            f"accuracy {accuracy:.1%} of the {known:,} shapes whose folder is one of the model's classes{rest}"
-        )
-    about = {"model": trained.name, "temperature": trained.network.temperature, "classes": trained.data["classes"]}
-    table = [*usual(model), *([] if output else _classes(guesses))]
-    return _result(guesses, failures, about, figures, output, table, notes)
-
-
-def _result(
-    predictions: "Sequence[Any]",
-    failures: "Sequence[Failure]",
-    about: dict[str, Any],
-    figures: dict[str, Any],
-    output: Path | None,
-    table: Sequence[Any],
-    notes: Sequence[str],
-) -> Result:
-    """Predictions, which are in the output or in the table, and what is to be said of them."""
-    from pointset.evaluation.shape_predictions import write_guesses
-
-    if output is not None:
-        write_guesses(output, predictions)
-    data = about | {"output": output and str(output), "shapes": len(predictions)} | figures
-    data["left_out"] = {failure.name: failure.reason for failure in failures}
-    if output is None:
-        data["predictions"] = [prediction.as_dict() for prediction in predictions]
-    where = f"saved in {output}: " if output else ""
-    line = f"{where}{counted(len(predictions), 'shape')} in {figures['seconds']:.1f} s"
-    left_out = [f"left out {failure.name}: {failure.reason}" for failure in failures]
-    return Result(data, *table, line, *notes, *left_out)
+        text.append(f"accuracy {accuracy:.1%} of the {known:,} shapes whose folder is one of the model's classes{rest}")
+    data = {
+        "model": trained.name,
+        "temperature": trained.network.temperature,
+        "classes": trained.data["classes"],
+        "output": output and str(output),
+        "shapes": len(guesses),
+        "seconds": seconds,
+        "accuracy": accuracy if known else None,
+        "of_known_class": known,
+        "left_out": {failure.name: failure.reason for failure in failures},
+        **({} if output else {"predictions": [guess.as_dict() for guess in guesses]}),
+    }
+    return Result(data, *text, *(f"left out {failure.name}: {failure.reason}" for failure in failures))
 
 
 def _classes(guesses: "Sequence[Guess]") -> list[str | Table]:

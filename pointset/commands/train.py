@@ -202,7 +202,7 @@ def _show(candidate: "Candidate") -> None:
 
 def _group_lines(best: "Automatic", run: Path) -> Iterator[str]:
     """What was held out together, and what was never held out."""
-    from pointset.baselines.likeness import LIKENESS
+    from pointset.data.likeness.siblings import LIKENESS
     from pointset.training.automatic import GROUPS_FILE
 
     if best.siblings.rule == LIKENESS:  # up to 17 points off; see scripts/experiments/pages/siblings.md

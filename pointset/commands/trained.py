@@ -22,7 +22,7 @@ T = TypeVar("T")
 DO_NOT_TRUST = "do not trust this"
 """Printed beside a class that is more likely wrong than right."""
 MODEL_HELP = (
-    f"Folder of a run, file of `pointset pack`, or trained model of `pointset zoo --pretrained`;  default: {USUAL}."
+    f"Folder of a run, file of `pointset pack`, or trained model of `pointset zoo --pretrained`; default: {USUAL}."
 )
 Model = Annotated[str | None, Parameter(name="--model", help=MODEL_HELP)]
 

@@ -72,8 +72,10 @@ def _list_trained() -> Result:
     return Result(
         [{"model": name, **_plain(card)} for name, card in cards.items()],
         [_row(name, card) for name, card in cards.items()],
-        "test accuracy in %, by points per set; for details: pointset zoo --pretrained NAME",
+        "test accuracy in %, by points per set, drawn from clouds of 1,024 points, where neighbourhoods are known;",
+        "for your own clouds of fewer than 512 points, a model without neighbourhoods is more accurate",
         "decide: exact support, so many of 1,024 points (median); the logits without the others are equal",
+        "for details: pointset zoo --pretrained NAME",
         *([f"classify, attend, evaluate and export use {USUAL} unless you give --model"] if USUAL in cards else []),
     )
 
@@ -83,7 +85,9 @@ def _row(name: str, card: PretrainedCard) -> dict[str, Any]:
     tested = {
         size: f"{100 * card.accuracy[size].accuracy:.1f}" if size in card.accuracy else "" for size in LISTED_SIZES
     }
-    return {"model": name, "parameters": card.parameters, **tested, "decide": card.deciding or "all", "data": card.data}
+    known = pretrained_run(name)["model"]["options"].get("neighbourhoods", "none")
+    facts = {"decide": card.deciding or "all", "data": card.data}
+    return {"model": name, "parameters": card.parameters, "neighbourhoods": known, **tested, **facts}
 
 
 def _show(name: str) -> Result:

@@ -135,7 +135,9 @@ class Comparison:
         seeds = len(experiment.seeds)
         spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
         rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
-        model = f"width {experiment.model.dim}, form {experiment.model.form}"
+        options = [entry.options(experiment.model) for entry in experiment.models]
+        widths, forms = (dict.fromkeys(str(getattr(each, name)) for each in options) for name in ("dim", "form"))
+        model = f"width {' and '.join(widths)}, form {' and '.join(forms)}"
         training, test = _protocol_in_words(task.facts, recipe)
         caption = f"{task.facts.title}, {seeds} seed{'s' * (seeds > 1)}, {training}{rounded}, {model}; {test}{spread}"
         left_out = self._left_out()

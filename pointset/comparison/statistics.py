@@ -171,11 +171,11 @@ def estimate_difference(a: Spread, b: Spread) -> Estimate:
     return crossed_estimate((a, b), a.item_means - b.item_means)
 
 
-def mean_interval(values: Sequence[float], level: float = SIGNIFICANCE_LEVEL) -> Interval | None:
-    """Confidence interval of the mean of independent values by Student's t; None for fewer than two values."""
+def mean_interval(values: Sequence[float]) -> Interval | None:
+    """95 % confidence interval of the mean of independent values by Student's t; None for fewer than two values."""
     if len(values) < 2:
         return None
-    return Estimate(fmean(values), stdev(values) / len(values) ** 0.5, len(values) - 1).interval(level)
+    return Estimate(fmean(values), stdev(values) / len(values) ** 0.5, len(values) - 1).interval()
 
 
 def critical_t(freedom: float, level: float, models: int = 2) -> float:

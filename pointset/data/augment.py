@@ -110,13 +110,7 @@ class RotateUp(Change):
     def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         limit = math.radians(self.degrees)
         angles = uniform((len(points),), -limit, limit, points, generator)
-        zero, one = torch.zeros_like(angles), torch.ones_like(angles)
-        cosine, sine = angles.cos(), angles.sin()
-        if self.up == "z":
-            rows = ((cosine, -sine, zero), (sine, cosine, zero), (zero, zero, one))
-        else:
-            rows = ((cosine, zero, sine), (zero, one, zero), (-sine, zero, cosine))
-        return turned(points, torch.stack([torch.stack(row, dim=1) for row in rows], dim=1), columns)
+        return turned(points, turns_about("xyz".index(self.up), angles), columns)
 
 
 @dataclass(frozen=True)
@@ -194,6 +188,16 @@ def _rows(points: Tensor, places: Tensor, normals: Tensor | None = None) -> Tens
         return places
     changed = [places] if normals is None else [places, normals]
     return torch.cat([*changed, points[..., 3 * len(changed) :]], dim=2)
+
+
+def turns_about(axis: int, angles: Tensor) -> Tensor:
+    """Rotations [B, 3, 3] about one axis by angles [B], of column vectors; row vectors times them turn back."""
+    first, second = (axis + 1) % 3, (axis + 2) % 3
+    matrices = torch.eye(3, dtype=angles.dtype, device=angles.device).repeat(len(angles), 1, 1)
+    matrices[:, first, first] = matrices[:, second, second] = angles.cos()
+    matrices[:, second, first] = angles.sin()
+    matrices[:, first, second] = -angles.sin()
+    return matrices
 
 
 def rotation_matrices(quaternions: Tensor) -> Tensor:

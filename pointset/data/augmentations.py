@@ -221,6 +221,8 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
     "rotate-up": lambda up: RotateUp(up),
     "rotate-any": lambda up: RotateAny(),
 }
+SURROUNDINGS = {"drop", "background", "crop", "uneven"}
+"""Augmentations after which points have other points around them."""
 MIXINGS = {"cutmix-r": CutMix("random"), "cutmix-k": CutMix("nearest")}
 
 

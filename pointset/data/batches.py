@@ -87,6 +87,10 @@ def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
 
 
 def epoch_generator(seed: int, epoch: int) -> torch.Generator:
-    """A CPU generator for one epoch of one run; neighbouring (seed, epoch) pairs give unrelated streams."""
-    mixed = np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)[0]
-    return torch.Generator().manual_seed(int(mixed >> 1))
+    """A CPU generator for one epoch of one run."""
+    return torch.Generator().manual_seed(mixed_seed(seed, epoch))
+
+
+def mixed_seed(*key: int) -> int:
+    """A seed for torch from several numbers; neighbouring keys give unrelated streams."""
+    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -199,7 +199,7 @@ def _folder_pool(
         raise PointsetError(
             f"{folder} has meshes, whose points have normals alone: leave {', '.join(options.further)} out"
         )
-    plan = PoolPlan.of(f"{folder.name}-{split}", listing, sampling)
+    plan = PoolPlan(listing, sampling)
     with_normals = dataclasses.replace(plan, sampling=dataclasses.replace(plan.sampling, normals=True))
     if with_normals.folder.is_dir() and not plan.folder.is_dir():  # it holds the same points
         plan = with_normals

@@ -1,7 +1,7 @@
 """Groups of shapes that belong together: views of one object, frames of one motion, copies. Folds keep them together.
 
 A rule says which part of a name is the object: every way to cut a name at numbers and separators is one. Which rule is
-true cannot be seen in the names: see `pointset.baselines.likeness`.
+true cannot be seen in the names: see `pointset.data.likeness.siblings`.
 """
 
 import csv

@@ -17,14 +17,14 @@ from pointset.runs.progress import followed
 
 ARRAY = "neighbourhoods"
 """Name of the pool's array of numbers."""
-VERSION = 2
+VERSION = 3
 """Increased whenever the same points get other numbers."""
 FEW_POINTS = 2**18
 """Numbers of so many points or fewer are computed again, and not kept on disk."""
 _MADE: "WeakKeyDictionary[Pool, dict[tuple[str, int, int], Pool]]" = WeakKeyDictionary()
 
 
-def pool_with_neighbourhoods(pool: Pool, kind: str, most: int, seed: int, *, progress: bool = True) -> Pool:
+def pool_with_neighbourhoods(pool: Pool, kind: str, most: int, seed: int) -> Pool:
     """The pool with at most `most` points of each shape, and the numbers of their neighbourhoods.
 
     Args:
@@ -32,14 +32,11 @@ def pool_with_neighbourhoods(pool: Pool, kind: str, most: int, seed: int, *, pro
         kind: see `pointset.data.neighbourhoods`.
         most: points of the cloud whose neighbourhoods are described; of larger shapes a random part.
         seed: seed of these parts.
-        progress: show progress.
     """
     made = _MADE.setdefault(pool, {})
     if (kind, most, seed) not in made:
         cut = _cut(pool, most, seed)
-        made[kind, most, seed] = dataclasses.replace(
-            cut, arrays={**cut.arrays, ARRAY: _numbers(cut, kind, progress)}, checksums=cut.checksums
-        )
+        made[kind, most, seed] = dataclasses.replace(cut, arrays={**cut.arrays, ARRAY: _numbers(cut, kind)})
     return made[kind, most, seed]
 
 
@@ -58,7 +55,7 @@ def _cut(pool: Pool, most: int, seed: int) -> Pool:
     return dataclasses.replace(pool, points=shaped(pool.take(where)), arrays=arrays, offsets=offsets, checksums=())
 
 
-def _numbers(pool: Pool, kind: str, progress: bool) -> NDArray[np.float16]:
+def _numbers(pool: Pool, kind: str) -> NDArray[np.float16]:
     """The numbers of all points, float16 [M, P, width] or [T, width] as the points."""
     shape = (*pool.points.shape[:-1], WIDTHS[kind])
     rows = range(len(pool))
@@ -71,7 +68,7 @@ def _numbers(pool: Pool, kind: str, progress: bool) -> NDArray[np.float16]:
     def write(temporary: Path) -> None:
         numbers = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
         flat = numbers.reshape(-1, shape[-1])
-        for row in followed(rows, "neighbourhoods", "shape", len(pool), show=progress):
+        for row in followed(rows, "neighbourhoods", "shape", len(pool)):
             start = pool.starts[row]
             flat[start : start + pool.sizes[row]] = stored_numbers(pool.cloud(row), kind)
         numbers.flush()

@@ -10,12 +10,15 @@ trace, with eigenvalues l1 >= l2 >= l3, and s_i = sqrt(l_i + EPSILON).
 - "invariant", which no rotation changes. Of the point x, seen from the centre of the cloud, with the direction t of the
   first eigenvector, the offset c of the neighbourhood's mean, the distance r of the k-th point, and the unit vectors
   u_j to the other points of the neighbourhood and their normals n_j: |x|, |n.x| / |x| and |t.x| / |x|; curvature
-  towards the centre or away from it, sign(n.x) n.c / r, and |n.c| / r and |c| / r; and the agreement of normals, the
-  means of |n_j.n|, |u_j.n| and |u_j.n_j| (the angles of Rusu et al., *Fast point feature histograms*, 2009);
+  towards the centre or away from it, sign(n.x) n.c / r, and |n.c| / r and |c| / r; of each mean shift v, |v|, v.x / |x|
+  and |n.v|; and the agreement of normals, the means of |n_j.n|, |u_j.n| and |u_j.n_j| (the angles of Rusu et al.,
+  *Fast point feature histograms*, 2009);
 - "all": both, the products last;
-- "shifts": those of "oriented" and, before the products, the mean shifts of the point x (Comaniciu and Meer, *Mean
-  shift*, 2002): the vectors from x to the mean of all points y with weights exp(-|y - x|^2 / 2 s^2), divided by s, for
-  each s of `SCALES`. They say on which side of the point the shape lies, near and far, and turn with the shape.
+- "shifts": those of "oriented" and, before the products, the mean shifts.
+
+The mean shifts of the point x (Comaniciu and Meer, *Mean shift*, 2002) are the vectors from x to the mean of all points
+y with weights exp(-|y - x|^2 / 2 s^2), divided by s, for each s of `SCALES`. They say on which side of the point the
+shape lies, near and far, and turn with the shape.
 
 n n^T = (C - l1) (C - l2) / ((l3 - l1) (l3 - l2)) needs no eigenvectors, nor does t t^T, so the same lines run in a data
 loader, in an exported model and on a GPU. A neighbourhood without a plane (one place, a line, a ball) has no normal:
@@ -65,7 +68,7 @@ PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Products of the components of a normal, in this order."""
 _PLACES = [0, 3, 4, 3, 1, 5, 4, 5, 2]
 """Of the entries of a symmetric matrix, row by row, among `PAIRS`."""
-SHAPE, INVARIANT, SHIFTS = 3, 12, 3 * len(SCALES)
+SHAPE, INVARIANT, SHIFTS = 3, 12 + 3 * len(SCALES), 3 * len(SCALES)
 """Numbers of linearity, planarity and distance, of all that no rotation changes, and of mean shifts."""
 WIDTHS = {
     "none": 0,
@@ -99,7 +102,7 @@ def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[nda
     around = exact[indices] - exact[:, None]
     count = torch.tensor(float(len(exact)), dtype=torch.float64)
     X, near, offsets, reach = map(torch.from_numpy, (exact, indices, around, distances[:, -1]))
-    shifts = _mean_shifts_of_cloud(exact) if kind == "shifts" else None
+    shifts = None if kind == "oriented" else _mean_shifts_of_cloud(exact)
     numbers: ndarray = _numbers(X, near, offsets, reach, None, count, kind, shifts).to(torch.float32).numpy()
     return numbers
 
@@ -153,7 +156,7 @@ def numbers_in_batch(
     around = (chosen - moved[:, :, None]) * used[..., None]
     reach = around.square().sum(dim=3).amax(dim=2).sqrt()
     near = indices.clamp(max=moved.shape[1] - 1)
-    shifts = _mean_shifts(moved, others, squares) if kind == "shifts" else None
+    shifts = None if kind == "oriented" else _mean_shifts(moved, others, squares)
     return _numbers(moved, near, around, reach, used, count[:, 0], kind, shifts) * real
 
 
@@ -196,7 +199,7 @@ def _numbers(
 
     `near` [..., n, K] are the places of their neighbours, the point itself first, `around` the offsets [..., n, K, 3],
     of which those that are not `used` are zero, `reach` [..., n] is the distance of the last one, and `shifts`
-    [..., n, 12] are the mean shifts, for their kind.
+    [..., n, 12] are the mean shifts, which "oriented" lacks.
     """
     x, y, z = around.unbind(dim=-1)
     moments = torch.stack([x, y, z, x * x, y * y, z * z, x * y, x * z, y * z])  # [9, ..., n, K]
@@ -210,9 +213,9 @@ def _numbers(
     numbers = [(s1 - s2) / s1, (s2 - s3) / s1, reach.clamp(min=NEAREST).log() + usual]
     largest, middle, smallest = values
     N = _products(C, smallest, largest, middle)
-    if shifts is not None:
+    if kind == "shifts" and shifts is not None:
         numbers += shifts.unbind(dim=-1)
-    if kind in ("invariant", "all"):
+    if kind in ("invariant", "all") and shifts is not None:
         distance, c = X.norm(dim=-1), mean / reach.clamp(min=NEAREST)
         place = (X / distance.clamp(min=NEAREST)[..., None]).unbind(dim=-1)
         facing = _along(N, _outer(place, place))
@@ -220,6 +223,10 @@ def _numbers(
         # The sign is a step that is not steep, so that rounding does not choose it.
         towards = _trace(N, _outer(place, c)) / (facing.square() + EPSILON).sqrt()
         numbers += [towards, _along(N, _outer(c, c)), c.norm(dim=0)]
+        for shift in shifts.unflatten(-1, (-1, 3)).unbind(dim=-2):
+            v = shift.unbind(dim=-1)
+            along = v[0] * place[0] + v[1] * place[1] + v[2] * place[2]
+            numbers += [shift.norm(dim=-1), along, _along(N, _outer(v, v))]
         others = N.gather(-1, near.flatten(-2).expand(len(N), *near.shape[:-2], -1)).reshape(len(N), *near.shape)
         directions = moments[3:] / moments[3:6].sum(dim=0).clamp(min=NEAREST**2)
         for one in (_along(N[..., None], others), _along(N[..., None], directions), _along(others, directions)):

@@ -7,7 +7,6 @@ rounding.
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -42,16 +41,23 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
         >>> points.norm(dim=2).amax(dim=1).round(decimals=6).tolist()
         [1.0, 1.0]
     """
-    change = normalization(how)
     check_clouds(points, mask)
-    return change(points, mask)
+    return normalize_rows(points, how, mask)
 
 
-def normalization(how: str) -> Callable[[Tensor, Tensor | None], Tensor]:
-    """The normalisation function of a name; see `normalize_points`."""
+def normalize_rows(rows: Tensor, how: str, mask: Tensor | None = None, columns: Columns = NO_COLUMNS) -> Tensor:
+    """As `normalize_points`, of points [B, n, d]: what `columns` names among their other numbers turns with the set.
+
+    A normalisation of `ABOUT` turns the centred clouds to their principal axes: the longest points up, along z. Axes
+    are the eigenvectors of the covariance, of increasing eigenvalue along x, y and z. The cubes of the coordinates
+    have a positive sum along y and z; along x the sign makes it a rotation. Rotated clouds so become equal, but where
+    an axis or its sign is not determined, small changes can turn a shape: see `half_turns`. Clouds can be turned about
+    z alone (the longer horizontal axis lies along y), or about y alone (along z).
+    """
     if how not in NORMALIZATIONS:
         raise PointsetError(f"normalize must be one of {', '.join(NORMALIZATIONS)}, got {quoted(how)}")
-    return NORMALIZATIONS[how]
+    rows = torch.cat([NORMALIZATIONS[how](rows[..., :3], mask), rows[..., 3:]], dim=2)
+    return turned(rows, _turn_to_axes(rows[..., :3], ABOUT[how]), columns) if how in ABOUT else rows
 
 
 def unit_sphere(points: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -83,35 +89,14 @@ def is_standardized(points: Tensor, mask: Tensor | None = None) -> Tensor:
     return change.amax((1, 2)) <= STANDARDIZED if points.numel() else torch.ones(len(points), dtype=torch.bool)
 
 
-def to_axes(points: Tensor, mask: Tensor | None = None, *, about: int | None = None) -> Tensor:
-    """As `center_standardize`, then turn the cloud to its principal axes: the longest points up, along z.
-
-    Axes are the eigenvectors of the covariance, of increasing eigenvalue along x, y and z. The cubes of the coordinates
-    have a positive sum along y and z; along x the sign makes it a rotation. Rotated clouds so become equal, but where
-    an axis or its sign is not determined, small changes can turn a shape: see `half_turns`. The cloud can be turned
-    `about` z alone (2: the longer horizontal axis lies along y), or about y alone (1: along z).
-    """
-    centred = center_standardize(points, mask)
-    return turned(centred, _turn_to_axes(centred, about))
-
-
-def normalize_rows(rows: Tensor, how: str, mask: Tensor | None = None, columns: Columns = NO_COLUMNS) -> Tensor:
-    """As `normalize_points`, of points [B, n, d]: what `columns` names among their other numbers turns with the set."""
-    upright = "center-standardize" if how in ABOUT else how
-    rows = torch.cat([normalization(upright)(rows[..., :3], mask), rows[..., 3:]], dim=2)
-    return turned(rows, _turn_to_axes(rows[..., :3], ABOUT[how]), columns) if how in ABOUT else rows
-
-
-def log_size(points: Tensor, mask: Tensor | None = None) -> Tensor:
+def log_size(points: Tensor) -> Tensor:
     """Log of the root mean square distance of the points [B, n, 3] from their mean, float64 [B]: what scaling removes.
 
     A cloud without extent has the log of the smallest positive number.
     """
-    count = _count(points, mask)
-    exact = zero_padding(points.double(), mask)
-    centred = zero_padding(exact - exact.sum(1, keepdim=True) / count, mask)
-    squares = centred.square().sum((1, 2), keepdim=True) / count
-    return squares[:, 0, 0].clamp(min=torch.finfo(torch.float64).tiny).log() / 2
+    exact = points.double()
+    squares = (exact - exact.mean(1, keepdim=True)).square().sum(2).mean(1)
+    return squares.clamp(min=torch.finfo(torch.float64).tiny).log() / 2
 
 
 ABOUT = {"principal-axes": None, "upright-axes": 2, "upright-axes-y": 1}
@@ -132,7 +117,7 @@ NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
     "unit-sphere": unit_sphere,
     "standardize": standardize,
     "center-standardize": center_standardize,
-    **{how: partial(to_axes, about=about) for how, about in ABOUT.items()},
+    **dict.fromkeys(ABOUT, center_standardize),
     "none": zero_padding,
 }
 
@@ -155,7 +140,7 @@ def _normalized(
 
 
 def _turn_to_axes(centred: Tensor, about: int | None) -> Tensor:
-    """The rotations [B, 3, 3] of `to_axes`, x -> R x, of centred clouds."""
+    """The rotations [B, 3, 3] of centred clouds to their axes, x -> R x; see `normalize_rows`."""
     exact = centred.double().nan_to_num()
     axes = _axes(exact.mT @ exact, about)
     return _signed(axes, (exact @ axes).pow(3).sum(dim=1), about).to(centred.dtype).mT

@@ -51,8 +51,6 @@ class Prepared:
     """The same points in the units of the shape, with the upward axis of the model's shapes; see `Cloud.corner`."""
     mesh: Mesh | None = None
     """The mesh that the points were sampled from, turned likewise; None for points."""
-    available: int = 0
-    """Points that the shape had; of a mesh, as many as were sampled."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,17 +141,16 @@ class Preparation(Checked):
         cloud = Cloud(*sample_points(mesh, drawn, seed=seed, sampler=self.sampler, normals=True))
         if drawn > self.cloud_points:
             cloud = cloud[downsample(cloud.points, self.cloud_points, seed=seed)]
-        return self._finished(cloud, mesh, drawn)
+        return self._finished(cloud, mesh)
 
     def _prepare_cloud(
         self, cloud: Cloud, now: str, seed: int, keep: bool, name: str, *, untouched: bool = False
     ) -> Prepared:
-        available = len(cloud.points)
         usual = min(self.cloud_points, self.pool_points)
-        if self.neighbourhoods != "none" and 2 * available < usual:
+        if self.neighbourhoods != "none" and 2 * len(cloud.points) < usual:
             warnings.warn(
                 f"clouds of fewer than {usual // 2:,} points say little of neighbourhoods, which the model "
-                "needs: it is less accurate on them",
+                "needs: one of coordinates alone is more accurate on them (`pointset zoo --pretrained`)",
                 UserWarning,
                 stacklevel=4,
             )
@@ -163,7 +160,7 @@ class Preparation(Checked):
         cloud = _part(cloud, self.cloud_points, seed)
         normals = None if cloud.normals is None else turned_up(cloud.normals, now, self.up)
         cloud = dataclasses.replace(cloud, points=turned_up(cloud.points, now, self.up), normals=normals)
-        return self._finished(cloud, None, available, untouched=untouched)
+        return self._finished(cloud, None, untouched=untouched)
 
     def _is_set(self, cloud: Cloud) -> bool:
         """True for a cloud that was normalised as a set before, all of whose points belong to it."""
@@ -172,7 +169,7 @@ class Preparation(Checked):
         points = torch.from_numpy(np.ascontiguousarray(cloud.points, np.float32))[None]
         return bool((normalize_points(points, self.normalize) - points).abs().max() <= STANDARDIZED)
 
-    def _finished(self, cloud: Cloud, mesh: Mesh | None, available: int, *, untouched: bool = False) -> Prepared:
+    def _finished(self, cloud: Cloud, mesh: Mesh | None, *, untouched: bool = False) -> Prepared:
         """The first `points` of a cloud, with the neighbourhoods of all."""
         first = slice(0, self.points)
         raw = torch.from_numpy(np.ascontiguousarray(cloud.points[first], np.float32))[None]
@@ -188,7 +185,7 @@ class Preparation(Checked):
         columns = Columns(NORMALS in self.features, self.neighbourhoods)
         how = "none" if as_given else self.normalize
         points = normalize_rows(torch.cat(parts, dim=1)[None], how, None, columns)[0]
-        return Prepared(points, raw[0].numpy(), mesh, available)
+        return Prepared(points, raw[0].numpy(), mesh)
 
     def _read_cloud(self, path: Path) -> Cloud:
         further = tuple(name for name in self.features if name != NORMALS)

@@ -1,9 +1,12 @@
 """Batch sets of different sizes, padded with zeros, with a mask of the real points."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
+
+SETS_AT_ONCE = 16
+"""Sets of one size in a batch of `batches_of_one_size`."""
 
 
 def zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
@@ -18,8 +21,8 @@ def mask_of(sizes: Tensor) -> Tensor | None:
     return torch.arange(int(sizes.max()), device=sizes.device) < sizes[:, None]
 
 
-def pad_rows(rows: Tensor, sizes: Tensor, value: float = 0) -> tuple[Tensor, Tensor | None]:
-    """Split concatenated rows [S, ...] into sets of the sizes [B], with sum S, and pad them with a value.
+def pad_rows(rows: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Split concatenated rows [S, ...] into sets of the sizes [B], with sum S, and pad them with zeros.
 
     Returns points [B, n, ...] with n the largest size, and mask bool [B, n], True at real points, or None when all sets
     have one size.
@@ -28,7 +31,7 @@ def pad_rows(rows: Tensor, sizes: Tensor, value: float = 0) -> tuple[Tensor, Ten
     mask, shape = mask_of(sizes), (len(sizes), largest, *rows.shape[1:])
     if mask is None:
         return rows.reshape(shape), None
-    padded = rows.new_full(shape, value)
+    padded = rows.new_zeros(shape)
     padded[mask] = rows
     return padded, mask
 
@@ -51,3 +54,12 @@ def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
         torch.Size([4, 32, 3])
     """
     return pad_rows(torch.cat(list(sets)), torch.tensor([len(points) for points in sets], device=sets[0].device))
+
+
+def batches_of_one_size(points: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
+    """Batches [b, n, d] without padding, in the order of the sets; an empty set has one point at the origin."""
+    if mask is None:
+        yield from points.split(SETS_AT_ONCE)
+        return
+    for cloud, real in zip(points, mask, strict=True):
+        yield (cloud[real] if real.any() else cloud.new_zeros(1, cloud.shape[1]))[None]

@@ -184,7 +184,7 @@ def find_similar(
     Example:
         >>> for number, cloud in enumerate(X[:4]):
         ...     np.save(f"{number}.npy", cloud)
-        >>> model, _ = pointset.load_run("isab16-pma.modelnet40-1024")
+        >>> model, _ = pointset.load_run("isab16-pma.shapes10")
         >>> [Path(found.path).name for found in pointset.find_similar(model, "0.npy", ".", count=1)]
         ['2.npy']
     """

@@ -1,4 +1,4 @@
-"""Metrics of classes of shapes or of points: each counts once; means are over all of them, not over batches."""
+"""Metrics of classes of shapes: each shape counts once; means are over all of them, not over batches."""
 
 import io
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from numpy import ndarray
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from pointset.baselines.likeness import split_validation
 from pointset.configuration import Count, Positive, check
 from pointset.data.dataset import PointSets, is_in_memory, load_like
+from pointset.data.likeness.siblings import split_validation
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, Objective, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model

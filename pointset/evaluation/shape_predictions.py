@@ -1,4 +1,4 @@
-"""Predictions for single shapes, their most likely classes or their numbers, and files of predictions."""
+"""Predictions for single shapes, their most likely classes, and files of predictions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -76,7 +76,7 @@ def guess_up(model: Classifier, shapes: Sequence[ShapeFile | str | Path], *, pro
 
     Example:
         >>> np.save("one.npy", X[0])
-        >>> model, _ = pointset.load_run("isab16-pma.modelnet40-1024")
+        >>> model, _ = pointset.load_run("isab16-pma.shapes10")
         >>> pointset.guess_up(model, ["one.npy"]).is_sure  # one shape is not enough
         False
     """

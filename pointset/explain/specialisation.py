@@ -146,7 +146,7 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
         seed: added to the seed of the model.
 
     Returns:
-        A new model, in evaluation mode.
+        A new model, in evaluation mode, which standardises the numbers of neighbourhoods alike.
 
     Raises:
         PointsetError: the model is not from the zoo.
@@ -154,7 +154,10 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
     spec = getattr(model, "spec", None)
     if not isinstance(spec, Spec):
         raise PointsetError(f"{type(model).__name__} is not a zoo model: build its untrained control yourself")
-    return build_model(dataclasses.replace(spec, seed=spec.seed + seed)).eval()
+    control = build_model(dataclasses.replace(spec, seed=spec.seed + seed)).eval()
+    if (numbers := getattr(model, "numbers", None)) is not None:
+        control.get_submodule("numbers").load_state_dict(numbers.state_dict())
+    return control
 
 
 def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | None) -> AttentionMap:

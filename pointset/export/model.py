@@ -81,8 +81,7 @@ def export_model(
     """Write a model for use without this package, and compare the file with the model.
 
     The input of the file is `points`, float32 [B, n, inputs] with any B and n from 1; its output is `logits`,
-    [B, classes], or [B, n, classes] of a model that labels points. Its metadata contain what its user must know:
-    classes, normalisation, inputs, and the model's options.
+    [B, classes]. Its metadata contain what its user must know: classes, normalisation, inputs, and the model's options.
 
     Args:
         model: a zoo model, or any module called as `model(points)`, or as `model(points, mask)` with `mask=True`.

@@ -48,17 +48,16 @@ class Workers:
 
 
 def run_in_workers(
-    tasks: Iterable[Any], workers: Workers, count: int, threads: int = 1, *, ordered: bool = False, batch: int = 1
+    tasks: Iterable[Any], workers: Workers, count: int, threads: int = 1, *, batch: int = 1
 ) -> Iterator[Any]:
-    """Yield the results of `delayed` tasks from worker processes, which end with this one or with the iterator.
+    """Yield results of `delayed` tasks as they come from worker processes, which end with this one or the iterator.
 
     A worker gets `batch` tasks at a time.
     """
     from joblib import Parallel
 
-    kind = "generator" if ordered else "generator_unordered"
     with _backend(workers, count, threads):
-        parallel = Parallel(return_as=kind, batch_size=batch)
+        parallel = Parallel(return_as="generator_unordered", batch_size=batch)
         with nullcontext() if workers.scheduler else interrupts_blocked():
             results = parallel(tasks)
         try:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
 from pointset.comparison.task import Results, Section, Setup, TaskFacts, Trial
-from pointset.data.batches import epoch_generator
+from pointset.data.batches import epoch_generator, mixed_seed
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.provenance import origin
@@ -296,9 +296,8 @@ def row_model(
 
 def seeded(seed: int, build: Callable[[], T], part: int = HEAD) -> T:
     """Build a part of a model whose initial weights depend only on (seed, part), not on the other parts."""
-    stream = int(np.random.SeedSequence((seed, part)).generate_state(1, np.uint64)[0] >> np.uint64(1))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(stream)
+        torch.manual_seed(mixed_seed(seed, part))
         return build()
 
 

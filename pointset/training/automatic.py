@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.baselines.likeness import GIVEN, LIKENESS, Siblings, find_groups
 from pointset.configuration import check_seed
 from pointset.data.dataset import keys_of_all_splits
 from pointset.data.groups import assign_folds, number_groups
+from pointset.data.likeness.siblings import GIVEN, LIKENESS, Siblings, find_groups
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import fit_temperature

@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pointset.baselines.likeness import named_groups
 from pointset.baselines.models import Baseline
 from pointset.data.axes import UP_TO_Z
 from pointset.data.batches import fixed_batches
 from pointset.data.groups import assign_folds
+from pointset.data.likeness.siblings import named_groups
 from pointset.data.normalize import half_turns
 from pointset.data.point_sets import PointSets
 from pointset.evaluation.calibration import fit_temperature

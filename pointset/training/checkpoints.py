@@ -2,21 +2,20 @@
 
     run.json            the description of the run: model, recipe, data, versions (written first)
     history.jsonl       one line per finished epoch
-    checkpoint-0007/    everything needed to continue after epoch 7 (one folder at a time)
+    checkpoint.pt       everything needed to continue after the last finished epoch
     model.safetensors   the trained weights (written last: it marks the run as finished)
 
-Files are written beside their place, flushed to the disk and renamed into it, and so is the folder of a checkpoint.
+Files are written beside their place, flushed to the disk and renamed into it.
 """
 
 import io
 import json
 import math
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 import msgspec
 import torch
@@ -27,11 +26,9 @@ from torch import Tensor, nn
 from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs import records
-from pointset.runs.atomic import new_folder
 from pointset.runs.locks import lock_folder
 from pointset.runs.provenance import origin
 from pointset.runs.records import write_or_compare
-from pointset.runs.system import sync
 from pointset.training.recipe import Recipe
 from pointset.zoo.descriptions import RunDescription
 from pointset.zoo.models import Spec, load_weights
@@ -45,6 +42,7 @@ class _Row(TypedDict):
     seconds: float
 
 
+CHECKPOINT = "checkpoint.pt"
 DECISIVE = ("model", "data", "recipe", "seed")
 """Keys of run.json that must agree when a run is resumed; the others are for the record."""
 OnEpoch = Callable[[EpochRow], object]
@@ -64,6 +62,18 @@ class Checkpoint:
     """The moving average of the weights, if the recipe has one."""
     finished: bool = False
     """True if the weights are those that were trained."""
+
+    def as_bytes(self) -> bytes:
+        """The state as a file for `of`."""
+        content = io.BytesIO()
+        torch.save(vars(self) | {"history": json.dumps(self.history)}, content)
+        return content.getvalue()
+
+    @classmethod
+    def of(cls, content: bytes) -> Self:
+        """The state in a file, on the CPU; nothing in it is executed."""
+        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        return cls(**state | {"history": _checked(json.loads(state["history"]))})
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, source: str = "the checkpoint") -> None:
         """Set a model and its optimizer to this state; `source` names it in messages."""
@@ -88,14 +98,12 @@ class RunFolder:
         """Keep other processes from training in this folder."""
         busy = f"another process is training in {self.path}: wait for it, or give another folder"
         with lock_folder(self.path, busy):
-            for left in self.path.glob(".checkpoint-*.tmp"):
-                shutil.rmtree(left)
             yield
 
     def describe(self, description: dict[str, Any]) -> None:
         """Write run.json unless an epoch is finished; then check that the existing one describes the same run."""
         file = self.path / "run.json"
-        if not self.finished and not self._checkpoints():
+        if not self.finished and not self._checkpoint.exists():
             file.unlink(missing_ok=True)
         elif not file.exists():
             raise PointsetError(
@@ -135,56 +143,28 @@ class RunFolder:
         """Describe the run, or check that it is the same; return its state. `begun` is the state before any step."""
         self.describe(description)
         if self.finished:
-            self._drop_checkpoints()  # of a process that was killed while it finished the run
+            self._checkpoint.unlink(missing_ok=True)  # of a process that was killed while it finished the run
             return replace(begun, weights=self.weights(), history=self.history(), finished=True)
         return self.load() or begun
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Add a checkpoint, then remove the ones before it."""
-        target = self.path / f"checkpoint-{len(checkpoint.history):04d}"
-        optimizer = io.BytesIO()
-        torch.save(checkpoint.optimizer, optimizer)
-        files = {"optimizer.pt": optimizer.getvalue(), "history.json": json.dumps(checkpoint.history).encode()}
-        kept = {"weights": checkpoint.weights, "best": checkpoint.best, "average": checkpoint.average}
-        files |= {f"{name}.safetensors": as_safetensors(own) for name, own in kept.items() if own is not None}
-        with new_folder(target) as folder:
-            for name, content in files.items():  # made in memory, so that a full disk is an error of the system
-                (folder / name).write_bytes(content)
-        sync(self.path)
+        """Write the checkpoint in the place of the one before it."""
+        records.write(self._checkpoint, checkpoint.as_bytes())
         self.write_history(checkpoint.history)
-        self._drop_checkpoints(keep=target)
 
     def load(self) -> Checkpoint | None:
-        """The newest checkpoint, or None if there is none."""
-        folders = self._checkpoints()
-        if not folders:
+        """The checkpoint, or None if there is none."""
+        if not self._checkpoint.exists():
             return None
-        newest = folders[-1]
-
-        def read(name: str, parse: Callable[[bytes], Any], what: str) -> Any:
-            remedy = f"delete {newest} and run the same training again from the beginning"
-            return records.parse(newest / name, parse, what, remedy)
-
-        def parse_optimizer(content: bytes) -> Any:
-            return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-
-        def parse_history(content: bytes) -> list[EpochRow]:
-            if f"checkpoint-{len(rows := _checked(json.loads(content))):04d}" != newest.name:
-                raise ValueError(f"it has {len(rows)} epochs")
-            return rows
-
-        further = [name for name in ("best", "average") if (newest / f"{name}.safetensors").exists()]
-        weights = {n: read(f"{n}.safetensors", load_tensors, "weights") for n in ("weights", *further)}
-        optimizer = read("optimizer.pt", parse_optimizer, "the state of an optimizer")
-        history = read("history.json", parse_history, "the history of a run")
-        checkpoint = Checkpoint(optimizer=optimizer, history=history, **weights)
+        remedy = f"delete {self._checkpoint} and run the same training again from the beginning"
+        checkpoint = records.parse(self._checkpoint, Checkpoint.of, "a checkpoint", remedy)
         self.write_history(checkpoint.history)
         return checkpoint
 
     def finish(self, weights: Weights) -> None:
         """Write the trained weights, which marks the run as finished."""
         records.write(self.path / "model.safetensors", as_safetensors(weights))
-        self._drop_checkpoints()
+        self._checkpoint.unlink(missing_ok=True)
 
     def weights(self) -> Weights:
         """The trained weights."""
@@ -200,15 +180,9 @@ class RunFolder:
     def _anew(self) -> str:
         return f"delete {self.path} and run the same training again"
 
-    def _checkpoints(self) -> list[Path]:
-        """Oldest first."""
-        numbers = {path.name.removeprefix("checkpoint-"): path for path in self.path.glob("checkpoint-*")}
-        return [numbers[number] for number in sorted(filter(str.isdecimal, numbers), key=int)]
-
-    def _drop_checkpoints(self, keep: Path | None = None) -> None:
-        for folder in self._checkpoints():
-            if folder != keep:
-                shutil.rmtree(folder)
+    @property
+    def _checkpoint(self) -> Path:
+        return self.path / CHECKPOINT
 
     def write_history(self, history: list[EpochRow]) -> None:
         """Write history.jsonl."""

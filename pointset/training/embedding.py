@@ -22,21 +22,13 @@ from pointset.zoo.models import create_model
 
 
 def clouds_of(X: Any) -> Any:
-    """X with every cloud of a list as an array or a tensor."""
-    if isinstance(X, np.ndarray | Tensor) and not (X.ndim == 1 and isinstance(X, np.ndarray)):
+    """An array or a tensor [N, n, d] itself, or the clouds of a list or an array of objects, each as one of the two."""
+    if isinstance(X, np.ndarray | Tensor) and X.ndim == 3:
         return X
-    if not isinstance(X, Sequence | np.ndarray) or isinstance(X, str | bytes):
-        raise InputError(f"X must be an array [N, n, d] or a list of clouds [n, d], got {described(X)}")
-    return [cloud if isinstance(cloud, np.ndarray | Tensor) else np.asarray(cloud) for cloud in X]
-
-
-def require_clouds(X: Any) -> Any:
-    """X as `clouds_of` gives it, or an InputError where it is a single cloud."""
-    X = clouds_of(X)
-    if not isinstance(X, list) and X.ndim != 3:
-        alone = ": for one cloud give X[None]" if X.ndim == 2 else ""
+    if not isinstance(X, Sequence | np.ndarray) or isinstance(X, str | bytes) or getattr(X, "ndim", 1) != 1:
+        alone = ": for one cloud give X[None]" if getattr(X, "ndim", 0) == 2 else ""
         raise InputError(f"X must be an array [N, n, d] or a list of clouds [n, d], got {described(X)}{alone}")
-    return X
+    return [cloud if isinstance(cloud, np.ndarray | Tensor) else np.asarray(cloud) for cloud in X]
 
 
 @contextmanager
@@ -77,7 +69,7 @@ class PointSetEmbedding(TransformerMixin, CloudEstimator):
     Example:
         >>> from sklearn.pipeline import make_pipeline
         >>> from sklearn.svm import SVC
-        >>> pipeline = make_pipeline(pointset.PointSetEmbedding("isab16-pma.modelnet40-1024"), SVC())
+        >>> pipeline = make_pipeline(pointset.PointSetEmbedding("isab16-pma.shapes10"), SVC())
         >>> pipeline.fit(X[:16], y[:16]).predict(X[16:]).shape
         (8,)
     """

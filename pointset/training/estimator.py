@@ -24,7 +24,7 @@ from pointset.training.automatic import fit_automatic
 from pointset.training.baselines import baseline_of
 from pointset.training.checkpoints import Fitted
 from pointset.training.devices import find_device
-from pointset.training.embedding import CloudEstimator, clouds_of, require_clouds, value_errors
+from pointset.training.embedding import CloudEstimator, clouds_of, value_errors
 from pointset.training.fine_tuning import BUDGET, transfer_recipe
 from pointset.training.loading import load_run
 from pointset.training.loop import fit
@@ -120,7 +120,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         options = {name: getattr(self, name) for name in DATA if name != "up" or self.up is not None}
         with value_errors():
             sets = from_arrays(
-                clouds_of(X),
+                X,
                 [names[place] for place in np.searchsorted(classes, labels)],
                 names,
                 points=self.points,
@@ -147,7 +147,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         check_is_fitted(self, "model_")
         with value_errors():
             model: Any = self.model_.to(find_device(self.device))
-            return predict(model, prepared_batches(model, require_clouds(X))).probabilities
+            return predict(model, prepared_batches(model, clouds_of(X))).probabilities
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest label of each cloud [N], of `classes_`; errors as for `predict_proba`."""

@@ -51,13 +51,12 @@ def transfer_recipe(train: PointSets, **changes: Any) -> Recipe:
 def new_network(train: PointSets, neighbourhoods: bool, seed: int) -> nn.Module:
     """A network to train, whose points know their neighbourhoods, or their coordinates alone.
 
-    It begins from trained weights if points are coordinates alone, and if there are some for shapes in such poses:
-    turned to axes, the numbers of neighbourhoods include what no turn changes, and no trained model may know them.
+    It begins from trained weights if points are coordinates alone.
     """
     about = train.options.normalize in ABOUT
-    start = ANY_POSE if about else STARTING_MODEL
-    trained: Any = create_pretrained(start)
-    if train.inputs == 3 and (not neighbourhoods or trained.neighbourhoods != "none"):
+    if train.inputs == 3:
+        start = ANY_POSE if about else STARTING_MODEL
+        trained: Any = create_pretrained(start)
         return start_from(trained if neighbourhoods else without_neighbourhoods(trained), train, seed=seed, start=start)
     kind: Neighbourhoods = "none" if not neighbourhoods else "all" if about else "oriented"
     return create_for(train, NETWORK_MODEL, dataclasses.replace(OPTIONS, neighbourhoods=kind), seed=seed)

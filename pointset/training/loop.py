@@ -19,6 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from pointset.configuration import check, check_seed
+from pointset.data.augmentations import SURROUNDINGS
+from pointset.data.batches import mixed_seed
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import require_model
@@ -97,6 +99,8 @@ def fit(
     recipe = measured_precision(recipe)
     sets = train.with_neighbourhoods(getattr(model, "neighbourhoods", "none"))
     fit_numbers(model, sets)
+    if SURROUNDINGS.intersection(recipe.augment):  # the model computes the numbers of each changed set
+        sets = train
     training = Training(model, Classification(sets, recipe, seed), recipe, seed, on_epoch)
     fitted = training.fit(run, partial(describe_run, model, train, recipe, seed), progress)
     set_training_preparation(model, train)
@@ -270,6 +274,5 @@ def seeded_dropout(seed: int, epoch: int, device: torch.device, rank: int = 0) -
     devices = [] if device.type == "cpu" else [device]
     with torch.random.fork_rng(devices=devices, device_type="cuda" if device.type == "cpu" else device.type):
         key = (seed, epoch, 0xD0) if rank == 0 else (seed, epoch, 0xD0, rank)  # the main process: as a single one
-        state = np.random.SeedSequence(key).generate_state(1, np.uint64)
-        torch.manual_seed(int(state[0] >> np.uint64(1)))
+        torch.manual_seed(mixed_seed(*key))
         yield

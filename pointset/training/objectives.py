@@ -14,12 +14,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pointset.baselines.likeness import split_validation
 from pointset.configuration import SizeRange
 from pointset.data.augment import Augmentation, Compose, turned_by_one_of
 from pointset.data.augmentations import recipe_augmentations
 from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
+from pointset.data.likeness.siblings import split_validation
 from pointset.data.normalize import half_turns
 from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
 from pointset.evaluation import evaluate

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import trimesh
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 from trimesh.remesh import subdivide_to_size
 
 from pointset.data.readers.meshes import Mesh
@@ -21,6 +20,8 @@ from pointset.viz.rows import as_cloud, point_rows
 
 MOST_FACES = 200_000
 """Largest number of faces of a subdivided surface."""
+NEAREST = 3
+"""Points whose attention a vertex of a mesh gets."""
 
 
 def export_cloud(
@@ -76,25 +77,15 @@ def export_cloud(
         coloured = trimesh.PointCloud(upright(cloud), colors=_rgba(scale.colors_of(values), suffix))
         content: Any = trimesh.Scene([coloured]) if suffix == "glb" else coloured
     else:
+        from sklearn.neighbors import KNeighborsRegressor
+
         require_on_mesh(cloud, mesh)
         fine = refined(mesh, cloud)
-        rgba = _rgba(scale.colors_of(carry_to_vertices(cloud, values, fine.vertices)), suffix)
+        # A mean weighted by the inverse of the distance (Shepard 1968); a vertex that is a point gets its value.
+        nearest = KNeighborsRegressor(min(NEAREST, len(cloud)), weights="distance").fit(cloud, values)
+        rgba = _rgba(scale.colors_of(nearest.predict(fine.vertices)), suffix)
         content = trimesh.Trimesh(upright(fine.vertices), fine.faces, vertex_colors=rgba, process=False)
     return write_for_user(path, lambda temporary: temporary.write_bytes(content.export(file_type=suffix)))
-
-
-def carry_to_vertices(
-    cloud: NDArray[np.float64], values: NDArray[np.float64], vertices: NDArray[np.float64], nearest: int = 3
-) -> NDArray[np.float64]:
-    """Interpolate values [n] at points [n, 3] to vertices [V, 3]: a mean over the nearest points (Shepard 1968).
-
-    v(x) = sum_i w_i v_i / sum_i w_i, w_i = 1 / |x - p_i|. A vertex that is a point gets the value of that point.
-    """
-    distances, indices = KDTree(cloud).query(vertices, k=np.arange(1, min(nearest, len(cloud)) + 1))
-    # Avoids a division by 0 where a vertex is a point; far smaller than the distances between points.
-    least = 1e-9 * float(np.ptp(cloud, axis=0).max() or 1.0)
-    weights = 1 / np.maximum(distances, least)
-    return (weights * values[indices]).sum(axis=1) / weights.sum(axis=1)
 
 
 def refined(mesh: Mesh, points: NDArray[np.float64]) -> Mesh:

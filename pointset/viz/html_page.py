@@ -18,7 +18,7 @@ from jinja2 import StrictUndefined, Template
 from numpy.typing import NDArray
 
 from pointset.runs.atomic import checked_suffix, write_for_user
-from pointset.viz.camera import Camera, Up, to_unit
+from pointset.viz.camera import Camera, Up
 from pointset.viz.charts import Picture
 from pointset.viz.clouds import draw_tile
 from pointset.viz.color import attention_ramp
@@ -79,34 +79,6 @@ class Page:
         if self.draw_still is not None:
             png = base64.b64encode(self.draw_still()._repr_png_()).decode()
             display({"image/png": png, "text/plain": "the same maps as a still picture"}, raw=True)
-
-
-def cloud_page(
-    title: str,
-    note: str,
-    cloud: NDArray[np.float64],
-    camera: Camera,
-    layers: Sequence[dict[str, Any]],
-    *,
-    first: int = 0,
-    order: str = "model",
-    classes: Sequence[tuple[str, float]] = (),
-    draw_still: Callable[[], Picture],
-    panels: Sequence[dict[str, Any]] = (),
-) -> Page:
-    """A page of one cloud that is coloured by layers of maps; see `Layer` in web/maps.mjs."""
-    content = {
-        **view_content(camera),
-        "title": title,
-        "note": note,
-        "classes": [[name, float(share)] for name, share in classes],
-        "points": len(cloud),
-        "positions": as_base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
-        "layers": layers,
-        "first": first,
-        "order": order,
-    }
-    return Page(html=page_of("maps", title, content, panels=panels), draw_still=draw_still)
 
 
 @dataclass(frozen=True, eq=False)

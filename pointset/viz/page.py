@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pointset.errors import PointsetError, quoted
 from pointset.explain.faithfulness import REMOVED_SHARES, Curves
 from pointset.explain.maps import AttentionMap
-from pointset.viz.camera import Camera
+from pointset.viz.camera import Camera, to_unit
 from pointset.viz.color import COLORS, HOLLOW, attention_scale, reach_of
-from pointset.viz.html_page import Page, as_base64, cloud_page
+from pointset.viz.html_page import Page, as_base64, page_of, view_content
 from pointset.viz.maps import draw_maps
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
 
@@ -80,18 +80,20 @@ def make_page(
         (rows.chosen(0, heads), chosen_rows(rows, cloud, queries if own == alike[first] else None, MOST_CHOSEN))
         for rows, own in zip(layers, alike, strict=True)
     ]
-    own_order = heads is None and queries is None
+    content = {
+        **view_content(camera),
+        "title": title,
+        "note": prediction,
+        "classes": [[name, float(share)] for name, share in classes[:CLASSES_SHOWN]],
+        "points": len(cloud),
+        "positions": as_base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
+        "layers": [_layer(rows, *own) for rows, own in zip(layers, chosen, strict=True)],  # see `Layer` in web/maps.mjs
+        "first": first,
+        "order": "sharpest" if heads is None and queries is None else "model",
+    }
     options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "title": title}
-    return cloud_page(
-        title,
-        prediction,
-        cloud,
-        camera,
-        [_layer(rows, *own) for rows, own in zip(layers, chosen, strict=True)],
-        first=first,
-        order="sharpest" if own_order else "model",
-        classes=classes[:CLASSES_SHOWN],
-        panels=_panels(checks or {}),
+    return Page(
+        html=page_of("maps", title, content, panels=_panels(checks or {})),
         draw_still=partial(draw_maps, shown[first], cloud, **options),
     )
 

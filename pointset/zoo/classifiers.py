@@ -29,14 +29,18 @@ MaskLike = Any
 """bool [B, n], or [n] of one cloud; None when all points are real."""
 
 
-class SetModel(nn.Module):
-    """Base class of the zoo's models: conversion of points, and embeddings of clouds in any unit.
+class Classifier(nn.Module):
+    """Base class of the zoo's models: predictions and embeddings of clouds in any unit.
 
     Attributes:
         inputs: numbers per point that are given.
         neighbourhoods: what the model is told of each point's neighbourhood.
         widths: numbers of each point that `forward` takes: as given, or with those of the neighbourhoods.
         preparation: how shapes become sets, as in training; points are taken as they are before training.
+        classes: names of the classes in the order of the logits; None before training.
+        temperature: logits are divided by it for probabilities; that of its card for a trained model of the package.
+        trust: raises the temperature of shapes unlike those of training, for a trained model of the package; or None.
+        by_thresholds: True if classes have an order and were learned as thresholds; see `ranked`.
     """
 
     def __init__(self, inputs: int, neighbourhoods: Neighbourhoods = "none") -> None:
@@ -45,6 +49,10 @@ class SetModel(nn.Module):
         width = WIDTHS[neighbourhoods]
         self.widths = (inputs, inputs + width) if width else (inputs,)
         self.preparation = Preparation(points=MOST_POINTS, inputs=inputs)
+        self.classes: list[str] | None = None
+        self.temperature = 1.0
+        self.trust: Trust | None = None
+        self.by_thresholds = False
 
     def prepare(self, shape: Any, **reading: Any) -> Prepared:
         """Prepare a shape as the model's training shapes were; see `Preparation.prepare`.
@@ -81,24 +89,6 @@ class SetModel(nn.Module):
         dumlp16-max+dumlp16.modelnet40-1024 has the same class for 90.8 %, of the logits for 85.0 %.
         """
         return as_given(embed_rows(self, prepared_batches(self, points, mask, batch_size)), points)
-
-
-class Classifier(SetModel):
-    """Base class of the classifiers: predictions on clouds in any unit.
-
-    Attributes:
-        classes: names of the classes in the order of the logits; None before training.
-        temperature: logits are divided by it for probabilities; that of its card for a trained model of the package.
-        trust: raises the temperature of shapes unlike those of training, for a trained model of the package; or None.
-        by_thresholds: True if classes have an order and were learned as thresholds; see `ranked`.
-    """
-
-    def __init__(self, inputs: int, neighbourhoods: Neighbourhoods = "none") -> None:
-        super().__init__(inputs, neighbourhoods)
-        self.classes: list[str] | None = None
-        self.temperature = 1.0
-        self.trust: Trust | None = None
-        self.by_thresholds = False
 
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return the class index of each cloud; its name is `model.classes[index]`.
@@ -223,7 +213,7 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters()) + heads - len(baselines)  # their device anchors
 
 
-def checked_points(model: SetModel, points: Any, mask: Any) -> tuple[Tensor, Tensor | None]:
+def checked_points(model: Classifier, points: Any, mask: Any) -> tuple[Tensor, Tensor | None]:
     """Points [B, n, inputs] with zeros in padded rows and at least one row, or an error that shows the shapes."""
     # Mixed precision converts lower precision by itself; it leaves double precision alone.
     is_cast = isinstance(points, Tensor) and points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)

@@ -19,7 +19,7 @@ from pointset.nn.norms import has_shift, make_norm
 from pointset.nn.parts import Encoder
 from pointset.nn.pooling.statistics import JoinedPool
 from pointset.nn.registry import Choice
-from pointset.zoo.classifiers import Classifier, SetClassifier, SetModel, WholeClassifier
+from pointset.zoo.classifiers import Classifier, SetClassifier, WholeClassifier
 from pointset.zoo.names import parse_name
 from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
 from pointset.zoo.options import ModelOptions
@@ -138,10 +138,9 @@ def set_preparation(model: nn.Module, data: Mapping[str, Any], trained: str = ""
 
     A model of the package, by the name under which it was `trained`, gets the temperature of its card too.
     """
-    if isinstance(model, SetModel):
+    if isinstance(model, Classifier):
         preparation = Preparation.from_dict(data["preparation"])
         model.preparation = replace(preparation, neighbourhoods=model.neighbourhoods)
-    if isinstance(model, Classifier):
         model.temperature, model.trust = 1.0, None
         same = model.spec.classes == len(data["classes"])  # type: ignore[union-attr]
         model.classes = list(data["classes"]) if same else None

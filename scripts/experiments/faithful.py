@@ -14,7 +14,7 @@ from saved import study_table, write_study
 import pointset
 from pointset.comparison.statistics import mean_interval
 from pointset.explain.faithfulness import EXPLANATIONS, check_explanations
-from pointset.zoo.classifiers import SetModel
+from pointset.zoo.classifiers import Classifier
 
 MODELS = ("isab16-pma", "dumlp16-max+dumlp16", "rff-pma4")
 TRAINED_ON = "modelnet40-1024"
@@ -30,7 +30,7 @@ def faithful(
     rows = list[dict[str, Any]]()
     for name in MODELS:
         model = pointset.create_model(name, pretrained=TRAINED_ON).eval()
-        assert isinstance(model, SetModel)
+        assert isinstance(model, Classifier)
         test = pointset.load_dataset(data, split="test", points=POINTS, normalize=model.preparation.normalize)
         chosen = np.linspace(0, len(test) - 1, shapes).astype(int)
         curves = check_explanations(model, [test.points[index] for index in chosen])

@@ -18,8 +18,8 @@ import cyclopts
 import numpy as np
 
 import pointset
-from pointset.baselines.likeness import find_groups
 from pointset.data import read_mesh
+from pointset.data.likeness.siblings import find_groups
 from pointset.data.sampling import sample_points
 from pointset.runs.spreadsheets import as_csv
 from pointset.training import automatic

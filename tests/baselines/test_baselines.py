@@ -6,9 +6,10 @@ import torch
 from sklearn.svm import SVC
 
 import pointset
-from pointset.baselines.features import HISTOGRAM_BINS, ShapeFeatures, SurfaceFeatures
+from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.baselines.heads import PENALTY, WIDTH, SupportVectors
 from pointset.baselines.models import BASELINES, Baseline, Mixture
+from pointset.data.likeness.features import HISTOGRAM_BINS
 from pointset.training.baselines import fit_head
 from pointset.zoo.transfer import start_from, turn_inputs
 

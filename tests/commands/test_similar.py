@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from command_line import asked, fail, succeed
 
-NAME = "isab16-pma.modelnet40-1024"
+NAME = "isab16-pma.shapes10"
 
 
 @pytest.fixture

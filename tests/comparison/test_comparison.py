@@ -93,6 +93,13 @@ def test_the_files_hold_every_run_and_the_protocol(done):
     assert "24 points, 2 seeds, 2 epochs, width 16, form reference; every test shape, last epoch, mean ±" in caption
 
 
+def test_the_caption_has_the_widths_of_the_rows(done):
+    _, comparison = done
+    wide, models = Entry("rff-max", {"dim": 32}), comparison.experiment.models
+    for rows, width in (((wide,), "width 32,"), ((*models, wide), "width 16 and 32,")):
+        assert width in replace(comparison, experiment=replace(comparison.experiment, models=rows)).caption()
+
+
 def test_metrics_follow_from_the_predictions(done, clouds_folder):
     """The saved metrics equal those computed again from the saved model, and from the saved logits."""
     folder, comparison = done

@@ -22,13 +22,9 @@ from pointset.evaluation.predictions import load_predictions
 from pointset.evaluation.robustness import robustness_of, robustness_table
 from pointset.runs import records
 from pointset.tasks import classification_report as classifiers
-from pointset.tasks.classification import METRICS
 from pointset.tasks.classification_report import calibration_table, class_table
 
 pytestmark = pytest.mark.slow
-
-
-METRIC = METRICS[0]
 
 
 def saved(reported, label: str, seed: int, name: str) -> dict:

@@ -23,7 +23,7 @@ def build(folder: Path, workers: int | None = None, scheduler: str | None = None
 
 def plan_of(folder: Path, split: str = "train", **options: Any) -> PoolPlan:
     sampling = Sampling(**{"points": 50, "normals": True} | options)
-    return PoolPlan.of(f"{folder.name}-{split}", list_folder(folder, split), sampling)
+    return PoolPlan(list_folder(folder, split), sampling)
 
 
 def contents(home: Path) -> dict[str, bytes]:

@@ -41,7 +41,7 @@ def by_eigenvectors(points: np.ndarray) -> np.ndarray:
     centred, n = points - points.mean(axis=0), len(points)
     scaled = centred / np.sqrt((centred**2).sum(axis=1).mean())
     count = max(FEWEST, round(SIZE * min(1.0, n / USUAL_POINTS) ** 0.5))
-    rows, normals, around = [], [], []
+    rows, normals, around, shifts = [], [], [], []
 
     def fading(gap: float) -> float:
         return gap / np.hypot(gap, GAP)
@@ -65,21 +65,24 @@ def by_eigenvectors(points: np.ndarray) -> np.ndarray:
         rows.append([(s1 - s2) / s1, (s2 - s3) / s1, density])
         rows[-1] += [distance, size(normal @ point / distance), size(first @ point / distance)]
         rows[-1] += [towards / reach, size(normal @ offset / reach), np.linalg.norm(offset) / reach]
+        weights = [np.exp(-((scaled - point) ** 2).sum(axis=1) / 2 / scale**2) for scale in SCALES]
+        means = [np.average(scaled, axis=0, weights=each) for each in weights]
+        shifts.append([(mean - point) / scale for mean, scale in zip(means, SCALES, strict=True)])
+        for shift in shifts[-1]:
+            rows[-1] += [np.linalg.norm(shift), shift @ point / distance, size(normal @ shift)]
         normals.append(normal)
         around.append(indices[1:])
-    for row, point, own, near in zip(rows, scaled, normals, around, strict=True):
+    for row, point, own, near, moved in zip(rows, scaled, normals, around, shifts, strict=True):
         others = np.array(normals)[near]
         directions = (scaled[near] - point) / np.linalg.norm(scaled[near] - point, axis=1, keepdims=True)
         row += [size(part).mean() for part in (others @ own, directions @ own, (directions * others).sum(axis=1))]
         row += [own[i] * own[j] for i, j in PAIRS]
-        for scale in SCALES:
-            weights = np.exp(-((scaled - point) ** 2).sum(axis=1) / 2 / scale**2)
-            row += [*(np.average(scaled, axis=0, weights=weights) - point) / scale]
+        row += np.concatenate(moved).tolist()
     return np.array(rows)
 
 
-COLUMNS = {"oriented": [0, 1, 2, *range(12, 18)], "invariant": [*range(12)], "all": [*range(18)]}
-COLUMNS["shifts"] = [0, 1, 2, *range(18, 30), *range(12, 18)]
+COLUMNS = {"oriented": [0, 1, 2, *range(24, 30)], "invariant": [*range(24)], "all": [*range(30)]}
+COLUMNS["shifts"] = [0, 1, 2, *range(30, 42), *range(24, 30)]
 TURNING = sorted({*KINDS} - {"invariant"})
 
 
@@ -133,7 +136,7 @@ def test_turns_change_no_invariant_number_and_turn_the_normals() -> None:
     assert neighbourhood_numbers(turned, "invariant") == pytest.approx(
         neighbourhood_numbers(points, "invariant"), abs=1e-5
     )
-    before, after = (neighbourhood_numbers(each, "all")[:, 12:] for each in (points, turned))
+    before, after = (neighbourhood_numbers(each, "all")[:, -len(PAIRS) :] for each in (points, turned))
     matrices = np.zeros((2, N, 3, 3))
     for column, (i, j) in enumerate(PAIRS):
         matrices[:, :, i, j] = matrices[:, :, j, i] = before[:, column], after[:, column]

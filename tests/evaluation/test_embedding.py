@@ -14,7 +14,7 @@ from pointset.evaluation.embedding import Embedded, embed_files, load_embedded
 from pointset.evaluation.shape_files import Failure
 from pointset.explain.importance import similarity_influence
 
-NAME = "isab16-pma.modelnet40-1024"
+NAME = "isab16-pma.shapes10"
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError
 from pointset.explain.specialisation import DESCRIPTIONS, specialisation, untrained
 from pointset.nn.blocks import ISAB
+from pointset.zoo.neighbourhood_inputs import fit_numbers
 
 SHAPES, POINTS = 12, 60
 
@@ -121,6 +122,13 @@ def test_the_control_is_the_same_model_with_fresh_weights(sets):
     assert "untrained" in table
     with pytest.raises(PointsetError, match="Looks is not a zoo model"):
         untrained(Looks(1.0))
+
+
+def test_the_control_standardises_numbers_of_neighbourhoods_as_the_model_does(sets):
+    model = pointset.create_model("isab3-pma", classes=2, dim=8, neighbourhoods="oriented")
+    fit_numbers(model, sets.with_neighbourhoods("oriented"))
+    assert torch.equal(untrained(model).numbers.mean, model.numbers.mean)
+    assert model.numbers.is_fitted
 
 
 def test_seeds_are_measured_like_inducing_points(sets):

@@ -171,8 +171,12 @@ def test_checkpoints(run: Path, clouds_folder: Path) -> None:
     folder = RunFolder(run)
     weights, history = folder.weights(), folder.history()
     stopped = RunFolder(run.parent / "stopped")
-    stopped.save(Checkpoint(weights, {}, history))
-    check(stopped.path / "checkpoint-0001" / "history.json", lambda: stopped.load().history)
+
+    def write(rows: Any) -> None:
+        records.write(stopped.path / "checkpoint.pt", Checkpoint(weights, {}, rows).as_bytes())
+
+    write(history)
+    read_and_refused(lambda: stopped.load().history, write, history)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 import pointset
 from pointset import cli
-from pointset.baselines.likeness import LIKENESS, Siblings
 from pointset.commands.train import _group_lines
+from pointset.data.likeness.siblings import LIKENESS, Siblings
 from pointset.errors import PointsetError
 from pointset.runs.spreadsheets import read_csv
 from pointset.training import automatic, fine_tuning

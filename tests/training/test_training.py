@@ -115,17 +115,6 @@ def test_killed_in_mid_epoch_and_resumed_gives_the_same_numbers_to_the_last_bit(
     }
 
 
-@pytest.mark.slow
-def test_early_stopping_keeps_the_best_epoch(train):
-    recipe = Recipe(epochs=30, batch_size=16, learning_rate=2e-2, validation=0.2, patience=3, schedule="constant")
-    whole = pointset.fit(small(), train, recipe)
-    best = best_epoch(whole.history)
-    assert whole.best_epoch == best
-    assert len(whole.history) == min(30, best + 3)
-    held_out = train.split_validation(0.2, 0)[1]
-    assert pointset.evaluate(whole.model, held_out).accuracy == whole.history[best - 1]["validation_accuracy"]
-
-
 def test_a_model_of_the_users_own_trains_and_resumes_but_is_not_built_again(train, tmp_path):
     class Own(nn.Module):
         def __init__(self):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import pointset
-from pointset.zoo.classifiers import SetModel, checked_points
+from pointset.zoo.classifiers import Classifier, checked_points
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from pointset.zoo.classifiers import SetModel, checked_points
 )
 def test_wrong_shapes_are_shown(points, mask, words):
     with pytest.raises(ValueError, match=words):
-        checked_points(SetModel(3), points, mask)
+        checked_points(Classifier(3), points, mask)
 
 
 POINTS = torch.randn(2, 7, 3, generator=torch.Generator().manual_seed(0))

@@ -66,6 +66,15 @@ def test_training_standardises_the_numbers_and_needs_coordinates_alone(how: str)
     assert model.embed(sets.source_pool.cloud(0)).shape[0] == 1
 
 
+@pytest.mark.parametrize("augment", ["drop", "background", "crop", "uneven", "jitter"])
+def test_numbers_are_of_the_changed_set_where_an_augmentation_changes_what_surrounds_a_point(augment: str) -> None:
+    model, given = network(), list[int]()
+    model.numbers.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0].shape[2]))
+    pointset.fit(model, sets_of(), Recipe(epochs=1, augment=(augment, "scale")), progress=False)
+    assert given == [3 + (augment == "jitter") * WIDTHS["oriented"]]
+    assert model.numbers.is_fitted
+
+
 def test_a_resumed_run_is_equal_to_the_last_bit(tmp_path: Path) -> None:
     sets, recipe = sets_of(), Recipe(epochs=3, augment=("rotate-up", "jitter", "cutmix-k"))
     whole = pointset.fit(network(), sets, recipe, run=tmp_path / "whole", progress=False).model

@@ -18,7 +18,6 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Self
 
 import msgspec
 import numpy as np
@@ -52,33 +51,30 @@ ROUND = 256
 
 @dataclass(frozen=True)
 class PoolPlan:
-    """The shapes of a pool, by class and name, and their sampling."""
+    """The shapes of one split, and their sampling."""
 
-    name: str
-    """Prefix of the folder's name."""
-    shapes: tuple[ShapeFile, ...]
-    classes: tuple[str, ...]
+    listing: Listing
     sampling: Sampling
-
-    @classmethod
-    def of(cls, name: str, listing: Listing, sampling: Sampling) -> Self:
-        """Make a plan from the shapes of one split."""
-        return cls(name, tuple(listing.shapes), tuple(listing.classes), sampling)
 
     @property
     def root(self) -> Path:
         """The dataset's folder, to which the shapes' names are relative."""
-        shape = self.shapes[0]
+        shape = self.listing.shapes[0]
         return shape.path.parents[len(PurePosixPath(shape.name).parts) - 1]
+
+    @property
+    def name(self) -> str:
+        """Prefix of the folder's name."""
+        return f"{self.root.name}-{self.listing.shapes[0].split}"
 
     @cached_property  # used several times, and depends on all shapes
     def folder(self) -> Path:
         """The folder of the pool, whose name ends in a hash of the format and of all that distinguishes the pool."""
         identity = {
             "folder": str(self.root),
-            "classes": list(self.classes),
+            "classes": self.listing.classes,
             **self.sampling.as_dict(),
-            "names": [[shape.name, shape.label, str(shape.path)] for shape in self.shapes],
+            "names": [[shape.name, shape.label, str(shape.path)] for shape in self.listing.shapes],
         }
         key = hashlib.sha256(json.dumps([POOL_FORMAT, identity], sort_keys=True).encode()).hexdigest()[:16]
         return pools_home() / f"{self.name}-{key}"
@@ -190,14 +186,14 @@ def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) 
     """Make the missing shapes, then write the pool; the caller holds the lock."""
     folder = unfinished_folder(plan.folder)
     folder.mkdir(exist_ok=True)
-    files = {shape.name: folder / f"{row}.shape" for row, shape in enumerate(plan.shapes)}
+    files = {shape.name: folder / f"{row}.shape" for row, shape in enumerate(plan.listing.shapes)}
     entries = dict[str, PoolEntry]()
     for name, file in files.items():
         if (finished := read_shape(file)) and finished[0].source.is_current(Path(finished[0].file)):
             entries[name] = finished[0]
     before = len(entries)
-    missing = [shape for shape in plan.shapes if shape.name not in entries]
-    bar = progress_bar(f"making {plan.name}", "shape", len(plan.shapes), show=progress, done=before)
+    missing = [shape for shape in plan.listing.shapes if shape.name not in entries]
+    bar = progress_bar(f"making {plan.name}", "shape", len(files), show=progress, done=before)
     with bar, contextlib.closing(make_shapes(missing, plan.sampling, workers)) as results:
         for entry, arrays in results:
             entries[entry.name] = entry
@@ -206,7 +202,9 @@ def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) 
             elif progress and sum(bool(each.skipped) for each in entries.values()) == 1:
                 write_line(f"{entry.skipped}; the other files are still tried")  # what takes long need not be awaited
             bar.update()
-    manifest = Manifest(str(plan.root), plan.classes, plan.sampling, tuple(entries[name] for name in files))
+    manifest = Manifest(
+        str(plan.root), tuple(plan.listing.classes), plan.sampling, tuple(entries[name] for name in files)
+    )
     if remarks := [entry.remarks for entry in manifest.kept if entry.remarks]:
         warnings.warn(f"{len(remarks):,} of {len(entries):,} files are read with a remark: {remarks[0]}", stacklevel=5)
     _refuse(manifest.failures, len(manifest.kept), on_error)
@@ -275,7 +273,7 @@ def build_dataset(
     pools: dict[str, Made] = {}
     errors: list[UnreadableShapesError] = []
     for split in [split for split in SPLITS if split in listings]:
-        plan = PoolPlan.of(f"{folder.name}-{split}", listings[split], sampling)
+        plan = PoolPlan(listings[split], sampling)
         try:
             pools[split] = build_pool(plan, workers, on_error=on_error, rebuild=rebuild, progress=progress)
         except UnreadableShapesError as error:  # raised below, after the other splits

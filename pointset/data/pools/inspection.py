@@ -70,7 +70,7 @@ def _verify_pool(folder: Path, root: Path, progress: bool) -> Verified | None:
 
 
 def look_at(
-    name_or_folder: str | Path, *, split_seed: int = 0, up: str | None = None, progress: bool = True
+    name_or_folder: str | Path, *, split_seed: int = 0, up: str | None = None
 ) -> tuple[dict[str, Any], list[Sample]]:
     """Count the shapes of a dataset, and load points of at most `PER_CLASS` shapes per class.
 
@@ -79,7 +79,7 @@ def look_at(
     Raises:
         PointsetError: the data is missing or in no known layout, or no file can be used.
     """
-    card, folder = locate_data(name_or_folder, progress=progress)
+    card, folder = locate_data(name_or_folder)
     if is_released(folder):
         labels = {split: released_labels(folder, split).tolist() for split in SPLITS}
         first = "test" if labels["test"] and not labels["train"] else "train"

@@ -74,7 +74,9 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
     if is_rounded:
         corner = far_corner(least, most)
         places, least, most = places - corner, least - corner, most - corner
-    if fault := extent_fault([places]) or float32_fault(least, most):
+    if len(places) > 1 and (least == most).all():
+        raise CloudError(f"the cloud has no extent: all its {len(places):,} points are at {places[0].tolist()}")
+    if fault := float32_fault(least, most):
         raise CloudError(f"the cloud {fault}")
     points = np.ascontiguousarray(places, np.float32)
     normals = unit_normals(columns[:, 3:]) if columns.shape[1] == 6 else None
@@ -96,17 +98,6 @@ def far_corner(least: np.ndarray, most: np.ndarray) -> np.ndarray:
     """The corner [3] to subtract in float64 from a shape with this bounding box; 0 unless it is far from the origin."""
     is_far = 0 < (most - least).max() < FINE_STEPS * float(FLOAT32.eps) * max(-least.min(), most.max())
     return least if is_far else np.zeros_like(least)
-
-
-def extent_fault(pieces: Iterable[np.ndarray]) -> str:
-    """The fault of a cloud in pieces [n_i, 3] whose points (at least two) are all at one place; "" for other clouds."""
-    place, count = np.zeros(3), 0
-    for piece in pieces:
-        place = place if count else piece[0]
-        if (piece != place).any():
-            return ""
-        count += len(piece)
-    return f"has no extent: all its {count:,} points are at {place.tolist()}" if count > 1 else ""
 
 
 def require_finite(columns: np.ndarray) -> None:

@@ -96,9 +96,8 @@ def table(rng: Generator) -> list[Trimesh]:
     parts += support(rng, 0.9 * width, 0.9 * depth, height)
     if rng.random() < 0.3:
         apron = rng.uniform(0.05, 0.12)
-        sides = [board(0.8 * width, 0.02, apron, y=side * 0.4 * depth, z=height - apron) for side in (-1, 1)]
-        sides += [board(0.02, 0.8 * depth, apron, x=side * 0.4 * width, z=height - apron) for side in (-1, 1)]
-        parts += sides
+        parts += [board(0.8 * width, 0.02, apron, y=side * 0.4 * depth, z=height - apron) for side in (-1, 1)]
+        parts += [board(0.02, 0.8 * depth, apron, x=side * 0.4 * width, z=height - apron) for side in (-1, 1)]
     if rng.random() < 0.2:
         parts += [board(0.75 * width, 0.75 * depth, 0.02, z=height * rng.uniform(0.15, 0.4))]
     return parts
@@ -154,7 +153,6 @@ def bench(rng: Generator) -> list[Trimesh]:
         parts = [board(width, 0.7 * pitch, thickness, y=y, z=height) for y in ys]
     else:
         parts = [board(width, depth, thickness, z=height)]
-    parts = parts
     parts += support(rng, width, depth, height, ("legs", "legs", "round legs", "splayed", "panels", "sled"))
     if rng.random() < 0.5:
         parts += backrest(rng, width, depth / 2, height + thickness, rng.uniform(0.25, 0.5))
@@ -188,8 +186,7 @@ def dresser(rng: Generator) -> list[Trimesh]:
     )
     if rng.random() < 0.15:
         mirror = rng.uniform(0.3, 0.6)
-        glass = board(width * rng.uniform(0.4, 0.8), 0.03, mirror, y=0.4 * depth, z=foot + height)
-        parts += [glass]
+        parts += [board(width * rng.uniform(0.4, 0.8), 0.03, mirror, y=0.4 * depth, z=foot + height)]
     return parts
 
 
@@ -204,17 +201,15 @@ def lamp(rng: Generator) -> list[Trimesh]:
         tip = elbow + np.array((rng.uniform(0.2, 0.45), 0.0, rng.uniform(-0.15, 0.2)))
         shade = _shade(rng, rng.uniform(0.06, 0.12), rng.uniform(0.08, 0.14))
         shade.apply_translation(tip - (0, 0, 0.1))
-        arm = [rod((0, 0, 0.01), elbow, stem), rod(elbow, tip, stem)]
-        return [*[disc(reach, 0.02)], *arm, shade]
+        return [disc(reach, 0.02), rod((0, 0, 0.01), elbow, stem), rod(elbow, tip, stem), shade]
     shade = _shade(rng, rng.uniform(0.1, 0.24), rng.uniform(0.12, 0.3))
     shade.apply_translation((0, 0, height - 0.04))
     if form == "table" and rng.random() < 0.6:
         belly, neck = rng.uniform(0.05, 0.13), rng.uniform(0.015, 0.03)
         levels = height * np.array((0.0, 0.02, 0.35, 0.7, 1.0))
         radii = (0.0, reach * 0.8, belly, neck, neck)
-        return [*[turned(list(zip(radii, levels, strict=True)))], shade]
-    column, *base = pedestal(rng, 3 * reach, height)
-    return [*[column], *base, shade]
+        return [turned([*zip(radii, levels, strict=True)]), shade]
+    return [*pedestal(rng, 3 * reach, height), shade]
 
 
 def mug(rng: Generator) -> list[Trimesh]:
@@ -252,11 +247,8 @@ def _shade(rng: Generator, radius: float, height: float) -> Trimesh:
     top = radius * rng.uniform(0.35, 1.0)
     if rng.random() < 0.25:
         angles = np.linspace(0.0, np.pi / 2, 7)
-        profile = list(zip(radius * np.cos(angles), height * np.sin(angles), strict=True))
-    else:
-        profile = [(radius, 0.0), (top, height)]
-    (shade,) = [turned(profile)]
-    return shade
+        return turned([*zip(radius * np.cos(angles), height * np.sin(angles), strict=True)])
+    return turned([(radius, 0.0), (top, height)])
 
 
 def _top(rng: Generator, width: float, depth: float, thickness: float, z: float, round_share: float) -> Trimesh:
@@ -300,8 +292,7 @@ def _drawers(
         for row in range(rows):
             middle = x - width / 2 + across * (column + 0.5)
             level = z + tall * row
-            drawer = board(0.9 * across, out, 0.85 * tall, middle, front - out / 2, level + 0.075 * tall)
-            parts += [drawer]
+            parts += [board(0.9 * across, out, 0.85 * tall, middle, front - out / 2, level + 0.075 * tall)]
             if handle != "none":
                 reach = 0.015 if handle == "knob" else 0.25 * across
                 grip = (front - out - 0.02, level + tall / 2)

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from pointset.data.augment import normal, uniform
+from pointset.data.augment import normal, turns_about, uniform
 
 Points = Float[Tensor, "B n 3"]
 Root = Callable[[Tensor], Tensor]
@@ -136,7 +136,7 @@ def rotation(points: Points, degrees: float, generator: Generator) -> Points:
     """Turn about the x axis, then y, then z: each by an angle of random sign, uniform within 2.5 degrees of a value."""
     angles = torch.deg2rad(_around((len(points), 3), degrees, 2.5, points, generator))
     for axis, angle in enumerate(angles.unbind(1)):
-        points = points @ _turns(angle, axis)
+        points = points @ turns_about(axis, angle)
     return points
 
 
@@ -205,16 +205,6 @@ def _bernstein(t: Tensor) -> Tensor:
     binomials = t.new_tensor([math.comb(_GRID - 1, k) for k in range(_GRID)])
     t = t.unsqueeze(-1)
     return binomials * t**i * (1 - t) ** (_GRID - 1 - i)
-
-
-def _turns(angles: Float[Tensor, " B"], axis: int) -> Float[Tensor, "B 3 3"]:
-    """Rotations about one axis, for column vectors; row vectors times them turn the other way."""
-    first, second = (axis + 1) % 3, (axis + 2) % 3
-    matrices = torch.eye(3, dtype=angles.dtype, device=angles.device).repeat(len(angles), 1, 1)
-    matrices[:, first, first] = matrices[:, second, second] = angles.cos()
-    matrices[:, second, first] = angles.sin()
-    matrices[:, first, second] = -angles.sin()
-    return matrices
 
 
 def _around(shape: tuple[int, ...], value: float, within: float, like: Tensor, generator: Generator) -> Tensor:

@@ -24,12 +24,14 @@ export function neighbourhoodNumbers(X, constants) {
     const r = Math.max(Math.sqrt(squares[k - 1]), nearest), [largest, middle, smallest] = values;
     const normal = products(unit, [smallest, largest, middle], gap), row = [(s1 - s2) / s1, (s2 - s3) / s1];
     row.push(Math.log(r) + Math.log(n / usual * size / k) / 2);
-    if (kind === "shifts") row.push(...meanShifts(points, i, scales));
+    const shifts = kind === "oriented" ? [] : meanShifts(points, i, scales);
+    if (kind === "shifts") row.push(...shifts.flat());
     if (turnless) {
       const tangent = products(unit, [largest, middle, smallest], gap), distance = Math.hypot(...place);
       const x = place.map((value) => value / Math.max(distance, nearest)), c = mean.map((value) => value / r);
       const facing = part(normal, x), towards = trace(normal, outer(x, c)) / Math.sqrt(facing ** 2 + epsilon);
       row.push(distance, facing, part(tangent, x), towards, part(normal, c), Math.hypot(...c));
+      for (const v of shifts) row.push(Math.hypot(...v), dot(v, x), part(normal, v));
     }
     rows.push(row);
     normals.push(normal);
@@ -69,8 +71,10 @@ function meanShifts(points, i, scales) {
       sums[s][3] += weight;
     });
   }
-  return sums.flatMap(([x, y, z, total], s) => [x, y, z].map((sum) => sum / total / scales[s]));
+  return sums.map(([x, y, z, total], s) => [x, y, z].map((sum) => sum / total / scales[s]));
 }
+
+function dot(v, w) { return v[0] * w[0] + v[1] * w[1] + v[2] * w[2]; }
 
 /** The trace of the product of two symmetric matrices, and the symmetric part of v w^T, by `PAIRS`. */
 function trace(A, B) { return PAIRS.reduce((sum, [a, b], p) => sum + (a === b ? 1 : 2) * A[p] * B[p], 0); }

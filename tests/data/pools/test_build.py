@@ -94,7 +94,9 @@ def test_damaged_and_outdated_shapes_are_made_again(home: Path, meshes: Path, cu
     assert finished(plan.folder) == set(range(1, 48)) - {20}
     bad.write_text(TETRAHEDRON.format(size=1))
     (meshes / "class2/train/shape47.off").write_text(TETRAHEDRON.format(size=99))
-    outdated = {row for row, shape in enumerate(plan.shapes) if shape.path.name in ("shape0.off", "shape47.off")}
+    outdated = {
+        row for row, shape in enumerate(plan.listing.shapes) if shape.path.name in ("shape0.off", "shape47.off")
+    }
     assert build_pool(plan, Workers(1), progress=False).sampled == len({20} | outdated)
     resumed = contents(home)
     build_pool(plan, Workers(1), rebuild=True, progress=False)

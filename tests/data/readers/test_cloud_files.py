@@ -151,7 +151,6 @@ def test_whole_numbers_are_numbers_and_normals_become_unit_length(tmp_path: Path
 
 
 HEAD = b"ply\nformat binary_little_endian 1.0\nelement vertex 2\n"
-TEXT = b"ply\nformat ascii 1.0\nelement vertex 1\n"
 AXES = b"property float x\nproperty float y\nproperty float z\nend_header\n"
 GENEROUS: dict[str, tuple[Any, int]] = {
     "kitti.npy": (np.hstack([POINTS, POINTS[:, :1]]), COUNT),

@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from pointset.baselines.features import InvariantFeatures
-from pointset.baselines.models import batches_of_one_size
-from pointset.baselines.twins import Surface, fit_surfaces
 from pointset.data.batches import fixed_batches
 from pointset.data.groups import Groups, group_sizes, groups_by_rule, number_groups
+from pointset.data.likeness.features import invariant_features
+from pointset.data.likeness.twins import Surface, fit_surfaces
 from pointset.data.point_sets import PointSets
+from pointset.data.ragged import batches_of_one_size
 from pointset.runs.progress import followed
 
 AGREEMENT, DEVIATIONS = 0.25, 5.0
@@ -61,13 +61,12 @@ class Siblings:
 
 
 def invariant_rows(sets: PointSets, progress: bool = False) -> Float[ndarray, "N width"]:
-    """One row for each shape, which turns do not change; near rows are similar shapes."""
-    extract, batches = InvariantFeatures(), fixed_batches(sets.normalized("none"), 64)
+    """One row for each shape, at least one, which turns do not change; near rows are similar shapes."""
+    batches = fixed_batches(sets.normalized("none"), 64)
     shown = followed(batches, "comparing shapes", "shape", len(sets), show=progress, size=lambda one: len(one.labels))
     with torch.inference_mode():
         clouds = (cloud for batch in shown for cloud in batches_of_one_size(batch.points, batch.mask))
-        rows = [extract(cloud[..., :3].float()) for cloud in clouds]
-    return torch.cat(rows).numpy() if rows else np.zeros((0, InvariantFeatures.width), np.float32)
+        return torch.cat([invariant_features(cloud[..., :3].float()) for cloud in clouds]).numpy()
 
 
 def find_groups(sets: PointSets, progress: bool = False) -> Siblings:
@@ -205,10 +204,6 @@ def connected(links: Sequence[tuple[int, int]], count: int) -> Groups:
 def resampled_distance(sets: PointSets) -> float:
     """The distance between rows that two samplings of one shape rarely exceed, from halves of the points of some."""
     some = sets.subset(np.random.default_rng(0).permutation(len(sets))[:TRIED].tolist()).normalized("none")
-    halves = [
-        torch.cat(
-            [InvariantFeatures()(some.points[row, half : some.sizes[row] : 2, :3][None]) for row in range(len(some))]
-        )
-        for half in (0, 1)
-    ]
+    clouds = [cloud[None, :size, :3] for cloud, size in zip(some.points, some.sizes, strict=True)]
+    halves = [torch.cat([invariant_features(cloud[:, half::2]) for cloud in clouds]) for half in (0, 1)]
     return max(float(np.quantile((halves[0] - halves[1]).norm(dim=1), SAME_SHAPE)) / 2**0.5, LEAST)

@@ -1,8 +1,7 @@
 """Shapes that are one shape: the same surface, perhaps moved, scaled, turned, mirrored or sampled anew."""
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -39,6 +38,7 @@ class Fit:
 
     @property
     def is_same(self) -> bool:
+        """True if both clouds are samplings of one surface."""
         return self.distance <= CLOSE
 
 
@@ -82,7 +82,7 @@ def fit_surfaces(first: Surface, second: Surface) -> Fit:
     for kind, sign in ways:
         if best.is_same:
             return best
-        starts = first.axes @ TURNS @ second.axes.T
+        starts = first.axes @ _all_turns() @ second.axes.T
         starts = starts[np.linalg.det(starts) * sign > 0]
         for count, points in TRIED:
             tried = first.tree.query(second.points[:points] @ starts[:count].transpose(0, 2, 1))[0].mean(axis=1)
@@ -105,22 +105,14 @@ def _distance_from(first: Surface, second: Surface, starts: Float[ndarray, "k 3 
     return first.distance(second, _moved(first, begun, STEPS))
 
 
-def _all_turns() -> Iterator[Float[ndarray, "3 3"]]:
+@cache
+def _all_turns() -> Float[ndarray, "k 3 3"]:
     """The turns and mirrorings of a cube, and the same after 45 degrees about each axis: axes may be hard to tell."""
-    half = np.sqrt(0.5)
-    between = [np.eye(3)]
-    for axis in range(3):
-        turn = np.eye(3)
-        one, other = (place for place in range(3) if place != axis)
-        turn[one, one] = turn[other, other] = half
-        turn[one, other], turn[other, one] = -half, half
-        between.append(turn)
-    for order in itertools.permutations(range(3)):
-        for signs in itertools.product((1.0, -1.0), repeat=3):
-            yield from (turn @ (np.eye(3)[list(order)] * np.array(signs)) for turn in between)
+    from scipy.spatial.transform import Rotation
 
-
-TURNS = np.array([*_all_turns()])
+    cube = Rotation.create_group("O").as_matrix()
+    between = [np.eye(3), *(Rotation.from_euler(axis, 45, degrees=True).as_matrix() for axis in "xyz")]
+    return np.concatenate([sign * turn @ cube for turn in between for sign in (1, -1)])
 
 
 def _moved(first: Surface, points: Float[ndarray, "*k n 3"], steps: int) -> Float[ndarray, "*k n 3"]:

@@ -1,0 +1,118 @@
+"""What do the inducing points of the package's Set Transformer read? The README's picture, and measures of all of them.
+
+python scripts/experiments/reading.py path/to/modelnet40_ply_hdf5    # writes results/reading/ and the picture
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import cyclopts
+import numpy as np
+import torch
+from saved import FOLDER, run, study_table, write_study
+from torch import Tensor, nn
+
+from pointset.data.dataset import load_dataset
+from pointset.data.point_sets import PointSets
+from pointset.explain.maps import attention_maps, find_map
+from pointset.explain.specialisation import specialisation, untrained
+from pointset.training.loading import load_run
+from pointset.viz import save
+from pointset.viz.camera import Camera
+from pointset.viz.charts import Picture
+from pointset.viz.clouds import Line, Panel, add_bar, draw_lines
+from pointset.viz.color import scale_for
+from pointset.viz.maps import BAR_LABEL
+from pointset.viz.rows import as_cloud, point_rows
+
+MODEL, LAYERS, POINTS, PER_CLASS, SHAPES_AT_ONCE = "isab16-pma.modelnet40-1024", 2, 1024, 8, 32
+PICTURE = FOLDER.parents[1] / "notebooks" / "modelnet40_attention.png"
+DRAWN = ("chair", "airplane", "lamp")
+LINES = ("planarity", "linearity", "scattering", "height")
+"""The picture has the inducing point that prefers each of these most."""
+PROPERTIES = {
+    "linearity": "edges, rods",
+    "planarity": "flat faces",
+    "scattering": "corners, folds",
+    "distance": "sparse parts",
+    "height": "where it is up",
+    "from the centre": "where it is far out",
+}
+LARGE = 0.5
+"""Deviations of a number over a shape's points, from which an inducing point is said to prefer large or small ones."""
+app = cyclopts.App(name="reading.py", help=__doc__, result_action="return_value")
+
+
+@app.default
+def reading(data: str) -> None:
+    """Measure all inducing points, trained and untrained, and draw four of them."""
+    model, description = load_run(MODEL)
+    sets = load_dataset(data, "test", POINTS, normalize=description["data"]["normalize"])
+    networks = {"trained": model, "untrained": untrained(model)}
+    rows, tables, found = list[dict[str, Any]](), list[str](), dict[str, Tensor]()
+    for layer in (f"encoder.{number}.reads" for number in range(LAYERS)):
+        first, control = (specialisation(network, sets, layer, per_class=PER_CLASS) for network in networks.values())
+        tables.append(first.table(control, "github"))
+        read = {name: preferences(network, sets, layer) for name, network in networks.items()}
+        tables.append(study_table(lines(read), HEADS, left=2))
+        found[layer] = read["trained"]
+        for name, values in read.items():
+            for place in torch.cartesian_prod(*map(torch.arange, values.shape[:2])).tolist():
+                numbers = zip(PROPERTIES, values[tuple(place)].tolist(), strict=True)
+                where = {"network": name, "layer": layer, "head": place[0], "inducing point": place[1]}
+                rows.append(where | {key: round(value, 4) for key, value in numbers})
+    write_study("reading", rows, tables)
+    save(picture(model, sets, found), PICTURE)
+
+
+def preferences(model: nn.Module, sets: PointSets, layer: str) -> Tensor:
+    """[heads, inducing points, properties]: how far the points that are read lie from the mean of their shape.
+
+    In deviations of the property over the points of the shape; the mean over the shapes.
+    """
+    some = sets.subset(torch.cat([(sets.labels == label).nonzero()[:PER_CLASS, 0] for label in sets.labels.unique()]))
+    points, numbers = some.points, some.with_neighbourhoods("oriented").points[..., 3:6]
+    linearity, planarity, distance = numbers.unbind(dim=2)
+    height, centre = points[..., "xyz".index(sets.up)], points.norm(dim=2)
+    table = torch.stack([linearity, planarity, 1 - linearity - planarity, distance, height, centre], dim=2)
+    table = (table - table.mean(dim=1, keepdim=True)) / table.std(dim=1, keepdim=True).clamp(min=1e-6)
+    batches = zip(points.split(SHAPES_AT_ONCE), table.split(SHAPES_AT_ONCE), strict=True)
+    found = [find_map(attention_maps(model, X), layer=layer).weights @ standard[:, None] for X, standard in batches]
+    return torch.cat(found).mean(dim=0)
+
+
+HEADS = ["property", "reads", "trained: median", "largest", f"beyond {LARGE}", "untrained: median", "largest"]
+
+
+def lines(read: dict[str, Tensor]) -> Iterator[list[str]]:
+    """The preferences of all inducing points in a layer, by property."""
+    trained, control = (values.flatten(0, 1).abs() for values in read.values())
+    for place, (name, words) in enumerate(PROPERTIES.items()):
+        own, others = trained[:, place], control[:, place]
+        beyond = f"{int((own > LARGE).sum())} of {len(own)}"
+        cells = [f"{value:.2f}" for value in (own.median(), own.max(), others.median(), others.max())]
+        yield [name, words, *cells[:2], beyond, *cells[2:]]
+
+
+def picture(model: nn.Module, sets: PointSets, found: dict[str, Tensor]) -> Picture:
+    """A line for the inducing point that prefers a property most, on two shapes of three classes."""
+    shown = [row for kind in DRAWN for row in (sets.labels == sets.classes.index(kind)).nonzero()[:2, 0].tolist()]
+    clouds = [as_cloud(sets.points[row]) for row in shown]
+    names = [sets.classes[int(sets.labels[row])] for row in shown]
+    maps, read = [attention_maps(model, sets.points[row]) for row in shown], dict[str, list[np.ndarray]]()
+    for name in LINES:
+        values = torch.stack([*found.values()])[..., list(PROPERTIES).index(name)]
+        place, head, query = (int(index) for index in np.unravel_index(int(values.argmax()), values.shape))
+        of_layer = [find_map(of_shape, layer=list(found)[place]) for of_shape in maps]
+        rows = [point_rows(each, cloud).of(head, query) for each, cloud in zip(of_layer, clouds, strict=True)]
+        read[f"{PROPERTIES[name]}\nlayer {place + 1}, head {head}, no. {query}"] = rows
+    scale = scale_for(np.concatenate([values for rows in read.values() for values in rows]))
+    panels = {label: [*map(Panel, clouds, rows, [scale] * len(rows), names)] for label, rows in read.items()}
+    made = draw_lines([*map(Line, panels, panels.values())], Camera(up=sets.up), "", "")
+    add_bar(made, made.axes, scale, BAR_LABEL)
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(run(app))
