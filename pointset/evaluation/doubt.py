@@ -11,7 +11,7 @@ from pointset.zoo.classifiers import Classifier
 from pointset.zoo.models import create_pretrained
 from pointset.zoo.pretrained import ANY_POSE, list_pretrained
 
-SURE = 0.6
+SURE = 0.8
 """The least probability of a class with which another way of reading a shape is proposed; see "After a class that is
 not to be trusted" in scripts/experiments/NOTES.md."""
 TRIED = 8

@@ -35,7 +35,7 @@ class Trust:
     median: float
     """Of d² over held-out shapes: nearer shapes keep the temperature."""
     exponent: float
-    """Fitted to held-out shapes that are corrupted and turned."""
+    """Fitted to held-out shapes that are corrupted, turned, and put together of two classes."""
 
     def distances(self, rows: Float[Tensor, "N width"]) -> Float[Tensor, " N"]:
         """d² of each row, in double precision on the CPU."""

@@ -3,8 +3,8 @@
     python scripts/experiments/trust.py isab16-pma.modelnet40-1024 --data path/to/modelnet40_ply_hdf5 \
         --foreign path/to/labeled_db path/to/modelnet9_obj --write
 
-See `pointset.zoo.trust`. The exponent is fitted to held-out training shapes, as they are, corrupted and turned; test
-shapes and foreign shapes are only measured on.
+See `pointset.zoo.trust`. The exponent is fitted to held-out training shapes, as they are, corrupted and turned, and to
+shapes of no class, made of two of them; test shapes and foreign shapes are only measured on.
 """
 
 import json
@@ -112,17 +112,22 @@ def fit_trust(model: Classifier, train: PointSets, held_out: PointSets) -> Trust
 
 
 def fit_exponent(model: Classifier, held_out: PointSets, means: Tensor, precision: Tensor) -> Trust:
-    """The exponent with the least log loss on held-out shapes as they are, corrupted and turned."""
+    """The exponent with the least log loss on held-out shapes as they are, corrupted and turned, and of no class."""
     trust = Trust(means, precision, 1.0, 0.0)
-    predictions = [*_predictions(model, shifted(held_out))]
-    pairs = [(trust.distances(_rows(one)), one.logits.double()) for one in predictions]
+    predictions = [*_predictions(model, (*shifted(held_out), of_no_class(held_out)))]
+    *pairs, (far, unknown) = [(trust.distances(_rows(one)), one.logits.double()) for one in predictions]
     median = float(pairs[0][0].median())
     distances, logits = (torch.cat(column) for column in zip(*pairs, strict=True))
     labels = held_out.labels.repeat(len(pairs))
 
-    def loss(exponent: float) -> float:
+    def log_probabilities(logits: Tensor, distances: Tensor, exponent: float) -> Tensor:
         factors = (distances / median).clamp(min=1).pow(exponent)[:, None]
-        return float(nn.functional.cross_entropy(logits / (model.temperature * factors), labels))
+        return (logits / (model.temperature * factors)).log_softmax(dim=1)
+
+    def loss(exponent: float) -> float:
+        known = nn.functional.nll_loss(log_probabilities(logits, distances, exponent), labels)
+        of_none = -log_probabilities(unknown, far, exponent).mean()  # each class is as right as the others
+        return float(len(pairs) * known + of_none)
 
     exponent = minimize_scalar(loss, bounds=(0.0, 2.0), method="bounded").x
     return Trust(means, precision, round(median, 4), round(float(exponent), 4))
@@ -155,6 +160,19 @@ def shifted(sets: PointSets) -> Iterator[Tensor]:
     direction = nn.functional.normalize(torch.randn(len(points), 3, 1, generator=generator), dim=1)
     lower = (points @ direction)[..., 0].argsort(dim=1)[:, : points.shape[1] // 2]
     yield normalize_points(points.take_along_dim(lower[..., None], dim=1), "center-standardize")
+
+
+def of_no_class(sets: PointSets) -> Tensor:
+    """Clouds of which one half is of a shape, and the other of a shape of another class."""
+    points, generator = sets.points, torch.Generator().manual_seed(SEED)
+    others = torch.randperm(len(points), generator=generator)
+    directions = nn.functional.normalize(torch.randn(len(points), 3, 1, generator=generator), dim=1)
+    half = points.shape[1] // 2
+    lower = points.take_along_dim((points @ directions).argsort(dim=1)[:, :half], dim=1)
+    upper = points[others].take_along_dim((points[others] @ directions).argsort(dim=1)[:, half:], dim=1)
+    return normalize_points(
+        torch.cat([lower, upper], dim=1)[sets.labels != sets.labels[others]], sets.options.normalize
+    )
 
 
 def measure(
