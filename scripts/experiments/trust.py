@@ -10,6 +10,7 @@ shapes of no class, made of two of them; test shapes and foreign shapes are only
 import json
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -114,7 +115,7 @@ def fit_trust(model: Classifier, train: PointSets, held_out: PointSets) -> Trust
 def fit_exponent(model: Classifier, held_out: PointSets, means: Tensor, precision: Tensor) -> Trust:
     """The exponent with the least log loss on held-out shapes as they are, corrupted and turned, and of no class."""
     trust = Trust(means, precision, 1.0, 0.0)
-    predictions = [*_predictions(model, (*shifted(held_out), of_no_class(held_out)))]
+    predictions = [*_predictions(model, chain(shifted(held_out), [of_no_class(held_out)]))]
     *pairs, (far, unknown) = [(trust.distances(_rows(one)), one.logits.double()) for one in predictions]
     median = float(pairs[0][0].median())
     distances, logits = (torch.cat(column) for column in zip(*pairs, strict=True))
