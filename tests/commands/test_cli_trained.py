@@ -84,7 +84,7 @@ def test_a_class_more_likely_wrong_than_right_is_not_to_be_trusted(
 def test_trained_models_are_listed_and_shown(capsys):
     printed = succeed(capsys, "zoo", "--pretrained")
     (cells,) = [row.split() for row in printed.splitlines() if row.startswith(NAME)]
-    assert cells == [NAME, "1,234", "50.0", "all", "shapes10"]
+    assert cells == [NAME, "1,234", "none", "50.0", "all", "shapes10"]
     (row,) = asked(capsys, "zoo", "--pretrained")
     assert (row["model"], row["accuracy"]["64"]["high"]) == (NAME, 0.6)
     shown = succeed(capsys, "zoo", "--pretrained", NAME)
