@@ -135,7 +135,8 @@ class Comparison:
         seeds = len(experiment.seeds)
         spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
         rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
-        options = [entry.options(experiment.model) for entry in experiment.models]
+        networks = [entry for entry in experiment.models if entry.name not in task.facts.baselines]
+        options = [entry.options(experiment.model) for entry in networks or experiment.models]
         widths, forms = (dict.fromkeys(str(getattr(each, name)) for each in options) for name in ("dim", "form"))
         model = f"width {' and '.join(widths)}, form {' and '.join(forms)}"
         training, test = _protocol_in_words(task.facts, recipe)

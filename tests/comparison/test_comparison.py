@@ -96,7 +96,8 @@ def test_the_files_hold_every_run_and_the_protocol(done):
 def test_the_caption_has_the_widths_of_the_rows(done):
     _, comparison = done
     wide, models = Entry("rff-max", {"dim": 32}), comparison.experiment.models
-    for rows, width in (((wide,), "width 32,"), ((*models, wide), "width 16 and 32,")):
+    baseline = Entry("features-svm")
+    for rows, width in (((wide, baseline), "width 32,"), ((*models, wide), "width 16 and 32,")):
         assert width in replace(comparison, experiment=replace(comparison.experiment, models=rows)).caption()
 
 
