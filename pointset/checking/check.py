@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from pointset.baselines.features import invariant_part
-from pointset.checking.labels import label_margins, suspicious_labels
+from pointset.checking.labels import given_and_other, suspicious_labels
 from pointset.checking.oddities import Oddity, odd_axes, odd_counts, odd_extents, odd_sizes
 from pointset.checking.reading import Shapes, read_shapes
 from pointset.data.axes import Axis, turned_up, usual_up
@@ -253,14 +253,12 @@ class _Work:
         outputs = fit_head(self.baseline, self.blocks, torch.from_numpy(labels), folds)
         tested = np.flatnonzero(folds >= 0)
         probabilities = outputs[torch.from_numpy(tested)].softmax(dim=1).numpy()
-        margins, instead = label_margins(probabilities, labels[tested])
-        wrong = suspicious_labels(probabilities, labels[tested])
-        for place in np.flatnonzero(wrong | (margins < 0)).tolist():
+        given, instead = given_and_other(probabilities, labels[tested])
+        for place in np.flatnonzero(suspicious_labels(probabilities, labels[tested])).tolist():
             row, other_class = int(tested[place]), int(instead[place])
             note = f"more like {shapes.classes[other_class]} ({probabilities[place, other_class]:.0%})"
-            yield self._suspect(
-                row, LABEL, note, self._example(row, other_class), LABEL, (1 - float(margins[place])) / 2
-            )
+            example = self._example(row, other_class)
+            yield self._suspect(row, LABEL, note, example, LABEL, 1 - float(given[place]))
 
     def _example(self, row: int, label: int) -> int:
         """The shape of a class that is nearest to a shape."""

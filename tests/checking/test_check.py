@@ -9,7 +9,7 @@ from command_line import asked, succeed
 
 import pointset
 from pointset.checking.check import ORDER, overview
-from pointset.checking.labels import label_margins, suspicious_labels
+from pointset.checking.labels import given_and_other, suspicious_labels
 from pointset.checking.oddities import odd_counts, odd_sizes
 from pointset.data.axes import turned_up
 from pointset.data.readers.off import write_off
@@ -152,11 +152,17 @@ def test_command_writes_a_page_and_a_table(capsys, folder, tmp_path):
 def test_labels_off_the_confident_diagonal():
     probabilities = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9], [0.05, 0.95], [0.6, 0.4]])
     labels = np.array([0, 0, 1, 1, 0, 1])
-    margins, instead = label_margins(probabilities, labels)
+    given, instead = given_and_other(probabilities, labels)
     assert instead.tolist() == [1, 1, 0, 0, 1, 0]
-    assert margins.argmin() == 4
+    assert given.tolist() == [0.9, 0.8, 0.8, 0.9, 0.05, 0.4]
     # Thresholds are the means 0.583 and 0.7: the last shape reaches that of class 0 alone.
     assert suspicious_labels(probabilities, labels).tolist() == [False, False, False, False, True, True]
+
+
+def test_a_class_that_is_confused_does_not_keep_a_likelier_other_class_from_being_said():
+    """Of class 1 the mean is 0.45, which its second shape does not reach for either class; class 0 is likelier."""
+    probabilities = np.array([[0.9, 0.1, 0.0], [0.4, 0.3, 0.3], [0.3, 0.6, 0.1]])
+    assert suspicious_labels(probabilities, np.array([0, 1, 1])).tolist() == [False, True, False]
 
 
 def test_sizes_and_counts_are_compared_within_a_class():
