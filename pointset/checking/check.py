@@ -250,7 +250,7 @@ class _Work:
         folds = assign_folds(together, labels.tolist(), self.seed, FOLDS)
         if len(shapes.classes) < 2 or not (folds >= 0).any():
             return
-        outputs = fit_head(self.baseline, self.blocks, torch.from_numpy(labels), folds)
+        outputs = fit_head(self.baseline, self.blocks, torch.from_numpy(labels), folds, together)
         tested = np.flatnonzero(folds >= 0)
         probabilities = outputs[torch.from_numpy(tested)].softmax(dim=1).numpy()
         given, instead = given_and_other(probabilities, labels[tested])

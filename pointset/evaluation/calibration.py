@@ -79,7 +79,10 @@ def reliability(
 
 
 def fit_temperature(
-    logits: Float[ndarray, "shapes classes"], labels: Int[ndarray, " shapes"], objective: Objective = "log loss"
+    logits: Float[ndarray, "shapes classes"],
+    labels: Int[ndarray, " shapes"],
+    objective: Objective = "log loss",
+    groups: Int[ndarray, " shapes"] | None = None,
 ) -> float:
     """The temperature T in [0.01, 100] for which softmax(logits / T) has the smallest objective on validation shapes.
 
@@ -88,7 +91,8 @@ def fit_temperature(
     is taken, the nearest to 1 of equals. On few shapes it fits noise, and the log loss is the safer objective.
 
     Where all n shapes are right, both objectives want certainty. The mean confidence is at most (n + 1) / (n + 2),
-    the chance that the next shape is right too (Laplace's rule of succession).
+    the chance that the next shape is right too (Laplace's rule of succession). Shapes of one group (views of one
+    object) are right together: given their groups, n counts groups.
     """
     from scipy.optimize import brentq
 
@@ -96,7 +100,8 @@ def fit_temperature(
         raise PointsetError("a temperature is fitted on validation shapes, got 0: train with --validation 0.1")
     logits = logits.astype(np.float64)
     fitted = _least_error(logits, labels) if objective == "calibration error" else _least_loss(logits, labels)
-    most = (len(labels) + 1) / (len(labels) + 2)
+    count = len(labels) if groups is None else len(np.unique(groups))
+    most = (count + 1) / (count + 2)
 
     def excess(temperature: float) -> float:
         return float(probabilities(logits, temperature).max(axis=1).mean()) - most

@@ -192,8 +192,9 @@ def validation_temperature(
         raise PointsetError(
             f"the training data of the run in {description['data']['source']} has changed: restore it, or train again"
         )
-    held_out = evaluate(model, split_validation(train, share, description["seed"])[1])
-    return fit_temperature(held_out.logits, held_out.labels, objective)
+    validation = split_validation(train, share, description["seed"])[1]
+    held_out = evaluate(model, validation)
+    return fit_temperature(held_out.logits, held_out.labels, objective, validation.groups)
 
 
 def save_predictions(evaluation: Evaluation, folder: Path) -> None:

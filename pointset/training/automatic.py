@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pointset.baselines.models import Mixture
 from pointset.configuration import check_seed
 from pointset.data.dataset import keys_of_all_splits
 from pointset.data.groups import assign_folds, number_groups
@@ -215,7 +216,8 @@ class _Choice:
         if name != MIXTURE and common.any():  # whose weights make its logits those of probabilities
             tested = judged(self.outputs[name])
             logits, labels = self.outputs[name][tested].numpy(), self.train.labels[tested].numpy()
-            model.temperature = fit_temperature(logits, labels)  # type: ignore[assignment]
+            groups = self.siblings.groups[tested.numpy()]
+            model.temperature = fit_temperature(logits, labels, groups=groups)  # type: ignore[assignment]
         candidates = tuple(self._candidate(each, chosen=each == name) for each in self.outputs)
         never_held_out = np.setdiff1d(self.train.labels.numpy(), self.train.labels[self.folds >= 0].numpy())
         never = tuple(self.train.classes[label] for label in never_held_out)
@@ -231,9 +233,9 @@ class _Choice:
         blocks = extract_rows(baseline, self.train, self.progress, name.rpartition("-")[0])
         if self.siblings.rule:
             folds = assign_folds(np.arange(len(labels)), labels.tolist(), self.seed, FOLDS)
-            outputs = fit_head(baseline, blocks, labels, folds, progress=self.progress)
+            outputs = fit_head(baseline, blocks, labels, folds, self.siblings.groups, progress=self.progress)
             self.seen[name] = float(self._right(outputs, judged(outputs)).mean())
-        return fit_head(baseline, blocks, labels, self.folds.numpy(), self.count, self.progress)
+        return fit_head(baseline, blocks, labels, self.folds.numpy(), self.siblings.groups, self.count, self.progress)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
@@ -301,14 +303,18 @@ class _Choice:
             inside = common & (self.folds == fold)
             others = common & ~inside
             if inside.any():
-                product = fit_product(self.outputs, self.train.labels, others if others.any() else inside)
+                product = self._product(others if others.any() else inside)
                 outputs[inside] = product.combine([values[inside] for values in self.outputs.values()])
         return outputs
+
+    def _product(self, shapes: Tensor) -> Mixture:
+        """The product of the candidates that suits their held-out outputs of these shapes, bool [N], best."""
+        return fit_product(self.outputs, self.train.labels, shapes, self.siblings.groups)
 
     def _mixture(self, common: Tensor) -> nn.Module:
         """The model that multiplies the candidates, with the weights that suit their held-out outputs of shapes."""
         model: Any = mix([self.models[name] for name in self.outputs])
-        for name, fitted in fit_product(self.outputs, self.train.labels, common).named_buffers():
+        for name, fitted in self._product(common).named_buffers():
             setattr(model.model, name, fitted)
         return model
 
@@ -358,7 +364,7 @@ class _Choice:
         return (outputs[shapes].argmax(dim=1) == self.train.labels[shapes]).float()
 
     def _loss(self, outputs: Tensor, shapes: Tensor) -> float:
-        return log_loss(outputs[shapes], self.train.labels[shapes])
+        return log_loss(outputs[shapes], self.train.labels[shapes], self.siblings.groups[shapes.numpy()])
 
     def _candidate(self, name: str, chosen: bool = False) -> Candidate:
         outputs, tested = self.outputs[name], judged(self.outputs[name])

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from pointset.baselines.models import Baseline
 from pointset.data.axes import UP_TO_Z
 from pointset.data.batches import fixed_batches
-from pointset.data.groups import assign_folds
+from pointset.data.groups import Groups, assign_folds
 from pointset.data.likeness.siblings import named_groups
 from pointset.data.normalize import half_turns
 from pointset.data.point_sets import PointSets
@@ -53,6 +53,7 @@ def fit_head(
     blocks: list[Tensor],
     labels: Tensor,
     folds: NDArray[np.int64],
+    groups: Groups,
     most: int = FOLDS,
     progress: bool = False,
 ) -> Tensor:
@@ -72,7 +73,7 @@ def fit_head(
     baseline.fit_rows(blocks, labels)
     tested = judged(held_out)
     if tested.any():
-        temperature = fit_temperature(held_out[tested].numpy(), labels[tested].numpy())
+        temperature = fit_temperature(held_out[tested].numpy(), labels[tested].numpy(), groups=groups[tested.numpy()])
         head.temperature = torch.tensor(temperature, dtype=torch.float32)
         held_out = held_out / head.temperature
     return held_out
@@ -89,10 +90,11 @@ def fit_rows(model: nn.Module, train: PointSets, seed: int, progress: bool) -> E
     baseline = baseline_of(model)
     assert baseline is not None
     set_pose(baseline, train)
-    folds = assign_folds(named_groups(train).groups, train.labels.tolist(), seed, FOLDS)
+    groups = named_groups(train).groups
+    folds = assign_folds(groups, train.labels.tolist(), seed, FOLDS)
     spec: Any = model.spec
     blocks = extract_rows(baseline, train, progress, spec.name.rpartition("-")[0])
-    fit_head(baseline, blocks, train.labels, folds, FOLDS if len(train) <= FEW_SHAPES else 1, progress)
+    fit_head(baseline, blocks, train.labels, folds, groups, FOLDS if len(train) <= FEW_SHAPES else 1, progress)
     with torch.inference_mode():
         outputs = baseline.logits(blocks)
     return {

@@ -15,9 +15,10 @@ ROWS = ("features-svm", "surface-svm", "embedding-svm")
 """The candidates that are fitted to rows."""
 
 
-def log_loss(outputs: Tensor, labels: Tensor) -> float:
+def log_loss(outputs: Tensor, labels: Tensor, groups: Groups) -> float:
     """The log loss of outputs [N, classes] at the best temperature."""
-    return float(nn.functional.cross_entropy(outputs / fit_temperature(outputs.numpy(), labels.numpy()), labels))
+    temperature = fit_temperature(outputs.numpy(), labels.numpy(), groups=groups)
+    return float(nn.functional.cross_entropy(outputs / temperature, labels))
 
 
 def accuracy_interval(right: Tensor, groups: Groups, trained: float) -> tuple[float, float]:
@@ -40,11 +41,11 @@ def accuracy_interval(right: Tensor, groups: Groups, trained: float) -> tuple[fl
     return float(low), float(high)
 
 
-def fit_product(outputs: Mapping[str, Tensor], labels: Tensor, shapes: Tensor) -> Mixture:
+def fit_product(outputs: Mapping[str, Tensor], labels: Tensor, shapes: Tensor, groups: Groups) -> Mixture:
     """The product of all candidates, by their outputs [N, classes], with the weights that suit some shapes best."""
     members, own = [values[shapes] for values in outputs.values()], labels[shapes]
     classes = members[0].shape[1]
     mixture = Mixture([nn.Identity() for _ in members], classes)
-    temperatures = [fit_temperature(values.numpy(), own.numpy()) for values in members]
+    temperatures = [fit_temperature(values.numpy(), own.numpy(), groups=groups[shapes.numpy()]) for values in members]
     mixture.temperatures = torch.tensor(temperatures, dtype=torch.float32)
     return mixture.fit(members, own, labels.bincount(minlength=classes))

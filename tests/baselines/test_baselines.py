@@ -85,7 +85,10 @@ def test_held_out_logits_are_of_heads_that_were_fitted_without_the_fold():
     generator = torch.Generator().manual_seed(0)
     rows, labels = torch.randn(40, 5, generator=generator), torch.arange(40) % 4
     baseline = Baseline([], SupportVectors(4))
-    found = fit_head(baseline, [rows[:, None]], labels, np.arange(40) % 5, most=4) * baseline.head.temperature
+    found = (
+        fit_head(baseline, [rows[:, None]], labels, np.arange(40) % 5, np.arange(40), most=4)
+        * baseline.head.temperature
+    )
     for fold in range(4):
         inside, head = torch.arange(40) % 5 == fold, SupportVectors(4)
         head.fit(rows[~inside], labels[~inside], [5])

@@ -99,6 +99,13 @@ def test_shapes_that_are_all_right_do_not_make_the_next_one_certain(drawn, objec
     assert fit_temperature(1e9 * logits, logits.argmax(axis=1), objective) == 100, "the highest"
 
 
+@pytest.mark.parametrize("objective", ["log loss", "calibration error"])
+def test_shapes_of_one_group_that_are_all_right_count_as_one(drawn, objective):
+    logits, groups = drawn[0][:12], np.arange(12) // 4
+    temperature = fit_temperature(logits, logits.argmax(axis=1), objective, groups)
+    assert probabilities(logits, temperature).max(axis=1).mean() == pytest.approx(4 / 5), "Laplace"
+
+
 def test_a_temperature_lowers_the_loss_and_moves_no_prediction(drawn):
     logits, labels = drawn
     before = Evaluation(logits, labels, list("abcde"))

@@ -1,6 +1,7 @@
 """The automatic choice of a classifier, and `pointset train` without a model's name."""
 
 import json
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -51,6 +52,18 @@ def test_a_folder_without_a_held_out_error_does_not_make_every_class_certain(tmp
     confidence = predict(best.fitted.model, train).probabilities.max(axis=1)
     assert 0.8 < confidence.mean() < 0.99
     assert all(candidate.loss > 0.01 for candidate in best.candidates)
+
+
+def test_groups_without_a_held_out_error_make_a_class_as_certain_as_so_many_shapes(tmp_path):
+    """The log loss is at least that of the mean confidence, which is (n + 1) / (n + 2) after n groups."""
+    train = pointset.load_dataset(write_clouds(tmp_path, shapes=10), points=32)
+    groups = [f"{label}/{number // 4}" for label, number in zip(train.labels.tolist(), range(len(train)), strict=True)]
+    best = fit_automatic(train.grouped(groups), budget=0.001, progress=False)
+    count = len({*groups})
+    assert count < len(train) / 2
+    right = [candidate.loss for candidate in best.candidates if candidate.accuracy == 1]
+    assert right
+    assert min(right) > -math.log((count + 1) / (count + 2)) - 1e-6
 
 
 def test_where_no_shape_can_be_held_out_no_accuracy_is_said(tmp_path, capsys):
@@ -173,7 +186,7 @@ def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(tmp_path, monkey
         used.append((set(model.names), set(sets.names)))
         return SimpleNamespace(logits=torch.zeros(len(sets), 2))
 
-    def product(outputs, labels, fitted):
+    def product(outputs, labels, fitted, groups):
         def combine(members):
             used.append((set(fitted.nonzero().flatten().tolist()), set(members[0][:, 0].tolist())))
             return members[0]
