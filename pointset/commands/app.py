@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 
 from cyclopts import App, CoercionError, CycloptsError, Parameter, UnusedCliTokensError
@@ -41,6 +42,7 @@ HOME = re.compile(r"^(--[\w-]+=|)~(?=/)")
 """The home folder in a path; most shells leave it as it is in --data=~/parts, and all do so in quotes."""
 LONGEST_WORD = 4096
 """Characters of a word of the command line: the longest path that there is."""
+MODELS = ("model", "models")
 EVERYWHERE = "Add --json to print JSON, --debug to see the traceback of an error"
 
 
@@ -104,7 +106,10 @@ def _in_a_sentence(error: CycloptsError) -> str:
     command, error.verbose = " ".join(("pointset", *(error.command_chain or ()))), False
     message = one_line(error, 2 * REPEATED).partition(" Available commands:")[0].removesuffix(".")
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
-        message = f"{quoted(error.unused_tokens[0])} is one argument too many; give models with --model or --models"
+        parameters = signature(error.target).parameters.values() if error.target else ()
+        flags = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name in MODELS]
+        remedy = "".join(f"; give a model with --{name}" for name in flags)
+        message = f"{quoted(error.unused_tokens[0])} is one argument too many{remedy}"
     if isinstance(error, CoercionError) and error.argument is not None and error.token is not None:
         wanted = allowed(error.argument.field_info.annotation)
         message = f"{error.argument.name} must be {wanted}, got {quoted(error.token.value)}"

@@ -69,10 +69,10 @@ def judge(
             )
     fixed = {*deterministic, *without_seed(table)}
     tables = {str(data): pivot(rows) for data, rows in table.groupby("data", sort=False)}
-    parts = {
-        data: give_verdict({model: np.stack([*own.values()]) for model, own in right.items()}, level=level, fixed=fixed)
-        for data, right in tables.items()
-    }
+    parts = {}
+    for data, right in tables.items():
+        scores = {model: np.stack([*own.values()]) for model, own in right.items()}
+        parts[data] = replace(give_verdict(scores, level=level, fixed=fixed), of_tables=True)
     if len(parts) == 1:
         return next(iter(parts.values()))
     return combine(parts, tables)
@@ -126,7 +126,8 @@ def combine(parts: Mapping[str, Verdict], tables: Mapping[str, Mapping[str, Mapp
         raise PointsetError(f"no model is in all data sets: {few}, {many}")
     fixed = [model for model in scores if all(part.row(model).fixed for part in parts.values())]
     step = 1 / (len(parts) * min(part.items for part in parts.values()))
-    return replace(give_verdict(scores, level=part.level, fixed=fixed, metric=part.metric, step=step), parts=parts)
+    verdict = give_verdict(scores, level=part.level, fixed=fixed, metric=part.metric, step=step)
+    return replace(verdict, parts=parts, of_tables=part.of_tables)
 
 
 def stack(scores: Sequence[Shaped[ndarray, "seeds _"]]) -> Float[ndarray, "seeds items"]:

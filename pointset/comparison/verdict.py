@@ -55,6 +55,8 @@ class Verdict:
     """What the scores measure."""
     parts: Mapping[str, "Verdict"] = field(default_factory=dict)
     """Of several data sets, the verdict on each; rows and pairs are then of means over the data sets."""
+    of_tables: bool = False
+    """True if the scores come from tables of predictions, which may not say that a model has no seed."""
 
     @property
     def best(self) -> str:
@@ -190,8 +192,8 @@ class Verdict:
         which = f"{', '.join(single)} have one run each" if len(single) > 1 else f"{single[0]} has one run"
         which = "Every model has one run" if len(single) == len(self.rows) else which
         return (
-            f"{which}, which shows how the runs differ and not how the models do: give at least 2 seeds, or name the "
-            "models that have no seed as deterministic."
+            f"{which}, which shows how the runs differ and not how the models do: give at least 2 seeds"
+            f"{', or name the models that have no seed as deterministic' * self.of_tables}."
         )
 
     @property

@@ -51,4 +51,4 @@ def _ways(model: Classifier, up: str) -> Iterator[tuple[str, Classifier, str]]:
     if ANY_POSE in list_pretrained():
         other: Any = create_pretrained(ANY_POSE).eval()
         if model.classes == other.classes and model.preparation != other.preparation:
-            yield "--pose any", other, "auto"
+            yield f"--model {ANY_POSE}", other, "auto"

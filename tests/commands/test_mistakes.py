@@ -1,13 +1,18 @@
 """Wrong command lines: one line that names what is wrong, exit code 2, and nothing is read or written."""
 
+import ast
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import fail
+from command_line import advised_in_vain, fail
 
 from pointset.zoo import pretrained
 
+PACKAGE = Path(pretrained.__file__).parent.parent
+ONE_COMMAND = ("train", "compare", "evaluate", "classify", "attend", "judge", "zoo")
+"""Commands that have a file of their own."""
 FILES = {
     "empty.toml": 'models = ["rff-max"]\ndata = ""\n',
     "two.toml": 'data = "{clouds}"\npoints = 24\nmodels = ["rff-max", {{name = "isab4-pma", label = "attention"}}]',
@@ -39,6 +44,8 @@ MISTAKES = [
     (f"{TRAIN} --batch 16", "Did you mean --batch-size?"),
     (f"{TRAIN} --pose up", "--pose must be one of 'aligned', 'upright', 'any', got 'up'"),
     (f"{TRAIN} --train-points 9", "--train-points requires 2"),
+    ("train rff-max rff-pma", "'rff-pma' is one argument too many (see"),
+    ("compare two.toml rff-max", "'rff-max' is one argument too many; give a model with --models (see"),
     (f"{TRAIN} --budget 5m", "--budget is for the choice of a model"),
     ("train --data {clouds} --budget 0s", "--budget must be more than 0s"),
     ("train --budget soon", "--budget must be a time such as 90s, 2m or 1h, got 'soon'"),
@@ -73,7 +80,7 @@ MISTAKES = [
     ("compare max-regression --models SAB", "'SAB' is not a row of the experiment|rFF + mean"),
     ("compare max-regression --steps 0", "got 0"),
     ("compare max-regression --data images", "'data' is unknown: did you mean"),
-    ("evaluate runs/best", "'runs/best' is one argument too many; give models with --model"),
+    ("evaluate runs/best", "'runs/best' is one argument too many; give a model with --model (see"),
     ("evaluate --model no/such/run", "no/such/run is not a run"),
     ("evaluate -o p.doc --model no/such/run", "p.doc|must end in .csv"),
     ("classify", "FILES requires an argument"),
@@ -171,3 +178,27 @@ def test_names_and_tables_are_looked_at_before_shapes_are_sampled(line, words, p
     monkeypatch.setattr("pointset.data.pools.build.make_shapes", None)
     said = fail(capsys, *shlex.split(line.format(**places)))
     assert [word for word in words.split("|") if word not in said] == []
+
+
+def messages(path: Path) -> Iterator[str]:
+    """The texts of a file that have a space, without docstrings; what is filled in is left out."""
+    tree, inside = ast.parse(path.read_text()), set[ast.AST]()
+    for node in ast.walk(tree):  # from the outside to the inside
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            inside.add(node.value)
+        if isinstance(node, ast.JoinedStr):
+            inside.update(node.values)
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        text = "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))
+        if " " in text and node not in inside:
+            yield text
+
+
+@pytest.mark.parametrize("command", [*ONE_COMMAND, ""])
+def test_every_option_of_a_message_is_one_of_the_command_or_of_one_that_it_names(command):
+    """Messages of the files that belong to one command alone; "" are those of all others, whose options must exist."""
+    file_of = {"compare": "comparing", "classify": "predict"}
+    own = {name: PACKAGE / "commands" / f"{file_of.get(name, name)}.py" for name in ONE_COMMAND}
+    files = [own[command]] if command else [path for path in PACKAGE.rglob("*.py") if path not in own.values()]
+    wrong = [text for path in files for message in messages(path) for text in advised_in_vain(message, command)]
+    assert [text for text in wrong if "torchrun" not in text] == []

@@ -6,7 +6,7 @@ import pytest
 from command_line import fail, succeed
 
 import pointset
-from pointset.comparison.judge import judge
+from pointset.comparison.judge import give_verdict, judge
 from pointset.errors import PointsetError
 
 ITEMS, LABELS = 200, ("cup", "lamp", "chair")
@@ -104,7 +104,11 @@ def test_few_items_and_seeds_tell_no_difference_and_no_text_speaks_of_more_than_
 def test_several_models_with_one_run_are_plural(frame):
     one_run = frame[(frame.seed == 0) | (frame.model == "svm")]
     assert re.search(r"(network, tree|tree, network) have one run each, which", str(judge(one_run)))
-    assert "tree has one run, which" in str(judge(frame[(frame.seed == 0) | (frame.model != "tree")]))
+    of_tables = str(judge(frame[(frame.seed == 0) | (frame.model != "tree")]))
+    assert "tree has one run, which" in of_tables
+    assert "give at least 2 seeds, or name the models that have no seed as deterministic." in of_tables
+    of_compare = give_verdict({"rff-max": np.eye(1, 5), "rff-pma": np.eye(1, 5)})
+    assert of_compare.sentences()[-1].endswith("give at least 2 seeds."), "compare knows which models have no seed"
 
 
 def test_models_that_agree_on_every_item_do_not_say_what_can_be_told(frame):

@@ -7,7 +7,7 @@ import torch
 import pointset
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.evaluation.doubt import next_step
-from pointset.zoo.pretrained import USUAL
+from pointset.zoo.pretrained import ANY_POSE, USUAL
 
 pytestmark = pytest.mark.slow
 LAID = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], np.float32)
@@ -25,7 +25,7 @@ def table():
     ("turn", "words"),
     [
         (LAID, "try --up y, with which table is 9"),
-        (TURNED, "try --pose any, with which "),
+        (TURNED, f"try --model {ANY_POSE}, with which "),
         (None, "perhaps the shape is"),
     ],
 )
