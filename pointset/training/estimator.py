@@ -36,6 +36,11 @@ from pointset.zoo.transfer import start_from
 
 LONG = 10
 """After as many epochs, a training that is no better than the most frequent class is warned of."""
+NO_WEIGHTS = (
+    "class_weights weights the classes of a network, and a cloud that X holds twice counts twice; give groups, "
+    "so that copies stay together"
+)
+"""What serves in place of sample_weight."""
 DATA = ("normalize", "up")
 """Fields of `DataOptions` that are for arrays; `points` has another default."""
 
@@ -102,7 +107,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         for name, value in given.arguments.items():
             setattr(self, name, value)
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, **others: Any) -> Self:
         """Train from the beginning.
 
         Args:
@@ -113,7 +118,12 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
 
         Raises:
             InputError: X or y is not what the class describes, or an option is wrong; also a ValueError.
+            TypeError: there is another argument, such as sample_weight. It has no name of its own in the signature,
+                because scikit-learn's tools, such as `BaggingClassifier`, pass it where they see it.
         """
+        if others:
+            text = f"{type(self).__name__}.fit has no argument {quoted(next(iter(others)))}"
+            raise TypeError(f"{text}: {NO_WEIGHTS}" if "sample_weight" in others else text)
         labels = _labels(y)
         classes = np.unique(labels)
         names = [str(label) for label in classes.tolist()]

@@ -15,6 +15,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import has_fit_parameter
 
 import pointset
 from pointset import PointSetClassifier, PointSets
@@ -236,6 +237,11 @@ def test_options_without_an_effect_are_refused(options, X, y):
 def test_words_of_scikit_learn_are_answered_with_ours(X, y):
     with pytest.raises(TypeError, match="no parameter 'class_weight': did you mean class_weights"):
         PointSetClassifier(class_weight="balanced")
+    with pytest.raises(TypeError, match=r"no argument 'sample_weight': class_weights .* a cloud that X holds twice"):
+        make_pipeline(small()).fit(X, y, pointsetclassifier__sample_weight=np.ones(len(X)))
+    with pytest.raises(TypeError, match=r"no argument 'epochs'$"):
+        small().fit(X, y, epochs=2)
+    assert not has_fit_parameter(small(), "sample_weight"), "tools that weight samples pass none"
     with pytest.raises(InputError, match="labels of the types int, str: give labels of one type"):
         PointSetClassifier().fit(X[:2], np.array(["x", 1], dtype=object))
     bad = X.copy()
