@@ -83,6 +83,12 @@ class Check:
         """Number of test shapes that stand in training too, or look as if they did: see their `kind`."""
         return len({each.file for each in self.suspects if each.where == "split"})
 
+    @property
+    def divided(self) -> int:
+        """Number of test shapes whose group has training shapes, too."""
+        tested, groups = np.array(self.shapes.splits) != "train", self.siblings.groups
+        return int((tested & np.isin(groups, groups[~tested])).sum())
+
     def of(self, where: str) -> list[Suspect]:
         """The suspects of one place of `ORDER`."""
         return [each for each in self.suspects if each.where == where]

@@ -145,8 +145,9 @@ def _run_or_report(
 ) -> Result:
     """Run an experiment, or report its finished runs."""
     from pointset.comparison.comparing import report_finished, run_experiment
-    from pointset.data.dataset import repeats_in_words
+    from pointset.data.repeats import repeats_in_words, siblings_in_words
     from pointset.tasks.classification import Classification
+    from pointset.tasks.shape_trial import load_quietly
 
     comparison = report_finished(experiment, out) if running.report else run_experiment(experiment, out, running)
     for path in output:
@@ -154,7 +155,9 @@ def _run_or_report(
         write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
     result = _compared(comparison)
     if isinstance(experiment.task, Classification):
-        result.text = (*result.text, *repeats_in_words(experiment.task.data, experiment.task.sets))
+        task = experiment.task
+        train = load_quietly(task.data, "train", task.sets_of(task.points[0]))
+        result.text = (*result.text, *repeats_in_words(task.data, task.sets), *siblings_in_words(train))
     return result
 
 

@@ -20,7 +20,7 @@ from pointset.configuration import COMMON, PointCount, Seed
 from pointset.data.axes import GuessedUp, turned_up
 from pointset.data.options import DataOptions, Sampler
 from pointset.data.unusable import OnError
-from pointset.errors import PointsetError, escaped
+from pointset.errors import PointsetError, escaped, quoted
 from pointset.runs.workers import Workers
 
 SUSPECTS_SHOWN = 10
@@ -124,11 +124,16 @@ def check(
     lines: list[str | Table] = [*overview(found.shapes), *([rows] if rows else [])]
     if found.siblings.rule:
         lines.append(f"{found.siblings.count:,} groups of shapes that belong together, by {found.siblings.origin}")
+        if found.divided:
+            lines.append(
+                f"{found.divided:,} test shapes belong to groups of training shapes: of a class/file folder, `train` "
+                f"and `compare` keep groups together with --groups {quoted(found.siblings.rule)}"
+            )
     if found.leaks:
         tests = sum(split != "train" for split in found.shapes.splits)
         lines.append(
             f"{found.leaks:,} of {tests:,} test shapes are training shapes or hardly differ from one: "
-            "look at the page, and leave them out with --without"
+            "look at the page, and leave them out with --without of `train` and `compare`"
         )
     lines.append(
         f"{counted(total, 'suspect')} in {time.perf_counter() - started:.0f} s{more}"
@@ -234,7 +239,8 @@ def _in_words(overview: dict[str, Any]) -> Iterator[str]:
     yield f"splits: {splits}; {overview['split_rule']}"
     differ = "; the types differ: do all shapes of the picture stand upright?" if overview["up_differs"] else ""
     assumed = f" (assumed from the file type; set it with --up y or --up z{differ})" if overview["up_assumed"] else ""
-    yield overview.get("up_guess") or f"up: {overview['up']}{assumed}"
+    trained = f"; train with --up {overview['up']}" if overview["up"] in ("y", "z") else ""
+    yield f"{overview['up_guess']}{trained}" if "up_guess" in overview else f"up: {overview['up']}{assumed}"
     if overview["pose"] is not None:
         yield f"pose: {POSES_SEEN[overview['pose']]}; train with --pose {overview['pose']}"
     yield f"picture of a few shapes of each class: {overview['picture']}"

@@ -50,7 +50,8 @@ def evaluate(
             turn in which the model knows the shapes of a folder best.
     """
     from pointset.data.catalogue.folders import ShapeFile
-    from pointset.data.dataset import load_like, repeats_in_words
+    from pointset.data.dataset import load_like
+    from pointset.data.repeats import repeats_in_words
     from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
     from pointset.evaluation.shape_files import in_folders
     from pointset.evaluation.shape_predictions import guess, write_guesses
@@ -91,7 +92,7 @@ def evaluate(
     text: list[Any] = [*usual(model), line, calibration, classes]
     if left_out := sets.describe().get("left_out"):
         result["left_out"] = left_out
-    if split == "test":
+    if split == "test" and sets.source == trained.data["source"]:
         text += repeats_in_words(sets.source, sets.options)
     if output is not None:
         text.append(f"predictions saved in {output}")

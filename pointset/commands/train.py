@@ -77,7 +77,7 @@ def train(
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
     """
-    from pointset.data.dataset import repeats_in_words
+    from pointset.data.repeats import repeats_in_words, siblings_in_words
     from pointset.training.devices import is_main
 
     if data is None and model is None:
@@ -105,7 +105,7 @@ def train(
     if not is_main():
         return None
     result = _fitted(name, fitted, chosen, run)
-    result.text = (*result.text, *repeats_in_words(sets.source, sets.options))
+    result.text = (*result.text, *repeats_in_words(sets.source, sets.options), *siblings_in_words(sets))
     return result
 
 
@@ -156,7 +156,8 @@ def _started(
 
 
 def _train_best(data: str, flags: Options, given: frozenset[str], budget: float, seed: int, run: Path) -> Result:
-    from pointset.data.dataset import check_data, load_split, repeats_in_words
+    from pointset.data.dataset import check_data, load_split
+    from pointset.data.repeats import repeats_in_words, siblings_in_words
     from pointset.training.automatic import fit_automatic, refuse_other_run
 
     usual = DataOptions(points=1024, normalize="center-standardize").changed(given_fields(flags.sets, given))
@@ -186,6 +187,7 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
         rows,
         *_group_lines(best, run),
         *repeats_in_words(sets.source, sets.options),
+        *siblings_in_words(sets, siblings.rule),
         f"* chosen ({best.reason}), and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
         *(f"  pointset {command}" for command in commands),
     )

@@ -1,4 +1,4 @@
-"""Load a dataset by name or from a folder, as point sets; load data as an earlier run did; count repeated shapes."""
+"""Load a dataset by name or from a folder, as point sets; load data as an earlier run did."""
 
 import dataclasses
 import warnings
@@ -23,7 +23,7 @@ from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.pools.build import PoolPlan, load_pool
-from pointset.data.pools.shapes import Sampling, hash_source
+from pointset.data.pools.shapes import Sampling
 from pointset.data.preparation import Preparation, warn_of_turning
 from pointset.data.readers.formats import suffix_of
 from pointset.data.unusable import OnError
@@ -151,7 +151,7 @@ def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
         alone = dataclasses.replace(options, **others)
         try:
             _read_tables(folder, alone)
-            _list_again(folder, alone)
+            list_again(folder, alone)
         except PointsetError as error:
             warnings.warn(f"{folder}: {name} of the training is left out, because {error}", stacklevel=4)
             unfit[name] = None
@@ -309,27 +309,7 @@ def is_in_memory(description: Mapping[str, Any]) -> bool:
     return description["source"] not in list_cards() and not Path(description["source"]).is_absolute()
 
 
-def repeated_shapes(name_or_folder: str | Path, options: DataOptions) -> tuple[int, int]:
-    """How many test shapes of a folder are training shapes too, with the same bytes, and how many test shapes it has.
-
-    Only files of equal sizes are read. Releases are not examined: see `pointset.check_data`.
-    """
-    _, folder = locate_data(name_or_folder, progress=False)
-    if is_released(folder):
-        return 0, 0
-    listings = _list_again(folder, options)
-    train, test = (
-        [(shape.path.stat().st_size, shape.path) for shape in listings[split].shapes if shape.path.exists()]
-        if split in listings
-        else []
-        for split in SPLITS
-    )
-    sizes = {size for size, _ in train} & {size for size, _ in test}
-    trained = {hash_source(path) for size, path in train if size in sizes}
-    return sum(size in sizes and hash_source(path) in trained for size, path in test), len(test)
-
-
-def _list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
+def list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
     """The shapes of each split, without the warnings, which were given when the data was loaded."""
     with warnings.catch_warnings(action="ignore"):
         return list_splits(folder, seed=options.split_seed, groups=options.groups)
@@ -348,19 +328,8 @@ def keys_of_all_splits(sets: PointSets, groups: str | None) -> dict[str, str]:
                 pools = (read_released(folder, split, options.variant, on_error="skip") for split in SPLITS)
                 names.update(name for pool in pools for name in pool.names)
             else:
-                listings = _list_again(folder, options).values()
+                listings = list_again(folder, options).values()
                 names.update(shape.name for listing in listings for shape in listing.shapes)
     ordered = sorted(names)
     keys = ordered if groups is None else group_keys(groups, ordered, folder, all_have_one=False)
     return dict(zip(ordered, keys, strict=True))
-
-
-def repeats_in_words(name_or_folder: str, options: DataOptions) -> tuple[str, ...]:
-    """A line that says so, if there are such shapes."""
-    count, total = repeated_shapes(name_or_folder, options)
-    if not count:
-        return ()
-    return (
-        f"{count:,} of {total:,} test shapes are training shapes, too: accuracy says nothing about them; "
-        f"see them with `pointset data check {name_or_folder}`",
-    )

@@ -7,7 +7,7 @@ import pytest
 from command_line import succeed
 
 import pointset
-from pointset.data.dataset import repeated_shapes, repeats_in_words
+from pointset.data.repeats import repeated_shapes, repeats_in_words
 
 
 @pytest.fixture

@@ -115,6 +115,28 @@ def test_groups_that_train_finds_are_saved_shown_again_and_taken_from_the_file(t
     assert f"{len(trained)} groups of shapes that belong together, by --groups" in again
 
 
+@pytest.mark.slow
+def test_a_split_that_divides_groups_is_told_of_until_it_is_by_groups(tmp_path, capsys):
+    data, rule = write_views(tmp_path / "data", points=256), "all but its last 1 part"
+    table = ("compare", "--models", "rff-max", "features-svm", "--seeds", "0", "--epochs", "1", "--out")
+    lines = [("train", "--budget", "1s", "--run"), ("train", "features-svm", "--run"), table]
+    trained, tested = (
+        [name.rpartition("_")[0] for name in pointset.load_dataset(data, split, 128).names]
+        for split in ("train", "test")
+    )
+    divided = f"{sum(name in trained for name in tested)} of {len(tested)} test shapes are siblings of training shapes"
+    for number, line in enumerate(lines):
+        printed = succeed(capsys, *line, tmp_path / str(number), "--data", data, "--points", "128")
+        assert f"{divided} by names ({rule}, confirmed" in printed, line
+        assert f"with --groups '{rule}'" in printed
+    assert f"with --groups '{rule}'" in succeed(capsys, "data", "check", data)
+    for line in lines[1:]:
+        printed = succeed(
+            capsys, *line, tmp_path / "grouped" / line[0], "--data", data, "--groups", rule, "--points", "128"
+        )
+        assert "siblings of training" not in printed
+
+
 @pytest.mark.filterwarnings("default:.*groups of the training is left out")
 def test_the_saved_groups_are_taken_back_for_the_same_folder_and_split_it(tmp_path, capsys, monkeypatch):
     data, table = write_views(tmp_path / "data", points=256), "run/groups.csv"

@@ -157,13 +157,13 @@ def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> di
     layout = _layout(tree)
     parts = {name: dict(zip(layout.split("/"), name.split("/"), strict=True)) for name in tree.files}
     class_of = {name: own["class"] for name, own in parts.items()}
-    rule = f"a fifth of each class is test, by a hash of its names and seed {seed}"
+    rule = f"a fifth of the files of each class is test, by a hash of their names and seed {seed}"
     if "split" in layout:
         rule, split_of = f"folders {layout}", _splits_by_folder(tree, {name: parts[name]["split"] for name in parts})
     else:
         keys = dict(zip(class_of, class_of if groups is None else group_keys(groups, [*class_of], folder), strict=True))
         split_of = _splits_by_rule(class_of, keys, seed)
-        rule += f", groups by {groups}" if groups is not None else ""
+        rule += f", whole groups by {groups}" if groups is not None else ""
     classes = sorted({*class_of.values()})
     in_order = sorted(tree.files, key=lambda name: (class_of[name], split_of[name], name.split("/")))
     listed = [

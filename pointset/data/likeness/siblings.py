@@ -75,8 +75,8 @@ def find_groups(sets: PointSets, progress: bool = False) -> Siblings:
     return named if named.rule or len(sets) < 2 else find_twins(sets, invariant_rows(sets, progress))
 
 
-def named_groups(sets: PointSets, progress: bool = False) -> Siblings:
-    """The groups that the data has, or that a rule about names gives and the shapes of some classes confirm."""
+def named_groups(sets: PointSets, progress: bool = False, enough: int = ENOUGH) -> Siblings:
+    """The groups that the data has, or that a rule about names gives and `enough` shapes of some classes confirm."""
     if sets.groups is not None:
         return Siblings(number_groups(sets.groups.tolist()), GIVEN)
     alone, labels = Siblings(np.arange(len(sets)), ""), sets.labels.numpy()
@@ -84,7 +84,7 @@ def named_groups(sets: PointSets, progress: bool = False) -> Siblings:
         return alone
     some, order = np.empty(0, np.int64), np.random.default_rng(0).permutation(np.unique(labels))
     for label in order:
-        if len(some) < ENOUGH:
+        if len(some) < enough:
             some = np.append(some, np.flatnonzero(labels == label))
     part = sets.subset(torch.from_numpy(np.sort(some)))
     found = find_siblings(part.names, part.labels.tolist(), invariant_rows(part, progress))
