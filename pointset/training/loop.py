@@ -175,7 +175,8 @@ class Training:
         per_epoch = self.objective.steps_per_epoch
         done = min(self.steps, len(self.history) * per_epoch)
         show = progress and self.processes.is_main
-        with progress_bar("training", "step", self.steps, show=show, done=done, leave=False) as bar:
+        what = "training" if self.folder is None else f"training {self.folder.path.name}"
+        with progress_bar(what, "step", self.steps, show=show, done=done, leave=False) as bar:
             while len(self.history) * per_epoch < self.steps and not self._stopped():
                 self._epoch(len(self.history), bar)
         if self.best is not None or self.average is not None:

@@ -25,7 +25,7 @@ def make_check_page(check: Check) -> Page:
         suspects = [each for each in check.of(where) if each.row >= 0]
         counts += [f"{TITLES[where].lower()}: {len(suspects):,}"] if suspects else []
         tiles += [_tile(check, each) for each in islice(suspects, SHOWN)]
-    note = f"{len(shapes.names):,} shapes were read. {'; '.join(counts) or 'Nothing is suspicious'}."
+    note = f"{len(shapes.names):,} shapes were read. {'; '.join(counts).capitalize() or 'Nothing is suspicious'}."
     if unreadable := len(check.suspects) - sum(each.row >= 0 for each in check.suspects):
         note += f" {unreadable:,} files cannot be read."
     more = f" At most {SHOWN} of each kind are drawn; the table (-o check.csv) has all." * (

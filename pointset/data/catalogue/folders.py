@@ -180,8 +180,12 @@ def _kind_of_files(tree: FileTree) -> FileKind:
     """The kind of all files; text files beside meshes are notes, and removed."""
     meshes, clouds, files = _by_kind(tree.files)
     if meshes and clouds:
-        content = " beside ".join(path.relative_to(tree.path).as_posix() for path in (meshes[0], clouds[0]))
-        raise PointsetError(f"{tree.path} mixes meshes and point clouds: found {content}; keep them in two folders")
+        count = sum(map(is_mesh_file, files.values()))
+        mesh, cloud = (path.relative_to(tree.path).as_posix() for path in (meshes[0], clouds[0]))
+        raise PointsetError(
+            f"{tree.path} mixes meshes ({count:,}, such as {mesh}) and point clouds ({len(files) - count:,}, such as "
+            f"{cloud}): keep them in two folders"
+        )
     tree.files = files
     return "meshes" if meshes or not files else "clouds"
 

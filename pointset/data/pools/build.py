@@ -31,8 +31,8 @@ from pointset.data.pool import Pool
 from pointset.data.pools.manifest import MANIFEST_FILE, POOL_FORMAT, Manifest, read_manifest, write_header
 from pointset.data.pools.shapes import MadeShape, PoolArrays, PoolEntry, Sampling, make_pool_shape
 from pointset.data.sampling import import_open3d
-from pointset.data.unusable import OnError, UnreadableShapesError, refuse_or_leave_out
-from pointset.errors import PointsetError
+from pointset.data.unusable import MOST_SAID, OnError, UnreadableShapesError, refuse_or_leave_out
+from pointset.errors import PointsetError, one_line
 from pointset.runs.atomic import full_disk_reported, new_folder
 from pointset.runs.locks import locked
 from pointset.runs.progress import progress_bar, write_line
@@ -112,7 +112,7 @@ def load_pool(
             _refuse(failures, len(kept), on_error)
         warnings.warn(
             f"{plan.name} lacks {len(failures)} of {len(manifest.entries)} shapes, whose files could not be "
-            f"used: {plan.folder / MANIFEST_FILE} says why",
+            f"used ({one_line('; '.join(failures.values()), MOST_SAID)}): {plan.folder / MANIFEST_FILE} has all",
             UserWarning,
             stacklevel=5,  # the caller of load_dataset
         )
