@@ -1,0 +1,98 @@
+"""Distillation: train a network that learns from several finished runs, beside the labels (Hinton et al. 2015).
+
+python scripts/experiments/distil.py scripts/experiments/near128.toml isab-shifts128 runs/near/runs/* --run runs/distilled
+
+Teachers see the same augmented sets as the student (Beyer et al. 2022, "a good teacher is patient and consistent"),
+without noise on their numbers of neighbourhoods. The data are those of the teachers.
+"""
+
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import cyclopts
+import torch
+from cyclopts import Parameter
+from jaxtyping import Float
+from saved import run as run_app
+from torch import Tensor, nn
+
+from pointset.comparison.experiment import Entry
+from pointset.data.batches import Batch
+from pointset.data.dataset import PointSets, load_like
+from pointset.evaluation import evaluate
+from pointset.training.checkpoints import describe_run
+from pointset.training.devices import measured_precision
+from pointset.training.loading import load_run
+from pointset.training.loop import Training, set_training_preparation
+from pointset.training.objectives import Classification, Loss
+from pointset.training.recipe import Recipe
+from pointset.zoo.models import create_model
+from pointset.zoo.neighbourhood_inputs import fit_numbers
+from pointset.zoo.options import ModelOptions
+
+SIZES = (64, 100, 256, 1024)
+app = cyclopts.App(name="distil.py", help=__doc__, result_action="return_value")
+
+
+class Distillation(Classification):
+    """loss = (1 - share) * cross entropy of the labels + share * cross entropy of the teachers' mean probabilities."""
+
+    def __init__(
+        self, train: PointSets, recipe: Recipe, seed: int, teachers: Sequence[nn.Module], share: float
+    ) -> None:
+        super().__init__(train, recipe, seed)
+        self.teachers, self.share = [teacher.eval().requires_grad_(False) for teacher in teachers], share
+
+    def loss(self, output: Float[Tensor, "B classes"], batch: Batch) -> Loss:
+        """Of sets of one size; the metrics are those of the labels."""
+        labelled = super().loss(output, batch)
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=self.recipe.precision == "bfloat16"):
+            probabilities = [teacher(batch.points, batch.mask).float().softmax(dim=1) for teacher in self.teachers]
+        taught = nn.functional.cross_entropy(output, torch.stack(probabilities).mean(dim=0))
+        return Loss(torch.lerp(labelled.mean, taught, self.share), labelled.sums)
+
+
+@app.default
+def distil(
+    experiment: Path,
+    row: str,
+    teachers: list[Path],
+    /,
+    *,
+    run: Path,
+    share: Annotated[float, Parameter(help="Of the loss, that teachers have.")] = 0.7,
+    epochs: Annotated[int | None, Parameter(help="Instead of those of the experiment.")] = None,
+    seed: int = 0,
+) -> None:
+    """Train the row of an experiment with the teachers (finished runs), and test it."""
+    content = tomllib.loads(experiment.read_text(encoding="utf-8"))
+    entry = next(entry for entry in map(Entry.of, content["models"]) if entry.label == row)
+    changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
+    recipe = measured_precision(Recipe.from_dict(content["recipe"] | changes))
+    loaded = [load_run(teacher) for teacher in teachers]
+    data = loaded[0][1]["data"]
+    train = load_like(data, "train")
+    options = entry.options(ModelOptions.from_dict(content["model"]))
+    model = create_model(entry.name, classes=len(train.classes), options=options, seed=seed)
+    sets = train.with_neighbourhoods(options.neighbourhoods)
+    fit_numbers(model, sets)
+    objective = Distillation(sets, recipe, seed, [teacher for teacher, _ in loaded], share)
+    taught = {"teachers": [teacher.name for teacher in teachers], "taught_share": share}
+
+    def description() -> dict[str, Any]:
+        return describe_run(model, train, recipe, seed) | taught
+
+    fitted = Training(model, objective, recipe, seed).fit(run, description, progress=True)
+    set_training_preparation(model, train)
+    for size in SIZES:
+        found = evaluate(fitted.model, load_like(data, "test", points=size))
+        print(f"{size:,} points: {found.accuracy:.2%}, mean of classes {found.mean_class_accuracy:.2%}")
+    print(f"{fitted.work / 60:.1f} core-minutes")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    sys.exit(run_app(app))
