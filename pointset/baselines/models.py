@@ -21,6 +21,9 @@ from pointset.nn.registry import register
 EMBEDDERS = ("dumlp16-max+dumlp16.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024-robust")
 """Trained networks whose pooled rows are the embedding: with neighbourhoods, and on coordinates alone."""
 
+SPREAD = 1.3
+"""Standard deviation of the logarithms of a product's weights that is expected before shapes are seen."""
+
 
 class Baseline(nn.Module):
     """logits = head(rows(X)), the rows of one or several extractors side by side.
@@ -138,7 +141,7 @@ class Mixture(nn.Module):
             descent.zero_grad()
             self.weights, self.prior = exponents[:-1].exp() / len(logits), exponents[-1] * shares
             value = nn.functional.cross_entropy(self.combine(logits), labels)
-            value = value + exponents.square().sum() / len(labels)
+            value = value + (exponents / SPREAD).square().sum() / (2 * len(labels))
             value.backward()
             return value
 

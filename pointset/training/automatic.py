@@ -31,7 +31,7 @@ from pointset.runs.atomic import check_folder_path
 from pointset.runs.records import write_or_compare
 from pointset.runs.spreadsheets import as_csv
 from pointset.training.baselines import FEW_SHAPES, FOLDS, baseline_of, extract_rows, fit_head, judged, set_pose
-from pointset.training.candidates import ROWS, accuracy_interval, fit_product, log_loss
+from pointset.training.candidates import NETWORK, ROWS, accuracy_interval, fit_product, log_loss
 from pointset.training.checkpoints import Fitted, RunFolder, core_seconds, describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
 from pointset.training.loading import load_run
@@ -40,7 +40,6 @@ from pointset.training.objectives import require_classes
 from pointset.zoo.models import MIXTURE, create_for, mix
 from pointset.zoo.predicting import predict
 
-NETWORK = "network"
 GROUPS_FILE = "groups.csv"
 """The groups of all shapes of the data, in the folder of the run."""
 
@@ -185,6 +184,7 @@ class _Choice:
         self.seconds: dict[str, float] = {}
         self.earlier = 0.0  # core-seconds of interrupted processes, whose work is used again
         self.seen: dict[str, float] = {}
+        self.members = [*ROWS]  # of the product
         self.neighbourhoods, self.told = True, ""
 
     def run(self) -> Automatic:
@@ -200,21 +200,20 @@ class _Choice:
                 self.outputs[NETWORK] = self._held_out_network(plan)
         if plan.has_network:
             self.on_candidate(self._candidate(NETWORK))
-        common = torch.stack([judged(outputs) for outputs in self.outputs.values()]).all(dim=0)
         with self._timed(MIXTURE):
-            mixed = self._held_out_mixture(common)
-        name, reason = self._best(mixed, common)
+            mixed = self._held_out_mixture()
+        if judged(mixed).any():
+            self.outputs[MIXTURE] = mixed
+        name, reason = self._best()
         history: list[dict[str, Any]] = []
-        needed = name in (NETWORK, MIXTURE)
+        needed = name == NETWORK or (name == MIXTURE and NETWORK in self.members)
         if plan.has_network and (needed or self.folder is not None):  # a run has a network to draw and to export
             network = self._fit_network(self.train, plan.steps, NETWORK, self.neighbourhoods)
             self.models[NETWORK], history = network.model, network.history if needed else []
-        model = self._mixture(common) if name == MIXTURE else self.models[name]
-        if common.any():
-            self.outputs[MIXTURE] = mixed
+        model = self._mixture() if name == MIXTURE else self.models[name]
         set_training_preparation(model, self.train)
-        if name != MIXTURE and common.any():  # whose weights make its logits those of probabilities
-            tested = judged(self.outputs[name])
+        tested = judged(self.outputs[name])
+        if name != MIXTURE and tested.any():  # whose weights make its logits those of probabilities
             logits, labels = self.outputs[name][tested].numpy(), self.train.labels[tested].numpy()
             groups = self.siblings.groups[tested.numpy()]
             model.temperature = fit_temperature(logits, labels, groups=groups)  # type: ignore[assignment]
@@ -296,68 +295,72 @@ class _Choice:
             outputs[inside] = predict(network, self.train.subset(inside.nonzero().flatten())).logits.cpu()
         return outputs
 
-    def _held_out_mixture(self, common: Tensor) -> Tensor:
-        """Outputs of the combination, fitted to the other folds, for shapes that all were judged on; NaN for others."""
-        outputs = torch.full_like(self.outputs[ROWS[0]], torch.nan)
-        for fold in range(self.count):
-            inside = common & (self.folds == fold)
-            others = common & ~inside
+    def _held_out_mixture(self) -> Tensor:
+        """Held-out outputs of the product of candidates, in which the network is if that lowers the log loss."""
+        rows = self._held_out_product()
+        if NETWORK not in self.outputs:
+            return rows
+        self.members.append(NETWORK)
+        mixed = self._held_out_product()
+        common = judged(mixed)
+        if common.any() and self._loss(mixed, common) < self._loss(rows, common):
+            return mixed
+        self.members.remove(NETWORK)
+        return rows
+
+    def _held_out_product(self) -> Tensor:
+        """Outputs of the product of the members, fitted to other shapes; NaN where one of them was not judged."""
+        members = {name: self.outputs[name] for name in self.members}
+        common = torch.stack([judged(outputs) for outputs in members.values()]).all(dim=0)
+        mixed = torch.full_like(self.outputs[ROWS[0]], torch.nan)
+        parts = torch.full((len(mixed),), -1)  # a single fold of the network has parts, too
+        own = self.siblings.groups[common.numpy()]
+        parts[common] = torch.from_numpy(assign_folds(own, [0] * len(own), self.seed, FOLDS))
+        for part in range(FOLDS):
+            inside = parts == part
             if inside.any():
-                product = self._product(others if others.any() else inside)
-                outputs[inside] = product.combine([values[inside] for values in self.outputs.values()])
-        return outputs
+                product = self._product(~inside)
+                mixed[inside] = product.combine([outputs[inside] for outputs in members.values()])
+        return mixed
 
     def _product(self, shapes: Tensor) -> Mixture:
-        """The product of the candidates that suits their held-out outputs of these shapes, bool [N], best."""
-        return fit_product(self.outputs, self.train.labels, shapes, self.siblings.groups)
+        """The product of the members that suits their held-out outputs of these shapes, bool [N], best."""
+        members = {name: self.outputs[name] for name in self.members}
+        return fit_product(members, self.train.labels, shapes, self.siblings.groups)
 
-    def _mixture(self, common: Tensor) -> nn.Module:
-        """The model that multiplies the candidates, with the weights that suit their held-out outputs of shapes."""
-        model: Any = mix([self.models[name] for name in self.outputs])
-        for name, fitted in self._product(common).named_buffers():
+    def _mixture(self) -> nn.Module:
+        """The model that multiplies the members, with the weights that suit their held-out outputs."""
+        model: Any = mix([self.models[name] for name in self.members])
+        for name, fitted in self._product(torch.ones_like(self.folds, dtype=torch.bool)).named_buffers():
             setattr(model.model, name, fitted)
         return model
 
-    def _best(self, mixed: Tensor, common: Tensor) -> tuple[str, str]:
-        """The best candidate, and why.
+    def _best(self) -> tuple[str, str]:
+        """The candidate of the smallest log loss, which few shapes tell better than accuracy, and why.
 
-        On the shapes that all were judged on, the network replaces the combination if it is at least as good, because
-        it can be drawn and exported; another candidate if it is better by a standard error. Neither may have a larger
-        loss, unless the combination is never wrong: its loss is then only that of so few shapes. Of several such, the
-        best is that of the highest accuracy, and then of the smallest loss, on all shapes that each was judged on; the
-        network has to be as good as it on those that both were.
+        Those without a network are compared on all held-out shapes. On the shapes of the network's folds, the product
+        with the network replaces the best of them if its loss is smaller and that one not always right; the network
+        itself, which can be drawn and exported, if its loss is no larger or neither is ever wrong.
         """
-        shared = f"the {int(common.sum()):,} shapes that all were judged on"
-        rows = sorted(ROWS, key=self._rank)
-        if not (self.folds >= 0).any():
-            return rows[0], "no shape can be held out to choose by"
-        if not common.any():
-            return rows[0], "the highest accuracy, and of equals the smallest loss, on all shapes that it was judged on"
-        right, loss = self._right(mixed, common), self._loss(mixed, common)
-
-        def accuracy(name: str) -> float:
-            return float(self._right(self.outputs[name], common).mean())
-
-        def replaces(name: str) -> bool:
-            gain = self._right(self.outputs[name], common) - right
-            margin = 0.0 if name == NETWORK else float(gain.std()) / len(gain) ** 0.5
-            return bool(gain.mean() >= margin and (right.all() or self._loss(self.outputs[name], common) <= loss))
-
-        better = [name for name in rows if replaces(name)]
-        most = max((accuracy(name) for name in better[:1]), default=0.0)
-        if NETWORK in self.outputs and replaces(NETWORK) and accuracy(NETWORK) >= most:
-            return NETWORK, f"as good as all others on {shared}, and it can be drawn and exported"
-        if better:
-            many = int(judged(self.outputs[better[0]]).sum())
-            return better[0], f"no worse than the product of all on {shared}, and the best on its {many:,} shapes"
-        return MIXTURE, f"the product of all is better than each on {shared}"
-
-    def _rank(self, name: str) -> tuple[float, float]:
-        """Sorts candidates by accuracy and then by log loss on all shapes that they were judged on, the best first."""
-        outputs, tested = self.outputs[name], judged(self.outputs[name])
+        network = self.outputs.get(NETWORK)
+        with_network = {NETWORK, MIXTURE} if NETWORK in self.members else {NETWORK}
+        names = [name for name in self.outputs if name not in with_network]
+        tested = judged(self.outputs[names[0]])
         if not tested.any():
-            return 0.0, 0.0
-        return -float(self._right(outputs, tested).mean()), self._loss(outputs, tested)
+            return names[0], "no shape can be held out to choose by"
+        best = min(names, key=lambda name: self._loss(self.outputs[name], tested))
+        reason = f"the smallest log loss on the {int(tested.sum()):,} held-out shapes"
+        if network is None or not (common := judged(network) & tested).any():
+            return best, reason
+        shared = f"the {int(common.sum()):,} shapes that all were judged on"
+        reason = f"{reason} of those without a network, which does not lower it on {shared}"
+        loss = {name: self._loss(outputs, common) for name, outputs in self.outputs.items()}
+        never_wrong = bool(self._right(self.outputs[best], common).all())
+        if MIXTURE in with_network and loss[MIXTURE] < loss[best] and not never_wrong:
+            best, reason = MIXTURE, f"the smallest log loss on {shared}"
+        if loss[NETWORK] <= loss[best] or (never_wrong and self._right(network, common).all()):
+            best, reason = NETWORK, f"as good as all others on {shared}, and it can be drawn and exported"
+        return best, reason
 
     def _right(self, outputs: Tensor, shapes: Tensor) -> Tensor:
         """1.0 for each of these shapes [N] whose class is right by the outputs [N, classes], else 0.0."""

@@ -10,9 +10,11 @@ from torch import Tensor, nn
 from pointset.baselines.models import Mixture
 from pointset.data.groups import Groups, number_groups
 from pointset.evaluation.calibration import fit_temperature
+from pointset.training.baselines import judged
 
 ROWS = ("features-svm", "surface-svm", "embedding-svm")
 """The candidates that are fitted to rows."""
+NETWORK = "network"
 
 
 def log_loss(outputs: Tensor, labels: Tensor, groups: Groups) -> float:
@@ -42,10 +44,29 @@ def accuracy_interval(right: Tensor, groups: Groups, trained: float) -> tuple[fl
 
 
 def fit_product(outputs: Mapping[str, Tensor], labels: Tensor, shapes: Tensor, groups: Groups) -> Mixture:
-    """The product of all candidates, by their outputs [N, classes], with the weights that suit some shapes best."""
-    members, own = [values[shapes] for values in outputs.values()], labels[shapes]
-    classes = members[0].shape[1]
-    mixture = Mixture([nn.Identity() for _ in members], classes)
-    temperatures = [fit_temperature(values.numpy(), own.numpy(), groups=groups[shapes.numpy()]) for values in members]
-    mixture.temperatures = torch.tensor(temperatures, dtype=torch.float32)
-    return mixture.fit(members, own, labels.bincount(minlength=classes))
+    """The product of candidates, by their outputs [N, classes], with the weights that suit some shapes, bool [N], best.
+
+    A network may be judged on fewer shapes than the others, which are multiplied first, on all that they were judged
+    on; then this product and the network, on those that all were judged on.
+    """
+
+    def fitted(members: list[Tensor], some: Tensor) -> Mixture:
+        own, classes = labels[some], members[0].shape[1]
+        given = [values[some] for values in members]
+        mixture = Mixture([nn.Identity() for _ in members], classes)
+        temperatures = [fit_temperature(each.numpy(), own.numpy(), groups=groups[some.numpy()]) for each in given]
+        mixture.temperatures = torch.tensor(temperatures, dtype=torch.float32)
+        return mixture.fit(given, own, labels.bincount(minlength=classes))
+
+    rows = [values for name, values in outputs.items() if name != NETWORK]
+    product = fitted(rows, shapes & judged(rows[0]))
+    if NETWORK in outputs:
+        members = [product.combine(rows), outputs[NETWORK]]
+        pair = fitted(members, shapes & judged(members[0]) & judged(members[1]))
+        share, own = pair.weights
+        share = share / pair.temperatures[0]
+        product.temperatures = torch.cat([product.temperatures, pair.temperatures[1:]])
+        product.weights = torch.cat([share * product.weights, own[None]])
+        product.prior = share * product.prior + pair.prior
+    return product
+

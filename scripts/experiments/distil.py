@@ -1,6 +1,6 @@
 """Distillation: train a network that learns from several finished runs, beside the labels (Hinton et al. 2015).
 
-python scripts/experiments/distil.py scripts/experiments/near128.toml isab-shifts128 runs/near/runs/* --run runs/distilled
+python scripts/experiments/distil.py scripts/experiments/near128.toml isab-shifts128 runs/near/runs/* --run runs/mine
 
 Teachers see the same augmented sets as the student (Beyer et al. 2022, "a good teacher is patient and consistent"),
 without noise on their numbers of neighbourhoods. The data are those of the teachers.

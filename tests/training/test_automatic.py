@@ -223,36 +223,62 @@ def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(tmp_path, monkey
     numbered = torch.arange(len(train)).float()[:, None].expand(-1, 2)  # outputs tell of which shape they are
     choice.outputs = dict.fromkeys(automatic.ROWS, numbered)
     choice.outputs["network"] = choice._held_out_network(Plan(60, FOLDS))
-    choice._held_out_mixture(torch.ones(len(train), dtype=torch.bool))
-    assert len(used) == 2 * FOLDS + 1  # two kinds of network on the first fold
+    assert len(used) == FOLDS + 1  # two kinds of network on the first fold
+    choice.members.append("network")
+    choice._held_out_product()
+    assert len(used) == 2 * FOLDS + 1
     for fitted, judged in used:
         assert fitted.isdisjoint(judged)
         assert len(fitted) + len(judged) == len(train)
 
 
-@pytest.mark.parametrize(("margin", "best"), [(0.5, "network"), (2.0, "mixture")])
-def test_an_equally_accurate_network_replaces_the_mixture_unless_its_loss_is_larger(margin, best, tmp_path):
+def outputs_of(train, *, wrong: int = 0, margin: float = 3.0) -> torch.Tensor:
+    """Outputs that are right by a margin, but for the first shapes."""
+    outputs = margin * torch.eye(2)[train.labels]
+    outputs[:wrong] *= -1
+    return outputs
+
+
+@pytest.mark.parametrize(
+    ("network", "mixture", "best"),
+    [(3, 1, "mixture"), (1, 3, "network"), (1, 1, "network"), (3, 2, "surface-svm")],
+)
+def test_the_smallest_log_loss_is_chosen(network, mixture, best, tmp_path):
     train = pointset.load_dataset(write_clouds(tmp_path), points=32)
-
-    def wrong_once(by: float) -> torch.Tensor:
-        outputs = torch.eye(2)[train.labels]
-        outputs[0] *= -by
-        return outputs
-
     choice = automatic._Choice(train, 1.0, 0, None, False)
-    choice.outputs = dict.fromkeys(automatic.ROWS, torch.zeros(len(train), 2)) | {"network": wrong_once(margin)}
-    assert choice._best(wrong_once(1.0), torch.ones(len(train), dtype=torch.bool))[0] == best
+    choice.members.append("network")
+    wrong = dict(zip(automatic.ROWS, (4, 2, 3), strict=True)) | {"network": network, "mixture": mixture}
+    choice.outputs = {name: outputs_of(train, wrong=count) for name, count in wrong.items()}
+    assert choice._best()[0] == best
 
 
-def test_one_candidate_is_chosen_where_it_and_the_mixture_are_never_wrong(tmp_path):
+def test_a_network_that_is_judged_on_few_shapes_does_not_choose_among_the_others(tmp_path):
     train = pointset.load_dataset(write_clouds(tmp_path), points=32)
-    uneven = torch.eye(2)[train.labels]
-    uneven[0] *= 3
     choice = automatic._Choice(train, 1.0, 0, None, False)
-    choice.outputs = dict.fromkeys(automatic.ROWS, uneven)
-    even, shapes = torch.eye(2)[train.labels], torch.ones(len(train), dtype=torch.bool)
-    assert choice._loss(even, shapes) < choice._loss(uneven, shapes)
-    assert choice._best(even, shapes)[0] == automatic.ROWS[0]
+    choice.outputs = {name: outputs_of(train) for name in (*automatic.ROWS, "network", "mixture")}
+    for wrong, name in enumerate(automatic.ROWS):  # the first is right on all, the last wrong on two
+        choice.outputs[name][8 : 8 + wrong] *= -1
+    choice.outputs["mixture"][8:10] *= -1
+    choice.outputs["network"][6:] = torch.nan  # on its shapes all others are right
+    choice.outputs["network"][0] *= -1
+    name, reason = choice._best()
+    assert name == automatic.ROWS[0]
+    assert "smallest log loss on the 16 held-out shapes of those without a network" in reason
+    assert "which does not lower it on the 6 shapes that all were judged on" in reason
+    del choice.outputs["network"]
+    assert choice._best() == (automatic.ROWS[0], "the smallest log loss on the 16 held-out shapes")
+
+
+def test_the_network_is_in_the_product_if_that_lowers_the_log_loss(tmp_path):
+    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+    for network, members in ((outputs_of(train), 4), (outputs_of(train, wrong=8), 3)):
+        choice = automatic._Choice(train, 1.0, 0, None, False)
+        choice.outputs = {name: outputs_of(train, wrong=3) for name in automatic.ROWS}
+        network[choice.folds > 0] = torch.nan
+        choice.outputs["network"] = network
+        mixed = choice._held_out_mixture()
+        assert len(choice.members) == members
+        assert mixed.isfinite().all(dim=1).sum() == (choice.folds == 0).sum() if members == 4 else len(train)
 
 
 @pytest.mark.filterwarnings("ignore:of clouds with more points")
@@ -344,21 +370,6 @@ def test_a_baseline_is_neither_exported_nor_drawn_and_the_message_says_what_can_
     shape = tmp_path / "data" / "test" / "flat" / "flat_0.npy"
     said = fail(capsys, "attend", shape, "--model", tmp_path / "run", "-o", tmp_path / "a.html")
     assert f"only networks can be drawn: write --model {tmp_path / 'run' / 'network'}" in said
-
-
-def test_of_candidates_that_tie_the_best_on_all_its_shapes_is_taken_and_the_reason_said(tmp_path):
-    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
-    choice, right = automatic._Choice(train, 1.0, 0, None, False), 9 * torch.eye(2)[train.labels]
-    common = torch.arange(len(train)) < 6  # the fold of the network, where all are right
-    choice.outputs = {name: right.clone() for name in automatic.ROWS} | {"network": right.clone()}
-    for wrong, name in enumerate(automatic.ROWS):  # the first is right on all, the last wrong on two
-        choice.outputs[name][8 : 8 + wrong] *= -1
-    choice.outputs["network"][~common] = torch.nan
-    choice.outputs["network"][0] *= -1
-    name, reason = choice._best(right.clone(), common)
-    assert name == automatic.ROWS[0]
-    assert "the best on its 16 shapes" in reason
-    assert choice._best(right, torch.zeros(len(train), dtype=torch.bool))[0] == automatic.ROWS[0]
 
 
 def test_the_clock_only_cuts_the_network_and_that_is_said(tmp_path, monkeypatch):
