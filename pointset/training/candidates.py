@@ -69,4 +69,3 @@ def fit_product(outputs: Mapping[str, Tensor], labels: Tensor, shapes: Tensor, g
         product.weights = torch.cat([share * product.weights, own[None]])
         product.prior = share * product.prior + pair.prior
     return product
-
