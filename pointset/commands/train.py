@@ -1,7 +1,7 @@
 """`pointset train`: train a model, or the best within a budget."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -174,7 +174,7 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
             row["of seen groups %"] = "" if each.seen is None else f"{100 * each.seen:.1f}"
         loss = "" if each.loss is None else f"{each.loss:.2f}"
         rows.append(row | {"log loss": loss, "held out": each.tested, "core-seconds": f"{each.seconds:.0f}"})
-    has_network = best.name in ("network", "mixture")
+    has_network = bool(best.fitted.history)
     commands = [f"evaluate --model {run}", f"classify path/to/new --model {run}"]
     if (run / "network").exists():
         commands.append(f"attend FILE --model {run if has_network else run / 'network'}")
@@ -187,6 +187,7 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
         f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on {held_out}:",
         rows,
         *_group_lines(best, run),
+        *_of_modelnet(sets.classes),
         *repeats_in_words(sets.source, sets.options),
         *siblings_in_words(sets, siblings.rule),
         f"* chosen ({best.reason}), and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
@@ -219,6 +220,19 @@ def _group_lines(best: "Automatic", run: Path) -> Iterator[str]:
     if best.never_held_out:
         some = one_line(", ".join(best.never_held_out), 100)
         yield f"never held out, because a class of one group would have none left to learn from: {some}"
+
+
+def _of_modelnet(classes: Sequence[str]) -> Iterator[str]:
+    """A doubt about the figures of shapes that trained weights may have seen, by the names of their classes."""
+    from pointset.data.catalogue.cards import load_card
+
+    known = {name.casefold() for name in load_card("modelnet40").classes}
+    shared = sum(name.casefold().replace(" ", "_").replace("-", "_") in known for name in classes)
+    if 2 * shared >= len(classes):
+        yield (
+            f"{shared} of {len(classes)} classes are classes of ModelNet40, whose shapes the trained weights have seen: "
+            "if yours are from it, only features-svm and surface-svm show what new shapes get"
+        )
 
 
 def _fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path) -> Result:

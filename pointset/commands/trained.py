@@ -72,7 +72,8 @@ def require_network(trained: Trained, verb: str, *, of_product: bool = False) ->
 
     model, inside = trained.description["model"], Path(trained.name) / "network"
     remedy = f"write --model {inside}" if inside.exists() else ""
-    if model.get("members") and not of_product:
+    members = [member["name"] for member in model.get("members", ())]
+    if members and not (of_product and {*members} - {*BASELINES}):
         remedy = remedy or "train with a larger --budget, or a network by name"
         raise PointsetError(f"{trained.name} is a product of classifiers, and only a network can be {verb}: {remedy}")
     if (name := str(model.get("name"))) in BASELINES:

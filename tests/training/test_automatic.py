@@ -12,7 +12,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import pointset
 from pointset import cli
-from pointset.commands.train import _group_lines
+from pointset.commands.train import _group_lines, _of_modelnet
 from pointset.data.likeness.siblings import LIKENESS, Siblings
 from pointset.errors import PointsetError
 from pointset.runs.spreadsheets import read_csv
@@ -189,7 +189,7 @@ def test_a_choice_for_any_pose_gives_a_turned_shape_its_class(tmp_path, capsys):
     assert likeliest[0]["probability"] == pytest.approx(likeliest[1]["probability"], abs=1e-3)
 
 
-def test_a_chosen_mixture_is_saved_and_multiplies_its_members(tmp_path, monkeypatch):
+def test_a_chosen_mixture_is_saved_and_multiplies_its_members(tmp_path, monkeypatch, capsys):
     train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
     monkeypatch.setattr(automatic._Choice, "_best", lambda *_: ("mixture", "for this test"))
     fitted = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False).fitted.model
@@ -198,6 +198,16 @@ def test_a_chosen_mixture_is_saved_and_multiplies_its_members(tmp_path, monkeypa
     assert all(buffer.equal(fitted.get_buffer(f"model.{name}")) for name, buffer in mixture.named_buffers())
     logits = [member(train.points) for member in mixture.members]
     torch.testing.assert_close(mixture(train.points), mixture.combine(logits))
+    shape = tmp_path / "data" / "test" / "flat" / "flat_0.npy"
+    said = fail(capsys, "attend", shape, "--model", tmp_path / "run", "-o", tmp_path / "a.html")
+    assert "only a network can be drawn: train with a larger --budget" in said  # the budget was too small for one
+
+
+@pytest.mark.parametrize(("classes", "lines"), [(("Chair", "night stand", "x", "y"), 1), (("chair", "x", "y"), 0)])
+def test_figures_of_shapes_that_trained_weights_may_have_seen_are_doubted(classes, lines):
+    said = list(_of_modelnet(classes))
+    assert len(said) == lines
+    assert all("2 of 4 classes are classes of ModelNet40" in line for line in said)
 
 
 def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(tmp_path, monkeypatch):
