@@ -128,7 +128,7 @@ def attend(
     if best.do_not_trust:
         text[-1] += f"; {next_step(network, [file], up=up, keep_outliers=keep_outliers)}"
     if trained.description["model"].get("members"):
-        text.append("drawn: what the network of this product of classifiers looked at")
+        text.append("drawn: what its network looked at; the class is that of several classifiers, multiplied")
     if seen.support is not None:
         text.append(str(seen.support))
     if checks:
