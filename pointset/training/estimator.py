@@ -197,7 +197,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         chance = most + 2 * (most * (1 - most) / len(sets)) ** 0.5  # two standard errors above the most frequent class
         if self.n_iter_ >= LONG and (accuracy := self.history_[-1].get("accuracy", 1.0)) <= chance:
             text = f"after {self.n_iter_} epochs the accuracy on the training sets is {accuracy:.1%}"
-            remedy = "try more epochs, another learning_rate, or another normalize"
+            remedy = "try more epochs, or of few clouds least_steps=300, another learning_rate, or another normalize"
             warnings.warn(f"{text}, hardly better than the most frequent class: {remedy}", UserWarning, stacklevel=3)
 
     def _fields(self, kind: type) -> dict[str, Any]:
