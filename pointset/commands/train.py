@@ -230,8 +230,8 @@ def _of_modelnet(classes: Sequence[str]) -> Iterator[str]:
     shared = sum(name.casefold().replace(" ", "_").replace("-", "_") in known for name in classes)
     if 2 * shared >= len(classes):
         yield (
-            f"{shared} of {len(classes)} classes are classes of ModelNet40, whose shapes the trained weights have seen: "
-            "if yours are from it, only features-svm and surface-svm show what new shapes get"
+            f"{shared} of {len(classes)} classes are classes of ModelNet40, whose shapes the trained weights have "
+            "seen: if yours are from it, only features-svm and surface-svm show what new shapes get"
         )
 
 
