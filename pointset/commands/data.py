@@ -1,4 +1,4 @@
-"""`pointset data`: list, inspect, download and verify datasets, and sample them into pools of points on disk."""
+"""`pointset data`: list, inspect, check, download and verify datasets."""
 
 import shlex
 import sys
@@ -13,15 +13,12 @@ from cyclopts import App
 
 import pointset
 from pointset import viz
-from pointset.commands.flags import Flags, RunningFlags, out_file
+from pointset.commands.flags import Flags, out_file
 from pointset.commands.terminal import Result, Table, counted
 from pointset.commands.trained import load_model
-from pointset.configuration import COMMON, PointCount, Seed
+from pointset.configuration import COMMON, Seed
 from pointset.data.axes import GuessedUp, turned_up
-from pointset.data.options import DataOptions, Sampler
-from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, escaped, quoted
-from pointset.runs.workers import Workers
 
 SUSPECTS_SHOWN = 10
 """Suspects of each place that are printed."""
@@ -34,7 +31,7 @@ app = App(
     name="data",
     help_format="markdown",
     group_parameters=Flags,
-    help="List, inspect, download and verify datasets, and sample their meshes.",
+    help="List, inspect, check, download and verify datasets.",
     help_flags=["--help", "-h", "--help-all"],
 )
 
@@ -143,67 +140,6 @@ def check(
         {name: value for name, value in asdict(each).items() if name not in ("row", "other")} for each in found.suspects
     ]
     return Result({"shapes": len(found.shapes.names), "leaks": found.leaks, "suspects": suspects}, *lines)
-
-
-@app.command
-def build(
-    data: str = "shapes10",
-    /,
-    *,
-    pool_points: PointCount = DataOptions.pool_points,
-    sampler: Sampler = "uniform",
-    normals: bool = False,
-    data_seed: Seed = 0,
-    split_seed: Seed = 0,
-    on_error: OnError = "raise",
-    rebuild: bool = False,
-    workers: Annotated[Workers, RunningFlags] = Workers(),
-) -> Result:
-    """Sample every mesh of a dataset into pools of points on disk, so that later commands start immediately.
-
-    If interrupted, run the same command again to continue.
-
-    Example: `pointset data build path/to/parts --on-error skip`
-
-    Args:
-        data: Name of a card, or a folder of meshes as class/split/file, split/class/file or class/file.
-        pool_points: Points per shape, from which sets are drawn.
-        sampler: How points are chosen on the surface.
-        normals: Also save the unit normal at each point.
-        data_seed: Seed for sampling.
-        split_seed: Seed of the train/test split of a class/file folder.
-        on_error: How to handle meshes that cannot be used: "raise" tries all of them, then fails; "skip" continues
-            without them.
-        rebuild: Sample again, even if the pools exist.
-    """
-    from pointset.data.pools.build import build_dataset
-    from pointset.data.pools.shapes import Sampling
-
-    started = time.perf_counter()
-    pools = build_dataset(
-        data,
-        Sampling(pool_points, sampler, data_seed, normals),
-        workers=workers,
-        on_error=on_error,
-        rebuild=rebuild,
-        split_seed=split_seed,
-    )
-    seconds = time.perf_counter() - started
-    left_out = {name: reason for made in pools.values() for name, reason in made.failures.items()}
-    built = {
-        split: {"shapes": made.shapes, "sampled": made.sampled, "folder": str(made.folder)}
-        for split, made in pools.items()
-    }
-    lines = [
-        f"{split}: {made.shapes:,} shapes of {pool_points:,} points, {made.sampled:,} sampled now, in {made.folder}"
-        for split, made in pools.items()
-    ]
-    return Result(
-        {"pools": built, "left_out": left_out, "seconds": round(seconds, 2)},
-        *lines,
-        *(f"left out {name}: {reason}" for name, reason in left_out.items()),
-        f"{seconds:.1f} s",
-    )
 
 
 def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Result:

@@ -51,7 +51,6 @@ def load_dataset(
         data_seed: seed of the pools and of the fixed subsets.
         progress: show progress while pools are sampled: a bar on a terminal, otherwise a line every half minute.
         options: other fields of `DataOptions`, such as features="normals", which makes every point a row of 6 numbers.
-            `pointset data build` samples pools in advance, of the same pool_points.
 
     Returns:
         The sets. Each is normalised on its own, by default to a largest distance of 1 from its centre.

@@ -20,7 +20,6 @@ PACKAGES = (
     "scikit-learn",
     "statsmodels",
     "trimesh",
-    "open3d",
     "h5py",
 )
 

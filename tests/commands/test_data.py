@@ -70,26 +70,16 @@ def test_shapes_stand_on_the_picture_as_the_axis_says(folder: Path, tmp_path: Pa
     assert heights["auto"] > 1.2 * heights["z"], heights
 
 
-def test_a_build_makes_the_pools_that_later_commands_open(folder: Path, capsys: Any, tmp_path: Path) -> None:
+def test_pools_are_verified(folder: Path, capsys: Any) -> None:
     assert "has no pool in" in fail(capsys, "data", "verify", folder)
-    build = ("data", "build", folder, "--pool-points", "16", "--workers", "1")
-    assert "train: 5 shapes of 16 points, 5 sampled now" in succeed(capsys, *build)
-    assert [pool["sampled"] for pool in asked(capsys, *build)["pools"].values()] == [0, 0]
-    succeed(capsys, "data", "show", folder)  # writes its picture beside the pools
-    before = sorted((tmp_path / "home" / "pools").iterdir())
     pointset.load_dataset(folder, up="y", points=16, pool_points=16, progress=False)
-    assert sorted((tmp_path / "home" / "pools").iterdir()) == before
-    assert succeed(capsys, "data", "verify", folder).count("sound") == 2, "a picture among the pools is not one"
+    succeed(capsys, "data", "show", folder)  # writes its picture beside the pools
+    assert succeed(capsys, "data", "verify", folder).count("sound") == 1, "a picture among the pools is not one"
 
 
 def test_what_is_wrong_with_pools_and_meshes_is_said(folder: Path, capsys: Any) -> None:
-    build = ("data", "build", folder, "--pool-points", "16", "--workers", "1")
-    succeed(capsys, *build)
+    pointset.load_dataset(folder, up="y", points=16, pool_points=16, progress=False)
     (folder / "tall" / "0.obj").write_text("v 0 0 0\n")
     printed, said = fail_late(capsys, "data", "verify", folder)
     assert "tall/0.obj has changed since the pool was made" in printed
     assert "rm -r" in said
-    with pytest.raises(SystemExit):
-        main([*map(str, build), "--rebuild"])
-    assert "tall/0.obj" in capsys.readouterr().err
-    assert "left out tall/0.obj" in succeed(capsys, *build, "--rebuild", "--on-error", "skip")

@@ -46,15 +46,13 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int | Non
 def test_no_command_prints_what_a_terminal_obeys(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     damaged = parts / NASTY / "train" / f"{NASTY}.off"
     damaged.write_text(f"OFF {NASTY[:9]}\n3 1 0\n")
-    sampled = ("--pool-points", "16", "--workers", "1")
-    assert SHOWN[:10] in printed(capsys, "data", "build", str(parts), *sampled, code=2)
-    assert SHOWN in printed(capsys, "data", "build", str(parts), *sampled, "--on-error", "skip")
-    (parts / NASTY / "test" / "0.off").write_text("OFF\n")
-    assert SHOWN in printed(capsys, "data", "verify", str(parts), code=2)
-    damaged.unlink()
-    (parts / NASTY / "test" / "0.off").unlink()
     sets = ("--data", str(parts), "--points", "8", "--pool-points", "16", "--epochs", "1", "--dim", "8")
+    assert SHOWN[:10] in printed(capsys, "train", "rff-pma", "--run", "run", *sets, code=2)
+    damaged.unlink()
     printed(capsys, "train", "rff-pma", "--run", "run", *sets)
+    (parts / NASTY / "train" / "0.off").write_text("OFF\n")
+    assert SHOWN in printed(capsys, "data", "verify", str(parts), code=2)
+    (parts / NASTY / "train" / "0.off").unlink()
     assert SHOWN in printed(capsys, "evaluate", "--model", "run")
     scan = parts / NASTY / "test" / "1.off"
     assert SHOWN in printed(capsys, "classify", str(scan.rename(scan.with_name(f"{NASTY}.off"))), "--model", "run")

@@ -1,24 +1,32 @@
 """A small dataset of meshes, and builds of it, for the tests of builds."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pointset.data.catalogue.folders import list_folder
-from pointset.data.pools.build import Made, PoolPlan, build_dataset
+from pointset.data.pools.build import PoolPlan, build_pool
+from pointset.data.pools.manifest import read_manifest
 from pointset.data.pools.shapes import Sampling
 from pointset.runs.workers import Workers
 
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
-COUNT = 60
+COUNT, TRAINING = 60, 48
+"""Shapes of `meshes`."""
 
 
-def build(folder: Path, workers: int | None = None, scheduler: str | None = None, **options: Any) -> Made:
-    """Build all pools of a folder, and add their results up."""
-    sampling = Sampling(options.pop("points", 50), options.pop("sampler", "uniform"), normals=True)
-    pools = build_dataset(folder, sampling, workers=Workers(workers, scheduler), progress=False, **options)
-    shapes, sampled = (sum(getattr(made, name) for made in pools.values()) for name in ("shapes", "sampled"))
-    failures = {name: reason for made in pools.values() for name, reason in made.failures.items()}
-    return Made(pools["train"].folder, shapes, sampled, failures)
+class Built(NamedTuple):
+    folder: Path
+    shapes: int
+    sampled: int
+    failures: dict[str, str]
+
+
+def build(folder: Path, workers: int | None = None, *, on_error: str = "raise", **options: Any) -> Built:
+    """Build the pool of the training shapes."""
+    plan = plan_of(folder, **options)
+    sampled = build_pool(plan, Workers(workers), on_error=on_error, progress=False)
+    manifest = read_manifest(plan.folder)
+    return Built(plan.folder, len(manifest.kept), sampled, manifest.failures)
 
 
 def plan_of(folder: Path, split: str = "train", **options: Any) -> PoolPlan:

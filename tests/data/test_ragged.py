@@ -12,8 +12,6 @@ from pointset.data.batches import batches, batches_of_rows, fixed_batches
 from pointset.data.dataset import load_dataset, load_like
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
-from pointset.data.pools.build import build_dataset
-from pointset.data.pools.shapes import Sampling
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 
@@ -142,9 +140,7 @@ def load_skipping(folder: Path) -> PointSets:
     return data
 
 
-def test_sets_larger_than_every_cloud_and_builds_of_clouds_are_refused(folder: Path) -> None:
-    with pytest.raises(PointsetError, match="holds point clouds, which need no sampling"):
-        build_dataset(folder, Sampling(9), progress=False)
+def test_sets_larger_than_every_cloud_are_refused(folder: Path) -> None:
     with pytest.raises(
         PointsetError, match=r"points=21 is more than the 20 .*'class 0/train/4.txt', has 1.*--points 20"
     ):

@@ -90,18 +90,13 @@ def end(process: subprocess.Popen[str], code: int, message: str) -> None:
         ("train", signal.SIGTERM, False),
         ("compare", signal.SIGINT, False),
         ("compare", signal.SIGTERM, True),
-        ("data build", signal.SIGTERM, False),
     ],
 )
-def test_in_the_middle_of_a_command(command, number, closed, started, clouds_folder, meshes_folder, tmp_path) -> None:
+def test_in_the_middle_of_a_command(command, number, closed, started, clouds_folder, tmp_path) -> None:
     """Its output may be closed, as if the reader had ended; its workers must end too."""
     options, begun = {
         "train": (["rff-max", "--data", str(clouds_folder), "--run", "out", *SETS], "out/history.jsonl"),
         "compare": ([*COMPARED, "--data", str(clouds_folder)], "out/runs/*/history.jsonl"),
-        "data build": (
-            [str(meshes_folder), *["--pool-points", "4000", "--sampler", "fps", "--workers", "2"]],
-            "home/pools/*.partial/*.shape",
-        ),
     }[command]
     process = started(*command.split(), *options)
     wait_for(lambda: any(tmp_path.glob(begun)), process)

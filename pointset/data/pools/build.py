@@ -2,8 +2,8 @@
 
 A pool is built under a lock in a folder beside it, from which an interrupted build is continued: a file for every
 finished shape, with a digest, so that a torn file counts as absent. When all are there, the arrays and the manifest
-are written in shape order to a new folder. Shapes are sampled in this process, in several, or on a cluster, by joblib:
-a worker receives file names and returns points, in any order, and writes nothing. Opening a pool looks at the sizes of
+are written in shape order to a new folder. Shapes are sampled in this process, or in several, by joblib: a worker
+receives file names and returns points, in any order, and writes nothing. Opening a pool looks at the sizes of
 its arrays, and at the sizes and times of the shapes' files; `pointset data verify` reads all bytes.
 """
 
@@ -23,15 +23,12 @@ import msgspec
 import numpy as np
 
 from pointset.configuration import check
-from pointset.data.catalogue.folders import Listing, ShapeFile, list_splits
-from pointset.data.catalogue.locate import locate_data, make_folder, pools_home
-from pointset.data.catalogue.released import is_released
-from pointset.data.options import SPLITS
+from pointset.data.catalogue.folders import Listing, ShapeFile
+from pointset.data.catalogue.locate import make_folder, pools_home
 from pointset.data.pool import Pool
 from pointset.data.pools.manifest import MANIFEST_FILE, POOL_FORMAT, Manifest, read_manifest, write_header
 from pointset.data.pools.shapes import MadeShape, PoolArrays, PoolEntry, Sampling, make_pool_shape
-from pointset.data.sampling import import_open3d
-from pointset.data.unusable import MOST_SAID, OnError, UnreadableShapesError, refuse_or_leave_out
+from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
 from pointset.errors import PointsetError, one_line
 from pointset.runs.atomic import full_disk_reported, new_folder
 from pointset.runs.locks import locked
@@ -42,9 +39,8 @@ DIGEST = 32
 """Bytes at the start of the file of a finished shape."""
 GRACE_SECONDS = 0.5
 """Time for which this process makes shapes before it starts workers, unless a number of workers is given."""
-SHAPES_PER_TASK = {"fps": 1, "poisson": 1}
-"""Shapes per batch by sampler, default `MANY`: enough to outweigh messages, few enough to lose little when stopped."""
 MANY = 16
+"""Shapes per batch, but for slow samplers: enough to outweigh messages, few enough to lose little when stopped."""
 ROUND = 256
 """Batches that are given out at once, so that few results wait in memory to be written."""
 
@@ -80,36 +76,20 @@ class PoolPlan:
         return pools_home() / f"{self.name}-{key}"
 
 
-@dataclass(frozen=True)
-class Made:
-    """The result of a build of one pool."""
-
-    folder: Path
-    shapes: int
-    """Shapes in the pool, M."""
-    sampled: int
-    """Number of them sampled by this call."""
-    failures: dict[str, str]
-    """The reasons why files cannot be used, by the shape's name."""
-
-
 def load_pool(
     plan: PoolPlan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True
 ) -> Pool:
     """Open the pool of a plan, memory-mapped, after building it if it is missing: ragged for clouds.
 
     A pool that is damaged, or older than its files, is built again, with a warning. One without some of the shapes is
-    opened with a warning; for clouds, only if `on_error` is "skip", because such a pool is never built by an explicit
-    command.
+    opened with a warning, if `on_error` is "skip".
     """
-    clouds = plan.sampling.points is None
     if not plan.folder.is_dir() or _fault(plan.folder):
         build_pool(plan, workers, on_error=on_error, progress=progress)
     manifest = read_manifest(plan.folder)
     kept, failures, arrays = manifest.kept, manifest.failures, manifest.open_arrays(plan.folder)
+    _refuse(failures, len(kept), on_error)
     if failures:
-        if clouds:
-            _refuse(failures, len(kept), on_error)
         warnings.warn(
             f"{plan.name} lacks {len(failures)} of {len(manifest.entries)} shapes, whose files could not be "
             f"used ({one_line('; '.join(failures.values()), MOST_SAID)}): {plan.folder / MANIFEST_FILE} has all",
@@ -125,7 +105,7 @@ def load_pool(
         arrays=arrays,
         checksums=tuple(entry.checksums["points"] for entry in kept),
         skipped=tuple(failures),
-        offsets=manifest.offsets if clouds else None,
+        offsets=manifest.offsets if plan.sampling.points is None else None,
     )
 
 
@@ -146,27 +126,23 @@ def _refuse(failures: dict[str, str], finished: int, on_error: str) -> None:
 
 
 def build_pool(
-    plan: PoolPlan,
-    workers: Workers | None = None,
-    *,
-    on_error: str = "raise",
-    rebuild: bool = False,
-    progress: bool = True,
-) -> Made:
+    plan: PoolPlan, workers: Workers | None = None, *, on_error: str = "raise", progress: bool = True
+) -> int:
     """Build a pool, or finish one that an interrupted run left; an existing one only if it cannot be used.
 
     A second process that builds the same pool waits for the first. If files cannot be used, after all have been tried,
     `on_error` "raise" keeps the finished shapes for the next run, and "skip" finishes the pool without the others.
+    Returns the number of shapes that were sampled.
     """
     check("on_error", on_error, OnError)
     folder, unfinished = plan.folder, unfinished_folder(plan.folder)
-    if folder.is_dir() and not rebuild and (fault := _fault(folder)):
+    fault = _fault(folder) if folder.is_dir() else ""
+    if fault:
         warnings.warn(f"the pool of points {folder} is made again: {fault}", UserWarning, stacklevel=6)
-        rebuild = True
-    if rebuild or not folder.is_dir():
+    if fault or not folder.is_dir():
         make_folder(folder.parent)
         with full_disk_reported(folder), locked(folder.with_name(folder.name + ".lock")):
-            if rebuild:
+            if fault:
                 shutil.rmtree(folder, ignore_errors=True)
                 shutil.rmtree(unfinished, ignore_errors=True)
             if not folder.is_dir():
@@ -174,7 +150,7 @@ def build_pool(
     shutil.rmtree(unfinished, ignore_errors=True)
     manifest = read_manifest(folder)
     _refuse(manifest.failures, len(manifest.kept), on_error)
-    return Made(folder, len(manifest.kept), 0, manifest.failures)
+    return 0
 
 
 def unfinished_folder(folder: Path) -> Path:
@@ -182,7 +158,7 @@ def unfinished_folder(folder: Path) -> Path:
     return folder.with_name(folder.name + ".partial")
 
 
-def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) -> Made:
+def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) -> int:
     """Make the missing shapes, then write the pool; the caller holds the lock."""
     folder = unfinished_folder(plan.folder)
     folder.mkdir(exist_ok=True)
@@ -210,7 +186,7 @@ def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) 
     _refuse(manifest.failures, len(manifest.kept), on_error)
     _write_pool(plan.folder, manifest, (files[entry.name] for entry in manifest.kept))
     shutil.rmtree(folder)
-    return Made(plan.folder, len(manifest.kept), len(manifest.kept) - before, manifest.failures)
+    return len(manifest.kept) - before
 
 
 def write_shape(file: Path, entry: PoolEntry, arrays: PoolArrays) -> None:
@@ -243,66 +219,21 @@ def _write_pool(target: Path, manifest: Manifest, files: Iterable[Path]) -> None
         (folder / MANIFEST_FILE).write_bytes(manifest.as_json())
 
 
-def build_dataset(
-    name_or_folder: str | Path,
-    sampling: Sampling,
-    *,
-    workers: Workers | None = None,
-    on_error: str = "raise",
-    rebuild: bool = False,
-    split_seed: int = 0,
-    progress: bool = True,
-) -> dict[str, Made]:
-    """Sample every mesh of a dataset into pools of points on disk.
-
-    Shapes finished by an earlier build, even an interrupted one, are not sampled again. The result does not depend on
-    the workers. On a cluster, they need the mesh files under the same paths; only this process writes.
-
-    The arguments are those of `build_pool` and `load_dataset`. Returns the pools by split.
-    """
-    workers = workers or Workers()
-    workers.check()
-    _, folder = locate_data(name_or_folder, progress=progress)
-    if is_released(folder):
-        raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")
-    listings = list_splits(folder, seed=split_seed)
-    if any(listing.kind == "clouds" for listing in listings.values()):
-        raise PointsetError(f"{folder} holds point clouds, which need no sampling: load them with load_dataset")
-    if not {*SPLITS} & {*listings}:
-        raise PointsetError(f"{folder} has neither train nor test shapes: found {', '.join(listings)}")
-    pools: dict[str, Made] = {}
-    errors: list[UnreadableShapesError] = []
-    for split in [split for split in SPLITS if split in listings]:
-        plan = PoolPlan(listings[split], sampling)
-        try:
-            pools[split] = build_pool(plan, workers, on_error=on_error, rebuild=rebuild, progress=progress)
-        except UnreadableShapesError as error:  # raised below, after the other splits
-            errors.append(error)
-    if errors:
-        failures = {name: reason for error in errors for name, reason in error.failures.items()}
-        finished = sum(error.finished for error in errors) + sum(made.shapes for made in pools.values())
-        raise UnreadableShapesError(failures, finished, errors[0].remedy)
-    return pools
-
-
 def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Workers) -> Generator[MadeShape, None, None]:
     """Make the points of many files, in any order.
 
     Raises:
-        PointsetError: the cluster cannot be reached, its library is missing, or a worker process died.
+        PointsetError: a worker process died.
     """
     from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    left, batch = iter(shapes), SHAPES_PER_TASK.get(sampling.sampler, MANY)
-    if not workers.scheduler:
-        if sampling.sampler == "poisson" and shapes:
-            import_open3d()  # raises here rather than for every mesh
-        end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
-        while workers.cores == 1 or time.monotonic() < end:
-            if (shape := next(left, None)) is None:
-                return
-            yield make_pool_shape(shape, sampling)
+    left, batch = iter(shapes), 1 if sampling.sampler == "fps" else MANY
+    end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
+    while workers.cores == 1 or time.monotonic() < end:
+        if (shape := next(left, None)) is None:
+            return
+        yield make_pool_shape(shape, sampling)
     try:
         while tasks := [delayed(make_pool_shape)(shape, sampling) for shape in itertools.islice(left, ROUND * batch)]:
             yield from run_in_workers(tasks, workers, workers.cores, batch=batch)

@@ -53,7 +53,7 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
     pools = [folder for folder in sorted(pools_home().glob("*")) if folder.is_dir() and called.fullmatch(folder.name)]
     verified = [found for folder in pools if (found := _verify_pool(folder, root, progress))]
     if not verified:
-        raise PointsetError(f"{name_or_folder} has no pool in {pools_home()}: make one with `pointset data build`")
+        raise PointsetError(f"{name_or_folder} has no pool in {pools_home()}: it is made when the data is used")
     return verified
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import COUNT, TETRAHEDRON, break_mesh, build, contents, plan_of
+from building import TRAINING, TETRAHEDRON, break_mesh, build, contents, plan_of
 from damage import flipped, kill_at
 
 from pointset.data.dataset import load_dataset
@@ -25,27 +25,23 @@ from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 
-BAD = ("class0/train/shape0.off", "class1/train/shape1.off", "class1/train/shape22.off", "class2/test/shape14.off")
+BAD = ("class0/train/shape0.off", "class1/train/shape1.off", "class1/train/shape22.off")
 
 
 @pytest.mark.slow
 def test_neither_order_nor_workers_change_a_byte(home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The workers of the cluster are threads: tests/runs has one of processes."""
-    distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
-    assert build(meshes, workers=1).sampled == COUNT
+    assert build(meshes, workers=1).sampled == TRAINING
     whole, make_shapes = contents(home), pools_build.make_shapes
-    assert len(whole) == 6
+    assert len(whole) == 3
 
     def shuffled(jobs: list[Any], *rest: Any) -> Iterator[MadeShape]:
         yield from make_shapes(random.Random(7).sample(jobs, len(jobs)), *rest)
 
     monkeypatch.setattr(pools_build, "make_shapes", shuffled)
-    options: dict[str, Any] = {"processes": False, "n_workers": 2, "dashboard_address": ":0", "scheduler_port": 0}
-    with distributed.LocalCluster(**options) as cluster:
-        for how in ({"workers": 1}, {"workers": 2}, {"scheduler": cluster.scheduler_address}):
-            shutil.rmtree(home)
-            assert build(meshes, **how).sampled == COUNT
-            assert contents(home) == whole, how
+    for workers in (1, 2):
+        shutil.rmtree(home)
+        assert build(meshes, workers).sampled == TRAINING
+        assert contents(home) == whole, workers
 
 
 def finished(folder: Path) -> set[int]:
@@ -77,7 +73,7 @@ def test_a_build_that_is_killed_is_taken_up(
         kept = finished(plan.folder)
         made = build_few()
         assert contents(home) == whole, call
-        assert made.sampled in (0, 5 - len(kept)), call
+        assert made in (0, 5 - len(kept)), call
 
 
 @pytest.mark.parametrize("cut", [True, False])
@@ -97,23 +93,24 @@ def test_damaged_and_outdated_shapes_are_made_again(home: Path, meshes: Path, cu
     outdated = {
         row for row, shape in enumerate(plan.listing.shapes) if shape.path.name in ("shape0.off", "shape47.off")
     }
-    assert build_pool(plan, Workers(1), progress=False).sampled == len({20} | outdated)
+    assert build_pool(plan, Workers(1), progress=False) == len({20} | outdated)
     resumed = contents(home)
-    build_pool(plan, Workers(1), rebuild=True, progress=False)
+    shutil.rmtree(home)
+    build_pool(plan, Workers(1), progress=False)
     assert contents(home) == resumed
 
 
 @pytest.mark.slow
 def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path) -> None:
     paths = [break_mesh(meshes, name) for name in BAD]
-    with pytest.raises(UnreadableShapesError, match=r"^4 of 60 files cannot be used.*--on-error skip") as caught:
+    with pytest.raises(UnreadableShapesError, match=r"^3 of 48 files cannot be used.*--on-error skip") as caught:
         build(meshes, workers=2)
     error = caught.value
     assert all(str(path) in str(error) for path in paths)
-    assert (set(error.failures), error.finished) == (set(BAD), COUNT - 4)
+    assert (set(error.failures), error.finished) == (set(BAD), TRAINING - 3)
     for path in paths:
         path.write_text(TETRAHEDRON.format(size=5))
-    assert build(meshes, workers=1).sampled == 4
+    assert build(meshes, workers=1).sampled == 3
 
 
 def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path) -> None:
@@ -123,20 +120,20 @@ def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path) -> Non
     for name in BAD:
         break_mesh(meshes, name)
     made = build(meshes, on_error="skip")
-    assert (made.shapes, made.sampled, set(made.failures)) == (COUNT - 4, COUNT - 4, set(BAD))
+    assert (made.shapes, made.sampled, set(made.failures)) == (TRAINING - 3, TRAINING - 3, set(BAD))
     with pytest.warns(UserWarning, match="lacks 3 of 48 shapes"):
-        pool = load_dataset(meshes, points=50, pool_points=50, features="normals").source_pool
+        pool = load_dataset(meshes, points=50, pool_points=50, features="normals", on_error="skip").source_pool
     kept = [row for row, name in enumerate(whole.names) if name not in BAD]
-    assert set(pool.skipped) == set(BAD[:3])
+    assert set(pool.skipped) == set(BAD)
     assert pool.names == [whole.names[row] for row in kept]
     assert pool.fingerprint(range(len(pool)), ["normals"]) == whole.fingerprint(kept, ["normals"])
     # They are reported later too, and a mesh that was corrected is noticed.
     assert build(meshes, on_error="skip").failures == made.failures
-    with pytest.raises(UnreadableShapesError, match="4 of 60"):
+    with pytest.raises(UnreadableShapesError, match="3 of 48"):
         build(meshes)
     (meshes / BAD[0]).write_text(TETRAHEDRON.format(size=1))
     with pytest.warns(UserWarning, match=r"is made again: .*shape0.off has changed"):
-        assert len(build(meshes, on_error="skip").failures) == 3
+        assert len(build(meshes, on_error="skip").failures) == 2
 
 
 def test_a_data_set_without_one_good_mesh_makes_no_pool(home: Path, few: Path) -> None:
@@ -158,7 +155,7 @@ def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
         return mesh
 
     monkeypatch.setattr(shapes, "read_mesh", meddle)
-    with pytest.raises(UnreadableShapesError, match=r"^1 of 60 .*shape7.off: changed while it was read"):
+    with pytest.raises(UnreadableShapesError, match=r"^1 of 48 .*shape7.off: changed while it was read"):
         build(meshes, workers=1)
 
 
@@ -178,7 +175,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
         with pytest.raises(PointsetError, match=r"cannot be written .*No space left") as caught:
             build(meshes, workers=1)
     assert "\n" not in str(caught.value)
-    assert build(meshes, workers=1).sampled == COUNT - 20
+    assert build(meshes, workers=1).sampled == TRAINING - 20
 
 
 @pytest.mark.parametrize(
@@ -207,14 +204,14 @@ def test_a_killed_worker_is_named_and_the_next_run_continues(
         patch.setattr(pools_build, "make_pool_shape", die)
         with pytest.raises(PointsetError, match=r"worker process was stopped.*fewer workers"):
             build(meshes, workers=2)
-    assert build(meshes, workers=2).sampled == COUNT
+    assert build(meshes, workers=2).sampled == TRAINING
 
 
 def test_two_builds_at_once_make_one_pool(home: Path, meshes: Path) -> None:
     """In threads, which a lock of a file separates like processes."""
     with ThreadPoolExecutor(2) as threads:
         builds = [threads.submit(build_pool, plan_of(meshes), Workers(1), progress=False) for _ in range(2)]
-    assert sorted(made.result().sampled for made in builds) == [0, 48]
+    assert sorted(made.result() for made in builds) == [0, 48]
     assert len([path for path in (home / "pools").iterdir() if path.is_dir()]) == 1
 
 

@@ -36,7 +36,7 @@ def test_a_pool_is_made_once_and_then_mapped(home: Path, few: Path) -> None:
     assert isinstance(first.points, np.memmap)
     assert not first.points.flags.writeable
     assert first.labels.tolist() == [0, 0, 0, 1, 1, 1]
-    assert build_pool(plan_of(few, points=11, normals=False)).sampled == 0
+    assert build_pool(plan_of(few, points=11, normals=False)) == 0
     np.testing.assert_array_equal(first.points, pool_of(few).points)
     content = json.loads((pools(home)[0] / "manifest.json").read_text())
     assert {"format", "version", "sampler", "points", "seed", "classes"} <= content.keys()
@@ -211,7 +211,7 @@ def test_verification_names_the_shape(
 
 
 def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home: Path, few: Path) -> None:
-    with pytest.raises(PointsetError, match=r"has no pool in .*pointset data build"):
+    with pytest.raises(PointsetError, match="has no pool in"):
         verify_dataset(few, progress=False)
     bad = few / "class0" / "train" / "shape0.off"
     bad.write_text("OFF\n")
