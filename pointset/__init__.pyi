@@ -6,8 +6,6 @@ from . import tasks as tasks
 from . import viz as viz
 from .checking.check import check_data as check_data
 from .comparison.comparing import run_experiment as run_experiment
-from .comparison.frames import load_comparison as load_comparison
-from .comparison.frames import load_evaluation as load_evaluation
 from .comparison.judge import judge as judge
 from .comparison.results import Comparison as Comparison
 from .comparison.verdict import Verdict as Verdict

@@ -3,7 +3,7 @@
 import signal
 import sys
 
-IS_PROGRAM = __name__ == "__main__" or "".join(sys.argv[:1]).endswith(("/pointset", "\\pointset.exe"))
+IS_PROGRAM = __name__ == "__main__" or "".join(sys.argv[:1]).endswith("/pointset")
 if IS_PROGRAM and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `main`, Ctrl-C ends the process without a traceback
 
@@ -19,13 +19,13 @@ from types import FrameType
 from typing import Any
 
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
-from pointset.runs.system import send_to_self, share_cores
+from pointset.runs.system import share_cores
 
 LONGEST_MESSAGE = 5000
 """Characters of a message: the longest path that there is, and a sentence."""
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 SIGNAL_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-RESUMABLE = (["train"], ["compare"], ["data", "build"], ["data", "fetch"])
+RESUMABLE = (["train"], ["compare"], ["data", "fetch"])
 """Commands that continue the work of an earlier call."""
 
 
@@ -113,7 +113,7 @@ class Interruptions:
             self._hook(lost)
             return
         number, self.received = self.received, None
-        threading.Timer(0.01, send_to_self, (number,)).start()
+        threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
 
 
 def _end(error: BaseException, interruptions: Interruptions) -> int:

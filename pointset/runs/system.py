@@ -1,22 +1,17 @@
-"""All that differs between operating systems. Windows has not been tried: its branches follow the documentation."""
+"""What processes ask of the system: flushed files, signals, free cores; as Linux and macOS have it."""
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-
-IS_WINDOWS = sys.platform == "win32"
 
 
 def sync(path: Path) -> None:
     """Flush one file, or the directory entry of a folder, to the disk."""
-    if IS_WINDOWS and path.is_dir():  # cannot be opened there
-        return
-    descriptor = os.open(path, os.O_RDWR if IS_WINDOWS else os.O_RDONLY)  # there only what can be written is flushed
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -25,10 +20,6 @@ def sync(path: Path) -> None:
 
 def is_running(process: int) -> bool:
     """Whether a process with this number runs."""
-    if IS_WINDOWS:  # where `os.kill` ends the process
-        import psutil
-
-        return psutil.pid_exists(process)
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -52,20 +43,9 @@ def share_cores(fixed: bool) -> None:
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - round(os.getloadavg()[0]))))
 
 
-def send_to_self(number: int) -> None:
-    """Send a signal to this process, so that its main thread handles it."""
-    if IS_WINDOWS:  # where `os.kill` ends the process
-        signal.raise_signal(number)
-    else:
-        os.kill(os.getpid(), number)
-
-
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
     """Make processes that start in this block ignore Ctrl-C, which a terminal sends to all: this process ends them."""
-    if IS_WINDOWS:
-        yield
-        return
     from multiprocessing import resource_tracker  # here, for the start of the command line
 
     resource_tracker.ensure_running()  # started inside the block, it would unblock the signal
@@ -81,12 +61,7 @@ def end_with(parent: int) -> None:
     """End this process when its parent ends; otherwise the worker of a killed parent would run or wait forever."""
 
     def watch() -> None:
-        if IS_WINDOWS:  # where the number of the parent stays
-            import psutil
-
-            with suppress(psutil.NoSuchProcess):
-                psutil.Process(parent).wait()
-        while not IS_WINDOWS and os.getppid() == parent:
+        while os.getppid() == parent:
             time.sleep(1)
         os._exit(1)
 

@@ -153,8 +153,6 @@ PAGES = {
             "pointset.run_experiment",
             "pointset.Comparison",
             "pointset.judge",
-            "pointset.load_comparison",
-            "pointset.load_evaluation",
             "pointset.Verdict",
             "pointset.comparison.experiment.Experiment",
             "pointset.comparison.experiment.Entry",

@@ -1,5 +1,6 @@
 """What the operating system does for us: flushing, signals, workers that end with their parent, shared cores."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -23,17 +24,15 @@ def test_interrupts_are_handled_again_behind_the_block():
     with system.interrupts_blocked():
         pass
     with pytest.raises(KeyboardInterrupt):
-        system.send_to_self(signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("windows", [False, True])
-def test_a_worker_ends_with_its_parent(windows):
-    worker = f"""
+def test_a_worker_ends_with_its_parent():
+    worker = """
 import os, sys, time
 from pointset.runs import system
-system.IS_WINDOWS = {windows}
 system.end_with(os.getppid())
 print(os.getpid(), flush=True)
 time.sleep(60)
