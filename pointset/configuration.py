@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from cyclopts import Parameter
@@ -81,12 +81,6 @@ Neighbourhoods = Literal["none", "oriented", "invariant", "all", "shifts"]
 class Checked:
     """Base class of configurations: every field is checked when the object is made."""
 
-    LATER: ClassVar[tuple[str, ...]] = ()
-    """Fields added in a later version. They are saved only if they differ from their defaults, so that runs from
-    earlier versions can be continued."""
-    FORMER: ClassVar[Mapping[str, str]] = {}
-    """Names that fields had in earlier versions, which are still read."""
-
     def __post_init__(self) -> None:
         for name, kind in _kinds(type(self)).items():
             self._check(name, getattr(self, name), kind)
@@ -100,7 +94,7 @@ class Checked:
         return cls(**cls._fields_of(values))
 
     def changed(self, values: Mapping[str, Any]) -> Self:
-        """A copy with other values, by the names of fields or by those of earlier versions.
+        """A copy with other values, by the names of fields.
 
         Lists become tuples, and "none" becomes None for fields that allow None but not "none", as TOML has no null.
 
@@ -113,12 +107,11 @@ class Checked:
     def _fields_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         kinds = _kinds(cls)
         fields: dict[str, Any] = {}
-        for key, value in values.items():
-            name = cls.FORMER.get(key, key)
+        for name, value in values.items():
             if name not in kinds:
-                near = closest_spelling(key, list(kinds))
+                near = closest_spelling(name, list(kinds))
                 raise PointsetError(
-                    f"{quoted(key)} is not an option of {cls.__name__}: did you mean {near}? Known: {', '.join(kinds)}"
+                    f"{quoted(name)} is not an option of {cls.__name__}: did you mean {near}? Known: {', '.join(kinds)}"
                 )
             null = isinstance(value, str) and value == "none" and _fits(None, kinds[name])
             absent = null and not _fits("none", kinds[name])
@@ -128,9 +121,6 @@ class Checked:
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data for JSON, with tuples converted to lists."""
         fields = dataclasses.asdict(self)  # type: ignore[call-overload]
-        for name in self.LATER:
-            if fields[name] == getattr(type(self), name):
-                del fields[name]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 
@@ -206,7 +196,7 @@ class AttentionOptions(Checked):
     scale: ScoreScale = "model"
     """Logits are divided by sqrt(d) ("model", as published) or by sqrt(d / h) ("head", usual practice), or multiplied
     by a number."""
-    attention_score: ScoreName = "dot"
+    score: ScoreName = "dot"
     """How a logit is computed from a query and a key."""
     score_layers: Depth = 1
     """Hidden layers of the additive score."""

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from pointset.configuration import Checked, Count, NonNegative, Positive, ScoreScale, Seed, Share
-from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -90,7 +89,7 @@ OUT_OF_RANGE = {
         "step_factor": -0.3, "weight_decay": -0.1, "label_smoothing": 1, "train_points": (0, 5),
     },
     ModelOptions: {
-        "form": "papre", "norm": "instanse", "attention_score": "cosine", "scale": 0.0, "attention_dropout": 1.0,
+        "form": "papre", "norm": "instanse", "score": "cosine", "scale": 0.0, "attention_dropout": 1.0,
         "dropout": 1.0, "layers": 0, "temperature": 0.0,
     },
 }  # fmt: skip
@@ -102,18 +101,3 @@ OUT_OF_RANGE = {
 def test_fields_of_the_package_have_their_ranges(kind, name, value):
     with pytest.raises(PointsetError, match=rf"^{name} must be .*got {re.escape(repr(value))}$"):
         kind(**{name: value})
-
-
-@pytest.mark.parametrize("kind", [ModelOptions, Recipe])
-def test_newer_fields_are_saved_only_if_used_so_that_older_runs_can_resume(kind):
-    assert kind.LATER
-    assert not set(kind.LATER) & kind().as_dict().keys()
-    assert kind.from_dict(kind().as_dict()).as_dict() == kind().as_dict()
-
-
-@pytest.mark.parametrize("kind", [ModelOptions, Recipe, DataOptions])
-def test_names_of_earlier_versions_are_read(kind):
-    assert kind.FORMER
-    for former, name in kind.FORMER.items():
-        values = kind().as_dict() | ({name: [8, 9]} if name == "train_points" else {})
-        assert kind.from_dict({former: values[name]}).as_dict()[name] == values[name]

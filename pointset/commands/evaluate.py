@@ -43,7 +43,7 @@ def evaluate(
             with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
         calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
         objective: Of --calibrate: what the temperature makes as small as possible there; the log loss is less noisy.
-        points: Points per set; default: as in the run (not its --train-points or --points-share).
+        points: Points per set; default: as in the run (not its --train-points).
         on_error: "skip" continues without shapes that cannot be used; default: as in training.
         up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
             card's, and for other files what `classify` assumes. Shapes with another axis are rotated. guess takes the

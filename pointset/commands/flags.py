@@ -77,18 +77,14 @@ class Options(NamedTuple):
         recipe = self.recipe.changed(given_fields(flags.recipe, given))
         if "epochs" in given:
             recipe = replace(recipe, least_steps=flags.recipe.least_steps)
-        if "points-share" in given:
-            recipe = replace(recipe, train_points=flags.recipe.train_points)
-        if "train-points" in given:
-            recipe = replace(recipe, points_share=flags.recipe.points_share)
-        elif recipe.train_points is not None:
+        if recipe.train_points is not None and "train-points" not in given:
             recipe = recipe.changed({"train_points": [min(size, sets.points) for size in recipe.train_points]})
         return Options(sets, model, recipe)
 
 
 def quick_options(data: str) -> Options:
-    """The options of the shipped quick.toml; its share of the points was chosen for its own data alone."""
-    recipe = Recipe.from_dict(QUICK["recipe"] | ({} if data == QUICK["data"] else {"points_share": None}))
+    """The options of the shipped quick.toml; its fewer points in training were chosen for its own data alone."""
+    recipe = Recipe.from_dict(QUICK["recipe"] | ({} if data == QUICK["data"] else {"train_points": None}))
     return Options(DataOptions.from_dict(QUICK_SETS), ModelOptions.from_dict(QUICK["model"]), recipe)
 
 

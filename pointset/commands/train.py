@@ -61,7 +61,7 @@ def train(
     and on embeddings of the trained models, a trained network fine-tuned, and the product of all; and fits the best.
 
     The same command continues an interrupted run. The defaults are those of `pointset compare` on shapes10, so the same
-    model gives the same run as in its table; there, training sets have 0.375 of the points (see --points-share), and on
+    model gives the same run as in its table; there, training sets have 48 of 128 points (see --train-points), and on
     other data all of them. `pointset compare --data FOLDER` has a recipe of its own.
     For several GPUs or processes: `torchrun --nproc-per-node N -m -- pointset.cli train ...`, or `accelerate launch`.
 

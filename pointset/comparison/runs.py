@@ -33,11 +33,6 @@ def of_size(size: Size) -> str:
     return "" if size is None else f"-n{size}"
 
 
-def of_run(size: Size, seed: int) -> str:
-    """Suffix of the name of a run's folder, which starts with the row's slug."""
-    return f"{of_size(size)}-seed{seed}"
-
-
 @dataclass(frozen=True)
 class FinishedRun:
     """What came of a run."""
@@ -91,11 +86,8 @@ class Run:
     @cached_property
     def trial(self) -> Trial:
         """The run as its task sees it."""
-        task, size = self.experiment.task, self.points
-        others = [other for other in task.facts.sizes if other != size]
-        folders = [self.folder.with_name(f"{self.entry.slug}{of_run(other, self.seed)}") for other in others]
-        setup = Setup(self.entry.name, self.zoo_name, self.options, size, self.seed, self.folder, folders)
-        return task.trial(setup)
+        setup = Setup(self.entry.name, self.zoo_name, self.options, self.points, self.seed, self.folder)
+        return self.experiment.task.trial(setup)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the open sets."""
@@ -191,7 +183,7 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
         name = task.zoo_name(entry.name)
         models.append((entry, name, tuple(pickled_parts(name, entry.options(experiment.model)))))
     return [
-        Run(experiment, entry, size, seed, out / "runs" / f"{entry.slug}{of_run(size, seed)}", name, parts)
+        Run(experiment, entry, size, seed, out / "runs" / f"{entry.slug}{of_size(size)}-seed{seed}", name, parts)
         for seed, size, (entry, name, parts) in itertools.product(experiment.seeds, task.facts.sizes, models)
     ]
 

@@ -76,8 +76,6 @@ class Setup:
     seed: int
     folder: Path
     """Folder of the run."""
-    other_sizes: Sequence[Path]
-    """Folders of the runs that differ only in the size of their sets."""
 
 
 class Trial(ABC):

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pointset.configuration import COMMON, Checked, PointCount, Seed
 from pointset.data.unusable import OnError
@@ -37,9 +37,6 @@ class DataOptions(Checked):
         Traceback (most recent call last):
         pointset.errors.PointsetError: points must be a whole number from 1 to 10,000,000, got 0
     """
-
-    FORMER: ClassVar = {"seed": "data_seed", "pool": "pool_points"}
-    LATER = ("features", "pose", "groups", "without")
 
     points: Annotated[PointCount, COMMON] = 1024
     """Points per set."""
@@ -111,8 +108,7 @@ class DataOptions(Checked):
         The sampler of released clouds becomes "uniform". If shapes were left out, `on_error` is "skip".
         """
         names = {field.name for field in dataclasses.fields(cls)}.difference(NOT_SAVED)
-        known = {cls.FORMER.get(key, key): value for key, value in description.items()}
-        saved = {name: value for name, value in known.items() if name in names}
+        saved = {name: value for name, value in description.items() if name in names}
         sampler = saved["sampler"] if saved["sampler"] in SAMPLERS else "uniform"
         on_error = "skip" if description.get("skipped") else "raise"
         return cls.from_dict({**saved, "sampler": sampler, "on_error": on_error})

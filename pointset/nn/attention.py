@@ -95,7 +95,7 @@ class Multihead(nn.Module):
         self.key = nn.Linear(dim_key, dim)
         self.value = nn.Linear(dim_key, dim)
         self.output: nn.Module = nn.Linear(dim, dim) if options.form == "paper" else nn.Identity()
-        self.score = SCORES[options.attention_score](dim, options)
+        self.score = SCORES[options.score](dim, options)
         self.weights = Weights(options)
         self.record: Callable[[Tensor], object] | None = None
         """Called with the weights [B, h, n, m] of every forward pass; None: not called."""

@@ -17,9 +17,6 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.evaluation.predictions import Evaluation, evaluate, load_predictions, save_predictions
 from pointset.evaluation.robustness import ROBUSTNESS, robustness_of, write_robustness
-from pointset.runs import records
-from pointset.runs.records import as_saved
-from pointset.training.checkpoints import RunFolder, describe_run
 from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for, create_pretrained
@@ -54,14 +51,9 @@ class ShapeTrial(Trial):
         return load_quietly(self.data, "test", self.sets)
 
     def train(self, recipe: Recipe) -> Fitted:
-        """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout.
-
-        If the recipe draws random set sizes, the model does not depend on the size of the comparison, and a model that
-        was trained for another size is copied.
-        """
+        """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout."""
         setup, train = self.setup, self.train_sets
         model = make_model(setup.model, train, setup.options, setup.seed)
-        _reuse(setup, model, train, recipe)
         return fit(model, train, recipe, seed=setup.seed, run=setup.folder, progress=False)
 
     def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
@@ -132,27 +124,3 @@ def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> 
     if name in list_pretrained():
         return start_from(create_pretrained(name), sets, seed=seed, start=name)
     return create_for(sets, name, options, seed=seed)
-
-
-def _reuse(setup: Setup, model: nn.Module, train: PointSets, recipe: Recipe) -> None:
-    """Fill an empty folder with a finished training that differs only in the size of its evaluated sets, if any."""
-    folder = setup.folder
-    if not recipe.ignores_size or (folder / "run.json").exists():
-        return
-    description = as_saved(describe_run(model, train, recipe, setup.seed))
-    for other in map(RunFolder, setup.other_sizes):
-        if other.finished and _at_any_size(other.description()) == _at_any_size(description):
-            weights, history = other.weights(), other.history()
-            records.write_json(folder / "run.json", description)
-            run = RunFolder(folder)
-            # Validation results are those of the other size.
-            run.write_history([{name: row[name] for name in row if "validation" not in name} for row in history])
-            run.finish(weights)
-            return
-
-
-def _at_any_size(description: dict[str, Any]) -> dict[str, Any]:
-    """What affects the weights."""
-    decisive = {name: description.get(name) for name in ("model", "recipe", "seed", "processes")}
-    data = description.get("data", {})
-    return {**decisive, "data": {name: value for name, value in data.items() if name not in ("points", "preparation")}}

@@ -117,7 +117,7 @@ class Classification(Objective):
         """Every shape once, in random order, in sets of the recipe's sizes."""
         recipe, seed = self.recipe, self.seed
         epochs = math.ceil(recipe.total_steps(self.steps_per_epoch) / self.steps_per_epoch)
-        between = recipe.sizes(epoch, epochs, self.train.size)
+        between = recipe.sizes(epoch, epochs)
         size = None if between is None else partial(drawn_size, between, seed, epoch)
         return batches(
             self.train, recipe.batch_size, seed=seed, epoch=epoch, augment=self.augment, size=size, mix=self.mix

@@ -1,7 +1,7 @@
 """How a model is trained, as data. No torch is imported here, so that `pointset --help` answers at once."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pointset.configuration import (
     COMMON,
@@ -11,7 +11,6 @@ from pointset.configuration import (
     Length,
     NonNegative,
     Positive,
-    PositiveShare,
     Share,
     SizeRange,
 )
@@ -35,9 +34,6 @@ class Recipe(Checked):
         pointset.errors.PointsetError: patience=5 needs a validation split: set validation, such as 0.1
     """
 
-    LATER = ("class_weights", "least_steps", "train_points", "last_points", "points_share", "average", "ordered")
-    FORMER: ClassVar = {"points": "train_points"}
-
     epochs: Annotated[Length, COMMON] = 50
     """Passes over the training shapes."""
     steps: Length | None = None
@@ -52,9 +48,6 @@ class Recipe(Checked):
     last_points: SizeRange | None = None
     """The minimum and maximum in the last epoch: they change from `train_points` in the first epoch by a constant
     factor per epoch. None keeps them constant."""
-    points_share: PositiveShare | None = None
-    """Size of training sets as a share of the size of evaluated sets, if `train_points` is not given; 1 and None mean
-    all points."""
     optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
     """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), stochastic gradient descent (momentum 0.9), or Muon (arXiv
     2502.16982), which orthogonalises the updates of hidden matrices and treats all other parameters as AdamW does; its
@@ -130,15 +123,12 @@ class Recipe(Checked):
         """Number of optimizer steps, with so many in an epoch."""
         return self.steps or max(self.epochs * per_epoch, self.least_steps or 0)
 
-    def sizes(self, epoch: int, epochs: int, size: int) -> SizeRange | None:
+    def sizes(self, epoch: int, epochs: int) -> SizeRange | None:
         """The fewest and the most points of training sets in an epoch, from 0; None if the dataset decides.
 
-        They change from `train_points` to `last_points` by a constant factor per epoch; evaluated sets have `size`.
+        They change from `train_points` to `last_points` by a constant factor per epoch.
         """
         first, last = self.train_points, self.last_points
-        if first is None and self.points_share is not None:
-            points = max(1, round(self.points_share * size))
-            return points, points
         if first is None or last is None:
             return first
         passed = epoch / max(1, epochs - 1)
@@ -146,16 +136,8 @@ class Recipe(Checked):
         return smallest, largest
 
     @property
-    def ignores_size(self) -> bool:
-        """True if a training does not depend on the size of the evaluated sets."""
-        return self.train_points is not None and self.patience is None
-
-    @property
     def sizes_in_words(self) -> str:
         """The number of points of training sets as text; empty if it is that of evaluated sets."""
-        if self.train_points is None:
-            share = self.points_share or 1
-            return "" if share == 1 else f"{share:.3g} of the points"
         ranges = filter(None, (self.train_points, self.last_points))
         words = [" to ".join(map(str, dict.fromkeys(bounds))) + " points" for bounds in ranges]
         return ", at the end of ".join(words)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pointset.configuration import (
     COMMON,
@@ -27,7 +27,7 @@ class ModelOptions(AttentionOptions):
     """How a zoo model is built, apart from its name and its classes.
 
     The defaults, except `initial`, are those of the Set Transformer authors. Attention is `Att(Q, K, V; score, weights)
-    = weights(score(Q, K)) V`; `attention_score` and `weights` are options of every attention block.
+    = weights(score(Q, K)) V`; `score` and `weights` are options of every attention block.
 
     Two different forms of the MAB are published, so always name the form with a result: `form="reference"` is the
     authors' released code, `form="paper"` the equations of arXiv 1810.00825. Both divide logits by sqrt(d);
@@ -40,16 +40,6 @@ class ModelOptions(AttentionOptions):
         >>> options.pool_weights
         ('sparsemax',)
     """
-
-    FORMER: ClassVar = {"score": "attention_score", "seeds": "pool_seeds"}
-    LATER = (
-        "neighbourhoods",
-        "neighbourhood_noise",
-        "neighbourhood_dropout",
-        "pooled_dropout",
-        "head_dim",
-        "head_norm",
-    )
 
     dim: Annotated[Width, COMMON] = 256
     """Width d of every layer."""

@@ -51,8 +51,8 @@ OURS = "pointset"
 SAME = ("released", "sdpa")
 """Rivals with our weights."""
 CHOICES: dict[str, dict[str, Any]] = {
-    "bilinear": {"attention_score": "bilinear"},
-    "additive": {"attention_score": "additive"},
+    "bilinear": {"score": "bilinear"},
+    "additive": {"score": "additive"},
     **{name: {"weights": name} for name in ("sparsemax", "entmax15", "csoftmax", "csparsemax")},
 }
 """Options of our models that are compared with none, softmax of dot scores."""

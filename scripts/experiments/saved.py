@@ -23,7 +23,7 @@ from cyclopts import App
 from tabulate import tabulate
 
 from pointset.comparison.experiment import Entry
-from pointset.comparison.runs import of_run
+from pointset.comparison.runs import of_size
 from pointset.comparison.saving import commit_of, machine_of
 from pointset.comparison.statistics import SIGNIFICANCE_LEVEL
 from pointset.errors import PointsetError
@@ -145,7 +145,7 @@ def save(comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path
 def _keep_predictions(comparison: Path, content: Mapping[str, Any], kept: Path) -> None:
     entries = {entry.label: entry for entry in map(Entry.of, content["configuration"]["models"])}
     lines = read_csv(comparison / "results.csv")
-    names = [f"{entries[line['model']].slug}{of_run(int(line['points']), int(line['seed']))}" for line in lines]
+    names = [f"{entries[line['model']].slug}{of_size(int(line['points']))}-seed{line['seed']}" for line in lines]
     runs = [load_predictions(comparison / "runs" / name) for name in names]
     if any(not np.array_equal(run.labels, runs[0].labels) for run in runs):
         raise PointsetError(f"the runs in {comparison} have different test shapes: start their command again")

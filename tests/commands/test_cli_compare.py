@@ -104,9 +104,9 @@ def test_flags_choose_the_runs(arguments, rows, capsys, file, clouds_folder, mon
         ((), {"epochs": 20, "least_steps": 300, "train_points": (24, 24)}),
         (("--epochs", "3"), {"epochs": 3, "least_steps": None}),
         (("--epochs", "3", "--least-steps", "40"), {"epochs": 3, "least_steps": 40}),
-        (("--points-share", "0.5"), {"points_share": 0.5, "train_points": None}),
+        (("--train-points", "8", "16"), {"train_points": (8, 16)}),
     ],
-    ids=["the usual recipe", "epochs", "epochs and steps", "share of the points"],
+    ids=["the usual recipe", "epochs", "epochs and steps", "points"],
 )
 def test_no_default_of_the_usual_recipe_outdoes_a_flag(flags, wanted, capsys, clouds_folder, monkeypatch):
     recipes = []

@@ -86,11 +86,11 @@ RECORDED = [
     ("rff-aggr.set2set", {}),
     ("isab4-max+pma2", {}),
     ("isab4-pma3", {"form": "paper", "norm": "set", "prenorm": True, "pool_seeds": "statistics", "scale": "head"}),
-    ("isab70-max", {"norm": "batch", "attention_score": "bilinear", "trained_temperature": True}),
+    ("isab70-max", {"norm": "batch", "score": "bilinear", "trained_temperature": True}),
     ("rffp-mean", {"layers": 2, "norm": "batch"}),
     (
         "rff-pma",
-        {"heads": 2, "attention_score": "additive", "weights": ("csoftmax", "csparsemax"), "coverage": "heads"},
+        {"heads": 2, "score": "additive", "weights": ("csoftmax", "csparsemax"), "coverage": "heads"},
     ),
     ("rff-pma2", {"heads": 2, "weights": ("sparsemax", "entmax15")}),
 ]

@@ -182,7 +182,7 @@ def test_every_other_part_is_refused_by_name(kind: str, listed: str) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("isab3-max", {"attention_score": "additive"}, ["encoder.0.reads.multihead", "AdditiveScore"]),
+        ("isab3-max", {"score": "additive"}, ["encoder.0.reads.multihead", "AdditiveScore"]),
         ("rff-pma", {"weights": "entmax15"}, ["pool.pma.mab.multihead", "entmax15"]),
         ("rff-pma", {"trained_temperature": True}, ["pool.pma.mab.multihead", "temperature"]),
         ("rff-pma", {"pool_seeds": "max"}, ["pool.pma", "seeds"]),

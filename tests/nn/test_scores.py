@@ -19,7 +19,7 @@ def rows(*shape: int, seed: int = 0) -> Tensor:
 
 def made(name, **options):
     given = {"scale": 0.3, "temperature": 0.5, **options}
-    score = SCORES[name](HEADS * WIDTH, AttentionOptions(heads=HEADS, attention_score=name, **given)).double()
+    score = SCORES[name](HEADS * WIDTH, AttentionOptions(heads=HEADS, score=name, **given)).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in score.parameters():
@@ -71,8 +71,8 @@ def test_a_linear_score_may_transform_queries_or_keys(name):
 
 def test_the_bilinear_score_is_initially_the_dot_product():
     Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
-    options = [AttentionOptions(heads=HEADS, attention_score=name) for name in ("bilinear", "dot")]
-    bilinear, dot = (SCORES[one.attention_score](HEADS * WIDTH, one).double() for one in options)
+    options = [AttentionOptions(heads=HEADS, score=name) for name in ("bilinear", "dot")]
+    bilinear, dot = (SCORES[one.score](HEADS * WIDTH, one).double() for one in options)
     torch.testing.assert_close(bilinear(Q, K), dot(Q, K), rtol=0, atol=0)
 
 

@@ -114,7 +114,7 @@ def test_every_order_of_products_gives_the_same_attention(weights, score, output
     """The cheapest way against projected keys with explicit weights: equal values and gradients."""
     torch.manual_seed(0)
     form = "paper" if output else "reference"
-    options = AttentionOptions(heads=HEADS, form=form, attention_score=score, weights=weights, trained_temperature=True)
+    options = AttentionOptions(heads=HEADS, form=form, score=score, weights=weights, trained_temperature=True)
     attention = Multihead(5, 6, 8, options).double()
     X, Y = torch.randn(1, n, 5).double().expand(B, -1, -1), torch.randn(B, m, 6).double()
     mask = torch.arange(m).expand(B, m) < torch.tensor([[m], [m - 1]])

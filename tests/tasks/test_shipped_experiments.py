@@ -51,20 +51,18 @@ def test_the_flags_of_the_main_job_begin_where_its_file_is():
 
 
 @pytest.mark.parametrize(
-    ("data", "flags", "share"),
+    ("data", "flags", "points"),
     [
-        ("shapes10", {"epochs": 3}, 0.375),
-        ("shapes10", {"points_share": 1.0}, 1.0),
-        ("shapes10", {"train_points": (16, 32)}, None),
+        ("shapes10", {"epochs": 3}, (48, 48)),
+        ("shapes10", {"train_points": (16, 32)}, (16, 32)),
         ("path/to/parts", {}, None),
-        ("path/to/parts", {"points_share": 0.375}, 0.375),
+        ("path/to/parts", {"train_points": (16, 32)}, (16, 32)),
     ],
 )
-def test_trainings_see_a_share_of_the_points_on_the_files_own_data_alone(data, flags, share):
+def test_trainings_see_fewer_points_on_the_files_own_data_alone(data, flags, points):
     given = frozenset(name.replace("_", "-") for name in flags)
     options = quick_options(data).changed(NO_FLAGS._replace(recipe=Recipe(**flags)), given)
-    assert options.recipe.points_share == share
-    assert options.recipe.train_points == flags.get("train_points")
+    assert options.recipe.train_points == points
 
 
 def test_flags_replace_what_an_experiment_has_even_by_the_defaults_of_the_options():

@@ -19,7 +19,7 @@ from pointset.training.recipe import Recipe
     [
         ("isab4-pma", {"norm": "layer"}, {"inducing_points", "seeds"}),
         ("rff-aggr.settransformer", {}, {"seed"}),
-        ("isab4-pma", {"trained_temperature": True, "attention_score": "additive"}, {"log_temperature", "seeds"}),
+        ("isab4-pma", {"trained_temperature": True, "score": "additive"}, {"log_temperature", "seeds"}),
     ],
 )
 def test_decay_leaves_vectors_alone_whoever_made_them(name, options, vectors):
@@ -64,7 +64,7 @@ def test_every_optimizer_decays_as_its_name_says(options, weight, bias):
 def test_a_recipe_is_saved_with_the_decay_of_its_optimizer():
     assert Recipe().as_dict()["weight_decay"] == 0.01
     assert Recipe(optimizer="adam").as_dict()["weight_decay"] == 0.0
-    descent = Recipe(optimizer="sgd", points_share=0.5).as_dict()
+    descent = Recipe(optimizer="sgd", train_points=(8, 16)).as_dict()
     assert Recipe.from_dict(descent).as_dict() == descent
 
 
@@ -94,7 +94,6 @@ def test_learning_rates_follow_the_schedule():
         ({"train_points": (64, 32)}, r"train_points must be the fewest and then the most points, got \[64, 32\]"),
         ({"train_points": (8, 64), "last_points": (9, 8)}, r"last_points must be the fewest .* got \[9, 8\]"),
         ({"last_points": (8, 9)}, r"last_points=\[8, 9\] needs the sizes of the first epoch: set train_points"),
-        ({"points_share": 1.1}, r"points_share must be in \(0, 1\], got 1.1"),
         ({"train_points": (0, 5)}, r"train_points must be two numbers of points, .* got \(0, 5\)"),
     ],
 )

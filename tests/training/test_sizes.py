@@ -67,23 +67,13 @@ def test_sizes_change_neither_the_order_of_the_shapes_nor_the_batches_of_other_r
 @pytest.mark.parametrize("epochs", [1, 2, 5])
 def test_the_bounds_move_by_equal_factors_from_the_first_epoch_to_the_last(epochs, train):
     recipe = Recipe(epochs=epochs, train_points=(2, 4), last_points=(32, 64))
-    found = [recipe.sizes(epoch, epochs, 100) for epoch in range(epochs)]
+    found = [recipe.sizes(epoch, epochs) for epoch in range(epochs)]
     assert found == {1: [(2, 4)], 2: [(2, 4), (32, 64)], 5: [(2, 4), (4, 8), (8, 16), (16, 32), (32, 64)]}[epochs]
 
 
 def test_sizes_are_said_and_one_size_once():
     recipe = Recipe(train_points=(64, 256), last_points=(9, 9))
     assert recipe.sizes_in_words == "64 to 256 points, at the end of 9 points"
-
-
-def test_a_share_is_of_the_points_of_an_evaluated_set(train):
-    assert set(sizes_of(train, Recipe(batch_size=10, points_share=0.375), 0)) == {12}
-    assert Recipe(points_share=0.001).sizes(0, 1, 32) == (1, 1)
-    assert Recipe(points_share=1).sizes(0, 1, 32) == (32, 32)
-    assert Recipe(points_share=0.5, train_points=(3, 9)).sizes(0, 1, 32) == (3, 9)
-    model = Seen()
-    pointset.fit(model, train, Recipe(epochs=1, points_share=0.5, validation=0.2), progress=False)
-    assert (set(model.trained), set(model.evaluated)) == ({16}, {32})
 
 
 def test_a_schedule_follows_epochs_and_steps_alike(train):

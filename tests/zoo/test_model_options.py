@@ -50,13 +50,13 @@ CHANGED = {
     "head_dim": 24,
     "head_norm": "batch",
     "pooled_dropout": 0.1,
-    "attention_score": "bilinear",
+    "score": "bilinear",
 }
 
 
 CHANGED_WITH = [
     ("prenorm", True, {"norm": "layer"}),
-    ("score_layers", 2, {"attention_score": "additive"}),
+    ("score_layers", 2, {"score": "additive"}),
     ("bound", 1.5, {"weights": "csparsemax"}),
     ("coverage", "heads", {"weights": "csparsemax"}),
 ]

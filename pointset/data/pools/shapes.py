@@ -4,7 +4,7 @@ import hashlib
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import msgspec
 from numpy.typing import NDArray
@@ -21,8 +21,6 @@ from pointset.errors import PointsetError
 @dataclass(frozen=True)
 class Sampling(Checked):
     """How shapes become points: meshes are sampled, clouds are read unchanged."""
-
-    LATER: ClassVar = ("features",)
 
     points: PointCount | None
     """Points per mesh, P; None for clouds, which keep all points."""

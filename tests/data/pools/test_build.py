@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import TRAINING, TETRAHEDRON, break_mesh, build, contents, plan_of
+from building import TETRAHEDRON, TRAINING, break_mesh, build, contents, plan_of
 from damage import flipped, kill_at
 
 from pointset.data.dataset import load_dataset
