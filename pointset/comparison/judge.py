@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from pointset.comparison.metric import Metric
 from pointset.comparison.pairs import compare_models
-from pointset.comparison.prediction_tables import pivot, read_tables, tidy, without_seed
+from pointset.comparison.prediction_tables import pivot, read_tables, tidy
 from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, check_level, estimate_mean, measure_spreads
 from pointset.comparison.verdict import ACCURACY, ModelRow, Verdict
 from pointset.errors import PointsetError, quoted
@@ -32,21 +32,19 @@ def judge(
 
     Args:
         predictions: a table with one row for each item, model and seed, with the columns item, label, prediction, model
-            and seed, or with one column of probabilities for each class in place of prediction; or files of such
-            tables, a folder of runs, or the folder of a comparison; see
+            and seed; or files of such tables, a folder of runs, or the folder of a comparison; see
             `pointset.comparison.prediction_tables`. A column `data` names data sets: there is a verdict for each, and
             one over all.
         columns: names of columns that are named otherwise, such as {"item": "uid", "label": "truth"}.
         level: probability of any error in a table of equally good models.
-        deterministic: models whose training has no seed, such as a support vector machine; an empty cell in the column
-            seed says the same.
+        deterministic: models whose training has no seed, such as a support vector machine.
 
     Returns:
         The verdict; printed, it is the text of `pointset judge`.
 
     Raises:
         PointsetError: a file or a column is missing, an item is missing or stands twice for a run, labels of an item
-            differ, probabilities do not sum to one, or the level is not in (0, 1); the message names item and run.
+            differ, or the level is not in (0, 1); the message names item and run.
 
     Example:
         >>> table = {"item": [0, 1, 0, 1], "label": [3, 5, 3, 5], "prediction": [3, 5, 3, 3],
@@ -67,7 +65,7 @@ def judge(
             raise PointsetError(
                 f"deterministic names {quoted(model)}, which is not a model: there are {', '.join(models)}"
             )
-    fixed = {*deterministic, *without_seed(table)}
+    fixed = {*deterministic}
     tables = {str(data): pivot(rows) for data, rows in table.groupby("data", sort=False)}
     parts = {}
     for data, right in tables.items():

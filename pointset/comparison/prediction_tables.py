@@ -1,10 +1,9 @@
 """Tables of predictions of any classifiers, from files and folders of this or another package.
 
-A table has one row for each item, model and seed, with the columns item, label, prediction, model and seed. In place of
-`prediction`, there may be one column of probabilities for each class. A column `data` names the data set of a row.
-Columns of other names are found by `COLUMN_ALIASES`, or named by the caller. Without a column `model`, the name of the
-file is the model, and "-seed3" at its end the seed; without a column `seed`, all rows are of one run. An empty cell in
-the column `seed` says that the model has no seed.
+A table has one row for each item, model and seed, with the columns item, label, prediction, model and seed. A column
+`data` names the data set of a row. Columns of other names are found by `COLUMN_ALIASES`, or named by the caller.
+Without a column `model`, the name of the file is the model, and "-seed3" at its end the seed; without a column `seed`,
+all rows are of one run.
 """
 
 import re
@@ -33,16 +32,8 @@ COLUMN_ALIASES = {
     "data": ("data", "dataset"),
 }
 """Names under which columns are found, in this order."""
-PROBABILITY_PREFIX = re.compile("^(probability_|prob_|p_)")
-"""A column of probabilities is named like its class, with or without one of these in front."""
-OWN = re.compile(r"class_\d+|probability_\d+|entropy|points|unlike.*")
-"""Columns of `pointset classify -o` that are not probabilities of a class."""
-SUM_ERROR = 1e-3
-"""Probabilities of an item sum to 1 within this, since files often have few digits."""
 IN_NAME = re.compile(r"[-_.]seed(\d+)$")
 PREDICTIONS_CSV, PREDICTIONS_NPZ = "predictions.csv", "predictions.npz"
-NO_SEED = -1
-"""Seed of a model that has none."""
 
 
 def find_files(path: Path) -> list[Path]:
@@ -128,8 +119,8 @@ def tidy(
 ) -> "DataFrame":
     """The columns of `COLUMN_ALIASES` of a table of predictions, which messages call `what`.
 
-    `model` and `seed` are those of all rows if no column has them; an empty seed becomes `NO_SEED`. A PointsetError is
-    raised if a column is missing or has gaps, the table is empty, or probabilities do not sum to one.
+    `model` and `seed` are those of all rows if no column has them. A PointsetError is raised if a column is missing or
+    has gaps, or the table is empty.
     """
     import pandas
 
@@ -138,34 +129,31 @@ def tidy(
     if not len(table):
         raise PointsetError(f"{what} has no rows: give at least one prediction")
     tidied = pandas.DataFrame({key: table[name] for key, name in names.items()})
-    if "prediction" not in names:
-        tidied["prediction"] = _most_likely(table, [*names.values()], tidied["label"], what)
     for key, value in (("model", model), ("seed", seed), ("data", "")):
         if key not in tidied:
             tidied[key] = value
-    tidied["seed"] = _seeds(tidied["seed"], what)
     for key in COLUMN_ALIASES:
         if (gaps := tidied[key].isna()).any():
             raise PointsetError(
                 f"row {int(gaps.to_numpy().argmax()) + 1} of {what} has no {key}: fill it in, or leave the row out"
             )
+    tidied["seed"] = _seeds(tidied["seed"], what)
     numbers = all(pandas.api.types.is_numeric_dtype(tidied[key]) for key in ("label", "prediction"))
     words = ("item", "model", "data") if numbers else ("item", "model", "data", "label", "prediction")
     return tidied.astype(dict.fromkeys(words, str))
 
 
 def _seeds(column: Any, what: str) -> Any:
-    """Seeds as whole numbers; an empty one is `NO_SEED`."""
+    """Seeds as whole numbers."""
     import pandas
 
     seeds = pandas.to_numeric(column, errors="coerce")
-    if (wrong := (seeds.isna() & column.notna()) | (seeds % 1 > 0)).any():
+    if (wrong := seeds.isna() | (seeds % 1 > 0)).any():
         row = int(wrong.to_numpy().argmax())
         raise PointsetError(
-            f"row {row + 1} of {what} has the seed {quoted(str(column.iloc[row]))}: seeds must be whole numbers, or "
-            "empty for a model without a seed"
+            f"row {row + 1} of {what} has the seed {quoted(str(column.iloc[row]))}: seeds must be whole numbers"
         )
-    return seeds.fillna(NO_SEED).astype(int)
+    return seeds.astype(int)
 
 
 def _columns_of(table: "DataFrame", columns: dict[str, str], what: str) -> dict[str, str]:
@@ -177,7 +165,7 @@ def _columns_of(table: "DataFrame", columns: dict[str, str], what: str) -> dict[
             raise PointsetError(f"{what} has no column {quoted(name)}: it has {_listed(table)}")
     given = {key: next((name for name in names if name in table), None) for key, names in COLUMN_ALIASES.items()}
     names = {key: name for key, name in (given | columns).items() if name is not None}
-    for key in ("item", "label"):
+    for key in ("item", "label", "prediction"):
         if key not in names:
             raise PointsetError(
                 f"{what} has no column {' or '.join(COLUMN_ALIASES[key])}: name it with {key}=COLUMN; "
@@ -189,30 +177,6 @@ def _columns_of(table: "DataFrame", columns: dict[str, str], what: str) -> dict[
 def _listed(table: "DataFrame") -> str:
     names = [str(name) for name in table.columns]
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-
-
-def _most_likely(table: "DataFrame", taken: Sequence[str], labels: Any, what: str) -> ndarray:
-    """The class with the largest probability in each row."""
-    rest = [name for name in table if name not in taken and not OWN.fullmatch(str(name))]
-    wide = [name for name in rest if table[name].dtype.kind in "fiu"]
-    if len(wide) < 2:
-        raise PointsetError(
-            f"{what} has no column {' or '.join(COLUMN_ALIASES['prediction'])}, and no columns of probabilities: "
-            f"name it with prediction=COLUMN; it has {_listed(table)}"
-        )
-    classes = [PROBABILITY_PREFIX.sub("", str(name)) for name in wide]
-    if strange := sorted(set(map(str, labels.unique())) - set(classes)):
-        raise PointsetError(f"{what} has no column of probabilities for the class {quoted(strange[0])}")
-    values = table[wide].to_numpy(np.float64)
-    sums = values.sum(axis=1)
-    wrong = ~(np.abs(sums - 1) <= SUM_ERROR) | (values < 0).any(axis=1)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise PointsetError(
-            f"the probabilities in row {row + 1} of {what} sum to {sums[row]:.4g} and must be at least 0 and sum to 1: "
-            "apply softmax to logits"
-        )
-    return np.array(classes)[values.argmax(axis=1)]
 
 
 def pivot(table: "DataFrame") -> dict[str, dict[int, Bool[ndarray, " items"]]]:
@@ -266,13 +230,4 @@ def _require_same_items(there: "DataFrame") -> None:
 
 
 def _run(model: str, seed: int) -> str:
-    return f"model {model}" if seed == NO_SEED else f"model {model}, seed {int(seed)}"
-
-
-def without_seed(table: "DataFrame") -> list[str]:
-    """The models of a table of `tidy` that have no seed; a PointsetError if one has runs with a seed too."""
-    found = list(table[table["seed"] == NO_SEED]["model"].unique())
-    mixed = [model for model in found if table[table["model"] == model]["seed"].nunique() > 1]
-    if mixed:
-        raise PointsetError(f"model {mixed[0]} has rows with and without a seed: fill in the seeds, or leave all empty")
-    return found
+    return f"model {model}, seed {int(seed)}"
