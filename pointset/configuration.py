@@ -49,7 +49,6 @@ Positive = Annotated[float, Meta(gt=0, le=FINITE, description="a finite number a
 NonNegative = Annotated[float, Meta(ge=0, le=FINITE, description="a finite number, at least 0")]
 Share = Annotated[float, Meta(ge=0, lt=1, description="in [0, 1)")]
 PositiveShare = Annotated[float, Meta(gt=0, le=1, description="in (0, 1]")]
-Decay = Annotated[float, Meta(gt=0, lt=1, description="in (0, 1)")]
 Bound = Annotated[float, Meta(ge=1, le=FINITE, description="a finite number, at least 1")]
 Text = Annotated[str, Meta(pattern=r"\S", description="a text that is not empty")]
 

@@ -85,7 +85,7 @@ def test_a_table_of_a_file():
 
 OUT_OF_RANGE = {
     Recipe: {
-        "epochs": 0, "validation": 1.0, "schedule": "linear", "learning_rate": 0.0, "clip_norm": 0.0, "average": 1.0,
+        "epochs": 0, "validation": 1.0, "schedule": "linear", "learning_rate": 0.0, "clip_norm": 0.0,
         "step_factor": -0.3, "weight_decay": -0.1, "label_smoothing": 1, "train_points": (0, 5),
     },
     ModelOptions: {

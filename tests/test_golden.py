@@ -29,7 +29,7 @@ TOLERANCE = 2e-4
 RECIPES = {
     "default": pointset.Recipe(epochs=3),
     "muon": pointset.Recipe(epochs=3, optimizer="muon", learning_rate=5e-3, augment=("stretch", "shift", "jitter")),
-    "sizes": pointset.Recipe(epochs=3, train_points=(16, 40), average=0.9),
+    "sizes": pointset.Recipe(epochs=3, train_points=(16, 40)),
     "cutmix": pointset.Recipe(epochs=3, augment=("rotate-up", "cutmix-k"), label_smoothing=0.2, clip_norm=None),
     "sgd": pointset.Recipe(epochs=3, optimizer="sgd", schedule="step", step_every=4, weight_decay=1e-4),
     "validation": pointset.Recipe(epochs=3, validation=0.2, class_weights="balanced"),

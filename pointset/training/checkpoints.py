@@ -58,8 +58,6 @@ class Checkpoint:
     history: list[EpochRow] = field(default_factory=list)
     best: Weights | None = None
     """Weights of the best validation accuracy so far, under early stopping."""
-    average: Weights | None = None
-    """The moving average of the weights, if the recipe has one."""
     finished: bool = False
     """True if the weights are those that were trained."""
 

@@ -39,7 +39,7 @@ from pointset.training.checkpoints import (
 )
 from pointset.training.devices import Processes, find_device, join_processes, measured_precision, on_cpu
 from pointset.training.objectives import Classification, Objective
-from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
+from pointset.training.optimization import learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.models import set_preparation
@@ -128,7 +128,6 @@ class Training:
         self.device, self.model = self.processes.device, model.to(self.processes.device)
         self.objective, self.recipe, self.seed, self.on_epoch = objective, recipe, seed, on_epoch
         self.optimizer = make_optimizer(model, recipe)
-        self.average = None if recipe.average is None else MovingAverage(model, recipe.average)
         self.steps = recipe.total_steps(objective.steps_per_epoch)
         self.history: list[EpochRow] = []
         self.best: Weights | None = None
@@ -154,22 +153,14 @@ class Training:
 
     def checkpoint(self) -> Checkpoint:
         """The state, whose tensors change with further steps."""
-        average = self.average.module.state_dict() if self.average is not None and self.average.begun else None
         weights, optimizer = on_cpu(self.model.state_dict()), self.optimizer.state_dict()
-        return Checkpoint(weights, optimizer, self.history, self.best, average)
+        return Checkpoint(weights, optimizer, self.history, self.best)
 
     def restore(self, state: Checkpoint) -> None:
         """Continue from a state."""
         source = "the checkpoint" if self.folder is None else f"the saved state in {self.folder.path}"
         state.restore(self.model, self.optimizer, source)
         self.history, self.best = state.history, state.best
-        if self.average is not None and state.average is not None:
-            self.average.load(state.average)
-
-    @property
-    def evaluated(self) -> nn.Module:
-        """The model that is validated and saved: the moving average if the recipe has one, else the trained model."""
-        return self.model if self.average is None else self.average.module
 
     def _train(self, progress: bool) -> None:
         per_epoch = self.objective.steps_per_epoch
@@ -179,8 +170,8 @@ class Training:
         with progress_bar(what, "step", self.steps, show=show, done=done, leave=False) as bar:
             while len(self.history) * per_epoch < self.steps and not self._stopped():
                 self._epoch(len(self.history), bar)
-        if self.best is not None or self.average is not None:
-            self.model.load_state_dict(self.best or self.evaluated.state_dict())
+        if self.best is not None:
+            self.model.load_state_dict(self.best)
         self.processes.from_main(self._finish)
 
     def _epoch(self, epoch: int, bar: Any) -> None:
@@ -192,7 +183,7 @@ class Training:
             row["processor_seconds"] = round(time.process_time() - busy, 3)
         self.history.append(self.processes.from_main(lambda: self._validated(row)))
         if self.recipe.patience is not None and best_epoch(self.history) == epoch + 1:
-            self.best = {name: tensor.clone() for name, tensor in self.evaluated.state_dict().items()}
+            self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         self.processes.from_main(self._save)
 
     def _train_epoch(self, epoch: int, bar: Any) -> dict[str, float]:
@@ -210,14 +201,11 @@ class Training:
                 if recipe.clip_norm is not None:
                     nn.utils.clip_grad_norm_(parameters, recipe.clip_norm)
                 self.optimizer.step()
-                if self.average is not None:
-                    self.average.update()
                 bar.update()
                 if on_terminal() and not bar.disable:
                     so_far = ", ".join(f"{name} {value:.3f}" for name, value in self._means(totals).items())
                     bar.set_postfix_str(f"epoch {epoch + 1}: {so_far}")
-        for changed in dict.fromkeys((self.model, self.evaluated)):
-            self.processes.settle_buffers(changed)
+        self.processes.settle_buffers(self.model)
         means = self._means(self.processes.sum(totals))
         if not math.isfinite(means["loss"]):
             cause = self.objective.fault() or "lower learning_rate, or set clip_norm if it is off"
@@ -248,7 +236,7 @@ class Training:
 
     def _validated(self, row: EpochRow) -> EpochRow:
         """The row with validation results, and whether the caller of the training stops it there."""
-        row = {**row, **self.objective.validate(self.evaluated)}
+        row = {**row, **self.objective.validate(self.model)}
         answer = None if self.on_epoch is None else self.on_epoch(dict(row))
         # True itself: other values that count as true may be returned by chance.
         return row | {"stopped": True} if isinstance(answer, bool | np.bool_) and answer else row

@@ -1,6 +1,5 @@
-"""The optimizer, the learning rate of each step, and the moving average of the weights."""
+"""The optimizer, and the learning rate of each step."""
 
-import copy
 import inspect
 import math
 from collections import defaultdict
@@ -11,11 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.adamw import adamw
-from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from pointset.training.checkpoints import Weights
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import load_weights
 
 MOMENTUM = 0.9
 """Of SGD."""
@@ -150,41 +146,6 @@ def orthogonalized(matrices: Tensor) -> Tensor:
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.mT if tall else x
-
-
-class MovingAverage:
-    """An exponential moving average of a model's weights and buffers; it begins with those after one step.
-
-    The numbers are those of `torch.optim.swa_utils.AveragedModel`, which collects all tensors at every step and takes
-    five times as long for a small model. Counters, such as the number of batches of a norm, are copied.
-    """
-
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        self.module = copy.deepcopy(model)
-        """The model with the averaged weights."""
-        self._follow = get_ema_multi_avg_fn(decay)
-        self.begun = False
-        pairs = list(zip(_tensors(self.module), _tensors(model), strict=True))
-        self._averaged = [pair for pair in pairs if pair[0].is_floating_point() or pair[0].is_complex()]
-        self._copied = [pair for pair in pairs if not (pair[0].is_floating_point() or pair[0].is_complex())]
-
-    @torch.no_grad()
-    def update(self) -> None:
-        """Add the weights after a further step."""
-        for mine, theirs in self._copied if self.begun else self._averaged + self._copied:
-            mine.copy_(theirs)
-        if self.begun and self._averaged:
-            self._follow([mine for mine, _ in self._averaged], [theirs for _, theirs in self._averaged], 0)
-        self.begun = True
-
-    def load(self, weights: Weights) -> None:
-        """Continue from the averaged weights of a checkpoint."""
-        load_weights(self.module, weights, "the checkpoint")
-        self.begun = True
-
-
-def _tensors(model: nn.Module) -> list[Tensor]:
-    return [tensor.detach() for tensor in (*model.parameters(), *model.buffers())]
 
 
 def learning_rate(recipe: Recipe, step: int, steps: int) -> float:

@@ -7,7 +7,6 @@ from pointset.configuration import (
     COMMON,
     BatchSize,
     Checked,
-    Decay,
     Length,
     NonNegative,
     Positive,
@@ -79,11 +78,6 @@ class Recipe(Checked):
     Hall, ECML 2001); as many classes are passed as thresholds. Baselines ignore it."""
     clip_norm: Positive | None = 1.0
     """Largest gradient norm; None does not clip."""
-    average: Decay | None = None
-    """Decay per step of an exponential moving average of the weights, such as 0.998; batch norm's running statistics
-    are averaged too. The averaged weights are validated, tested and saved; the raw weights are only in checkpoints.
-    Training loss and accuracy in the history are those of the raw weights. The average is more accurate in
-    mid-training, and no better once the learning rate has decayed to zero. None keeps no average."""
     augment: tuple[str, ...] = ("scale", "jitter")
     """Names of augmentations, in order: scale, stretch (a factor for each axis), shift, jitter, turn (by up to 18
     degrees), rotate-up, rotate-any, stretch-wide and shift-wide (as in DGCNN), drop (up to 7/8 of the points move onto

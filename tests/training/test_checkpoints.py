@@ -37,7 +37,7 @@ def begun(folder: Path, epochs: int = 1) -> RunFolder:
     run.describe({"model": {}, "data": {}, "recipe": {}, "seed": 0})
     history = [{"epoch": epoch + 1, "loss": 1.0, "seconds": 0.1} for epoch in range(epochs)]
     weights = model.state_dict()
-    run.save(Checkpoint(weights, optimizer.state_dict(), history, best=weights, average=weights))
+    run.save(Checkpoint(weights, optimizer.state_dict(), history, best=weights))
     return run
 
 

@@ -58,7 +58,7 @@ def test_a_caller_ends_a_run_which_is_finished_then(answer, train, tmp_path, mon
 
 
 def test_early_stopping_keeps_the_best(train, tmp_path):
-    recipe = Recipe(epochs=4, batch_size=60, validation=0.2, patience=1, learning_rate=1e-9, average=0.5)
+    recipe = Recipe(epochs=4, batch_size=60, validation=0.2, patience=1, learning_rate=1e-9)
     first = fit(train, recipe, tmp_path)
     assert (len(first.history), first.best_epoch) == (2, 1), "nothing is learned at this rate"
     again = fit(train, recipe, tmp_path)

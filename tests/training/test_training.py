@@ -20,7 +20,6 @@ from pointset.training.checkpoints import RunFolder
 from pointset.training.loading import load_run
 from pointset.training.loop import Training, best_epoch, learning_rate
 from pointset.training.objectives import Classification
-from pointset.training.optimization import AdamW
 from pointset.training.recipe import Recipe
 
 SHORT = Recipe(epochs=2, batch_size=16, learning_rate=3e-3)
@@ -96,7 +95,7 @@ def test_only_the_seed_decides_the_numbers_and_not_the_global_random_state(train
 @pytest.mark.slow
 def test_killed_in_mid_epoch_and_resumed_gives_the_same_numbers_to_the_last_bit(clouds_folder, tmp_path):
     sizes = "--points 48 --dim 32 --train-points 8 24 --last-points 48 64 --batch-size 3"
-    recipe = "--epochs 4 --validation 0.2 --seed 3 --average 0.9 --augment stretch-wide drop cutmix-k"
+    recipe = "--epochs 4 --validation 0.2 --seed 3 --augment stretch-wide drop cutmix-k"
     command = ["train", "isab4-pma", "--data", str(clouds_folder), "--json", *sizes.split(), *recipe.split(), "--run"]
     main([*command, str(tmp_path / "whole")])
 
@@ -169,7 +168,7 @@ def test_mixed_precision_learns_the_same_to_its_precision_and_keeps_float32_weig
         {"optimizer": "sgd", "weight_decay": 1e-3},
         {"optimizer": "adam", "weight_decay": 1e-3},
         {"optimizer": "muon", "weight_decay": 1e-3},
-        {"average": 0.9, "patience": 5, "validation": 0.2},
+        {"patience": 5, "validation": 0.2},
     ],
 )
 def test_a_training_resumes_to_the_last_bit(changes, train, tmp_path, monkeypatch):
@@ -179,8 +178,6 @@ def test_a_training_resumes_to_the_last_bit(changes, train, tmp_path, monkeypatc
         stop_after(patch, 2)
         with pytest.raises(StopError):
             pointset.fit(small(), train, recipe, run=tmp_path)
-    checkpoint = RunFolder(tmp_path).load()
-    assert (checkpoint.average is not None) == ("average" in changes)
     resumed = pointset.fit(small(), train, recipe, run=tmp_path)
     assert numbers(resumed.history) == numbers(whole.history)
     assert same_weights(resumed.model, whole.model)
@@ -225,60 +222,11 @@ def test_untrainable_data_is_an_error_before_anything_is_written(model, sets, wo
     assert not (tmp_path / "run" / "history.jsonl").exists()
 
 
-AVERAGED = Recipe(epochs=3, batch_size=24, learning_rate=1e-2, average=0.8)
-
-
-def states(model: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
-
-
-class Followed:
-    """The state of a model after each step of a training."""
-
-    def __init__(self, monkeypatch):
-        self.steps = []
-        original = AdamW.step
-
-        def step(optimizer, *arguments):
-            original(optimizer, *arguments)
-            self.steps.append(states(self.model))
-
-        monkeypatch.setattr(AdamW, "step", step)
-
-    def fit(self, train, recipe, **options):
-        self.model = small("rff-max", norm="batch")
-        return pointset.fit(self.model, train, recipe, progress=False, **options)
-
-
-def test_a_training_leaves_the_average_of_its_steps_weights_and_running_statistics_alike(train, monkeypatch):
-    followed = Followed(monkeypatch)
-    fitted = followed.fit(train, AVERAGED)
-    expected, *later = followed.steps
-    assert len(later) == 3 * 5 - 1
-    for state in later:
-        expected = {name: 0.8 * value + 0.2 * state[name] for name, value in expected.items()}
-    found = fitted.model.state_dict()
-    assert any("running" in name for name in found)
-    for name, value in expected.items():
-        if found[name].is_floating_point():
-            torch.testing.assert_close(found[name], value, rtol=1e-5, atol=1e-6)
-        else:  # the batches that batch norm has counted are not averaged
-            assert torch.equal(found[name], state[name])
-
-
-def test_the_average_is_what_is_validated_stopped_on_and_saved(train, tmp_path, monkeypatch):
-    recipe = Recipe(
-        epochs=12, batch_size=24, learning_rate=3e-2, average=0.7, validation=0.2, patience=3, schedule="constant"
-    )
-    followed = Followed(monkeypatch)
-    fitted = followed.fit(train, recipe, run=tmp_path)
+def test_the_best_epoch_is_what_is_kept_and_saved(train, tmp_path):
+    recipe = Recipe(epochs=12, batch_size=24, learning_rate=3e-2, validation=0.2, patience=3, schedule="constant")
+    fitted = pointset.fit(small("rff-max", norm="batch"), train, recipe, run=tmp_path, progress=False)
     best = best_epoch(fitted.history)
     held_out = train.split_validation(0.2, 0)[1]
     found = fitted.history[best - 1]["validation_accuracy"]
     assert pointset.evaluate(fitted.model, held_out).accuracy == found
-    assert all(
-        not torch.equal(next(iter(step.values())), next(iter(states(fitted.model).values()))) for step in followed.steps
-    )
-    loaded, about = load_run(tmp_path)
-    assert about["recipe"]["average"] == 0.7
-    assert all(torch.equal(a, b) for a, b in zip(states(loaded).values(), states(fitted.model).values(), strict=True))
+    assert same_weights(load_run(tmp_path)[0], fitted.model)
