@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from msgspec import Meta
@@ -38,15 +38,12 @@ if TYPE_CHECKING:
 
     Training = tuple[str, nn.Module, PointSets, Recipe]
 
-Freeze = Literal["none", "encoder"]
-
 
 def train(
     model: Annotated[str | None, COMMON] = None,
     *,
     data: Annotated[str | None, COMMON] = None,
     start: Annotated[str | None, COMMON] = None,
-    freeze: Freeze = "none",
     budget: Annotated[timedelta, COMMON, Meta(description="a time such as 90s, 2m or 1h")] = timedelta(minutes=2),
     run: Annotated[Path | None, Parameter(name=["--run", "--out", "-o"], show=True)] = None,
     seed: int = 0,
@@ -72,7 +69,6 @@ def train(
         data: Name of a card, or a folder; default with MODEL: shapes10.
         start: A trained model from `pointset zoo --pretrained`, or the folder of a run: training begins from its
             weights. Points and normalisation are those of its training, if no flag gives others.
-        freeze: With --start: "encoder" trains only the pooling and the head.
         budget: Without MODEL: core-time for the choice and the training, such as 90s, 2m or 1h.
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
@@ -83,8 +79,6 @@ def train(
     if data is None and model is None:
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
     by_name = "write pointset train MODEL, such as isab16-pma"
-    if "freeze" in given and start is None:
-        raise PointsetError("--freeze needs --start with a trained model")
     flags = Options(data_options, model_options, recipe)
     data = data or "shapes10"
     if model is None and start is None:
@@ -98,7 +92,7 @@ def train(
         raise PointsetError("--budget is for the choice of a model: leave it out, or the name of the model and --start")
     run = run or Path("runs") / Path(start or str(model)).name
     if start is not None:
-        name, network, sets, chosen = _started(model, start, freeze, data, flags, given, seed)
+        name, network, sets, chosen = _started(model, start, data, flags, given, seed)
     else:
         name, network, sets, chosen = _new(str(model), data, flags, given, seed, run)
     fitted = pointset.fit(network, sets, chosen, seed=seed, run=run)
@@ -130,7 +124,6 @@ def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int
 def _started(
     model: str | None,
     start: str,
-    freeze: Literal["none", "encoder"],
     data: str,
     flags: Options,
     given: frozenset[str],
@@ -151,7 +144,7 @@ def _started(
     prepared = trained.preparation
     usual = DataOptions.from_dict({"points": prepared.points, "normalize": prepared.normalize})
     sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)), progress=is_main())
-    network = start_from(trained, sets, trained_up=prepared.up, seed=seed, start=start, freeze=freeze)
+    network = start_from(trained, sets, trained_up=prepared.up, seed=seed, start=start)
     return name, network, sets, transfer_recipe(sets, **given_fields(flags.recipe, given))
 
 

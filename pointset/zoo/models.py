@@ -44,8 +44,6 @@ class Spec:
     """Of a mixture: the classifiers whose probabilities it multiplies."""
     start: str = ""
     """The trained model whose weights a training began from."""
-    freeze: str = "none"
-    """What that training did not change."""
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for run.json."""
@@ -54,7 +52,6 @@ class Spec:
             "parts": {} if self.members else source_digests(self.name, self.options),
             "members": [member.as_dict() for member in self.members],
             "start": self.start,
-            "freeze": self.freeze if self.start else "",
         }
         given = {key: value for key, value in sometimes.items() if value}
         return {**always, "options": self.options.as_dict(), **given}
@@ -190,7 +187,7 @@ def create_for(sets: PointSets, name: str, options: ModelOptions | None = None, 
 def mix(members: list[nn.Module]) -> nn.Module:
     """The product of classifiers of the zoo with the same classes and inputs; see `Mixture`."""
     specs: Any = tuple(member.spec for member in members)
-    spec = replace(specs[0], name=MIXTURE, options=ModelOptions(), members=specs, start="", freeze="none")
+    spec = replace(specs[0], name=MIXTURE, options=ModelOptions(), members=specs, start="")
     mixture = WholeClassifier(Mixture(members, spec.classes), spec.inputs)
     mixture.spec = spec
     return mixture

@@ -1,7 +1,7 @@
 """Start a training from trained weights: other classes, and another axis up."""
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,14 +21,13 @@ def start_from(
     trained_up: Axis = "z",
     seed: int = 0,
     start: str = "",
-    freeze: Literal["none", "encoder"] = "none",
 ) -> nn.Module:
     """A new model for the classes of sets, with the weights of a trained one; see `Spec` for `start`."""
     wanted, known = list(sets.classes), list[str](getattr(trained, "classes", None) or [])
     if not isinstance(trained, SetClassifier):
         raise PointsetError("a training starts from a model with an encoder and a pooling: use one of the zoo's names")
     spec: Any = trained.spec
-    model = build_model(replace(spec, classes=len(wanted), seed=seed, start=start, freeze=freeze))
+    model = build_model(replace(spec, classes=len(wanted), seed=seed, start=start))
     assert isinstance(model, SetClassifier)
     weights = dict(trained.state_dict())
     layer = f"head.{len(list(trained.head.children())) - 1}."
@@ -43,8 +42,6 @@ def start_from(
     if sets.options.normalize != "principal-axes":  # which do not depend on the axis up
         # The model sees the same shapes where another axis points up.
         turn_inputs(model, torch.tensor(UP_TO_Z[trained_up]).T @ torch.tensor(UP_TO_Z[sets.up]))
-    if freeze == "encoder":
-        model.encoder.requires_grad_(False)
     return model
 
 
