@@ -26,7 +26,6 @@ from jaxtyping import config, install_import_hook
 TYPED = (
     "pointset.nn",
     "pointset.tasks.clustering",
-    "pointset.tasks.mixtures",
     "pointset.zoo.classifiers",
     "pointset.zoo.models",
 )

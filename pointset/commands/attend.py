@@ -84,7 +84,7 @@ def attend(
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.readers.formats import require_shape_file
     from pointset.evaluation.doubt import next_step
-    from pointset.evaluation.shape_predictions import guess
+    from pointset.evaluation.shape_files import guess
     from pointset.explain.inspection import inspect_shape
 
     require_shape_file(shape)

@@ -53,8 +53,7 @@ def evaluate(
     from pointset.data.dataset import load_like
     from pointset.data.repeats import repeats_in_words
     from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
-    from pointset.evaluation.shape_files import in_folders
-    from pointset.evaluation.shape_predictions import guess, write_guesses
+    from pointset.evaluation.shape_files import guess, in_folders, write_guesses
 
     trained = load_model(model)
     trained.on_device()

@@ -58,7 +58,7 @@ def judge(
 def _write(verdict: "Verdict", path: Path, spread: Spreads) -> None:
     suffix = path.suffix.lower()
     if suffix in PICTURES:
-        from pointset.comparison.report.matrix import draw_matrix  # imports matplotlib
+        from pointset.comparison.report.charts import draw_matrix  # imports matplotlib
 
         if (figure := draw_matrix(verdict)) is None:
             raise PointsetError(

@@ -13,7 +13,7 @@ from pointset.errors import PointsetError
 from pointset.zoo.pretrained import ANY_POSE
 
 if TYPE_CHECKING:
-    from pointset.evaluation.shape_predictions import Guess
+    from pointset.evaluation.shape_files import Guess
 
 
 def classify(
@@ -42,8 +42,7 @@ def classify(
             trained for them.
     """
     from pointset.evaluation.doubt import next_step
-    from pointset.evaluation.shape_files import classify_files, in_folders
-    from pointset.evaluation.shape_predictions import accuracy_of, write_guesses
+    from pointset.evaluation.shape_files import accuracy_of, classify_files, in_folders, write_guesses
     from pointset.zoo.trust import LEAST_PROBABILITY
 
     shapes, start = in_folders(files), perf_counter()

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.evaluation.shape_files import classify_files
-from pointset.evaluation.shape_predictions import Guess
+from pointset.evaluation.shape_files import Guess, classify_files
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.models import create_pretrained
 from pointset.zoo.pretrained import ANY_POSE, list_pretrained

@@ -1,18 +1,118 @@
-"""Predictions for files of shapes."""
+"""Predictions for files of shapes: their most likely classes, and tables of them."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
+from numpy import ndarray
 from torch import Tensor
 
 from pointset.data.catalogue.folders import ShapeFile, list_shapes
 from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.evaluation.shape_predictions import Guess, guess
+from pointset.runs.atomic import write_for_user
+from pointset.runs.spreadsheets import as_csv
 from pointset.zoo.classifiers import Classifier
-from pointset.zoo.predicting import SETS_AT_ONCE, padded_batches, predict
+from pointset.zoo.predicting import SETS_AT_ONCE, Prediction, padded_batches, predict
+from pointset.zoo.trust import LEAST_PROBABILITY
+
+BEST = 5
+"""Number of classes listed for each shape."""
+PREDICTION_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The prediction of a model for one shape."""
+
+    name: str
+    """Path of the file, as given or relative to its folder; for a dataset, the name of the shape."""
+    likeliest: tuple[tuple[str, float], ...]
+    """At most five classes with their probabilities, the most likely first."""
+    entropy: float
+    """Entropy of the probabilities of all classes, in nats."""
+    points: int
+    """Number of points that the model got."""
+    true_class: str = ""
+    """The true class, empty if unknown; it may be a class that the model does not know."""
+    novelty: float | None = None
+    """How unlike the training shapes it is: 1 is typical of held-out shapes. None if the model does not know."""
+
+    @property
+    def do_not_trust(self) -> bool:
+        """True if the likeliest class is more likely wrong than right."""
+        return self.likeliest[0][1] < LEAST_PROBABILITY
+
+    def as_dict(self) -> dict[str, Any]:
+        """The prediction as plain data, for JSON."""
+        classes = [{"class": name, "probability": short(probability)} for name, probability in self.likeliest]
+        content: dict[str, Any] = {"name": self.name, "true_class": self.true_class, "classes": classes}
+        content |= {"entropy": short(self.entropy), "points": self.points, "do_not_trust": self.do_not_trust}
+        return content if self.novelty is None else content | {"novelty": short(self.novelty)}
+
+    def as_row(self) -> dict[str, Any]:
+        """As one row of a table: class_1, probability_1, class_2, ..."""
+        row = self.as_dict()
+        classes = row.pop("classes")
+        numbered = {f"{key}_{rank}": each[key] for rank, each in enumerate(classes, 1) for key in each}
+        return {"name": row.pop("name"), "true_class": row.pop("true_class")} | numbered | row
+
+
+def guess(
+    shapes: Sequence[ShapeFile],
+    prediction: Prediction,
+    classes: Sequence[str],
+    points: Sequence[int] | ndarray,
+) -> list[Guess]:
+    """The most likely classes of shapes; `points` are the numbers of points that the model got."""
+    from scipy.special import entr
+
+    shares, logits = prediction.probabilities, prediction.logits.cpu().numpy()
+    # Logits that differ by little can have the same probability, so the order is that of the logits.
+    order = np.argsort(-logits, axis=1, kind="stable")[:, :BEST]
+    entropies = entr(shares).sum(axis=1)
+    return [
+        Guess(
+            name=shape.name,
+            likeliest=tuple((classes[index], float(shares[row, index])) for index in order[row]),
+            entropy=float(entropies[row]),
+            points=int(points[row]),
+            true_class=shape.true_class,
+            novelty=None if prediction.novelty is None else float(prediction.novelty[row]),
+        )
+        for row, shape in enumerate(shapes)
+    ]
+
+
+def accuracy_of(guesses: Sequence[Guess], classes: Sequence[str]) -> tuple[float, int]:
+    """Share that is right of the shapes whose class is one of the model's by its name, and their number.
+
+    "Night stand" is night_stand, unless the model tells names apart that differ in no more than that.
+    """
+    apart = len({_plain(name) for name in classes}) < len(set(classes))
+    read: Callable[[str], str] = str if apart else _plain
+    names = {read(name) for name in classes}
+    known = [guess for guess in guesses if read(guess.true_class) in names]
+    right = sum(read(guess.likeliest[0][0]) == read(guess.true_class) for guess in known)
+    return (right / len(known) if known else 0.0), len(known)
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace(" ", "_").replace("-", "_")
+
+
+def write_guesses(path: Path, guesses: Sequence[Guess]) -> None:
+    """Write predictions as CSV, atomically."""
+    text = as_csv([guess.as_row() for guess in guesses])
+    write_for_user(path, lambda file: file.write_text(text, encoding="utf-8", errors="backslashreplace"))
+
+
+def short(number: float) -> float | None:
+    """A number with a few digits, for files; None for one that is not finite."""
+    return float(f"{number:.{PREDICTION_DIGITS}g}") if np.isfinite(number) else None
+
 
 T = TypeVar("T")
 

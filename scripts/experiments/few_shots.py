@@ -20,7 +20,7 @@ from saved import keep_row, kept_rows, study_table, write_tables
 from support import OPTIONS
 from torch import Tensor
 
-from pointset.baselines.heads import SupportVectors
+from pointset.baselines.models import SupportVectors
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets
 from pointset.training.baselines import baseline_of, extract_rows, set_pose

@@ -32,8 +32,7 @@ from pointset.data.dataset import PointSets, load_like
 from pointset.data.normalize import normalize_points
 from pointset.errors import PointsetError
 from pointset.evaluation.robustness import corrupted_sets
-from pointset.evaluation.shape_files import classify_files, in_folders
-from pointset.evaluation.shape_predictions import Guess, accuracy_of
+from pointset.evaluation.shape_files import Guess, accuracy_of, classify_files, in_folders
 from pointset.runs import records
 from pointset.training.loading import find_run, load_run
 from pointset.zoo.classifiers import Classifier

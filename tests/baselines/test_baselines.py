@@ -7,8 +7,7 @@ from sklearn.svm import SVC
 
 import pointset
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
-from pointset.baselines.heads import PENALTY, WIDTH, SupportVectors
-from pointset.baselines.models import BASELINES, Baseline, Mixture
+from pointset.baselines.models import BASELINES, PENALTY, WIDTH, Baseline, Mixture, SupportVectors
 from pointset.data.likeness.features import HISTOGRAM_BINS
 from pointset.training.baselines import fit_head
 from pointset.zoo.transfer import start_from, turn_inputs

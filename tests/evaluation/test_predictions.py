@@ -9,7 +9,7 @@ import torch
 import pointset
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.evaluation import Evaluation
-from pointset.evaluation.shape_predictions import accuracy_of, guess
+from pointset.evaluation.shape_files import accuracy_of, guess
 from pointset.zoo.predicting import Prediction
 
 

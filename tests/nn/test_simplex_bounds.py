@@ -8,7 +8,7 @@ from simplex_cases import case, reference, weights_of
 
 from pointset.errors import PointsetError
 from pointset.nn.simplex import BOUNDED, BoundsError
-from pointset.nn.simplex.bounded_sparsemax import constrained_sparsemax
+from pointset.nn.simplex.bounded import constrained_sparsemax
 
 # By hand. From the largest score on, keys take all they may, and equal scores share what is left. In these sizes a
 # score less a bound is the score itself.

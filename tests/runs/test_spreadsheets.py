@@ -8,7 +8,7 @@ import pytest
 
 from pointset.comparison.judge import judge, read_tables
 from pointset.evaluation.embedding import Embedded
-from pointset.evaluation.shape_predictions import Guess, write_guesses
+from pointset.evaluation.shape_files import Guess, write_guesses
 from pointset.runs.spreadsheets import as_csv, read_csv
 
 TEXTS = (

@@ -20,7 +20,7 @@ from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Run, make_runs, records
 from pointset.runs.workers import Workers, run_in_workers
-from pointset.tasks import shape_trial
+from pointset.tasks import classification
 from pointset.training.loop import Training
 from pointset.training.recipe import Recipe
 
@@ -46,7 +46,7 @@ def whole(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> C
     ("killed", "finished", "epochs"),
     [
         ((4, Training, "_save"), [True, False, False, False], 1),
-        ((3, shape_trial, "save_predictions"), [True, True, False, False], 2),
+        ((3, classification, "save_predictions"), [True, True, False, False], 2),
     ],
     ids=["in the second epoch of the second run", "between training and result of the third run"],
 )

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
-from pointset.tasks.mixtures import LEAST_SCALE, GaussianMixtures, draw_elements, draw_mixtures, em_step
+from pointset.tasks.clustering import LEAST_SCALE, GaussianMixtures, draw_elements, draw_mixtures, em_step
 
 SETS, SIZE, COMPONENTS, WIDTH = 2, 7, 3, 5
 

@@ -11,10 +11,16 @@ from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import SetBatch, experiments
-from pointset.tasks.clustering import PositionedEquivariantLayer, mean_log_likelihood, mixture_of
+from pointset.tasks.clustering import (
+    LEAST_SCALE,
+    GaussianMixtures,
+    PositionedEquivariantLayer,
+    em_step,
+    mean_log_likelihood,
+    mixture_of,
+)
 from pointset.tasks.counting import poisson_loss
 from pointset.tasks.images import Images, digits
-from pointset.tasks.mixtures import LEAST_SCALE, GaussianMixtures, em_step
 from pointset.tasks.set_problem import fully_connected, parts_of, row_model
 from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pointset.comparison.report.charts import pareto
-from pointset.comparison.report.matrix import draw_matrix
+from pointset.comparison.report.charts import draw_matrix, pareto
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import of_size
 from pointset.comparison.saving import commit_of, machine_of, origins

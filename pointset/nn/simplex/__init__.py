@@ -10,8 +10,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from pointset.configuration import CONSTRAINED
-from pointset.nn.simplex.bounded_softmax import constrained_softmax
-from pointset.nn.simplex.bounded_sparsemax import constrained_sparsemax
+from pointset.nn.simplex.bounded import constrained_softmax, constrained_sparsemax
 from pointset.nn.simplex.masked import BoundsError as BoundsError
 from pointset.nn.simplex.unbounded import entmax15, softmax, sparsemax
 
