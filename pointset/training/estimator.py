@@ -43,6 +43,8 @@ NO_WEIGHTS = (
 """What serves in place of sample_weight."""
 DATA = ("normalize", "up")
 """Fields of `DataOptions` that are for arrays; `points` has another default."""
+OWN_NAMES = {"score": "attention_score"}
+"""Names of fields that are those of methods in scikit-learn."""
 
 
 class PointSetClassifier(ClassifierMixin, CloudEstimator):
@@ -69,8 +71,8 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
             RandomState, or None for numpy's global one.
         progress: show the progress of a training; see `pointset.fit`.
         options: the fields of `Recipe` (epochs, batch_size, learning_rate, ...) and of `ModelOptions` (dim, heads,
-            dropout, ...). Those that a network does not use are ignored. Early stopping: `validation=0.1,
-            patience=10`.
+            dropout, ...), whose `score` is `attention_score` here. Those that a network does not use are ignored. Early
+            stopping: `validation=0.1, patience=10`.
 
     Attributes:
         classes_: the labels, sorted; columns of `predict_proba` are in this order.
@@ -187,8 +189,9 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
             return
         for kind in (Recipe, ModelOptions):
             for field in dataclasses.fields(kind):
-                if field.name != "device" and getattr(self, field.name) != field.default:
-                    effect = f"{field.name}={getattr(self, field.name)!r} has no effect on model={self.model!r}"
+                name = OWN_NAMES.get(field.name, field.name)
+                if name != "device" and getattr(self, name) != field.default:
+                    effect = f"{name}={getattr(self, name)!r} has no effect on model={self.model!r}"
                     raise InputError(f"{effect}: leave it out, or name a network, such as isab16-pma")
 
     def _warn_of_chance(self, sets: PointSets) -> None:
@@ -202,7 +205,8 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
 
     def _fields(self, kind: type) -> dict[str, Any]:
         """What was chosen of the fields of a configuration."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(kind)}
+        names = [field.name for field in dataclasses.fields(kind)]
+        return {name: getattr(self, OWN_NAMES.get(name, name)) for name in names}
 
     def __getstate__(self) -> dict[str, Any]:
         """With the weights on the CPU: the file may be read on a machine without this device."""
@@ -217,7 +221,7 @@ def _with_options(init: Any) -> None:
     of_data = [each for each in dataclasses.fields(DataOptions) if each.name in DATA]
     options: dict[str, tuple[Any, Any]] = {"points": (int | None, None)}
     for each in (*of_data, *dataclasses.fields(Recipe), *dataclasses.fields(ModelOptions)):
-        options[each.name] = each.type, each.default
+        options[OWN_NAMES.get(each.name, each.name)] = each.type, each.default
     options |= {"start": (str | None, None), "budget": (float, BUDGET), "progress": (bool, False)}
     options["random_state"] = int | np.random.RandomState | None, None
     parameters = [inspect.signature(init).parameters[name] for name in ("self", "model")]

@@ -134,7 +134,7 @@ def test_lists_object_arrays_and_tensors_are_accepted(X, y, ragged):
         ({"epochs": 0}, lambda X: X, lambda y: y, "epochs must be"),
         ({"points": 99}, lambda X: X, lambda y: y, "points=99 is more than the 16"),
         ({"train_points": (9, 99)}, lambda X: X, lambda y: y, r"^train_points=\[9, 99\] .*--train-points ... 16"),
-        ({"score": "x"}, lambda X: X, lambda y: y, "^score must be one of 'dot'"),
+        ({"attention_score": "x"}, lambda X: X, lambda y: y, "^score must be one of 'dot'"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused_in_one_sentence(changes, clouds, labels, words, X, y):
