@@ -166,11 +166,6 @@ def has_shift(name: NormName) -> bool:
     return name in ("batch", "instance")
 
 
-def is_norm(module: nn.Module) -> bool:
-    """True if a module is one of these normalisations, or `NoNorm`."""
-    return isinstance(module, NoNorm | LayerNorm | SetNorm | BatchNorm)
-
-
 def make_norm(name: NormName, dim: int) -> nn.Module:
     """The named normalisation for rows of width `dim`."""
     return NoNorm() if name == "none" else NORMS[name](dim)

@@ -149,7 +149,7 @@ class Clustering(SetProblem):
         encoder, pooling = parts_of(row)
         if encoder == "rffp" and pooling in ("mean", "max"):
             return {"dim", "layers", "dropout"}
-        return super().used_options(row) - ({"row_dropout"} if encoder == "rffp" else set())
+        return super().used_options(row)
 
     def describe(self) -> dict[str, Any]:
         return {"components": COMPONENTS, "dimensions": DIMENSIONS, "sizes": [LEAST_SIZE, MOST_SIZE]}

@@ -3,7 +3,7 @@
     title = "DeepSets against Set Transformers"
     task = "classification"             # the default; or max-regression, clustering, counting, anomaly
     seeds = [0, 1, 2]                   # `seeds = 3` is the seed 3 alone, not three seeds
-    models = ["rff-max", { name = "isab16-pma", pool_seeds = "pooled" }]   # names, or names with options of their own
+    models = ["rff-max", { name = "isab16-pma", pool_seeds = "mean" }]   # names, or names with options of their own
 
     data = "modelnet40-hdf5"            # options of the task; a table [options] is possible too
     points = [100, 1000]
@@ -79,7 +79,7 @@ def compare(
 
     Args:
         models: names from the zoo, or mappings with a name and options for this model ({"name": "isab16-pma",
-            "pool_seeds": "pooled"}).
+            "pool_seeds": "mean"}).
         data: the name of a dataset card, or a folder.
         seeds: one run for each model, size and seed.
         points: set sizes, or one; default: that of `data_options`.

@@ -14,7 +14,7 @@ from pointset.data.neighbourhoods import WIDTHS
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError, quoted
-from pointset.nn.layers import Masked, in_evaluation_mode, split_layers
+from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.norms import has_shift, make_norm
 from pointset.nn.parts import Encoder
 from pointset.nn.pooling.statistics import JoinedPool
@@ -202,8 +202,6 @@ def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
         check_part(encoder.entry, layers, inputs, options.dim)
     if type(layers).forward is not Encoder.forward:  # one layer, called as a whole
         layers = Encoder([layers])
-    if options.row_dropout:
-        layers = with_row_dropout(layers, options.row_dropout)
     width = shape_of(layers, inputs)[-1] if pooling.any_width else options.dim
     pool = pooling.make(options, width)
     pooled = 0  # width of the pooled vectors, side by side
@@ -228,13 +226,6 @@ def _numbers(spec: Spec) -> NeighbourhoodInputs | None:
         return None
     noise, dropout = options.neighbourhood_noise, options.neighbourhood_dropout
     return NeighbourhoodInputs(options.neighbourhoods, spec.inputs, noise, dropout)
-
-
-def with_row_dropout(encoder: Encoder, rate: float) -> Encoder:
-    """The encoder with dropout after each of its layers."""
-    layers = split_layers(list(encoder))
-    del encoder[:]
-    return encoder.extend(module for layer in layers for module in (*layer, Masked(nn.Dropout(rate))))
 
 
 def shape_of(module: nn.Module, width: int) -> list[int]:

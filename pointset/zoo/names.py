@@ -79,7 +79,7 @@ def parse_name(name: str) -> tuple[Choice, ...]:
 def used_options(name: str) -> set[str]:
     """The fields of `ModelOptions` that change a model of this name."""
     _, *others = choices = parse_name(name)
-    used = {"dim", "dropout", "pooled_dropout", "row_dropout", *NEIGHBOURHOODS} if others else set[str]()
+    used = {"dim", "dropout", "pooled_dropout", *NEIGHBOURHOODS} if others else set[str]()
     used |= HIDDEN_LAYER if others and others[0].head == "hidden" else set()
     for member in (member for choice in choices for member in choice.members if member.entry.kind != "baseline"):
         if (read := member.entry.make.reads) is None:

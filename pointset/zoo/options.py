@@ -58,11 +58,9 @@ class ModelOptions(AttentionOptions):
     pooled_dropout: Share | None = None
     """Dropout on the pooled vectors; None takes `dropout`, as published. If the head has a hidden layer, `dropout`
     applies after that layer."""
-    row_dropout: Share = 0.0
-    """Dropout on the output of each encoder layer."""
     pool_seeds: SeedSource = "trained"
-    """The seeds of PMA: trained vectors, or computed from the set: its "mean" (also called "pooled"), "max", or
-    "statistics" (mean, maximum, minimum and standard deviation in turn, one per seed)."""
+    """The seeds of PMA: trained vectors, or computed from the set: its "mean", "max", or "statistics" (mean,
+    maximum, minimum and standard deviation in turn, one per seed)."""
     initial: InitialName = "normal"
     """Initial inducing points and seeds: "normal" (unit variance) or "xavier" (as released, nearly equal rows)."""
     head: DecoderName = "released"

@@ -27,7 +27,7 @@ threads = 2
 models = [
     "rff-max",
     { name = "isab4-pma", form = "paper", norm = "none" },
-    { name = "isab4-pma", label = "ISAB, pooled seeds", pool_seeds = "pooled", layers = "none", dim = 24 },
+    { name = "isab4-pma", label = "ISAB, pooled seeds", pool_seeds = "mean", layers = "none", dim = 24 },
 ]
 
 [sets]
@@ -77,11 +77,11 @@ def test_a_model_has_the_shared_options_with_its_own_changes(read):
     assert [entry.options(found.model) for entry in found.models] == [
         ModelOptions(dim=16, layers=3),
         ModelOptions(dim=16, layers=3, form="paper", norm="none"),  # one of its choices; elsewhere "none" is no value
-        ModelOptions(dim=24, layers=None, pool_seeds="pooled"),
+        ModelOptions(dim=24, layers=None, pool_seeds="mean"),
     ]
     runs = {run.model: run for run in make_runs(found, Path("out"))}
     assert runs["ISAB, pooled seeds"].entry.name == "isab4-pma"
-    assert runs["ISAB, pooled seeds"].options == ModelOptions(dim=24, pool_seeds="pooled")
+    assert runs["ISAB, pooled seeds"].options == ModelOptions(dim=24, pool_seeds="mean")
     assert runs["rff-max"].options == ModelOptions(dim=16, layers=3)
 
 

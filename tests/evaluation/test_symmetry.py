@@ -110,7 +110,7 @@ def test_as_many_seeds_as_elements_are_not_elements(seeds):
 
 
 def test_a_method_is_checked_in_evaluation_mode_with_the_width_of_its_model():
-    model = pointset.create_model("rff-max", classes=5, dim=8, inputs=6, row_dropout=0.5).train()
+    model = pointset.create_model("sab-max", classes=5, dim=8, inputs=6, attention_dropout=0.5).train()
     found = check_symmetry(model.encode)
     assert found.kind == "equivariant"
     assert found.worst < 1e-5

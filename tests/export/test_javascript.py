@@ -38,7 +38,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("rff-pma", {"head": "rff", "form": "paper", "temperature": 1e-5}),  # exp(logit) overflows
     ("rff-max", {"norm": "batch", "head_dim": 5, "head_norm": "batch"}),
     ("dumlp3-max", {"head_norm": "layer"}),
-    ("isab3-pma", {"heads": 1, "row_dropout": 0.5, "inputs": 6}),
+    ("isab3-pma", {"heads": 1, "inputs": 6}),
 ]
 CASES = [(f"{encoder}-{pooling}", {}) for encoder in ENCODERS for pooling in POOLINGS] + OPTIONS
 SIZES = (1, 2, 23)

@@ -98,7 +98,7 @@ OPTIONS = [
     {"weights": ("entmax15", "csoftmax", "softmax", "csparsemax"), "norm": "instance", "prenorm": True},
     {"weights": "csparsemax", "coverage": "seeds", "bound": 1.0},
     {"weights": "csoftmax", "coverage": "heads", "bound": 1.5},
-    {"pool_seeds": "pooled"},
+    {"pool_seeds": "mean"},
     {"pool_seeds": "statistics"},
     {"initial": "xavier"},
     {"head": "rff"},

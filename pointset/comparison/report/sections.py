@@ -16,7 +16,6 @@ from pointset.comparison.task import Results, Section
 from pointset.runs import records
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
-from pointset.viz.color import COLORS, FAINT, INK
 
 PARETO_TEXT = (
     "Multiply-adds are counted; times were measured on the machine below. The grey line joins the rows that no other "
@@ -27,18 +26,6 @@ PAIRS_TEXT = (
     "table."
 )
 PARETO_BARS = "; bars are 95 % intervals"
-SCHEME = {
-    "#000000": "ink",
-    INK: "ink",
-    FAINT: "faint",
-    "#bbbbbb": "mid",
-    "#eeeeee": "line",
-    "#ffffff": "paper",
-    **{color: f"c{place}" for place, color in enumerate(COLORS) if color != "#000000"},
-}
-"""CSS variables of the page, which has a light and a dark scheme, by the colour that they replace."""
-SHEET = re.compile(r'(<path d="[^"]*") style="fill: #ffffff"/>')
-"""The white background of a figure or of its axes."""
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
@@ -143,16 +130,6 @@ def as_html(comparison: Comparison, made: Sequence[Section], about: Mapping[str,
 
 
 def inline_chart(svg: str) -> str:
-    """A chart as inline SVG, whose size and colours come from the page's style sheet."""
+    """A chart as inline SVG, whose size comes from the page's style sheet."""
     svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # it would apply to the whole page
-    svg = SHEET.sub(r'\1 style="fill: none"/>', svg)  # shows the page's own background
-    svg = re.sub(r'style="[^"]*"', lambda match: _in_scheme(match[0]), svg)
     return re.sub(r' width="[^"]*" height="[^"]*"', ' role="img"', svg, count=1)
-
-
-def _in_scheme(style: str) -> str:
-    """A style attribute with the page's font and colours."""
-    style = re.sub(r"font-family: [^;\"]*;? ?", "", style)
-    return re.sub(
-        r"#[0-9a-f]{6}", lambda color: f"var(--{SCHEME[color[0]]})" if color[0] in SCHEME else color[0], style
-    )
