@@ -2,7 +2,7 @@
 # Make .venv in the checkout and install pointset into it, with the exact versions of scripts/constraints.txt.
 #
 #   bash scripts/setup.sh                  what it takes to use pointset
-#   bash scripts/setup.sh export,notebook  and these extras of pyproject.toml
+#   bash scripts/setup.sh export,notebook  and these extras of pyproject.toml; open3d (400 MB) is for the samplers fps and poisson
 #   bash scripts/setup.sh test             and what it takes to test it, and to build its site
 #   bash scripts/setup.sh docs             and what it takes to build its site
 #
@@ -99,7 +99,7 @@ install_pointset() {
     say "installed in $((SECONDS - began)) s; .venv has $(du -sh .venv | cut -f1)"
 }
 
-# Debian's packages with the system libraries that the wheel of Open3D loads: tests read files that it wrote.
+# Debian's packages with the system libraries that Open3D's wheel loads, if it is there and cannot be imported.
 missing_packages() {
     "$venv_python" -c 'import sys, importlib.util as util; sys.exit(util.find_spec("open3d") is not None)' ||
         "$venv_python" -c 'import open3d' 2>/dev/null || echo libegl1 libgl1 libidn2-0 libudev1 libusb-1.0-0 libx11-6

@@ -35,7 +35,7 @@ RECIPES = {
     "validation": pointset.Recipe(epochs=3, validation=0.2, class_weights="balanced"),
 }
 MODELS = ["rff-max", "rffp-mean", "sab-pma4", "isab16-pma", "dumlp16-max+dumlp16", "none-cov32", "isab8-pswe16"]
-SAMPLERS = ["uniform", "fps"]
+SAMPLERS = ["uniform", "fps", "poisson"]
 FORMATS = ["off", "obj", "stl", "ply", "glb"]
 
 

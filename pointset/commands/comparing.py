@@ -146,8 +146,7 @@ def _run_or_report(
     """Run an experiment, or report its finished runs."""
     from pointset.comparison.comparing import report_finished, run_experiment
     from pointset.data.repeats import repeats_in_words, siblings_in_words
-    from pointset.tasks.classification import Classification
-    from pointset.tasks.classification import load_quietly
+    from pointset.tasks.classification import Classification, load_quietly
 
     comparison = report_finished(experiment, out) if running.report else run_experiment(experiment, out, running)
     for path in output:

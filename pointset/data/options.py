@@ -14,7 +14,7 @@ Normalize = Literal[
 ]
 POSES: dict[str, Normalize] = {"aligned": "center-standardize", "upright": "upright-axes", "any": "principal-axes"}
 SPLITS = ("train", "test")
-Sampler = Literal["uniform", "fps"]
+Sampler = Literal["uniform", "fps", "poisson"]
 SAMPLERS: tuple[str, ...] = get_args(Sampler)
 NORMALS = "normals"
 """The feature that is a direction, and rotates with the shape."""

@@ -1,11 +1,14 @@
 """Sample points on the surface of a mesh; a seed gives the same points on any machine.
 
-Samplers: "uniform" draws points independently, uniform in area. "fps" chooses n evenly spread points from a larger
-uniform draw by farthest-point sampling, in the order of choice. Random numbers come from a PCG64 generator. The rest is
-element-wise IEEE arithmetic, square roots and cumulative sums, which every processor rounds alike.
+Samplers: "uniform" draws points independently, uniform in area. "fps" and "poisson" choose n evenly spread points from
+a larger uniform draw: by farthest-point sampling, in the order of choice, or by Poisson-disk sampling, in random
+order. Random numbers come from a PCG64 generator. The rest is element-wise IEEE arithmetic, square roots and cumulative
+sums, which every processor rounds alike.
 """
 
 import hashlib
+import importlib
+from types import ModuleType
 from typing import Literal, overload
 
 import numpy as np
@@ -14,9 +17,9 @@ from pointset.configuration import Count, check
 from pointset.data.options import SAMPLERS
 from pointset.data.readers.clouds import far_corner, float32_fault
 from pointset.data.readers.meshes import Mesh, MeshError
-from pointset.errors import PointsetError, quoted
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
-CANDIDATES = {"uniform": 1, "fps": 4}
+CANDIDATES = {"uniform": 1, "fps": 4, "poisson": 5}
 """Number of uniform points drawn for each point that a sampler returns."""
 
 
@@ -39,7 +42,7 @@ def sample_points(
         mesh: a mesh; faces without area get no points.
         n: number of points.
         seed: at least 0.
-        sampler: "uniform" or "fps" (farthest points).
+        sampler: "uniform", "fps" (farthest points) or "poisson" (Poisson disk; needs the extra open3d).
         normals: also return the unit normal of each point's face, by the right-hand rule.
 
     Returns:
@@ -48,7 +51,7 @@ def sample_points(
 
     Raises:
         MeshError: the mesh has no area, or float32 cannot hold its points.
-        PointsetError: another argument is wrong.
+        PointsetError: another argument is wrong, or Open3D is missing.
 
     Example:
         >>> square = pointset.data.Mesh(
@@ -83,7 +86,8 @@ def sample_arrays(mesh: Mesh, n: int, *, seed: int, sampler: str, normals: bool)
     areas = np.sqrt(_sum_of_squares(crosses))  # twice the areas, to be exact
     points, faces = _draw_uniform(corners, areas, CANDIDATES[sampler] * n, generator)
     if sampler != "uniform":
-        chosen = farthest_points(points, n, start=int(generator.integers(len(points))))
+        start = int(generator.integers(len(points)))
+        chosen = farthest_points(points, n, start=start) if sampler == "fps" else _poisson_disk(points, mesh, n)
         points, faces = points[chosen], faces[chosen]
     arrays = {"points": points.astype(np.float32, order="C")}
     if normals:
@@ -161,6 +165,35 @@ def _draw_uniform(
     root = np.sqrt(r1)
     a, b, c = (corner.take(faces, axis=1) for corner in corners)
     return ((1 - root) * a + root * (1 - r2) * b + root * r2 * c).T, faces
+
+
+def _poisson_disk(candidates: np.ndarray, mesh: Mesh, n: int) -> np.ndarray:
+    """Indices [n] of the candidates [N, 3] that remain after eliminating those too close to others."""
+    # Yuksel, Sample Elimination for Generating Poisson Disk Sample Sets, Computer Graphics Forum 34(2), 2015.
+    open3d = import_open3d()
+    vector3d = open3d.utility.Vector3dVector
+    cloud = open3d.geometry.PointCloud(vector3d(candidates))
+    # Open3D returns the remaining points but not their indices, so each point carries its index as its normal.
+    cloud.normals = vector3d(np.repeat(np.arange(len(candidates), dtype=np.float64), 3).reshape(-1, 3))
+    # Faces need not share corners: Open3D only uses the surface area of this mesh.
+    corners = vector3d(mesh.vertices[mesh.faces].reshape(-1, 3))
+    triangles = open3d.utility.Vector3iVector(np.arange(3 * len(mesh.faces), dtype=np.int32).reshape(-1, 3))
+    surface = open3d.geometry.TriangleMesh(corners, triangles)
+    left = np.asarray(surface.sample_points_poisson_disk(n, pcl=cloud).normals)[:, 0].astype(np.int64)
+    if len(left) != n:
+        raise PointsetError(f"Open3D's Poisson-disk sampling gave {len(left)} points instead of {n}: use sampler 'fps'")
+    return left
+
+
+def import_open3d() -> ModuleType:
+    """Import `open3d`, whose wheel needs graphics and USB libraries that a minimal Debian 12 does not have."""
+    try:
+        return importlib.import_module("open3d")
+    except (ImportError, OSError) as error:
+        raise PointsetError(
+            f"Open3D cannot be imported ({one_line(error, REPEATED)}): install the extra open3d, and if a system "
+            "library is missing, on Debian `apt-get install libegl1 libgl1 libidn2-0 libudev1 libusb-1.0-0 libx11-6`"
+        ) from error
 
 
 def _sum_of_squares(columns: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ PACKAGES = (
     "scikit-learn",
     "statsmodels",
     "trimesh",
+    "open3d",
     "h5py",
 )
 

@@ -28,6 +28,7 @@ from pointset.data.catalogue.locate import make_folder, pools_home
 from pointset.data.pool import Pool
 from pointset.data.pools.manifest import MANIFEST_FILE, POOL_FORMAT, Manifest, read_manifest, write_header
 from pointset.data.pools.shapes import MadeShape, PoolArrays, PoolEntry, Sampling, make_pool_shape
+from pointset.data.sampling import import_open3d
 from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
 from pointset.errors import PointsetError, one_line
 from pointset.runs.atomic import full_disk_reported, new_folder
@@ -228,7 +229,9 @@ def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Worker
     from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    left, batch = iter(shapes), 1 if sampling.sampler == "fps" else MANY
+    left, batch = iter(shapes), MANY if sampling.sampler == "uniform" else 1
+    if sampling.sampler == "poisson" and shapes:
+        import_open3d()  # raises here rather than for every mesh
     end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
     while workers.cores == 1 or time.monotonic() < end:
         if (shape := next(left, None)) is None:

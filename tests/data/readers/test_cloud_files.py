@@ -10,6 +10,7 @@ import pytest
 
 from pointset.data import read_cloud
 from pointset.data.readers.clouds import FLOAT32, LEAST_STEPS, CloudError, float32_fault
+from pointset.data.sampling import import_open3d
 
 RNG = np.random.default_rng(0)
 COUNT = 217
@@ -70,7 +71,7 @@ def lines_of(separator: str, table: np.ndarray) -> bytes:
 
 def with_open3d(**options: Any) -> Callable[[Path], None]:
     def save(path: Path) -> None:
-        open3d = pytest.importorskip("open3d", reason="open3d is not installed", exc_type=ImportError)
+        open3d = import_open3d()
         cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(POINTS))
         cloud.normals = open3d.utility.Vector3dVector(NORMALS)
         assert open3d.io.write_point_cloud(str(path), cloud, **options)
