@@ -10,7 +10,16 @@ import pointset
 from pointset import viz
 from pointset.commands.flags import Up, out_file
 from pointset.commands.terminal import Result
-from pointset.commands.trained import DO_NOT_TRUST, Model, Trained, load_model, require_network, settled_up, usual
+from pointset.commands.trained import (
+    DO_NOT_TRUST,
+    Model,
+    Trained,
+    drawable,
+    load_model,
+    require_network,
+    settled_up,
+    usual,
+)
 from pointset.configuration import PointCount
 from pointset.data.axes import Axis
 from pointset.errors import PointsetError, escaped
@@ -88,8 +97,7 @@ def attend(
     from pointset.explain.inspection import inspect_shape
 
     require_shape_file(shape)
-    trained = load_model(model)
-    require_network(trained, "drawn", of_product=not live)
+    trained = drawable(load_model(model), of_product=not live)
     plain = plain_models(trained) if live else []
     network, file = trained.network, ShapeFile(shape, str(shape))
     turn = settled_up(up, trained, [file])

@@ -167,10 +167,9 @@ def _train_best(data: str, flags: Options, given: frozenset[str], budget: float,
             row["of seen groups %"] = "" if each.seen is None else f"{100 * each.seen:.1f}"
         loss = "" if each.loss is None else f"{each.loss:.2f}"
         rows.append(row | {"log loss": loss, "held out": each.tested, "core-seconds": f"{each.seconds:.0f}"})
-    has_network = bool(best.fitted.history)
     commands = [f"evaluate --model {run}", f"classify path/to/new --model {run}"]
     if (run / "network").exists():
-        commands.append(f"attend FILE --model {run if has_network else run / 'network'}")
+        commands.append(f"attend FILE --model {run}")
     candidates = [dataclasses.asdict(candidate) for candidate in best.candidates]
     siblings = best.siblings
     groups = {"groups": siblings.count, "groups_by": siblings.rule, "never_held_out": best.never_held_out}

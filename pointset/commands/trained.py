@@ -11,7 +11,7 @@ from cyclopts import Parameter
 import pointset
 from pointset.commands.flags import Reading
 from pointset.errors import PointsetError
-from pointset.runs.progress import followed
+from pointset.runs.progress import followed, write_line
 from pointset.zoo.pretrained import USUAL, list_pretrained
 
 if TYPE_CHECKING:
@@ -79,6 +79,20 @@ def require_network(trained: Trained, verb: str, *, of_product: bool = False) ->
     if (name := str(model.get("name"))) in BASELINES:
         remedy = remedy or "train one by name"
         raise PointsetError(f"{trained.name} is {name}, and only networks can be {verb}: {remedy}")
+
+
+def drawable(trained: Trained, *, of_product: bool) -> Trained:
+    """A model with attention: this one, or the network that a training kept beside the choice of another classifier."""
+    inside = Path(trained.name) / "network"
+    try:
+        require_network(trained, "drawn", of_product=of_product)
+    except PointsetError:
+        if not inside.exists():
+            raise
+        chosen = trained.description["model"]["name"]
+        write_line(f"{trained.name} is {chosen}, which classify asks; drawn is the network beside it, {inside}")
+        return load_model(str(inside))
+    return trained
 
 
 def settled_up(up: str, trained: Trained, files: "Sequence[ShapeFile]") -> Any:

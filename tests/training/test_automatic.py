@@ -376,10 +376,24 @@ def test_a_baseline_is_neither_exported_nor_drawn_and_the_message_says_what_can_
     pointset.fit(pointset.create_model("features-svm", classes=2), train, run=tmp_path / "run", progress=False)
     said = fail(capsys, "export", "--model", tmp_path / "run", "-o", tmp_path / "a.onnx")
     assert "features-svm, and only networks can be exported: train one by name" in said
-    (tmp_path / "run" / "network").mkdir()  # as beside a baseline that `pointset train` has chosen
     shape = tmp_path / "data" / "test" / "flat" / "flat_0.npy"
     said = fail(capsys, "attend", shape, "--model", tmp_path / "run", "-o", tmp_path / "a.html")
-    assert f"only networks can be drawn: write --model {tmp_path / 'run' / 'network'}" in said
+    assert "features-svm, and only networks can be drawn: train one by name" in said
+
+
+@pytest.mark.filterwarnings("ignore:of clouds with more points")
+def test_attend_draws_the_network_beside_a_chosen_baseline_and_says_so(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(automatic._Choice, "_best", lambda *_: ("surface-svm", "for this test"))
+    monkeypatch.setattr(automatic._Choice, "_plan", lambda _: Plan(steps=8, folds=1, kinds=1))
+    monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
+    data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
+    printed = succeed(capsys, "train", "--data", data, "--points", "32", "--run", folder)
+    assert f"attend FILE --model {folder}\n" in printed
+    shape = data / "test" / "flat" / "flat_0.npy"
+    cli.main(["attend", str(shape), "--model", str(folder), "-o", str(tmp_path / "a.html")])
+    said = capsys.readouterr()
+    assert f"{folder} is surface-svm, which classify asks; drawn is the network beside it" in said.err
+    assert (tmp_path / "a.html").exists()
 
 
 def test_the_clock_only_cuts_the_network_and_that_is_said(tmp_path, monkeypatch):
