@@ -74,6 +74,8 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
             dropout, ...), whose `score` is `attention_score` here. Those that a network does not use are ignored. Early
             stopping: `validation=0.1, patience=10`.
 
+    On cores that other programs use too, set OMP_WAIT_POLICY=PASSIVE before Python starts: waiting threads then sleep.
+
     Attributes:
         classes_: the labels, sorted; columns of `predict_proba` are in this order.
         n_features_in_: numbers per point.
