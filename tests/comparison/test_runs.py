@@ -45,7 +45,7 @@ def written(folder: Path) -> dict[Path, int]:
         ({"points": (7, 24)}, [("rff-max", 7, 0), ("isab4-pma", 7, 0), ("rff-max", 24, 0), ("isab4-pma", 24, 0)]),
         (
             {"models": (Entry("isab4-pma"), Entry("isab4-pma", {"pool_seeds": "mean"}), Entry("rff-max"))},
-            [("isab4-pma", 24, 0), ("isab4-pma pool_seeds=pooled", 24, 0), ("rff-max", 24, 0)],
+            [("isab4-pma", 24, 0), ("isab4-pma pool_seeds=mean", 24, 0), ("rff-max", 24, 0)],
         ),
         ({"models": (Entry("isab4-pma"),)}, [("isab4-pma", 24, 0)]),
     ],
