@@ -90,7 +90,7 @@ def drawable(trained: Trained, *, of_product: bool) -> Trained:
         if not inside.exists():
             raise
         chosen = trained.description["model"]["name"]
-        write_line(f"{trained.name} is {chosen}, which classify asks; drawn is the network beside it, {inside}")
+        write_line(f"{trained.name} is {chosen}, which `classify` uses; drawn is the network beside it, {inside}")
         return load_model(str(inside))
     return trained
 
