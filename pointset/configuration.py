@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 else:
     WeightingOption = WeightsName | str  # for the command line, where a function cannot be given
 Coverage = Literal["none", "seeds", "heads"]
-SeedSource = Literal["trained", "mean", "max", "statistics"]
+SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
 DecoderName = Literal["released", "rff"]
 Neighbourhoods = Literal["none", "oriented", "invariant", "all", "shifts"]

@@ -255,6 +255,7 @@ def initial_rows(rows: int, dim: int, initial: InitialName) -> Float[Tensor, "1 
 
 
 SEED_STATISTICS: dict[SeedSource, tuple[StatisticName, ...]] = {
+    "pooled": ("mean",),
     "mean": ("mean",),
     "max": ("max",),
     "statistics": ("mean", "max", "min", "deviation"),
@@ -267,7 +268,7 @@ class PooledSeeds(nn.Module):
     Args:
         dim: width d of Z and of the seeds.
         seeds: number k of seeds.
-        source: "mean", "max" or "statistics".
+        source: "mean" (or "pooled"), "max" or "statistics".
     """
 
     def __init__(self, dim: int, seeds: int, source: SeedSource = "mean") -> None:
