@@ -146,7 +146,7 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Res
     """Count the shapes and draw a few of them."""
     from pointset.data.axes import recommend_pose
     from pointset.data.catalogue.locate import make_folder, pools_home
-    from pointset.data.pools.inspection import look_at
+    from pointset.data.pools.inspection import PER_CLASS, look_at
     from pointset.evaluation.upright import best_turn, turn_scores
 
     overview, samples = look_at(data, split_seed=split_seed, up=up)
@@ -159,7 +159,9 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Res
         axis = "z"
         overview |= {"up": guess.up, "up_assumed": False, "up_guess": str(guess), "up_sure": guess.is_sure}
     title = f"{overview['name']}: drawn with {overview['up'].upper()} up"
-    picture = viz.draw_clouds(clouds, names=names, camera=viz.Camera(up=axis), title=title, columns=8)
+    shown = [row for row, name in enumerate(names) if names[:row].count(name) < PER_CLASS]
+    drawn, called = [clouds[row] for row in shown], [names[row] for row in shown]
+    picture = viz.draw_clouds(drawn, names=called, camera=viz.Camera(up=axis), title=title, columns=8)
     path = viz.save(picture, output or make_folder(pools_home()) / f"{overview['name']}.png", dpi=100)
     overview |= {"pose": recommend_pose([*zip(names, clouds, strict=True)], axis), "picture": str(path)}
     return Result(overview, *_in_words(overview))

@@ -1,10 +1,10 @@
 """Of the labels of ModelNet40 that ModelNet-R changes, how many are among the first that `data check` would suspect?
 
-python scripts/experiments/relabeled.py path/to/modelnet40_ply_hdf5 results/planted/modelnet_r.csv
+python scripts/experiments/relabeled.py path/to/modelnet40_ply_hdf5 results/planted/modelnet_r.csv [all]
 
 Every line of the table has a class, the index of a shape in it, from 0 in the order of names, and its new class or
 "remove"; they are the stars of replace_classes_5.xlsx (github.com/m-saeid/ModeNetR_PointSkipNet). The five classes with
-changes alone are judged, training and test shapes together.
+changes alone are judged, or "all", training and test shapes together.
 """
 
 import csv
@@ -17,21 +17,21 @@ import torch
 
 import pointset
 from pointset.checking.check import CANDIDATE
-from pointset.checking.labels import label_margins, suspicious_labels
+from pointset.checking.labels import given_and_other, suspicious_labels
 from pointset.data.groups import assign_folds
 from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, set_pose
 from pointset.zoo.models import create_for
 
 
-def main(release: Path, table: Path) -> None:
-    """Print the recall among the first suspects, and by class."""
+def main(release: Path, table: Path, which: str) -> None:
+    """Print the recall among the first suspects, and by class, of "all" classes or of those with changes."""
     with table.open(encoding="utf-8") as file:
         changes = {f"{label}/{label}_{int(index) + 1:04}.ply": new for label, index, new in csv.reader(file)}
     changed_classes, parts, names = {name.split("/")[0] for name in changes}, [], list[str]()
     for split in ("train", "test"):
         files = sorted(release.glob(f"ply_data_{split}_*_id2file.json"))
         ids = [name for file in files for name in json.loads(file.read_text())]
-        kept = [row for row, name in enumerate(ids) if name.split("/")[0] in changed_classes]
+        kept = [row for row, name in enumerate(ids) if which == "all" or name.split("/")[0] in changed_classes]
         sets = pointset.load_dataset(release, split=split, normalize="none", points=1024, progress=False)
         parts.append(sets.subset(kept))
         names += [ids[row] for row in kept]
@@ -40,12 +40,13 @@ def main(release: Path, table: Path) -> None:
     set_pose(baseline, parts[0])
     blocks = [torch.cat(rows) for rows in zip(*(extract_rows(baseline, part, False) for part in parts), strict=True)]
     labels = torch.cat([part.labels for part in parts])
-    folds = assign_folds(np.arange(len(names)), labels.tolist(), 0, FOLDS)
-    probabilities = fit_head(baseline, blocks, labels, folds).softmax(dim=1).numpy()
-    margins = label_margins(probabilities, labels.numpy())[0]
-    suspects = suspicious_labels(probabilities, labels.numpy()) | (margins < 0)
+    alone = np.arange(len(names))
+    folds = assign_folds(alone, labels.tolist(), 0, FOLDS)
+    probabilities = fit_head(baseline, blocks, labels, folds, alone).softmax(dim=1).numpy()
+    given = given_and_other(probabilities, labels.numpy())[0]
+    suspects = suspicious_labels(probabilities, labels.numpy())
     changed = np.array([name in changes for name in names])
-    order = np.argsort(margins, kind="stable")
+    order = np.argsort(given, kind="stable")
     for share in (0.05, 0.1):
         first = changed[order[: round(share * len(names))]]
         print(f"first {share:.0%}: {first.sum()} of {len(first)} are changes, recall {first.sum() / changed.sum():.1%}")
@@ -58,4 +59,4 @@ def main(release: Path, table: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:] or ["changed"])

@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from pointset.errors import PointsetError
 
 Sample = tuple[str, NDArray[np.float32]]
 """The class of a shape, and some of its points [n, 3]."""
-PER_CLASS = 4
-"""Most sample shapes per class."""
+PER_CLASS, LEAST = 4, 48
+"""Most sample shapes per class, but of few classes so many that all samples are about as many as `LEAST`."""
 SAMPLE_POINTS = 512
 """Points of a sample shape."""
 
@@ -72,7 +72,7 @@ def _verify_pool(folder: Path, root: Path, progress: bool) -> Verified | None:
 def look_at(
     name_or_folder: str | Path, *, split_seed: int = 0, up: str | None = None
 ) -> tuple[dict[str, Any], list[Sample]]:
-    """Count the shapes of a dataset, and load points of at most `PER_CLASS` shapes per class.
+    """Count the shapes of a dataset, and load points of some random shapes of each class, see `PER_CLASS`.
 
     `up` None or "auto" means the axis of the card, or the usual one of the file format, which is then "up_assumed".
 
@@ -107,6 +107,10 @@ def look_at(
     return overview, [(name, points[_spread(len(points))]) for name, points in clouds]
 
 
+def _per_class(classes: Sequence[str]) -> int:
+    return max(PER_CLASS, LEAST // max(len(classes), 1))
+
+
 def _spread(count: int) -> NDArray[np.int64]:
     """At most `SAMPLE_POINTS` indices below a count, evenly spread."""
     return np.linspace(0, count - 1, min(SAMPLE_POINTS, count)).astype(np.int64)
@@ -115,7 +119,7 @@ def _spread(count: int) -> NDArray[np.int64]:
 def _of_pool(pool: Pool) -> Iterator[Sample]:
     for label, name in enumerate(pool.classes):
         inside = np.random.default_rng(0).permutation(np.flatnonzero(pool.labels == label))
-        for row in inside[:PER_CLASS].tolist():
+        for row in inside[: _per_class(pool.classes)].tolist():
             yield name, pool.cloud(row)
 
 
@@ -127,7 +131,7 @@ def _of_files(listing: Listing) -> Iterator[Sample]:
     order = np.random.default_rng(0).permutation(len(listing.shapes)).tolist()
     for row in sorted(order, key=lambda row: listing.shapes[row].label):
         shape = listing.shapes[row]
-        if seen[shape.true_class] == PER_CLASS:
+        if seen[shape.true_class] == _per_class(listing.classes):
             continue
         entry, arrays = make_pool_shape(shape, sampling)
         if entry.skipped:
