@@ -151,15 +151,15 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Res
 
     overview, samples = look_at(data, split_seed=split_seed, up=up)
     names, clouds = zip(*samples, strict=True)
+    shown = [row for row, name in enumerate(names) if names[:row].count(name) < PER_CLASS]
     axis = overview["up"]
     if up == "guess":
         trained = load_model(None)
-        guess = best_turn(turn_scores(trained.network, clouds))
+        guess = best_turn(turn_scores(trained.network, [clouds[row] for row in shown]))
         clouds = tuple(turned_up(cloud, guess.turn, "z") for cloud in clouds)
         axis = "z"
         overview |= {"up": guess.up, "up_assumed": False, "up_guess": str(guess), "up_sure": guess.is_sure}
     title = f"{overview['name']}: drawn with {overview['up'].upper()} up"
-    shown = [row for row, name in enumerate(names) if names[:row].count(name) < PER_CLASS]
     drawn, called = [clouds[row] for row in shown], [names[row] for row in shown]
     picture = viz.draw_clouds(drawn, names=called, camera=viz.Camera(up=axis), title=title, columns=8)
     path = viz.save(picture, output or make_folder(pools_home()) / f"{overview['name']}.png", dpi=100)
