@@ -8,18 +8,20 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy import ndarray
+from scipy.special import bdtrc
 
 from pointset.data.batches import fixed_batches
 from pointset.data.groups import Groups, group_sizes, groups_by_rule, number_groups
 from pointset.data.likeness.features import invariant_features
-from pointset.data.likeness.twins import Surface, fit_surfaces
+from pointset.data.likeness.twins import CLOSE, OVERLAP, Surface, fit_surfaces
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import batches_of_one_size
 from pointset.runs.progress import followed
 
-AGREEMENT, DEVIATIONS = 0.25, 5.0
+AGREEMENT, BY_CHANCE = 0.25, 1e-5
 """A rule is confirmed if so many shapes more than by chance have a sibling as their nearest shape, as a share of those
-that chance leaves, and so many standard deviations more. See scripts/experiments/siblings.py."""
+that chance leaves, and chance would give as many with less than this probability. See
+scripts/experiments/siblings.py."""
 AS_GOOD = 0.8
 """Share of the best agreement at which a rule with more groups is taken instead."""
 FEWEST = 8
@@ -36,6 +38,10 @@ NEIGHBOURS, FITTED = 24, 4
 """Nearest shapes with which each shape is compared, as they lie and at the best fit."""
 TRIED, COMMON = 60, 0.35
 """Shapes from which it is judged whether there are twins without telling names; the share that must have one."""
+LARGEST = 3
+"""Times the median number of shapes of a group that others may have, if likeness alone finds them."""
+Link = tuple[float, int, int]
+"""How far two shapes are from one surface, and both."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +76,12 @@ def invariant_rows(sets: PointSets, progress: bool = False) -> Float[ndarray, "N
 
 
 def find_groups(sets: PointSets, progress: bool = False) -> Siblings:
-    """The groups that the data has; otherwise those of names and likeness, or of likeness alone."""
+    """The groups that the data has; or else those of names and likeness, or of likeness where most shapes are alone."""
     named = named_groups(sets, progress)
-    return named if named.rule or len(sets) < 2 else find_twins(sets, invariant_rows(sets, progress))
+    if len(sets) < 2 or named.rule == GIVEN or (group_sizes(named.groups) > 1).mean() >= 0.5:
+        return named
+    twins = find_twins(sets, invariant_rows(sets, progress))
+    return twins if twins.rule else named
 
 
 def named_groups(sets: PointSets, progress: bool = False, enough: int = ENOUGH) -> Siblings:
@@ -147,12 +156,12 @@ def _agreement(groups: Groups, finer: Groups, labels: ndarray, nearest: Groups) 
     others = np.bincount(labels)[labels] - group_sizes(finer)
     siblings = group_sizes(groups) - group_sizes(finer)
     tested = (nearest >= 0) & (siblings > 0) & (2 * siblings <= others)  # most of a class do not make a group
-    chance = siblings[tested] / others[tested]
     if tested.sum() < max(FEWEST, (siblings > 0).sum() / 2):
         return 0.0
-    more = float((groups[nearest[tested]] == groups[tested]).sum() - chance.sum())
-    spread = float((chance * (1 - chance)).sum()) ** 0.5
-    return more / float((1 - chance).sum()) if more > DEVIATIONS * spread else 0.0
+    chance, found = siblings[tested] / others[tested], int((groups[nearest[tested]] == groups[tested]).sum())
+    # two shapes that are each other's nearest are one event, so half of the shapes are counted
+    by_chance = bdtrc(found // 2 - 1, int(tested.sum()) // 2, chance.mean()) if found > 1 else 1.0
+    return float((found - chance.sum()) / (1 - chance).sum()) if by_chance < BY_CHANCE else 0.0
 
 
 def find_twins(sets: PointSets, rows: Float[ndarray, "N width"]) -> Siblings:
@@ -172,33 +181,40 @@ def find_twins(sets: PointSets, rows: Float[ndarray, "N width"]) -> Siblings:
     def pairs(some: list[int], count: int) -> list[tuple[int, int]]:
         return [(row, other) for row in some for other in near[row, :count].tolist() if other >= 0]
 
-    def overlapping(some: list[int]) -> list[tuple[int, int]]:
-        return [(row, other) for row, other in pairs(some, NEIGHBOURS) if surface(row).overlaps(surface(other))]
+    def overlapping(some: list[int]) -> list[Link]:
+        found = ((surface(row).overlap(surface(other)), row, other) for row, other in pairs(some, NEIGHBOURS))
+        return [link for link in found if link[0] <= OVERLAP]
 
-    def fitting(some: list[int]) -> list[tuple[int, int]]:
-        return [
-            (row, other)
-            for row, other in pairs(some, FITTED)
-            if np.linalg.norm(rows[row] - rows[other]) <= limit and fit_surfaces(surface(row), surface(other)).is_same
-        ]
+    def fitting(some: list[int]) -> list[Link]:
+        alike = [pair for pair in pairs(some, FITTED) if np.linalg.norm(np.subtract(*rows[[*pair]])) <= limit]
+        found = ((fit_surfaces(surface(row), surface(other)).distance, row, other) for row, other in alike)
+        return [link for link in found if link[0] <= CLOSE]
 
     order = np.random.default_rng(0).permutation(len(sets)).tolist()
-    linked = {links: len({row for row, _ in links(order[:TRIED])}) for links in (overlapping, fitting)}
+    linked = {links: len({row for _, row, _ in links(order[:TRIED])}) for links in (overlapping, fitting)}
     links = max(linked, key=lambda way: linked[way])
     if linked[links] < COMMON * min(TRIED, len(sets)):
         return alone
-    groups = connected(links(order), len(sets))
+    groups = _join(links(order), len(sets))
     return Siblings(groups, LIKENESS) if len({*sets.labels.tolist()}) <= groups.max() < len(sets) - 1 else alone
 
 
-def connected(links: Sequence[tuple[int, int]], count: int) -> Groups:
-    """The connected components of a graph with this number of nodes."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+def _join(links: Sequence[Link], count: int) -> Groups:
+    """Groups of linked shapes, none far larger than most: shapes of a class that are all alike are no group."""
+    pairs = [(row, other) for _, row, other in sorted(links)]
+    sizes = np.bincount(connected(pairs, count))
+    return connected(pairs, count, most=LARGEST * float(np.median(sizes[sizes > 1])))
 
-    first, second = np.array(links, np.int64).reshape(-1, 2).T
-    graph = coo_array((np.ones(len(links)), (first, second)), shape=(count, count))
-    return number_groups(connected_components(graph, directed=False)[1].tolist())
+
+def connected(links: Sequence[tuple[int, int]], count: int, most: float = np.inf) -> Groups:
+    """The connected components of a graph with this number of nodes, without links that make one larger than `most`."""
+    from scipy.cluster.hierarchy import DisjointSet
+
+    joined = DisjointSet(range(count))
+    for first, second in links:
+        if joined.connected(first, second) or joined.subset_size(first) + joined.subset_size(second) <= most:
+            joined.merge(first, second)
+    return number_groups(joined[node] for node in range(count))
 
 
 def resampled_distance(sets: PointSets) -> float:

@@ -59,11 +59,11 @@ class Surface:
             self.tree.query(self.points, k=min(2, len(points)))[0].reshape(len(points), -1)[:, -1].mean()
         )
 
-    def overlaps(self, other: "Surface") -> bool:
-        """True if both clouds, as they lie in their files, show a part of one surface."""
+    def overlap(self, other: "Surface") -> float:
+        """How far the nearest share of another cloud's points is from this one, as both lie, by their spacing."""
         moved = (other.points * other.size + (other.centre - self.centre)) / self.size
         distances = np.sort(self.tree.query(moved)[0])[: max(1, round(SHARED * len(moved)))]
-        return bool(distances.mean() <= OVERLAP * max(self.spacing, other.spacing * other.size / self.size))
+        return float(distances.mean() / max(self.spacing, other.spacing * other.size / self.size, 1e-12))
 
     def distance(self, other: "Surface", moved: Float[ndarray, "n 3"]) -> float:
         """The larger of the mean distances between this cloud and another that was moved, by their own spacings."""

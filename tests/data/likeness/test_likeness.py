@@ -6,7 +6,7 @@ import torch
 
 import pointset
 from pointset.data.likeness.features import invariant_features
-from pointset.data.likeness.siblings import find_groups, named_groups
+from pointset.data.likeness.siblings import _join, find_groups, named_groups
 from pointset.data.likeness.twins import Surface, fit_surfaces
 
 OBJECTS, VIEWS, POINTS = 12, 5, 200
@@ -105,3 +105,18 @@ def test_rows_do_not_change_with_a_turn():
     turned = -2 * X @ torch.from_numpy(turn(0)).float() + 1
     assert invariant_features(X).shape == (3, 296)
     assert (invariant_features(X) - invariant_features(turned)).norm(dim=1).max() < 0.1
+
+
+def test_names_that_join_a_few_by_chance_leave_the_rest_to_likeness():
+    sets = make_sets("{r}-{o}{v}")
+    names = [f"{row}_x{row}" for row in range(len(sets))]
+    for row in range(0, 2 * VIEWS, VIEWS):  # two pairs of siblings, and no other, share a word
+        names[row : row + 2] = [f"{row}_{word}_same" for word in "pq"]
+    sets.names = names
+    assert find_groups(sets).rule == "likeness"
+
+
+def test_no_group_of_likeness_is_far_larger_than_most():
+    chain = [(0.9, row, row + 1) for row in range(30, 60)]
+    pairs = [(0.1, row, row + 1) for row in range(0, 60, 2)]
+    assert np.bincount(_join(chain + pairs, 62)).max() <= 6
