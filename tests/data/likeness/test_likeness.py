@@ -1,12 +1,14 @@
 """Siblings by names that likeness confirms, and by likeness alone."""
 
+from hashlib import md5
+
 import numpy as np
 import pytest
 import torch
 
 import pointset
 from pointset.data.likeness.features import invariant_features
-from pointset.data.likeness.siblings import _join, find_groups, named_groups
+from pointset.data.likeness.siblings import _join, find_groups, find_siblings, named_groups
 from pointset.data.likeness.twins import Surface, fit_surfaces
 
 OBJECTS, VIEWS, POINTS = 12, 5, 200
@@ -107,13 +109,24 @@ def test_rows_do_not_change_with_a_turn():
     assert (invariant_features(X) - invariant_features(turned)).norm(dim=1).max() < 0.1
 
 
-def test_names_that_join_a_few_by_chance_leave_the_rest_to_likeness():
+def test_names_that_join_a_few_leave_the_rest_to_likeness():
     sets = make_sets("{r}-{o}{v}")
-    names = [f"{row}_x{row}" for row in range(len(sets))]
-    for row in range(0, 2 * VIEWS, VIEWS):  # two pairs of siblings, and no other, share a word
-        names[row : row + 2] = [f"{row}_{word}_same" for word in "pq"]
-    sets.names = names
+    sets.names = [f"{row}_x{row}" for row in range(len(sets))]
+    for row in range(0, 4 * VIEWS, VIEWS):  # four pairs of siblings share a word
+        sets.names[row : row + 2] = [f"{row}_{word}_{'abcdefghijklmnopqrst'[row]}" for word in ("one", "two")]
+    named = named_groups(sets)
+    assert named.rule and named.count > len(sets) / 2
     assert find_groups(sets).rule == "likeness"
+
+
+@pytest.mark.parametrize("seed", [492, 556])
+def test_names_without_meaning_give_no_rule(seed):
+    """Of 600 seeds, those at which a few names share parts by chance, and nearest shapes do, too."""
+    generator, objects = np.random.default_rng(seed), np.repeat(np.arange(54), 5)
+    rows = generator.normal(size=(54, 8))[objects] + 0.1 * generator.normal(size=(270, 8))
+    codes = [md5(str(generator.integers(1 << 32)).encode()).hexdigest()[:8] for _ in objects]
+    names = [f"c{o // 6}/{code}.pcd" for o, code in zip(objects.tolist(), codes, strict=True)]
+    assert find_siblings(names, (objects // 6).tolist(), rows.astype(np.float32)).rule == ""
 
 
 def test_no_group_of_likeness_is_far_larger_than_most():
