@@ -32,8 +32,9 @@ def clouds(views=VIEWS):
     return [surface(o)(POINTS, v) for o in range(2 * OBJECTS) for v in range(views)]
 
 
-def make_sets(name, views=VIEWS):
+def make_sets(name, views=VIEWS, rename=lambda row, name: name):
     names = [name.format(o=o, v=v, r=hash((o, v)) % 10**9) for o in range(2 * OBJECTS) for v in range(views)]
+    names = [rename(row, name) for row, name in enumerate(names)]
     labels = ["a" if o < OBJECTS else "b" for o in range(2 * OBJECTS) for _ in range(views)]
     return pointset.from_arrays(clouds(views), labels, names=names, normalize="none")
 
@@ -66,9 +67,7 @@ GUESSED = np.random.default_rng(0).integers(6, size=2 * OBJECTS).tolist()
     ],
 )
 def test_names_that_tell_no_groups(rename):
-    sets = make_sets("{o}", views=1)
-    sets.names = [rename(row, name) for row, name in enumerate(sets.names)]
-    assert find_groups(sets).rule == ""
+    assert find_groups(make_sets("{o}", views=1, rename=rename)).rule == ""
 
 
 def test_given_groups_are_kept():
@@ -110,12 +109,11 @@ def test_rows_do_not_change_with_a_turn():
 
 
 def test_names_that_join_a_few_leave_the_rest_to_likeness():
-    sets = make_sets("{r}-{o}{v}")
-    sets.names = [f"{row}_x{row}" for row in range(len(sets))]
-    for row in range(0, 4 * VIEWS, VIEWS):  # four pairs of siblings share a word
-        sets.names[row : row + 2] = [f"{row}_{word}_{'abcdefghijklmnopqrst'[row]}" for word in ("one", "two")]
+    few = 4 * VIEWS  # those of four objects
+    sets = make_sets("", rename=lambda row, _: f"{row}_{'abcd'[row // VIEWS]}" if row < few else f"{row}_x{row}")
     named = named_groups(sets)
-    assert named.rule and named.count > len(sets) / 2
+    assert named.rule
+    assert named.count > len(sets) / 2
     assert find_groups(sets).rule == "likeness"
 
 
