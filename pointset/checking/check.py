@@ -285,8 +285,8 @@ class _Work:
         ]
         for row, kind, note in found:
             example = self._example(row, int(shapes.labels[row])) if kind == "size" else -1
-            if kind == "upward axis" and usual_up([shapes.names[row]]) not in (None, shapes.sets[0].up):
-                note = note.replace("turned?", f"usual of {suffix_of(shapes.names[row])}, and all are read with z up")
+            if kind == "upward axis" and suffix_of(shapes.names[row]) in shapes.sets[0].options.turned:
+                note = note.replace("turned?", f"{suffix_of(shapes.names[row])} files are read with Y up")
             yield self._suspect(row, kind, note, example)
 
 

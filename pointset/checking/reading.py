@@ -12,7 +12,7 @@ from numpy import ndarray
 from pointset.data.catalogue.folders import Listing, list_splits
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released, read_released
-from pointset.data.dataset import usual_up_of
+from pointset.data.dataset import on_one_axis, with_axis
 from pointset.data.options import SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
@@ -107,9 +107,9 @@ def read_shapes(name_or_folder: str | Path, *, up: str | None = None, progress: 
             first = next((entry.skipped for entry in entries.values()), "it has no shape")
             raise PointsetError(f"{folder}: no shape can be read: {first}")
         names = [name for pool in pools.values() for name in pool.names]
-        axis = up or (card.up if card else usual_up_of(folder, names))
+        options = with_axis(DataOptions.from_dict({"normalize": "none", "up": up}), names, card, folder)
+    pools = {split: on_one_axis(pool, options) for split, pool in pools.items()}
     most = min(POINTS, max(int(pool.sizes.max()) for pool in pools.values()))
-    options = DataOptions.from_dict({"points": most, "normalize": "none", "up": axis})
     sets = [
         PointSets(pool, options.changed({"points": min(most, int(pool.sizes.max()))}), split=split)
         for split, pool in pools.items()

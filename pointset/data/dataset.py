@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,15 +96,16 @@ def load_split(
     pool, present = _folder_pool(folder, card, split, options, progress, classes)
     _warn_of_missing_classes(folder, pool, split, present)
     name, source = (card.name, card.name) if card else (folder.name, str(folder))
-    up = options.up or (card.up if card else usual_up_of(folder, pool.names))
+    options = with_axis(options, pool.names, card, folder)
+    pool = on_one_axis(pool, options)
     if options.groups is not None:
         keys = group_keys(options.groups, pool.names, folder, all_have_one=split == SPLITS[0])
         pool = dataclasses.replace(pool, groups=number_groups(keys))
     rows: Tensor | None = None
     if options.without is not None:
         rows = torch.tensor([row for row, shape in enumerate(pool.names) if shape not in left_out], dtype=torch.int64)
-    about_y = (options.normalize, up) == ("upright-axes", "y")
-    options = dataclasses.replace(options, up=up, normalize="upright-axes-y" if about_y else options.normalize)
+    if (options.normalize, options.up) == ("upright-axes", "y"):
+        options = dataclasses.replace(options, normalize="upright-axes-y")
     _require_classes(pool.classes, classes, name)
     largest = int(pool.sizes.max(initial=0))
     if fewer and 0 < largest < options.points:
@@ -157,20 +158,47 @@ def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
     return dataclasses.replace(options, **unfit)
 
 
-def usual_up_of(folder: Path, names: Sequence[str]) -> Axis:
-    """The usual upward axis for the files of a folder, with a warning if it is y, or if the files differ."""
-    axis: Axis = usual_up(names) or "z"
-    if upright := sorted({PurePath(name).suffix for name in names if usual_up([name]) == "y"}):
+def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, folder: Path) -> DataOptions:
+    """Options that say the upward axis of files, and which are turned to it.
+
+    If none is given, it is that of the card, or the usual one of the files, with a warning if it is y for some.
+    """
+    if options.up or card:
+        return dataclasses.replace(options, up=options.up or (card.up if card else None))
+    up: Axis = usual_up(names) or "z"
+    upright = tuple(sorted({suffix_of(name) for name in names if usual_up([name]) == "y"}))
+    if upright:
         said, remedy = "y is taken for their upward axis", "give --up y or --up z"
-        if axis == "z":
-            said, remedy = "beside others, all are taken for Z up", "save those that lie with Z up, and give --up z"
+        if up == "z":
+            said, remedy = "beside others, they are turned to Z up", "give --up z if they lie with Z up"
         warnings.warn(
             f"{folder} holds {' and '.join(upright)} files, which usually have Y up: {said}; look at them with "
             f"`pointset data show {folder}`, and {remedy} (in Python up=)",
             UserWarning,
             stacklevel=4,
         )
-    return axis
+    return dataclasses.replace(options, up=up, turned=upright if up == "z" else ())
+
+
+def on_one_axis(pool: Pool, options: DataOptions) -> Pool:
+    """The pool whose shapes all have the axis of the options up; see `DataOptions.turned`."""
+    up: Axis = "y" if options.up == "y" else "z"
+    other: Axis = "z" if up == "y" else "y"
+    return _turned(pool, [other if suffix_of(name) in options.turned else up for name in pool.names], up)
+
+
+def _turned(pool: Pool, axes: Sequence[str], up: Axis) -> Pool:
+    """The pool whose shapes, each with an axis up or turned as `pointset.data.axes.TURNS` says, have this axis up."""
+    arrays = {"points": pool.points, **pool.arrays}
+    for now in {*axes} - {up}:
+        rows = np.repeat([axis == now for axis in axes], pool.sizes)
+        for name in {"points", "normals"} & {*arrays}:
+            flat = np.array(arrays[name]).reshape(-1, 3)
+            flat[rows] = turned_up(flat[rows], now, up)
+            arrays[name] = flat.reshape(arrays[name].shape)
+    if {*axes} <= {up}:
+        return pool
+    return dataclasses.replace(pool, points=arrays.pop("points"), arrays=arrays, checksums=())
 
 
 def _folder_pool(
@@ -289,18 +317,12 @@ def load_like(
     of_card = load_card(sets.source).up if sets.source in list_cards() else None
     usual = [sets.up if own else of_card or preparation.usual_up(name) for name in pool.names]
     turn = None if up == "auto" else up
-    turned = np.array([(turn or axis) != sets.up for axis in usual])
-    if not turned.any():
+    axes = [turn or axis for axis in usual]
+    odd = [name for name, axis in zip(pool.names, axes, strict=True) if axis != sets.up]
+    if not odd:
         return sets
-    first = pool.names[int(turned.argmax())]
-    warn_of_turning(turn, f"{sets.source} has" if of_card else f"{suffix_of(first)} files usually have", sets.up)
-    now, rows = turn or ("y" if sets.up == "z" else "z"), np.repeat(turned, pool.sizes)
-    arrays = {"points": np.array(pool.points), **pool.arrays}
-    for name in {"points", "normals"} & {*arrays}:
-        flat = np.array(arrays[name]).reshape(-1, 3)
-        flat[rows] = turned_up(flat[rows], now, sets.up)
-        arrays[name] = flat.reshape(arrays[name].shape)
-    return sets.of_pool(dataclasses.replace(pool, points=arrays.pop("points"), arrays=arrays, checksums=()))
+    warn_of_turning(turn, f"{sets.source} has" if of_card else f"{suffix_of(odd[0])} files usually have", sets.up)
+    return sets.of_pool(_turned(pool, axes, sets.up))
 
 
 def is_in_memory(description: Mapping[str, Any]) -> bool:

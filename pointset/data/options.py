@@ -57,6 +57,9 @@ class DataOptions(Checked):
     """Version of the dataset, if there are several, such as PB_T50_RS of ScanObjectNN."""
     up: Annotated[Literal["y", "z", "auto"] | None, COMMON] = None
     """Axis that points up; "auto" uses the card's, or for a folder y for OBJ, GLB and glTF, otherwise z."""
+    turned: tuple[str, ...] = ()
+    """Suffixes of files that have the other axis up, and are turned; "auto" takes those that usually have Y up, beside
+    others."""
     on_error: OnError = "raise"
     """How to handle clouds or meshes that cannot be used: "raise" reports them all, "skip" continues without them."""
     features: tuple[str, ...] = ()

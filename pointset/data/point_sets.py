@@ -336,7 +336,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             points=self.size,
             normalize=how,
             up=self.up,
-            kinds=tuple(sorted({suffix_of(name) for name in self.names} & SHAPE_SUFFIXES)),
+            kinds=tuple(sorted(({suffix_of(name) for name in self.names} & SHAPE_SUFFIXES) - {*self.options.turned})),
             sampler=self.options.sampler if self.source_pool.sampler in SAMPLERS else "uniform",
             pool_points=max(1, int(self.source_pool.sizes.max(initial=0))),
             features=self.options.features,

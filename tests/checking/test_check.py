@@ -113,7 +113,7 @@ def test_one_cloud_of_many_points_in_other_files(tmp_path):
 
 
 @pytest.mark.slow
-def test_obj_files_beside_others_are_the_same_with_y_up_and_it_is_said_what_they_are_read_as(tmp_path):
+def test_obj_files_beside_others_are_the_same_with_y_up_and_others_are_named(tmp_path):
     for kind in ("chair", "lamp"):
         (tmp_path / kind).mkdir()
         for number in range(8):
@@ -124,13 +124,16 @@ def test_obj_files_beside_others_are_the_same_with_y_up_and_it_is_said_what_they
     trimesh.Trimesh(chairs[1].vertices, chairs[1].faces, process=False).export(tmp_path / "chair" / "z.obj")
     found = pointset.check_data(tmp_path, progress=False)
     twins = {frozenset((each.file, each.twin)): each for each in found.suspects if each.twin and each.kind != "label"}
-    as_usual = twins[frozenset(("chair/y.obj", "chair/0.off"))]
-    assert as_usual.kind == twins[frozenset(("chair/z.obj", "chair/1.off"))].kind == "identical geometry"
-    assert as_usual.note.endswith("with another axis up")
+    as_usual, unusual = (
+        twins[frozenset(pair)] for pair in (("chair/y.obj", "chair/0.off"), ("chair/z.obj", "chair/1.off"))
+    )
+    assert as_usual.kind == unusual.kind == "identical geometry"
+    assert unusual.note.endswith("with another axis up")
+    assert not as_usual.note.endswith("with another axis up")
     said = "\n".join(overview(found.shapes))
-    assert ".obj files, which usually have Y up: beside others, all are taken for Z up" in said
+    assert ".obj files, which usually have Y up: beside others, they are turned to Z up" in said
     odd = [each for each in found.suspects if each.kind == "upward axis" and each.file.endswith(".obj")]
-    assert all("usual of .obj, and all are read with z up" in each.note for each in odd)
+    assert all(".obj files are read with Y up" in each.note for each in odd)
 
 
 def test_few_others(found):

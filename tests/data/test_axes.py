@@ -50,14 +50,21 @@ def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs: Path) -> N
         assert load(objs, up="auto").describe() == sets.describe()
 
 
-def test_obj_files_beside_others_are_not_taken_for_z_up_in_silence(objs: Path) -> None:
+def test_obj_files_beside_others_are_turned_as_one_file_would_be(objs: Path) -> None:
     write_off(objs / "class0" / "train" / "5.off", Mesh(CORNERS, np.array(FACES) - 1))
     with pytest.warns(
-        UserWarning, match=r"objs holds \.obj files, which usually have Y up: beside others.*save .* --up"
+        UserWarning, match=r"objs holds \.obj files, which usually have Y up: beside others, they are turned.* --up"
     ) as said:
-        assert load(objs).up == "z"
+        sets = load(objs)
     assert len(said) == 1
-    assert load(objs, up="z").up == "z"  # a warning would be an error
+    as_they_are = load(objs, up="z")  # a warning would be an error
+    again = load_like(sets.describe(), "train")
+    for name, points, same, before in zip(sets.names, sets.points, again.points, as_they_are.points, strict=True):
+        assert torch.equal(points, same)
+        expected = turned_up(before.numpy(), "y", "z") if name.endswith(".obj") else before.numpy()
+        np.testing.assert_allclose(points.numpy(), expected, atol=1e-6)
+    assert (sets.up, as_they_are.up) == ("z", "z")
+    assert (sets.preparation.kinds, as_they_are.preparation.kinds) == ((".off",), (".obj", ".off"))
 
 
 def test_a_file_is_turned_to_the_axis_of_the_model(objs: Path, few: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.data.axes import usual_up
+from pointset.data.axes import Axis, turned_up, usual_up
 from pointset.data.catalogue.folders import Listing, list_folder, list_splits
 from pointset.data.catalogue.locate import locate_data, pools_home
 from pointset.data.catalogue.released import is_released, read_released, released_labels
@@ -80,6 +80,7 @@ def look_at(
         PointsetError: the data is missing or in no known layout, or no file can be used.
     """
     card, folder = locate_data(name_or_folder)
+    known = up if up in ("y", "z") else card.up if card else None
     if is_released(folder):
         labels = {split: released_labels(folder, split).tolist() for split in SPLITS}
         first = "test" if labels["test"] and not labels["train"] else "train"
@@ -90,11 +91,10 @@ def look_at(
         listing = listings["train"] if "train" in listings else list_folder(folder, "test", seed=split_seed)
         labels = {split: [shape.label for shape in listings[split].shapes] for split in sorted(listings)}
         classes, rule, files = listing.classes, listing.rule, [shape.name for shape in listing.shapes]
-        clouds = list(_of_files(listing))
+        clouds = list(_of_files(listing, None if known else usual_up(files) or "z"))
     if not clouds:
         raise PointsetError(f"{folder} has no shape that can be used: load it to see the fault of each")
     counts = Counter(classes[label] for values in labels.values() for label in values)
-    known = up if up in ("y", "z") else card.up if card else None
     overview = {
         "name": card.name if card else folder.name,
         "classes": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
@@ -123,8 +123,11 @@ def _of_pool(pool: Pool) -> Iterator[Sample]:
             yield name, pool.cloud(row)
 
 
-def _of_files(listing: Listing) -> Iterator[Sample]:
-    """Points of random usable files of each class; warnings name others that were tried, and the first remark."""
+def _of_files(listing: Listing, up: Axis | None) -> Iterator[Sample]:
+    """Points of random usable files of each class; warnings name others that were tried, and the first remark.
+
+    Files whose usual axis is not `up` are turned to it.
+    """
     remarked = False
     sampling = Sampling.none(False) if listing.kind == "clouds" else Sampling(SAMPLE_POINTS)
     seen = Counter[str]()
@@ -141,4 +144,5 @@ def _of_files(listing: Listing) -> Iterator[Sample]:
                 warnings.warn(entry.remarks, UserWarning, stacklevel=3)
             remarked |= bool(entry.remarks)
             seen[shape.true_class] += 1
-            yield shape.true_class, arrays["points"]
+            now = usual_up([shape.name]) if up else None
+            yield shape.true_class, turned_up(arrays["points"], now or up or "z", up or "z")
