@@ -153,7 +153,7 @@ def _draw_uniform(
     """Draw points [n, 3] and their faces [n]: a face with probability proportional to its area, then a point in it."""
     cumulative = areas.cumsum()
     if cumulative[-1] == 0:
-        raise MeshError(f"the mesh has no area to sample: each of its {len(areas)} faces is degenerate")
+        raise MeshError(f"the mesh has no area to sample: every face is degenerate, {len(areas):,} in all")
     r0, r1, r2 = generator.random((n, 3)).T.copy()
     # The first cumulative sum above each number is never that of a face without area. Sorted numbers keep the search in
     # the processor's cache, which makes it several times faster.

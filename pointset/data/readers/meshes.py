@@ -78,7 +78,7 @@ def mesh_of_polygons(
     crossing = triangles[ends - 1, 0] < 0
     if left_out := len(sizes) - len(wide) + int(crossing.sum()):
         triangles = triangles[~np.repeat(crossing, counts)]
-        what = "have less than 3 corners, or cross themselves, and were left out"
+        what = "have fewer than 3 corners, or cross themselves, and were left out"
         warnings.warn(f"{name}: {left_out:,} of {len(sizes):,} faces {what}", stacklevel=2)
     if not len(triangles):
         raise MeshError("expected a mesh, found no triangles (a point cloud alone has none)")

@@ -82,7 +82,7 @@ def read_mesh(path: str | Path) -> Mesh:
         suffix = path.suffix.lower()
         mesh = parse_ply(path) if suffix == ".ply" else MESHES[suffix](read_file(path), str(path))
         if not _has_area(mesh):
-            raise MeshError(f"has no area: each of its {len(mesh.faces):,} faces is degenerate")
+            raise MeshError(f"has no area: every face is degenerate, {len(mesh.faces):,} in all")
         corner = far_corner(mesh.vertices.min(axis=0), mesh.vertices.max(axis=0))
         if not corner.any():
             return mesh

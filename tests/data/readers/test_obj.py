@@ -87,6 +87,6 @@ def test_polygons_are_cut_as_older_pools_were(faces: bytes, expected: list) -> N
 
 def test_corners_of_several_forms_and_lines_as_faces() -> None:
     """As SketchUp and Revit, and 3ds Max and CGAL, write them."""
-    with pytest.warns(UserWarning, match="2 of 4 faces have less than 3 corners"):
+    with pytest.warns(UserWarning, match="2 of 4 faces have fewer than 3 corners"):
         mesh = parse_obj(b"v 0 0 0\nv 1 0 0\nv 1 1 0\nf 1 2 3\nf 1/1 2 3//1\nf 1 2\nf 3\n", "mixed.obj")
     assert mesh.faces.tolist()[-1] == [0, 1, 2]
