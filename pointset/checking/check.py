@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from pointset.baselines.features import invariant_part
-from pointset.checking.labels import given_and_other, suspicious_labels
+from pointset.checking.labels import given_and_other, held_out_probabilities, suspicious_labels
 from pointset.checking.oddities import Oddity, odd_axes, odd_counts, odd_extents, odd_sizes
 from pointset.checking.reading import Shapes, read_shapes
 from pointset.data.axes import Axis, turned_up, usual_up
@@ -25,7 +25,7 @@ from pointset.data.readers.reading import read_mesh
 from pointset.runs.atomic import write_for_user
 from pointset.runs.progress import followed
 from pointset.runs.spreadsheets import as_csv
-from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, set_pose
+from pointset.training.baselines import FOLDS, baseline_of, extract_rows, set_pose
 from pointset.zoo.models import create_for
 
 CANDIDATE = "features+surface-svm"
@@ -106,7 +106,8 @@ def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progre
 
     Files that cannot be read; shapes that are the same, within a class, in two classes, or in train and test; shapes
     unlike their class in size, points or upward axis; and labels that are probably wrong, by confident learning on
-    probabilities of a support vector machine that was fitted without the shape and its siblings.
+    probabilities of a support vector machine that was fitted without the shape, its siblings and the likeliest
+    suspects.
 
     Args:
         data: name of a card, or a folder.
@@ -256,15 +257,13 @@ class _Work:
         folds = assign_folds(together, labels.tolist(), self.seed, FOLDS)
         if len(shapes.classes) < 2 or not (folds >= 0).any():
             return
-        outputs = fit_head(self.baseline, self.blocks, torch.from_numpy(labels), folds, together)
-        tested = np.flatnonzero(folds >= 0)
-        probabilities = outputs[torch.from_numpy(tested)].softmax(dim=1).numpy()
+        tested, given_labels = np.flatnonzero(folds >= 0), torch.from_numpy(labels)
+        probabilities = held_out_probabilities(self.baseline, self.blocks, given_labels, folds, together)[tested]
         given, instead = given_and_other(probabilities, labels[tested])
         for place in np.flatnonzero(suspicious_labels(probabilities, labels[tested])).tolist():
-            row, other_class = int(tested[place]), int(instead[place])
-            note = f"more like {shapes.classes[other_class]} ({probabilities[place, other_class]:.0%})"
-            example = self._example(row, other_class)
-            yield self._suspect(row, LABEL, note, example, LABEL, 1 - float(given[place]))
+            row, other = int(tested[place]), int(instead[place])
+            note = f"more like {shapes.classes[other]} ({probabilities[place, other]:.0%})"
+            yield self._suspect(row, LABEL, note, self._example(row, other), LABEL, 1 - float(given[place]))
 
     def _example(self, row: int, label: int) -> int:
         """The shape of a class that is nearest to a shape."""

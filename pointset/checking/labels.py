@@ -3,6 +3,29 @@
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
+from torch import Tensor
+
+from pointset.baselines.models import Baseline
+from pointset.data.groups import Groups
+from pointset.training.baselines import fit_head
+
+DOUBTFUL = 0.05
+"""Share of the shapes whose labels are judged, and not learned from, in the second round."""
+
+
+def held_out_probabilities(
+    baseline: Baseline, blocks: list[Tensor], labels: Tensor, folds: Groups, groups: Groups
+) -> Float[ndarray, "N classes"]:
+    """Probabilities of each shape by a head that was fitted without its fold; NaN for shapes without a fold.
+
+    Heads are fitted twice: the second time without the likeliest suspects of the first, which would mislead them.
+    """
+    doubtful, rows = np.zeros(len(labels), bool), np.arange(len(labels))
+    for _ in range(2):
+        probabilities = fit_head(baseline, blocks, labels, folds, groups, doubtful=doubtful).softmax(dim=1).numpy()
+        given = probabilities[rows, labels.numpy()]
+        doubtful[np.argsort(given)[: round(DOUBTFUL * (folds >= 0).sum())]] = True  # NaN is last
+    return probabilities
 
 
 def given_and_other(
@@ -23,8 +46,8 @@ def suspicious_labels(probabilities: Float[ndarray, "N classes"], labels: Int[nd
     """True for labels off the diagonal of the confident joint, and for those of which another class is likelier.
 
     For the confident joint (Northcutt et al., *Confident learning*, JAIR 2021) a shape counts as one of class j if its
-    held-out probability of j is at least the mean such probability of the shapes that are labelled j; of several such
-    classes, as one of the likeliest.
+    held-out probability of j is at least the mean such probability of the shapes that are labelled j, and that of
+    chance; of several such classes, as one of the likeliest.
     """
     classes = probabilities.shape[1]
     thresholds = np.array(
@@ -33,6 +56,7 @@ def suspicious_labels(probabilities: Float[ndarray, "N classes"], labels: Int[nd
             for label in range(classes)
         ]
     )
+    thresholds = thresholds.clip(1 / classes)  # whose shapes all look wrong is no reason to doubt others
     confident = np.where(probabilities >= thresholds, probabilities, -np.inf)
     off_diagonal = np.isfinite(confident.max(axis=1)) & (confident.argmax(axis=1) != labels)
     return off_diagonal | (probabilities.argmax(axis=1) != labels)

@@ -168,6 +168,11 @@ def test_a_class_that_is_confused_does_not_keep_a_likelier_other_class_from_bein
     assert suspicious_labels(probabilities, np.array([0, 1, 1])).tolist() == [False, True, False]
 
 
+def test_a_class_that_looks_wrong_throughout_makes_no_other_shape_doubtful():
+    probabilities = np.array([[0.8, 0.2, 0.0], [0.8, 0.0, 0.2], [0.1, 0.8, 0.1], [0.9, 0.1, 0.0]])
+    assert suspicious_labels(probabilities, np.array([0, 0, 1, 2])).tolist() == [False, False, False, True]
+
+
 def test_sizes_and_counts_are_compared_within_a_class():
     labels = np.array([0] * 5 + [1] * 5)
     sizes = np.array([1, 1.2, 0.9, 1, 30, 100, 110, 90, 100, 5.0])
