@@ -30,9 +30,9 @@ def judge(
 ) -> Result:
     """Judge predictions of any classifiers: which models differ for new seeds and new items?
 
-    Every file has one row for each item, with the columns item, label and prediction, and model, seed and data (a data
-    set) if the file has several. Files that `pointset classify -o` and `pointset evaluate -o` write can be used as they
-    are, and the folder of a comparison. Several data sets get a verdict each, and one on their mean.
+    Every file has one row for each item, with the columns item, label and prediction, and model and seed if the file
+    has several. Files that `pointset classify -o` and `pointset evaluate -o` write can be used as they are, and the
+    folder of a comparison.
 
     Example: `pointset judge svm.csv network-seed0.csv network-seed1.csv --columns item=uid label=truth -o verdict.md`
 
@@ -40,7 +40,7 @@ def judge(
         files: Predictions (*.csv), a folder of runs, or a folder of `pointset compare`.
             Without a column model, the name of the file is the model, and "-seed3" at its end the seed.
         columns: Columns that are named otherwise, as item=COLUMN label=COLUMN prediction=COLUMN model=COLUMN
-            seed=COLUMN data=COLUMN.
+            seed=COLUMN.
         level: Probability of any error in a table of equally good models.
         deterministic: Models whose training has no seed, such as a support vector machine.
         output: Files for the verdict: Markdown (*.md), LaTeX (*.tex), or all pairs as a picture (*.svg, *.png, *.pdf).

@@ -1,24 +1,42 @@
-"""Judge predictions of any classifiers: which models differ, for new seeds and new items?"""
+"""Judge predictions of any classifiers, from files and folders of this or another package.
 
-from collections.abc import Collection, Mapping, Sequence
+A table has one row for each item, model and seed, with the columns item, label, prediction, model and seed. It is of
+one data set, which a column `data` may name. Columns of other names are found by `COLUMN_ALIASES`, or named by the
+caller. Without a column `model`, the name of the file is the model, and "-seed3" at its end the seed; without a column
+`seed`, all rows are of one run.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool
 from numpy import ndarray
 
-from pointset.comparison.metric import Metric
-from pointset.comparison.pairs import compare_models
-from pointset.comparison.prediction_tables import pivot, read_tables, tidy
-from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, check_level, estimate_mean, measure_spreads
-from pointset.comparison.verdict import ACCURACY, ModelRow, Verdict
+from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, check_level
+from pointset.comparison.verdict import Verdict, give_verdict
 from pointset.errors import PointsetError, quoted
+from pointset.runs.files import require_file
+from pointset.runs.spreadsheets import from_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+COLUMN_ALIASES = {
+    "item": ("item", "name", "id"),
+    "label": ("label", "true_class", "target", "y_true"),
+    "prediction": ("prediction", "predicted", "class_1", "y_pred"),
+    "model": ("model",),
+    "seed": ("seed",),
+    "data": ("data", "dataset"),
+}
+"""Names under which columns are found, in this order."""
+IN_NAME = re.compile(r"[-_.]seed(\d+)$")
+PREDICTIONS_CSV, PREDICTIONS_NPZ = "predictions.csv", "predictions.npz"
 
 
 def judge(
@@ -33,8 +51,7 @@ def judge(
     Args:
         predictions: a table with one row for each item, model and seed, with the columns item, label, prediction, model
             and seed; or files of such tables, a folder of runs, or the folder of a comparison; see
-            `pointset.comparison.prediction_tables`. A column `data` names data sets: there is a verdict for each, and
-            one over all.
+            `pointset.comparison.judge`.
         columns: names of columns that are named otherwise, such as {"item": "uid", "label": "truth"}.
         level: probability of any error in a table of equally good models.
         deterministic: models whose training has no seed, such as a support vector machine.
@@ -44,7 +61,7 @@ def judge(
 
     Raises:
         PointsetError: a file or a column is missing, an item is missing or stands twice for a run, labels of an item
-            differ, or the level is not in (0, 1); the message names item and run.
+            differ, there are several data sets, or the level is not in (0, 1); the message names item and run.
 
     Example:
         >>> table = {"item": [0, 1, 0, 1], "label": [3, 5, 3, 5], "prediction": [3, 5, 3, 3],
@@ -65,76 +82,207 @@ def judge(
             raise PointsetError(
                 f"deterministic names {quoted(model)}, which is not a model: there are {', '.join(models)}"
             )
-    fixed = {*deterministic}
-    tables = {str(data): pivot(rows) for data, rows in table.groupby("data", sort=False)}
-    parts = {}
-    for data, right in tables.items():
-        scores = {model: np.stack([*own.values()]) for model, own in right.items()}
-        parts[data] = replace(give_verdict(scores, level=level, fixed=fixed), of_tables=True)
-    if len(parts) == 1:
-        return next(iter(parts.values()))
-    return combine(parts, tables)
+    right = pivot(table)
+    scores = {model: np.stack([*by_seed.values()]) for model, by_seed in right.items()}
+    return replace(give_verdict(scores, level=level, fixed=deterministic), of_tables=True)
 
 
-def give_verdict(
-    scores: Mapping[str, ndarray],
-    *,
-    level: float = SIGNIFICANCE_LEVEL,
-    fixed: Collection[str] = (),
-    metric: Metric = ACCURACY,
-    step: float = 0.0,
-) -> Verdict:
-    """The verdict on the scores [seeds, items] of some models; see `compare_models`."""
-    spreads = measure_spreads(scores, fixed, step)
-    rows = []
-    for model, spread in spreads.items():
-        runs = [float(mean) for mean in scores[model].mean(axis=1)]
-        deviation = stdev(runs) if len(runs) > 1 and not spread.fixed else None
-        interval = metric.inside(estimate_mean(spread).interval(level)) if spread.known else None
-        rows.append(ModelRow(model, len(runs), spread.fixed, fmean(runs), deviation, interval))
-    rows.sort(key=lambda row: -metric.merit(row.mean))
-    ordered = {row.model: scores[row.model] for row in rows}
-    items = next(iter(scores.values())).shape[1]
-    pairs = compare_models(ordered, level, fixed, step)
-    return Verdict(tuple(rows), tuple(pairs), items, level, metric)
-
-
-def combine(parts: Mapping[str, Verdict], tables: Mapping[str, Mapping[str, Mapping[int, ndarray]]]) -> Verdict:
-    """The verdict on the means over several data sets, for new seeds and items of these data sets.
-
-    Every data set counts the same. `tables` have the answers by data set, model and seed; models and seeds that a data
-    set lacks are left out.
+def find_files(path: Path) -> list[Path]:
+    """The files of predictions of a path: of a comparison its predictions.csv, of a folder those of all its runs.
 
     Raises:
-        PointsetError: no model, or no seed of a model, is in all data sets.
+        PointsetError: a folder has none.
     """
-    part, first = next(iter(parts.values())), next(iter(tables.values()))
-    scores = {}
-    for model in first:
-        if not all(model in table for table in tables.values()):
-            continue
-        seeds = [seed for seed in first[model] if all(seed in table[model] for table in tables.values())]
-        if not seeds:
+    if not path.is_dir():
+        return [path]
+    if (path / PREDICTIONS_CSV).exists():
+        return [path / PREDICTIONS_CSV]
+    found = [file for folder in (path, path / "runs") for file in sorted(folder.glob(f"*/{PREDICTIONS_NPZ}"))]
+    own = [path / PREDICTIONS_NPZ] if (path / PREDICTIONS_NPZ).exists() else []
+    if not (own or found):
+        raise PointsetError(
+            f"{path} has neither {PREDICTIONS_CSV} nor runs with {PREDICTIONS_NPZ}: name files of predictions, or the "
+            "folder of a finished comparison"
+        )
+    return own or found
+
+
+def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
+    """Read files of predictions, or folders of runs, into one table with the columns of `COLUMN_ALIASES`; see `tidy`.
+
+    They are CSV files (as of `pointset classify` and `evaluate`), or folders as of `find_files`.
+    """
+    import pandas
+
+    if not paths:
+        raise PointsetError("no files of predictions were given: name at least one CSV file")
+    files = [file for path in paths for file in find_files(path)]
+    tables = [tidy(_read(file), columns, str(file), *_named(file)) for file in files]
+    return pandas.concat(tables, ignore_index=True)
+
+
+def _named(path: Path) -> tuple[str, int]:
+    """The model and the seed that a path names; the predictions of a run are named by its folder."""
+    name = path.parent.name if path.name == PREDICTIONS_NPZ and path.parent.name else path.stem
+    match = IN_NAME.search(name)
+    if match is None or match.start() == 0:
+        return name, 0
+    return name[: match.start()], int(match[1])
+
+
+def _read(path: Path) -> "DataFrame":
+    if path.suffix.lower() != ".csv" and path.name != PREDICTIONS_NPZ:
+        raise PointsetError(f"{path} is not a file of predictions: give a CSV file, or the {PREDICTIONS_NPZ} of a run")
+    try:
+        require_file(path)
+        return _read_run(path) if path.name == PREDICTIONS_NPZ else read_csv_table(path)
+    except FileNotFoundError as error:
+        raise PointsetError(f"{path} does not exist: name a file of predictions") from error
+    except (ValueError, KeyError, BadZipFile) as error:
+        raise PointsetError(f"{path} cannot be read as predictions: {error}") from error
+
+
+def read_csv_table(path: Path) -> "DataFrame":
+    """A CSV file with the text of its cells as it was before `as_csv`; only empty cells and nan are gaps."""
+    import pandas
+
+    # pandas would take classes such as None and NA for gaps.
+    table = pandas.read_csv(path, keep_default_na=False, na_values=["", "nan", "NaN"]).rename(columns=from_text)
+    words = table.select_dtypes(exclude="number").columns
+    return table.assign(**{name: table[name].map(from_text) for name in words})
+
+
+def _read_run(path: Path) -> "DataFrame":
+    """The predictions that `pointset.evaluation.predictions.save_predictions` wrote, without loading torch."""
+    import pandas
+
+    with np.load(path, allow_pickle=False) as run:
+        classes, labels, predictions = run["classes"], run["labels"], run["logits"].argmax(axis=1)
+        return pandas.DataFrame({"item": run["names"], "label": classes[labels], "prediction": classes[predictions]})
+
+
+def tidy(
+    table: "DataFrame | Mapping[str, Any]",
+    columns: Mapping[str, str] | None = None,
+    what: str = "the table",
+    model: str = "model",
+    seed: int = 0,
+) -> "DataFrame":
+    """The columns of `COLUMN_ALIASES` of a table of predictions, which messages call `what`.
+
+    `model` and `seed` are those of all rows if no column has them. A PointsetError is raised if a column is missing or
+    has gaps, or the table is empty.
+    """
+    import pandas
+
+    table = pandas.DataFrame(table)
+    names = _columns_of(table, dict(columns or {}), what)
+    if not len(table):
+        raise PointsetError(f"{what} has no rows: give at least one prediction")
+    tidied = pandas.DataFrame({key: table[name] for key, name in names.items()})
+    for key, value in (("model", model), ("seed", seed), ("data", "")):
+        if key not in tidied:
+            tidied[key] = value
+    for key in COLUMN_ALIASES:
+        if (gaps := tidied[key].isna()).any():
             raise PointsetError(
-                f"model {model} has no seed that is in all data sets: give it the same seeds everywhere"
+                f"row {int(gaps.to_numpy().argmax()) + 1} of {what} has no {key}: fill it in, or leave the row out"
             )
-        scores[model] = stack([np.stack([table[model][seed] for seed in seeds]) for table in tables.values()])
-    if not scores:
-        few, many = (f"{name} has {', '.join(row.model for row in part.rows)}" for name, part in [*parts.items()][:2])
-        raise PointsetError(f"no model is in all data sets: {few}, {many}")
-    fixed = [model for model in scores if all(part.row(model).fixed for part in parts.values())]
-    step = 1 / (len(parts) * min(part.items for part in parts.values()))
-    verdict = give_verdict(scores, level=part.level, fixed=fixed, metric=part.metric, step=step)
-    return replace(verdict, parts=parts, of_tables=part.of_tables)
+    tidied["seed"] = _seeds(tidied["seed"], what)
+    numbers = all(pandas.api.types.is_numeric_dtype(tidied[key]) for key in ("label", "prediction"))
+    words = ("item", "model", "data") if numbers else ("item", "model", "data", "label", "prediction")
+    return tidied.astype(dict.fromkeys(words, str))
 
 
-def stack(scores: Sequence[Shaped[ndarray, "seeds _"]]) -> Float[ndarray, "seeds items"]:
-    """Scores of several data sets as one, such that each run's mean is the mean of its means on the data sets.
+def _seeds(column: Any, what: str) -> Any:
+    """Seeds as whole numbers."""
+    import pandas
 
-    Items vary about the mean of their data set, and count such that all data sets weigh the same: the variance over
-    items of the mean is then that of a mean of independent means.
+    seeds = pandas.to_numeric(column, errors="coerce")
+    if (wrong := seeds.isna() | (seeds % 1 > 0)).any():
+        row = int(wrong.to_numpy().argmax())
+        raise PointsetError(
+            f"row {row + 1} of {what} has the seed {quoted(str(column.iloc[row]))}: seeds must be whole numbers"
+        )
+    return seeds.astype(int)
+
+
+def _columns_of(table: "DataFrame", columns: dict[str, str], what: str) -> dict[str, str]:
+    """The column of each meaning; those that a table may lack are left out."""
+    for key, name in columns.items():
+        if key not in COLUMN_ALIASES:
+            raise PointsetError(f"{quoted(key)} is not a column of predictions: use {', '.join(COLUMN_ALIASES)}")
+        if name not in table:
+            raise PointsetError(f"{what} has no column {quoted(name)}: it has {_listed(table)}")
+    given = {key: next((name for name in names if name in table), None) for key, names in COLUMN_ALIASES.items()}
+    names = {key: name for key, name in (given | columns).items() if name is not None}
+    for key in ("item", "label", "prediction"):
+        if key not in names:
+            raise PointsetError(
+                f"{what} has no column {' or '.join(COLUMN_ALIASES[key])}: name it with {key}=COLUMN; "
+                f"it has {_listed(table)}"
+            )
+    return names
+
+
+def _listed(table: "DataFrame") -> str:
+    names = [str(name) for name in table.columns]
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+
+
+def pivot(table: "DataFrame") -> dict[str, dict[int, Bool[ndarray, " items"]]]:
+    """By model and seed, which items of a table of `tidy` are right.
+
+    A PointsetError is raised if there are several data sets, an item is missing or stands twice for a run, or its
+    labels differ.
     """
-    items = sum(own.shape[1] for own in scores)
-    middle = fmean(float(own.mean()) for own in scores)
-    scaled = [(own - own.mean()) * (items / (len(scores) * own.shape[1])) + middle for own in scores]
-    return np.concatenate(scaled, axis=1)
+    if len(data := table["data"].unique()) > 1:
+        known = ", ".join(data)
+        raise PointsetError(f"the predictions are of {len(data)} data sets ({known}): judge those of one at a time")
+    keys = ["model", "seed", "item"]
+    if (again := table.duplicated(keys)).any():
+        first = table[again].iloc[0]
+        count = int((table[keys] == first[keys]).all(axis=1).sum())
+        raise PointsetError(f"item {quoted(first['item'])} stands {count} times for {_run(*first[keys[:2]])}: keep one")
+    labels = table.drop_duplicates("item").set_index("item")["label"]
+    if (differ := table["label"] != table["item"].map(labels)).any():
+        row = table[differ].iloc[0]
+        raise PointsetError(
+            f"item {quoted(row['item'])} has the label {quoted(str(labels[row['item']]))} and, for "
+            f"{_run(row['model'], row['seed'])}, {quoted(str(row['label']))}: an item must have one label"
+        )
+    right = table.assign(right=table["label"] == table["prediction"]).pivot(
+        index=keys[:2], columns="item", values="right"
+    )
+    _require_same_items(right.notna())
+    by_model: dict[str, dict[int, ndarray]] = {str(model): {} for model in table["model"].unique()}
+    for (model, seed), answers in right.iterrows():
+        by_model[model][int(seed)] = answers.to_numpy(bool)
+    return by_model
+
+
+def _require_same_items(there: "DataFrame") -> None:
+    """Raise a PointsetError that names the run with the fewest items, and the run that has what it lacks."""
+    counts = there.sum(axis=1)
+    if there.shape[1] < 2:
+        raise PointsetError("there is one item: a verdict needs at least 2")
+    if counts.min() == there.shape[1]:
+        return
+    fewest = counts.idxmin()
+    lacking = there.columns[~there.loc[fewest]]
+    other = there[lacking[0]].idxmax()
+    common = int((there.loc[fewest] & there.loc[other]).sum())
+    if not common:
+        raise PointsetError(
+            f"{_run(*fewest)} and {_run(*other)} have no common item, {quoted(there.columns[there.loc[fewest]][0])} "
+            f"is one of the first and {quoted(lacking[0])} of the second: give all runs the same names of items, or a "
+            "column data with the names of their data sets"
+        )
+    raise PointsetError(
+        f"{_run(*fewest)} lacks {len(lacking):,} of {there.shape[1]:,} items, such as {quoted(lacking[0])}, which "
+        f"{_run(*other)} has: all runs must have the same items"
+    )
+
+
+def _run(model: str, seed: int) -> str:
+    return f"model {model}, seed {int(seed)}"

@@ -136,7 +136,6 @@ def compare_models(
     scores: Mapping[str, ndarray],
     level: float = SIGNIFICANCE_LEVEL,
     fixed: Collection[str] = (),
-    step: float = 0.0,
 ) -> list[Pair]:
     """Compare all pairs of models, in the given order.
 
@@ -145,10 +144,9 @@ def compare_models(
             the metric; or only the metric of each run [seeds, 1]. The items are the same for all models.
         level: probability of any error in a table of equally good models.
         fixed: models without a seed, which may have a single run.
-        step: see `Spread`; known for bool.
     """
     check_level(level)
-    spreads = measure_spreads(scores, fixed, step)
+    spreads = measure_spreads(scores, fixed)
     models = sum(spread.known for spread in spreads.values())
     estimates: dict[tuple[str, str], Estimate] = {}
     unknown: list[tuple[str, str]] = []

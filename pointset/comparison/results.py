@@ -15,13 +15,12 @@ import numpy as np
 from torch import nn
 
 from pointset.comparison.experiment import Experiment
-from pointset.comparison.judge import give_verdict
 from pointset.comparison.metric import Metric, Row, Size, Summary
 from pointset.comparison.pairs import Pair
 from pointset.comparison.runs import Run, of_size
 from pointset.comparison.tables import Spreads, as_latex, format_table, make_cells
 from pointset.comparison.task import Results, TaskFacts
-from pointset.comparison.verdict import Verdict
+from pointset.comparison.verdict import Verdict, give_verdict
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import records

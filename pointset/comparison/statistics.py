@@ -68,13 +68,13 @@ class Spread:
     fixed: bool
     """True if a further run would give the same answers."""
     step: float
-    """Change of the mean if one item counts 1 more: 1 / items where items are right or wrong; 0 if unknown."""
+    """Change of the mean if one item counts 1 more: 1 / items where items are right or wrong, else 0."""
 
     @classmethod
-    def of(cls, scores: ndarray, fixed: bool = False, step: float = 0.0) -> "Spread":
+    def of(cls, scores: ndarray, fixed: bool = False) -> "Spread":
         """The components of the scores of all runs of a model, [seeds, items]; `fixed` if it has no seed."""
         seeds, items = scores.shape
-        step, scores = (1 / items if scores.dtype == bool else step), scores.astype(np.float64)
+        step, scores = (1 / items if scores.dtype == bool else 0.0), scores.astype(np.float64)
         runs, means = scores.mean(axis=1), scores.mean(axis=0)
         fixed = fixed or (seeds > 1 and items > 1 and bool((scores == scores[0]).all()))
         if seeds < 2 or fixed:
@@ -97,13 +97,13 @@ class Spread:
         return self.fixed or self.seeds > 1
 
 
-def measure_spreads(scores: Mapping[str, ndarray], fixed: Collection[str] = (), step: float = 0.0) -> dict[str, Spread]:
+def measure_spreads(scores: Mapping[str, ndarray], fixed: Collection[str] = ()) -> dict[str, Spread]:
     """The components of all models of a table, [seeds, items] each, with variances over seeds that are not too small.
 
     `fixed` are the models without a seed. Scores without items keep their variances: their test has the fewest degrees
     of freedom anyway, and errors of a regression may vary a hundred times more in one row than in another.
     """
-    spreads = {model: Spread.of(own, model in fixed, step) for model, own in scores.items()}
+    spreads = {model: Spread.of(own, model in fixed) for model, own in scores.items()}
     varying = {model: one for model, one in spreads.items() if one.seeds > 1 and not one.fixed and one.items > 1}
     if varying:
         floor = LEAST_OF_MEDIAN * median(one.over_seeds for one in varying.values())

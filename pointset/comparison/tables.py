@@ -14,7 +14,7 @@ NOT_BRIEF = ("M mult-adds", "ms a set", "step MB")
 """Columns that are left out on a terminal, for lack of room."""
 NO_COST = "-"
 """Cell of a cost that a row does not have, beside rows that have it."""
-TEXT_COLUMNS = ("model", "against the best", "pair", "class", "data sets")
+TEXT_COLUMNS = ("model", "against the best", "pair", "class")
 """Columns of text, which are left-aligned, as all verdicts are."""
 ColumnGroup = Literal["all", "metrics", "costs"]
 Spreads = Literal["both", "deviation", "interval"]

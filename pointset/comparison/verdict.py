@@ -1,13 +1,15 @@
 """A verdict on models as text and tables: which differ, and which differences the data can tell."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from statistics import fmean
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean, stdev
 from typing import Any
 
+from numpy import ndarray
+
 from pointset.comparison.metric import Metric
-from pointset.comparison.pairs import Pair, write_p
-from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, Interval
+from pointset.comparison.pairs import Pair, compare_models, write_p
+from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, Interval, estimate_mean, measure_spreads
 from pointset.comparison.tables import Table, as_latex, format_table, in_table, without_empty
 from pointset.errors import escaped
 
@@ -48,13 +50,11 @@ class Verdict:
     pairs: tuple[Pair, ...]
     """All pairs of models."""
     items: int
-    """Number of items, of all data sets; 1 for scores without items."""
+    """Number of items; 1 for scores without items."""
     level: float = SIGNIFICANCE_LEVEL
     """Level of the tests."""
     metric: Metric = ACCURACY
     """What the scores measure."""
-    parts: Mapping[str, "Verdict"] = field(default_factory=dict)
-    """Of several data sets, the verdict on each; rows and pairs are then of means over the data sets."""
     of_tables: bool = False
     """True if the scores come from tables of predictions, which may not say that a model has no seed."""
 
@@ -108,20 +108,10 @@ class Verdict:
                 self._interval_title: self.metric.write_interval(pair.interval and self._inside(pair.interval), "+"),
                 "p": write_p(pair.p if pair.p is not None else pair.p_runs),
                 "verdict": pair.verdict,
-                "data sets": self.wins(pair),
             }
             for pair in ordered[:most]
         ]
         return without_empty(table)
-
-    def wins(self, pair: Pair) -> str:
-        """In how many data sets the first model is better, not distinguishable, and worse; empty of one data set."""
-        if not self.parts:
-            return ""
-        inside = [part.pair(pair.first, pair.second) for part in self.parts.values()]
-        gains = [self.metric.merit(one.difference) if one.distinguishable else 0 for one in inside]
-        better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
-        return f"{better} better, {len(inside) - better - worse} level, {worse} worse"
 
     def sentences(self) -> list[str]:
         """The verdict in words: who is best, what the data can tell, and what it lacks."""
@@ -131,10 +121,9 @@ class Verdict:
         """One sentence for a paper."""
         best, others, unit = self.rows[0], [row.model for row in self.rows[1:]], " %" * self.metric.share
         interval = f" ({self._interval_title} {self.metric.write_interval(best.interval)})" if best.interval else ""
-        where = f"On {self.items:,} items" if self.items > 1 else ""
-        where += f" of {len(self.parts)} data sets" if self.parts else ""
+        where = f"On {self.items:,} items, " if self.items > 1 else ""
         mean = f"{self.metric.write(best.mean)}{unit}{interval}"
-        text = f"{where}{', ' * bool(where)}{best.model} has the best {self.metric.name}, {mean}"
+        text = f"{where}{best.model} has the best {self.metric.name}, {mean}"
         level = [model for model in others if not self.pair(self.best, model).distinguishable]
         if not others:
             return text + "."
@@ -147,10 +136,8 @@ class Verdict:
     def resolution(self) -> str:
         """The differences from the best model that these seeds and items cannot tell, and what more would tell.
 
-        Empty if nothing is known of the seeds, or over several data sets.
+        Empty if nothing is known of the seeds.
         """
-        if self.parts:
-            return ""
         of_best = [pair.design for pair in self.pairs if self.best in (pair.first, pair.second)]
         designs = [design for design in of_best if design and design.resolution() > 0]  # models that differ somewhere
         if not designs:
@@ -201,13 +188,11 @@ class Verdict:
         """How the verdict was made, with its level, in one sentence."""
         known = [row for row in self.rows if row.fixed or row.runs > 1]
         correction = "studentised range of all models" if len(known) > 2 else "Student's t"
-        text = METHOD.format(correction=correction, level=self.level)
-        return f"{text} Means over data sets are of these data sets." if self.parts else text
+        return METHOD.format(correction=correction, level=self.level)
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         pairs = [asdict(pair) | {"distinguishable": pair.distinguishable} for pair in self.pairs]
-        parts = {"data": {name: part.as_dict() for name, part in self.parts.items()}} if self.parts else {}
         return {
             "items": self.items,
             "rows": [asdict(row) for row in self.rows],
@@ -215,17 +200,13 @@ class Verdict:
             "level": self.level,
             "sentences": self.sentences(),
             "method": self.method,
-            **parts,
         }
 
     def __str__(self) -> str:
-        texts = [text for name, part in self.parts.items() for text in (f"{escaped(name)}:", str(part), "")]
         tables = [format_table(table) for table in (self.table(), self.pair_table(SHOWN_PAIRS)) if table]
         left = len(self.pairs) - SHOWN_PAIRS
         more = [f"and {left:,} more pairs; -o verdict.md has all"] if left > 0 else []
-        own = [*self.sentences(), *([] if self.parts else [self.method])]
-        head = [f"Mean of {len(self.parts)} data sets:"] if self.parts else []
-        return "\n".join([*texts, *head, "\n\n".join(tables), *more, "", *map(escaped, own)])
+        return "\n".join(["\n\n".join(tables), *more, "", *map(escaped, [*self.sentences(), self.method])])
 
     def as_markdown(self) -> str:
         """As Markdown: sentences, and the tables of models and pairs."""
@@ -240,11 +221,28 @@ class Verdict:
         return comments + "\n".join(f"% {title}\n{as_latex(table)}" for title, table in self.tables(spread).items())
 
     def tables(self, spread: str = "both") -> dict[str, Table]:
-        """The tables that are not empty, by title; of several data sets, those of each first."""
-        inside = {
-            f"{title}, {in_table(name, 'simple')}": table
-            for name, part in self.parts.items()
-            for title, table in part.tables(spread).items()
-        }
-        own = {"Models": self.table(spread), "Pairs": self.pair_table()}
-        return inside | {title: table for title, table in own.items() if table}
+        """The tables that are not empty, by title."""
+        tables = {"Models": self.table(spread), "Pairs": self.pair_table()}
+        return {title: table for title, table in tables.items() if table}
+
+
+def give_verdict(
+    scores: Mapping[str, ndarray],
+    *,
+    level: float = SIGNIFICANCE_LEVEL,
+    fixed: Collection[str] = (),
+    metric: Metric = ACCURACY,
+) -> Verdict:
+    """The verdict on the scores [seeds, items] of some models; see `compare_models`."""
+    spreads = measure_spreads(scores, fixed)
+    rows = []
+    for model, spread in spreads.items():
+        runs = [float(mean) for mean in scores[model].mean(axis=1)]
+        deviation = stdev(runs) if len(runs) > 1 and not spread.fixed else None
+        interval = metric.inside(estimate_mean(spread).interval(level)) if spread.known else None
+        rows.append(ModelRow(model, len(runs), spread.fixed, fmean(runs), deviation, interval))
+    rows.sort(key=lambda row: -metric.merit(row.mean))
+    ordered = {row.model: scores[row.model] for row in rows}
+    items = next(iter(scores.values())).shape[1]
+    pairs = compare_models(ordered, level, fixed)
+    return Verdict(tuple(rows), tuple(pairs), items, level, metric)

@@ -13,8 +13,8 @@ from torch import nn
 
 from pointset.baselines.models import BASELINES
 from pointset.comparison.experiment import TomlTable, as_tuple
+from pointset.comparison.judge import PREDICTIONS_CSV
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.prediction_tables import PREDICTIONS_CSV
 from pointset.comparison.task import Results, Section, Setup, TaskFacts, Trial
 from pointset.configuration import PointCount, Seed, check, check_once
 from pointset.data.augmentations import recipe_augmentations

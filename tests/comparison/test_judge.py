@@ -6,7 +6,8 @@ import pytest
 from command_line import fail, succeed
 
 import pointset
-from pointset.comparison.judge import give_verdict, judge
+from pointset.comparison.judge import judge
+from pointset.comparison.verdict import give_verdict
 from pointset.errors import PointsetError
 
 ITEMS, LABELS = 200, ("cup", "lamp", "chair")
@@ -124,34 +125,6 @@ def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
     assert {row["model"]: row["seeds"] for row in named.table()} == {"svm": "none", "network": "3", "tree": "3"}
 
 
-def test_several_data_sets_have_a_verdict_each_and_one_on_their_mean(frame, tmp_path):
-    named = frame.assign(data=np.where(frame.item < 50, "small", "large"))
-    verdict = judge(named)
-    for data, part in verdict.parts.items():
-        assert part.as_dict() == judge(frame[(named.data == data)]).as_dict()
-    for row in verdict.rows:
-        own = [next(one.mean for one in part.rows if one.model == row.model) for part in verdict.parts.values()]
-        assert row.mean == pytest.approx(np.mean(own)), "every data set counts the same"
-    assert verdict.wins(verdict.pair("network", "tree")) == "2 better, 0 level, 0 worse"
-    assert {"small:", "large:", "Mean of 2 data sets:"} <= set(str(verdict).splitlines())
-    with pytest.raises(PointsetError, match="no model is in all data sets: "):
-        judge(named[(named.data == "small") == (named.model == "tree")])
-
-
-def test_the_mean_over_equal_data_sets_is_as_sure_as_their_union(frame):
-    """Two halves of the same size, with the same seeds: the union is what the mean over both is."""
-    halves = judge(frame.assign(data=frame.item % 2)).pair("network", "tree")
-    union = judge(frame).pair("network", "tree")
-    assert halves.difference == pytest.approx(union.difference)
-    assert halves.error == pytest.approx(union.error, rel=0.02)
-
-
-def test_a_few_items_of_several_data_sets_never_tell_two_models_apart():
-    rows = [(data, item, model, seed) for data in "xy" for item in "ab" for model in ("good", "bad") for seed in (0, 1)]
-    table = pandas.DataFrame(rows, columns=["data", "item", "model", "seed"]).assign(label=1)
-    assert judge(table.assign(prediction=(table.model == "good").astype(int))).pair("good", "bad").p > 0.05
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -163,6 +136,7 @@ def test_a_few_items_of_several_data_sets_never_tell_two_models_apart():
         (lambda t: t.assign(seed=t.seed.where(t.seed > 0)), ("row 1", "has no seed")),
         (lambda t: t.assign(label=np.where(t.index == 599, 3, 1), prediction=1), ("label '1' and", "seed 2, '3'")),
         (lambda t: t.assign(label=np.where(t.index == 599, "vase", t.label)), ("'199'", "'vase'", "network, seed 2")),
+        (lambda t: t.assign(data=np.where(t.item < 50, "small", "large")), ("2 data sets (small, large)", "one at a")),
         (lambda t: t.head(0), ("no rows",)),
         (lambda t: t.drop(columns="item"), ("no column item", "item=COLUMN")),
         (lambda t: t.drop(columns="prediction"), ("no column prediction", "prediction=COLUMN")),

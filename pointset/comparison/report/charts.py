@@ -35,6 +35,10 @@ MULTIPLY_ADDS = "M multiply-adds of a set"
 SECONDS = "training seconds"
 START_SHARE = 0.2
 """Initial share of a training that may be cut off from a panel, because its values are far from all later ones."""
+MOST_SHOWN = 20
+"""Models of a matrix, best first; the table has all."""
+NAME_WIDTH = 1.3
+"""Width of their names in inches."""
 
 
 def style(results: Results, label: str) -> dict[str, Any]:
@@ -126,27 +130,16 @@ def _dot(results: Results, row: Row, cost: float) -> Dot:
     return Dot(row.model, cost, scale * summary.mean, scale * low, scale * high, style(results, row.model))
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-MOST_SHOWN = 20
-"""Models of a matrix, best first; the table has all."""
-NAME_WIDTH = 1.3
-"""Width of their names in inches."""
-
-
 def draw_matrix(verdict: Verdict) -> Figure | None:
     """Differences of all pairs of the best models, row minus column, as a multiple comparison matrix.
 
     Ismail-Fawaz et al., "An approach to multiple comparison benchmark evaluations" (arXiv 2305.11921). Blue: the row is
-    distinguishably better; orange: worse. Of several data sets, each cell has in how many the row is better, not
-    distinguishable, and worse. None for a single model.
+    distinguishably better; orange: worse. None for a single model.
     """
     rows = verdict.rows[:MOST_SHOWN]
     if len(rows) < 2:
         return None
-    figure, (axes,) = make_panels(1, 1, 0.8 + (0.42 if verdict.parts else 0.3) * len(rows))
+    figure, (axes,) = make_panels(1, 1, 0.8 + 0.3 * len(rows))
     names = [plain_label(shorten(row.model, NAME_WIDTH, 7)) for row in rows]
     for y, first in enumerate(rows):
         for x, second in enumerate(rows):
@@ -164,8 +157,6 @@ def draw_matrix(verdict: Verdict) -> Figure | None:
 
 def _draw_cell(axes: Axes, x: int, y: int, verdict: Verdict, pair: Pair) -> None:
     text = verdict.metric.write(pair.difference, sign="+").replace("-", "\N{MINUS SIGN}")
-    if verdict.parts:
-        text += "\n" + "/".join(word.split()[0] for word in verdict.wins(pair).split(", "))
     if pair.distinguishable:
         color = COLORS[0] if verdict.metric.merit(pair.difference) > 0 else COLORS[1]
         axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=color, alpha=0.3, lw=0))
