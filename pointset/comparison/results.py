@@ -221,7 +221,7 @@ def _verdict(experiment: Experiment, runs: Sequence[Run]) -> Verdict:
 
 def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, measure: bool) -> dict[str, Cost]:
     """Costs of the networks that have a finished run: saved by an earlier call, or all measured now."""
-    task, recipe, threads = experiment.task, experiment.recipe, experiment.threads
+    task, threads = experiment.task, experiment.threads
     trained, baselines = {run.model for run in runs}, task.facts.baselines
     entries = [entry for entry in experiment.models if entry.label in trained and entry.name not in baselines]
     file = out / f"costs{of_size(size)}.json"
@@ -235,7 +235,7 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
         models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries]
         try:
             elements = size or task.facts.most or 1
-            measured = measure_costs(models, elements, batch_size=recipe.batch_size, threads=threads)
+            measured = measure_costs(models, elements, threads=threads)
         except Exception as error:  # a user-defined part may raise anything; the finished runs need no costs
             warnings.warn(f"costs were not measured: {type(error).__name__}: {one_line(error, REPEATED)}", stacklevel=2)
             return {}

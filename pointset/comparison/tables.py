@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pointset.comparison.metric import Metric, Row
 from pointset.errors import escaped, in_markdown
 
-COSTS = ("parameters", "M mult-adds", "ms a set", "step MB", "train s")
-NOT_BRIEF = ("M mult-adds", "ms a set", "step MB")
+COSTS = ("parameters", "M mult-adds", "ms a set", "train s")
+NOT_BRIEF = ("M mult-adds", "ms a set")
 """Columns that are left out on a terminal, for lack of room."""
 NO_COST = "-"
 """Cell of a cost that a row does not have, beside rows that have it."""
@@ -82,9 +82,8 @@ def make_cells(
         "seeds": [str(row.seeds) for row in rows] if len({row.seeds for row in rows}) > 1 else [],
         **_metric_columns(rows, metrics, brief, spread),
         "parameters": [f"{row.parameters:,}" for row in rows],
-        "M mult-adds": [_short(row.cost.multiply_adds / 1e6, 1) if row.cost else absent for row in rows],
+        "M mult-adds": [_short(row.cost.multiply_adds / 1e6) if row.cost else absent for row in rows],
         "ms a set": [f"{row.cost.latency_ms:.1f}" if row.cost else absent for row in rows],
-        "step MB": [_short(row.cost.step_memory_mb, 0) if row.cost else absent for row in rows],
         "train s": [f"{row.seconds:,.0f}" for row in rows],
     }
     wanted = {"all": columns.keys(), "metrics": columns.keys() - COSTS, "costs": {"model", "points", *COSTS}}[part]
@@ -93,9 +92,9 @@ def make_cells(
     return [{name: columns[name][number] for name in names} for number in range(len(rows))]
 
 
-def _short(value: float, digits: int) -> str:
-    """A value with this number of decimals, or with two significant digits below 1."""
-    return f"{value:.{digits}f}" if value >= 1 else f"{value:.2g}"
+def _short(value: float) -> str:
+    """A value with a decimal, or with two significant digits below 1."""
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
 
 def _metric_columns(

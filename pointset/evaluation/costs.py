@@ -1,26 +1,21 @@
-"""What a model costs: multiply-adds (counted), latency (timed) and memory of a training step (measured)."""
+"""What a model costs: multiply-adds (counted) and latency (timed)."""
 
 import copy
 import math
 import time
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from pointset.data.neighbourhoods import SIZE
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.workers import torch_threads
-from pointset.zoo.classifiers import SetClassifier
 
 
 @dataclass(frozen=True)
@@ -32,25 +27,14 @@ class Cost:
     latency_ms: float
     """Milliseconds of one forward pass over one set: the shortest of interleaved repeats, on the given device and
     threads. Other work on the machine only adds to a time, mostly to a long one, and a median may show it."""
-    step_memory_mb: float
-    """Peak memory of a training step, beyond what was allocated before it, in MB of 10^6 bytes; on a CPU with the
-    parameters, which are there before: see `_Held`."""
 
 
-def measure_costs(
-    models: Sequence[nn.Module], points: int, *, batch_size: int = 32, repeats: int = 9, threads: int = 1
-) -> list[Cost]:
+def measure_costs(models: Sequence[nn.Module], points: int, *, repeats: int = 9, threads: int = 1) -> list[Cost]:
     """Measure the costs of models of the zoo; their timings are interleaved, so that a busy moment affects all."""
     with torch_threads(threads):
         rounds = [[latency_ms(model, points) for model in models] for _ in range(repeats)]
-        return [
-            Cost(
-                multiply_adds=multiply_adds(model, points),
-                latency_ms=round(min(times), 3),
-                step_memory_mb=round(step_memory(model, points, batch_size) / 1e6, 1),
-            )
-            for model, times in zip(models, zip(*rounds, strict=True), strict=True)
-        ]
+        fastest = [round(min(times), 3) for times in zip(*rounds, strict=True)]
+        return [Cost(multiply_adds(model, points), least) for model, least in zip(models, fastest, strict=True)]
 
 
 def multiply_adds(model: nn.Module, points: int) -> int:
@@ -114,60 +98,6 @@ def latency_ms(model: nn.Module, points: int) -> float:
         model(clouds)
         wait_for(clouds.device)
         return 1000.0 * (time.perf_counter() - start)
-
-
-def step_memory(model: nn.Module, points: int, batch_size: int) -> int:
-    """Bytes that forward and backward pass hold at their peak, gradients included; on a CPU also the parameters."""
-    model = copy.deepcopy(model).train()  # its batch statistics and gradients are its own
-    clouds = clouds_for(model, batch_size, points)
-    if isinstance(model, SetClassifier):  # training sets come with the numbers of their neighbourhoods
-        clouds = model.with_numbers(clouds)
-    labels = torch.zeros(batch_size, dtype=torch.long, device=clouds.device)
-
-    def step() -> None:
-        F.cross_entropy(model(clouds).flatten(1), labels).backward()
-
-    with torch.random.fork_rng():
-        if clouds.is_cuda:
-            torch.cuda.reset_peak_memory_stats(clouds.device)
-            before = torch.cuda.memory_allocated(clouds.device)
-            step()
-            return torch.cuda.max_memory_allocated(clouds.device) - before
-        with _Held() as held:
-            step()
-        return held.peak
-
-
-class _Held(TorchDispatchMode):
-    """Follows the memory of the results of every operator, backward pass included, until it is freed.
-
-    The peak of a whole process never falls. A view of a tensor from before is a result too: a linear layer transposes
-    its weights, which count.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bytes = self.peak = 0
-        self._known: set[int] = set()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for tensor in tree_leaves(result):
-            if isinstance(tensor, Tensor):
-                self._follow(tensor.untyped_storage())
-        return result
-
-    def _follow(self, storage: torch.UntypedStorage) -> None:
-        address, size = storage._cdata, storage.nbytes()
-        if address not in self._known:
-            self._known.add(address)
-            self.bytes += size
-            self.peak = max(self.peak, self.bytes)
-            weakref.finalize(storage, self._free, address, size)
-
-    def _free(self, address: int, size: int) -> None:
-        self._known.discard(address)
-        self.bytes -= size
 
 
 def clouds_for(model: nn.Module, sets: int, points: int) -> Tensor:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
-from pointset.tasks.images import ImageProblem, Images
+from pointset.tasks.images import PIXELS, ImageProblem, Images
 from pointset.tasks.set_problem import SetBatch, fully_connected, row_model
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
@@ -39,7 +39,7 @@ class ElementScorer(SetClassifier):
 class Anomaly(ImageProblem):
     """Find the one image of a set that differs from the other seven.
 
-    A set has seven images of one class and one of another, of the `data` of `ImageProblem`. The paper has faces of
+    A set has seven digits of one class and one of another. The paper has faces of
     CelebA, which may not be redistributed: seven share two attributes, one has neither.
 
     A model is "encoder + pooling" with a row-wise head FC(d, ReLU), FC(1) of the concatenation of each element's row
@@ -69,7 +69,7 @@ class Anomaly(ImageProblem):
         body = row_model(model, dim, options, seed, scoring_head)
         assert isinstance(body.head, nn.Sequential)
         head = body.head[1:]  # without the first layer, which flattens the rows of each set
-        return ElementScorer([self.embedding(dim, seed), *body.encoder], body.pool, head, self.inputs)
+        return ElementScorer([self.embedding(dim, seed), *body.encoder], body.pool, head, PIXELS)
 
     def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
         """Draw sets in random order; the target has the index of the stranger and, for pictures, the labels."""

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
-from pointset.tasks.images import ImageProblem, Images
+from pointset.tasks.images import PIXELS, ImageProblem, Images
 from pointset.tasks.set_problem import SetBatch, fully_connected, parts_of, row_model
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
@@ -64,7 +64,7 @@ class Counting(ImageProblem):
             return nn.Sequential(fully_connected(width, dim), nn.ReLU(), nn.Linear(dim, 1))
 
         body = row_model(model, dim, options, seed, last)
-        return SetClassifier([self.embedding(dim, seed), *body.encoder], body.pool, body.head, self.inputs)
+        return SetClassifier([self.embedding(dim, seed), *body.encoder], body.pool, body.head, PIXELS)
 
     def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
         """Draw `count` sets, padded to MOST; the target has the number of classes and, for pictures, the labels."""

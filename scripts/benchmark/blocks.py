@@ -27,6 +27,7 @@ from typing import Annotated, Any, Literal
 import cyclopts
 import torch
 from cyclopts import Parameter
+from memory import step_memory
 from rivals import fused, geometric_aggregation, geometric_model, rewritten, split_along_batch, torch_model
 from tabulate import tabulate
 from timing import WORKS, interleaved
@@ -34,7 +35,7 @@ from torch import Tensor, nn
 from torch.profiler import profile
 
 from pointset.errors import PointsetError
-from pointset.evaluation.costs import flops, step_memory
+from pointset.evaluation.costs import flops
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.provenance import command, origin
 from pointset.runs.records import write_json

@@ -62,12 +62,13 @@ class SavedRow:
     high: float
     parameters: int
     multiply_adds: int | None
-    """None for a baseline, as are latency and memory."""
+    """None for a baseline, as is the latency."""
     latency_ms: float | None
-    step_memory_mb: float | None
     seconds: float
     level: tuple[str, ...]
     """Labels of the rows of this size that cannot be told apart from it; with a single seed, whose runs cannot."""
+    step_memory_mb: float | None = None
+    """Of comparisons that measured it."""
 
     @property
     def parts(self) -> tuple[str, str]:

@@ -31,7 +31,7 @@ class Unsaved(Classification):
         return METRICS
 
 
-COST = Cost(multiply_adds=12_340_000, latency_ms=0.456, step_memory_mb=78.9)
+COST = Cost(multiply_adds=12_340_000, latency_ms=0.456)
 
 
 def finished(model: str, points: int | None, seed: int, *result) -> Run:
@@ -155,7 +155,7 @@ def test_the_table_leaves_out_what_says_nothing():
     assert models == ["model", "accuracy %", "against the best", *alone[2:]]
     assert columns(rows_of([run("a", 0.5)]), brief=True) == ["model", "accuracy %", "ECE %", "parameters", "train s"]
     costly = columns(rows_of([run("a", 0.5)], costs={24: {"a": COST}}))
-    assert costly == [*alone[:-1], "M mult-adds", "ms a set", "step MB", "train s"]
+    assert costly == [*alone[:-1], "M mult-adds", "ms a set", "train s"]
     published = columns(rows_of([run("a", 0.5), run("a", 0.6, seed=1)], published={"a": {24: Published(0.5, 0.1, 5)}}))
     assert published == [*seeds[:3], "published %", "verdict", *seeds[3:]]
 
@@ -166,7 +166,7 @@ def test_the_table_as_it_is_printed():
     rows = rows_of(
         runs,
         {1000: [pair("a", "b", -0.25, 0.01)]},
-        {1000: {"a": COST, "b": Cost(5_000, 12.0, 0.125)}},
+        {1000: {"a": COST, "b": Cost(5_000, 12.0)}},
         {"a": {1000: Published(0.7951, 0.0166, 5)}},
     )
     lines = [
@@ -187,11 +187,10 @@ def test_the_table_as_it_is_printed():
         "parameters": "1,234",
         "M mult-adds": "12.3",
         "ms a set": "0.5",
-        "step MB": "79",
         "train s": "4",
     }
     assert (second["published %"], second["verdict"], second["against the best"]) == ("", "", "best")
-    assert (second["M mult-adds"], second["ms a set"], second["step MB"]) == ("0.005", "12.0", "0.12")
+    assert (second["M mult-adds"], second["ms a set"]) == ("0.005", "12.0")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,10 +5,11 @@ import time
 
 import pytest
 import torch
+from memory import step_memory
 from torch import Tensor, nn
 
 import pointset
-from pointset.evaluation.costs import latency_ms, measure_costs, multiply_adds, step_memory
+from pointset.evaluation.costs import latency_ms, measure_costs, multiply_adds
 from pointset.nn.fast.kernels import FEW_KEYS
 
 DIM, HEADS, CLASSES = 8, 2, 5
@@ -64,7 +65,7 @@ def test_counting_changes_nothing():
     before = {name: tensor.clone() for name, tensor in counted.state_dict().items()}
     state = torch.random.get_rng_state()
     settings = (torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled, torch.get_num_threads())
-    measure_costs([counted], 11, batch_size=4, repeats=1, threads=1 if torch.get_num_threads() > 1 else 2)
+    measure_costs([counted], 11, repeats=1, threads=1 if torch.get_num_threads() > 1 else 2)
     assert counted.training
     assert all(parameter.requires_grad and parameter.grad is None for parameter in counted.parameters())
     assert all(torch.equal(tensor, before[name]) for name, tensor in counted.state_dict().items())

@@ -78,7 +78,7 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
     experiment, rows, metric, made = comparison.experiment, comparison.rows, comparison.metrics[0], origins(comparison)
     costs = "Seconds of one training"
     if any(row.cost for row in rows):
-        costs = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training"
+        costs = "Mult-adds and milliseconds of one set; seconds of one training"
     versions = (
         ", ".join(f"{name} {version}" for name, version in origin["versions"].items() if version != "absent")
         for origin in made
