@@ -92,8 +92,7 @@ def attend(
             raise PointsetError(f"--points must be at most {MOST_TO_ASK:,} with --live, got {points:,}")
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.readers.formats import require_shape_file
-    from pointset.evaluation.doubt import next_step
-    from pointset.evaluation.shape_files import guess
+    from pointset.evaluation.shape_files import guess, next_step
     from pointset.explain.inspection import inspect_shape
 
     require_shape_file(shape)

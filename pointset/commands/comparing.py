@@ -162,7 +162,8 @@ def _run_or_report(
 
 def _compared(result: "Comparison") -> Result:
     """The table, where it is saved, and commands to run next; failed runs are an error."""
-    from pointset.comparison.saving import RESULT_FILES, as_dict
+    from pointset.comparison.comparing import RESULT_FILES
+    from pointset.comparison.results import as_dict
 
     page = shlex.quote(str(result.folder / "report.html"))
     commands = [f"python -m webbrowser {page}", *_next_commands(result)]

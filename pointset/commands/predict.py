@@ -41,8 +41,7 @@ def classify(
         pose: "any" is for shapes that may lie or stand in any way; without --model, the model is then one that was
             trained for them.
     """
-    from pointset.evaluation.doubt import next_step
-    from pointset.evaluation.shape_files import accuracy_of, classify_files, in_folders, write_guesses
+    from pointset.evaluation.shape_files import accuracy_of, classify_files, in_folders, next_step, write_guesses
     from pointset.zoo.trust import LEAST_PROBABILITY
 
     shapes, start = in_folders(files), perf_counter()

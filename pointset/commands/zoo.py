@@ -46,7 +46,7 @@ def _list(dim: int) -> Result:
     if dim == ModelOptions.dim and not os.environ.get("POINTSET_PARTS"):
         rows = json.loads(LISTING.read_text(encoding="utf-8"))
     else:
-        from pointset.zoo.abilities import describe_models
+        from pointset.zoo.models import describe_models
 
         rows = describe_models(ModelOptions(dim=dim))
     pairs = {tuple(row["model"].split("-", 1)): row for row in rows if "-" in row["model"]}

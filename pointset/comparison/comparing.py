@@ -19,20 +19,23 @@ from threading import Event, Thread
 from typing import Any
 
 from pointset.comparison.experiment import Experiment
-from pointset.comparison.results import Comparison, gather
+from pointset.comparison.results import Comparison, as_dict, gather
 from pointset.comparison.runs import Run, check_folder, claim_folder, make_runs
-from pointset.comparison.saving import save_tables
+from pointset.comparison.tables import Table
 from pointset.errors import REPEATED, PointsetError, escaped, one_line, place_in_own_code
 from pointset.evaluation.symmetry import check_symmetry
+from pointset.runs import records
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.locks import lock_folder
 from pointset.runs.progress import EVERY, on_terminal, progress_bar, write_line
+from pointset.runs.spreadsheets import as_csv
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
 from pointset.training.devices import find_device, measured_precision, world_size
 from pointset.zoo.registration import unpickle_parts, user_parts
 
 MOST_DEVIATION = 1e-2
 """Tolerated deviation of a model under symmetries, relative to its largest logit; rounding mostly stays below 1e-4."""
+RESULT_FILES = ("report.html", "table.md", "results.csv", "results.json")
 CHECKED_SIZES = (3, 7)
 """Sizes of the sets of this check; small, because it runs at every start."""
 
@@ -118,6 +121,26 @@ def _write(comparison: Comparison, report: bool) -> Comparison:
             reason = f"{type(error).__name__}: {one_line(error, REPEATED)}"
             warnings.warn(f"the report in {comparison.folder} was not written: {reason}", stacklevel=3)
     return comparison
+
+
+def save_tables(comparison: Comparison) -> None:
+    """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
+    facts, folder = comparison.experiment.task.facts, comparison.folder
+    names = {metric.name for metric in comparison.metrics}
+    tables: dict[str, Table] = {"results.csv": []}
+    for run in comparison.runs:
+        result = run.result
+        columns = {name: value for name, value in run.place.items() if value is not None}
+        metrics = {name: value for name, value in run.metrics.items() if name in names}
+        costs = {"parameters": result.parameters, "seconds": result.seconds}
+        tables["results.csv"].append(columns | metrics | costs | {facts.unit: result.length, facts.sets: result.tested})
+        for name, rows in run.trial.tables(columns).items():
+            tables.setdefault(name, []).extend(rows)
+    for name, rows in tables.items():
+        records.write_text(folder / name, as_csv(rows))
+    below = "\n\n".join([comparison.caption(), *comparison.sentences()])
+    records.write_text(folder / "table.md", f"{comparison.table('github')}\n\n{below}\n")
+    records.write_json(folder / "results.json", as_dict(comparison))
 
 
 def warn_of_order(experiment: Experiment) -> None:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -24,7 +25,8 @@ from pointset.comparison.verdict import Verdict, give_verdict
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import records
-from pointset.runs.provenance import machine
+from pointset.runs.provenance import command, machine, origin
+from pointset.training.checkpoints import RunFolder
 from pointset.training.recipe import Recipe
 from pointset.zoo.descriptions import DataDescription
 
@@ -243,3 +245,29 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
         as_dicts = {label: asdict(cost) for label, cost in costs.items()}
         records.write_json(file, {"models": as_dicts, "machine": machine() | {"threads": threads}})
     return {entry.label: costs[entry.label] for entry in entries if entry.label in costs}
+
+
+def as_dict(comparison: Comparison) -> dict[str, Any]:
+    """The whole comparison as plain data: rows, pairs, runs, failures, configuration and origins."""
+    return {
+        "rows": [asdict(row) for row in comparison.rows],
+        "pairs": {
+            str(size or "all"): [{**asdict(pair), "distinguishable": pair.distinguishable} for pair in verdict.pairs]
+            for size, verdict in comparison.verdicts.items()
+        },
+        "verdicts": {str(size or "all"): verdict.sentences() for size, verdict in comparison.verdicts.items()},
+        "runs": [run.as_dict() | {"folder": run.folder.name} for run in comparison.runs],
+        "failures": [{**run.place, "reason": run.reason} for run in comparison.failures],
+        "configuration": comparison.experiment.as_dict(),
+        "origins": origins(comparison),
+        **origin(),
+        "command": command(),
+    }
+
+
+def origins(comparison: Comparison) -> list[dict[str, Any]]:
+    """The distinct combinations of versions, machine and commit that made the runs, each with its number of runs."""
+    descriptions = [RunFolder(run.folder).description() for run in comparison.runs]
+    origins = [{name: about.get(name) for name in ("versions", "machine", "commit")} for about in descriptions]
+    distinct = [own for number, own in enumerate(origins) if own not in origins[:number]]
+    return [{**own, "runs": origins.count(own)} for own in distinct]

@@ -88,40 +88,70 @@ def check_symmetry(
     """
     if not sizes or min(sizes) < 1:
         raise PointsetError(f"sizes must be one or more numbers of at least 1, got {sizes}")
-    function = _SetFunction(module, mask)
+    function = _SetFunction(module, mask, torch.Generator().manual_seed(seed))
     dim = dim or int(getattr(function.owner, "inputs", 3))
-    generator = torch.Generator().manual_seed(seed)
     with torch.no_grad(), nullcontext() if function.owner is None else in_evaluation_mode(function.owner):
-        trials = [_Trial(function, size, dim, generator) for size in sizes]
-        equivariant = all(trial.has_rows for trial in trials)
-        for trial in trials:
-            trial.equivariant = equivariant
+        sets = [function.draw(size, dim) for size in sizes]
+        # Over all sizes: at a single one, two seeds look like two elements.
+        function.equivariant = all(
+            function(X).shape[:2] == X.shape[:2] and function(twice).shape[:2] == twice.shape[:2]
+            for X, twice in ((X, X.repeat_interleave(2, dim=1)) for X in sets)
+        )
         return Symmetry(
-            "equivariant" if equivariant else "invariant",
-            permutation=max(trial.permutation() for trial in trials),
-            duplicates=max(trial.duplicates() for trial in trials),
-            padding=None if not mask else max(trial.padding() for trial in trials),
+            "equivariant" if function.equivariant else "invariant",
+            permutation=max(map(function.permutation, sets)),
+            duplicates=max(map(function.duplicates, sets)),
+            padding=max(function.padding(X, garbage) for X in sets for garbage in GARBAGE) if mask else None,
         )
 
 
 class _SetFunction:
     """A module or any other callable of X [B, n, dim], and of a mask [B, n] if it takes one."""
 
-    def __init__(self, function: nn.Module | Callable[..., Tensor], mask: bool) -> None:
-        self.function = function
+    equivariant = False
+
+    def __init__(self, function: nn.Module | Callable[..., Tensor], mask: bool, generator: torch.Generator) -> None:
+        self.function, self.mask, self.generator = function, mask, generator
         self.name = str(getattr(function, "__name__", type(function).__name__))
-        self.mask = mask
         # The module that has the mode, parameters and `inputs`: of a method, the one that it is bound to.
         owner = function if isinstance(function, nn.Module) else getattr(function, "__self__", None)
         self.owner = owner if isinstance(owner, nn.Module) else None
 
-    def random_sets(self, size: int, dim: int, generator: torch.Generator) -> Tensor:
+    def draw(self, size: int, dim: int) -> Tensor:
         """Rows [SETS, size, dim] from N(0, 1), of the type and on the device of its parameters."""
-        X = torch.randn(SETS, size, dim, generator=generator)
+        X = torch.randn(SETS, size, dim, generator=self.generator)
         parameter = None if self.owner is None else next(self.owner.parameters(), None)
         return X if parameter is None else X.to(parameter)
 
-    def __call__(self, X: Tensor, mask: Tensor) -> Tensor:
+    def permutation(self, X: Tensor) -> float:
+        result = self(X)
+        return max(
+            _deviation(self(X[EACH_SET, order]), self._at(order, result))
+            for order in _orders(X.shape[1], self.generator)
+        )
+
+    def duplicates(self, X: Tensor) -> float:
+        """With every other element replaced by the first one."""
+        X = X.clone()
+        X[:, ::2] = X[:, :1].clone()
+        deviation, equals = self.permutation(X), self(X)[:, ::2] if self.equivariant else None
+        return deviation if equals is None else max(deviation, _deviation(equals, equals[:, :1].expand_as(equals)))
+
+    def padding(self, X: Tensor, garbage: float) -> float:
+        """With masked rows, which are `garbage` times N(0, 1)."""
+        places = _places(X.shape[1], self.generator)
+        padded = garbage * self.draw(X.shape[1] + PADDING, X.shape[2])
+        padded[EACH_SET, places] = X
+        mask = torch.zeros(padded.shape[:2], dtype=torch.bool)
+        mask[EACH_SET, places] = True
+        return _deviation(self._at(places, self(padded, mask.to(X.device))), self(X))
+
+    def _at(self, places: Tensor, result: Tensor) -> Tensor:
+        """The rows of an equivariant function for the elements at places [B, m]; the whole result if invariant."""
+        return result[EACH_SET, places] if self.equivariant else result
+
+    def __call__(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
+        mask = X.new_ones(X.shape[:2]).bool() if mask is None else mask
         try:
             output = self.function(X, mask) if self.mask else self.function(X)
         except PointsetError:
@@ -135,61 +165,8 @@ class _SetFunction:
             ) from error
         if not isinstance(output, Tensor):
             raise PointsetError(f"{self.name} must return a tensor, got {type(output).__name__}")
-        return output
-
-
-class _Trial:
-    """One batch of sets of one size, and what the function makes of it."""
-
-    equivariant = False
-    """Decided over all sizes: at a single size, two seeds look like two elements."""
-
-    def __init__(self, function: _SetFunction, size: int, dim: int, generator: torch.Generator) -> None:
-        self.function, self.size, self.generator = function, size, generator
-        self.X = function.random_sets(size, dim, generator)
-        self.result = self._run(self.X)
-        twice = self._run(self.X.repeat_interleave(2, dim=1))
-        self.has_rows = self.result.shape[:2] == (SETS, size) and twice.shape[:2] == (SETS, 2 * size)
-
-    def permutation(self) -> float:
-        return self._moved(self.X, self.result)
-
-    def duplicates(self) -> float:
-        """With every other element replaced by the first one."""
-        X = self.X.clone()
-        X[:, ::2] = X[:, :1].clone()
-        result = self._run(X)
-        deviation = self._moved(X, result)
-        if not self.equivariant:
-            return deviation
-        equals = result[:, ::2]
-        return max(deviation, _deviation(equals, equals[:, :1].expand_as(equals)))
-
-    def padding(self) -> float:
-        return max(self._padded(garbage) for garbage in GARBAGE)
-
-    def _padded(self, garbage: float) -> float:
-        places = _places(self.size, self.generator)
-        X = garbage * self.function.random_sets(self.size + PADDING, self.X.shape[2], self.generator)
-        X[EACH_SET, places] = self.X
-        mask = torch.zeros(X.shape[:2], dtype=torch.bool)
-        mask[EACH_SET, places] = True
-        return _deviation(self._at(places, self._run(X, mask.to(X.device))), self.result)
-
-    def _moved(self, X: Tensor, result: Tensor) -> float:
-        orders = _orders(self.size, self.generator)
-        return max(_deviation(self._run(X[EACH_SET, order]), self._at(order, result)) for order in orders)
-
-    def _at(self, places: Tensor, result: Tensor) -> Tensor:
-        """The rows of an equivariant function for the elements at places [B, m]; the whole result if invariant."""
-        return result[EACH_SET, places] if self.equivariant else result
-
-    def _run(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
-        output = self.function(X, X.new_ones(X.shape[:2]).bool() if mask is None else mask)
         if self.equivariant and output.shape[:2] != X.shape[:2]:
-            raise PointsetError(
-                f"{self.function.name} returns {list(output.shape)} for X {list(X.shape)}: {ROWS_NEEDED}"
-            )
+            raise PointsetError(f"{self.name} returns {list(output.shape)} for X {list(X.shape)}: {ROWS_NEEDED}")
         return output
 
 

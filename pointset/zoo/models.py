@@ -1,4 +1,4 @@
-"""Models from their names: `head(pool(encoder(X)))`; all poolings except pma share one head."""
+"""Models from their names: `head(pool(encoder(X)))`; all poolings except pma share one head. And what they can do."""
 
 import math
 from collections.abc import Mapping
@@ -18,9 +18,10 @@ from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.norms import has_shift, make_norm
 from pointset.nn.parts import Encoder
 from pointset.nn.pooling.statistics import JoinedPool
-from pointset.nn.registry import Choice
+from pointset.nn.registry import Choice, entry_of
+from pointset.nn.weights import Weights
 from pointset.zoo.classifiers import Classifier, SetClassifier, WholeClassifier
-from pointset.zoo.names import parse_name
+from pointset.zoo.names import list_models, parse_name
 from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
@@ -232,3 +233,36 @@ def shape_of(module: nn.Module, width: int) -> list[int]:
     """The shape of what a module makes of one row of this width."""
     with torch.no_grad(), in_evaluation_mode(module):
         return list(module(torch.zeros(1, 1, width), None).shape)
+
+
+def describe_models(options: ModelOptions | None = None) -> list[dict[str, Any]]:
+    """Name, number of parameters and `abilities` of every model in `list_models`."""
+    rows = []
+    for name in list_models():
+        model = create_model(name, options=options)
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        rows.append({"model": name, "parameters": parameters, **abilities(model)})
+    return rows
+
+
+def abilities(model: nn.Module) -> dict[str, bool]:
+    """Whether a model has attention maps, and can be exported."""
+    maps = any(getattr(type(module), "maps", None) for module in model.modules())
+    try:
+        check_export(model)
+    except PointsetError:
+        return {"maps": maps, "exports": False}
+    return {"maps": maps, "exports": True}
+
+
+def check_export(model: nn.Module) -> None:
+    """Raise a PointsetError that names the first part of a model that cannot be exported, if any."""
+    weights = (name for module in model.modules() if isinstance(module, Weights) for name in module.unexportable())
+    lacking = [f"weights function {name!r}" for name in weights]
+    for entry in map(entry_of, model.modules()):
+        lacking += [f"{entry.kind} {entry.name!r}"] if entry and not entry.make.export else []
+    if lacking:
+        raise PointsetError(
+            f"{lacking[0]} cannot be exported: say export = True in its class, or to register_weights, if it is "
+            "made of tensor operations that do not depend on sizes, and takes a mask"
+        )

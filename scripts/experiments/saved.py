@@ -23,8 +23,8 @@ from cyclopts import App
 from tabulate import tabulate
 
 from pointset.comparison.experiment import Entry
+from pointset.comparison.report.sections import commit_of, machine_of
 from pointset.comparison.runs import of_size
-from pointset.comparison.saving import commit_of, machine_of
 from pointset.comparison.statistics import SIGNIFICANCE_LEVEL
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import Cost

@@ -17,7 +17,7 @@ from pointset.cli import main, of_memory
 from pointset.commands.app import make_app
 from pointset.training.recipe import Recipe
 from pointset.zoo import abilities
-from pointset.zoo.abilities import describe_models
+from pointset.zoo.models import describe_models
 
 
 def test_train_then_evaluate(capsys, clouds_folder, tmp_path):

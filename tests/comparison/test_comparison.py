@@ -11,10 +11,10 @@ import pytest
 from toy import results
 
 import pointset
+from pointset.comparison.comparing import save_tables
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison, gather
 from pointset.comparison.runs import make_runs
-from pointset.comparison.saving import save_tables
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import load_predictions, save_predictions

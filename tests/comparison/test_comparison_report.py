@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from toy import ODD
 
-from pointset.comparison.saving import RESULT_FILES
+from pointset.comparison.comparing import RESULT_FILES
 
 pytestmark = pytest.mark.slow
 

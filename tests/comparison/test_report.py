@@ -14,8 +14,8 @@ from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
 from pointset.comparison.report.charts import pareto
 from pointset.comparison.report.sections import report_texts
+from pointset.comparison.results import origins
 from pointset.comparison.runs import make_runs
-from pointset.comparison.saving import origins
 from pointset.errors import PointsetError
 from pointset.evaluation import calibration
 from pointset.evaluation.predictions import load_predictions

@@ -6,7 +6,7 @@ import torch
 
 import pointset
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.evaluation.doubt import next_step
+from pointset.evaluation.shape_files import next_step
 from pointset.zoo.pretrained import ANY_POSE, USUAL
 
 pytestmark = pytest.mark.slow

@@ -19,9 +19,9 @@ import pointset
 from pointset.commands.zoo import zoo
 from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Experiment
-from pointset.comparison.results import gather
+from pointset.comparison.report.sections import commit_of, machine_of
+from pointset.comparison.results import as_dict, gather, origins
 from pointset.comparison.runs import check_folder, make_runs
-from pointset.comparison.saving import as_dict, commit_of, machine_of, origins
 from pointset.data.catalogue.cards import cards_folder, read_card
 from pointset.data.dataset import load_like
 from pointset.errors import PointsetError

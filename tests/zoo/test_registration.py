@@ -12,7 +12,7 @@ from pointset.configuration import USER_WEIGHTS
 from pointset.errors import PointsetError
 from pointset.nn import Encoder, Pooling, StatisticPool, registry
 from pointset.training.recipe import Recipe
-from pointset.zoo.abilities import describe_models
+from pointset.zoo.models import describe_models
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.registration import pickled_parts, source_digests, unpickle_parts
 

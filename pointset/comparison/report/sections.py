@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pointset.comparison.report.charts import draw_matrix, pareto
-from pointset.comparison.results import Comparison
+from pointset.comparison.results import Comparison, origins
 from pointset.comparison.runs import of_size
-from pointset.comparison.saving import commit_of, machine_of, origins
 from pointset.comparison.tables import is_words, make_cells
 from pointset.comparison.task import Results, Section
 from pointset.runs import records
@@ -98,6 +97,18 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
         "configuration": json.dumps(experiment.as_dict(), indent=2),
         "cite": f"pointset ({commits}), seeds {seeds}: {comparison.caption()}",
     }
+
+
+def commit_of(origin: Mapping[str, Any]) -> str:
+    """The commit of one of the `origins`, or its version if no commit is known."""
+    return origin["commit"] or f"pointset {(origin['versions'] or {}).get('pointset', 'of an unrecorded version')}"
+
+
+def machine_of(origin: Mapping[str, Any]) -> str:
+    """The machine of one of the `origins`, as text."""
+    if (machine := origin["machine"]) is None:
+        return "an unrecorded machine"
+    return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
 
 
 def _each_once(words: Iterable[str]) -> str:
