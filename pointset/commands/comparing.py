@@ -146,7 +146,7 @@ def _run_or_report(
     """Run an experiment, or report its finished runs."""
     from pointset.comparison.comparing import report_finished, run_experiment
     from pointset.data.repeats import repeats_in_words, siblings_in_words
-    from pointset.tasks.classification import Classification, load_quietly
+    from pointset.tasks.classification import Classification
 
     comparison = report_finished(experiment, out) if running.report else run_experiment(experiment, out, running)
     for path in output:
@@ -155,7 +155,7 @@ def _run_or_report(
     result = _compared(comparison)
     if isinstance(experiment.task, Classification):
         task = experiment.task
-        train = load_quietly(task.data, "train", task.sets_of(task.points[0]))
+        train = task.load("train", task.points[0])
         result.text = (*result.text, *repeats_in_words(task.data, task.sets), *siblings_in_words(train))
     return result
 

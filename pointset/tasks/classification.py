@@ -38,30 +38,17 @@ from pointset.zoo.transfer import start_from
 class ShapeTrial(Trial):
     """A run of `Classification`."""
 
+    task: "Classification"
     setup: Setup
-    data: str
-    sets: DataOptions
-    """Options of the sets, with their size."""
-    metrics: Sequence[Metric]
-    """All metrics, the last of which is for ordered classes."""
-    robust: bool
-    """Test on corrupted and smaller sets too."""
-    named_sizes: bool
-    """Name the size as the data set of the predictions."""
-
-    @cached_property
-    def train_sets(self) -> PointSets:
-        """The training split."""
-        return load_quietly(self.data, "train", self.sets)
 
     @cached_property
     def test_sets(self) -> PointSets:
         """The test split."""
-        return load_quietly(self.data, "test", self.sets)
+        return self.task.load("test", self.setup.size)
 
     def train(self, recipe: Recipe) -> Fitted:
         """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout."""
-        setup, train = self.setup, self.train_sets
+        setup, train = self.setup, self.task.load("train", self.setup.size)
         model = make_model(setup.model, train, setup.options, setup.seed)
         return fit(model, train, recipe, seed=setup.seed, run=setup.folder, progress=False)
 
@@ -70,16 +57,16 @@ class ShapeTrial(Trial):
         evaluation = evaluate(model, self.test_sets)
         save_predictions(evaluation, self.setup.folder)
         if not self.is_tested:
-            write_robustness(self.setup.folder, model, self.test_sets, self.sets.points)
+            write_robustness(self.setup.folder, model, self.test_sets, self.test_sets.options.points)
         self.__dict__["predictions"] = evaluation
-        measured = self.metrics if recipe.ordered else self.metrics[:-1]
+        measured = METRICS if recipe.ordered else METRICS[:-1]
         metrics = {metric.name: metric.measure(evaluation) for metric in measured if metric.measure}
         return metrics, len(evaluation.labels)
 
     @property
     def is_tested(self) -> bool:
         """True if robustness is not requested for this run, or is already saved."""
-        return not self.robust or (self.setup.folder / ROBUSTNESS).exists()
+        return self.setup.seed not in self.task.robustness_seeds or (self.setup.folder / ROBUSTNESS).exists()
 
     @cached_property
     def predictions(self) -> Evaluation:
@@ -103,7 +90,7 @@ class ShapeTrial(Trial):
             for name, accuracy in run.per_class.items()
         ]
         place = {"model": columns["model"], "seed": columns["seed"]}
-        if self.named_sizes:
+        if len(self.task.points) > 1:
             place["data"] = f"{columns['points']} points"
         answers = zip(run.names, run.labels, run.predictions, strict=True)
         predictions = [
@@ -119,13 +106,6 @@ class ShapeTrial(Trial):
         return {"classes.csv": classes, PREDICTIONS_CSV: predictions} | (
             {"robustness.csv": robustness} if robustness else {}
         )
-
-
-def load_quietly(data: str, split: str, options: DataOptions) -> PointSets:
-    """Load one split without warnings, which preparing it has already shown."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return load_split(data, split, options, progress=False)
 
 
 def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
@@ -226,6 +206,12 @@ class Classification:
         assert size is not None, "every run has a size of set"
         return replace(self.sets, points=size)
 
+    def load(self, split: str, size: Size) -> PointSets:
+        """One split in sets of a size, without warnings, which preparing it has already shown."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return load_split(self.data, split, self.sets_of(size), progress=False)
+
     def recipe(self, **changes: Any) -> Recipe:
         """The usual recipe with changes."""
         return Recipe.from_dict(changes)
@@ -261,12 +247,11 @@ class Classification:
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """A zoo model for the classes of the data."""
-        return make_model(model, load_quietly(self.data, "test", self.sets_of(size)), options, seed)
+        return make_model(model, self.load("test", size), options, seed)
 
     def trial(self, setup: Setup) -> ShapeTrial:
         """One run."""
-        robust = setup.seed in self.robustness_seeds
-        return ShapeTrial(setup, self.data, self.sets_of(setup.size), METRICS, robust, len(self.points) > 1)
+        return ShapeTrial(self, setup)
 
     def metrics(self, folder: Path) -> Sequence[Metric]:
         """Mean-class accuracy stands beside accuracy if the test classes are unbalanced."""

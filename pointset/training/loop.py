@@ -138,7 +138,7 @@ class Training:
         with ExitStack() as held:
 
             def enter_folder() -> Checkpoint:
-                begun = self.checkpoint()
+                begun = self._state()
                 if run is None:
                     return begun
                 self.folder = RunFolder(Path(run))
@@ -146,45 +146,39 @@ class Training:
                 return self.folder.enter(description() | {"processes": self.processes.world}, begun)
 
             state = self.processes.from_main(enter_folder)
-            self.restore(state)
+            source = "the checkpoint" if self.folder is None else f"the saved state in {self.folder.path}"
+            state.restore(self.model, self.optimizer, source)
+            self.history, self.best = state.history, state.best
             if not state.finished:
                 self._train(progress)
         return make_fitted(self.model, self.history, self.recipe)
 
-    def checkpoint(self) -> Checkpoint:
+    def _state(self) -> Checkpoint:
         """The state, whose tensors change with further steps."""
         weights, optimizer = on_cpu(self.model.state_dict()), self.optimizer.state_dict()
         return Checkpoint(weights, optimizer, self.history, self.best)
 
-    def restore(self, state: Checkpoint) -> None:
-        """Continue from a state."""
-        source = "the checkpoint" if self.folder is None else f"the saved state in {self.folder.path}"
-        state.restore(self.model, self.optimizer, source)
-        self.history, self.best = state.history, state.best
-
     def _train(self, progress: bool) -> None:
-        per_epoch = self.objective.steps_per_epoch
-        done = min(self.steps, len(self.history) * per_epoch)
+        """Train, validate and save, epoch by epoch; at the end, save the weights."""
+        per_epoch, epoch = self.objective.steps_per_epoch, len(self.history)
+        done = min(self.steps, epoch * per_epoch)
         show = progress and self.processes.is_main
         what = "training" if self.folder is None else f"training {self.folder.path.name}"
         with progress_bar(what, "step", self.steps, show=show, done=done, leave=False) as bar:
-            while len(self.history) * per_epoch < self.steps and not self._stopped():
-                self._epoch(len(self.history), bar)
+            while epoch * per_epoch < self.steps and not self._stopped():
+                start, busy = time.perf_counter(), time.process_time()
+                row: EpochRow = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
+                row["seconds"] = round(time.perf_counter() - start, 3)
+                if self.device.type == "cpu":
+                    row["processor_seconds"] = round(time.process_time() - busy, 3)
+                self.history.append(self.processes.from_main(partial(self._validated, row)))
+                epoch += 1
+                if self.recipe.patience is not None and best_epoch(self.history) == epoch:
+                    self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+                self.processes.from_main(self._save)
         if self.best is not None:
             self.model.load_state_dict(self.best)
         self.processes.from_main(self._finish)
-
-    def _epoch(self, epoch: int, bar: Any) -> None:
-        """Train, validate and save."""
-        start, busy = time.perf_counter(), time.process_time()
-        row: EpochRow = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
-        row["seconds"] = round(time.perf_counter() - start, 3)
-        if self.device.type == "cpu":
-            row["processor_seconds"] = round(time.process_time() - busy, 3)
-        self.history.append(self.processes.from_main(lambda: self._validated(row)))
-        if self.recipe.patience is not None and best_epoch(self.history) == epoch + 1:
-            self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
-        self.processes.from_main(self._save)
 
     def _train_epoch(self, epoch: int, bar: Any) -> dict[str, float]:
         recipe, per_epoch = self.recipe, self.objective.steps_per_epoch
@@ -243,7 +237,7 @@ class Training:
 
     def _save(self) -> None:
         if self.folder is not None:
-            self.folder.save(self.checkpoint())
+            self.folder.save(self._state())
 
     def _finish(self) -> None:
         if self.folder is not None:

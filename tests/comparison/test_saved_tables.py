@@ -5,6 +5,7 @@ import pandas
 import pytest
 
 import pointset
+from pointset.comparison.judge import read_csv_table
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +19,8 @@ def test_the_tables_of_a_comparison_agree_with_it(reported):
         data = predictions[predictions.data == f"{run.points} points"]
         rows = data[(data.model == run.model) & (data.seed == run.seed)]
         assert (rows.label == rows.prediction).mean() == pytest.approx(accuracy)
-    parts = pointset.judge(reported.folder).parts
-    assert {name: part.sentences() for name, part in parts.items()} == {
-        f"{size} points": verdict.sentences() for size, verdict in reported.verdicts.items()
-    }
+    table = read_csv_table(reported.folder / "predictions.csv")
+    for size, verdict in reported.verdicts.items():
+        assert pointset.judge(table[table.data == f"{size} points"]).sentences() == verdict.sentences()
+    with pytest.raises(pointset.PointsetError, match=r"2 data sets \(24 points, 12 points\): judge those of one"):
+        pointset.judge(reported.folder)
