@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
     WeightingOption = Weighting
 else:
     WeightingOption = WeightsName | str  # for the command line, where a function cannot be given
+WEIGHTS_FIELDS = ("weights", "pool_weights")
+"""Fields that are functions from logits to weights: one for all heads, or one per head."""
 Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
@@ -147,6 +150,7 @@ def check_seed(seed: int) -> None:
     check("seed", seed, Seed)
 
 
+@cache
 def _kinds(cls: type) -> dict[str, Any]:
     """The annotated types of a configuration's fields."""
     hints = get_type_hints(cls, include_extras=True)
@@ -179,8 +183,8 @@ def allowed(kind: Any) -> str | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionOptions(Checked):
-    """What an attention block is built with, apart from its widths. Defaults are the Set Transformer authors'."""
+class AttentionFields(Checked):
+    """The fields of `AttentionOptions`, which `ModelOptions` has too. Defaults are the Set Transformer authors'."""
 
     heads: Width = 4
     """Attention heads h; they share the width, d / h each."""
@@ -217,20 +221,10 @@ class AttentionOptions(Checked):
     """Dropout on the attention weights of every block."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.weights, str) or callable(self.weights):
-            object.__setattr__(self, "weights", (self.weights,))
+        for name in WEIGHTS_FIELDS:
+            if isinstance(given := getattr(self, name, None), str) or callable(given):
+                object.__setattr__(self, name, (given,))
         super().__post_init__()
-        for names in (self.weights, self.covered_weights):
-            if len(names) not in (1, self.heads):
-                raise PointsetError(f"weights must be 1 entry or 1 for each of heads={self.heads}, got {quoted(names)}")
-        said = [name_of(one) for one in self.covered_weights]
-        if self.coverage != "none" and not set(said) <= set(CONSTRAINED):
-            raise PointsetError(
-                f"coverage={self.coverage!r} needs weights with an upper bound, got weights={', '.join(said)}: "
-                "use csparsemax or csoftmax"
-            )
-        if self.prenorm and self.norm_name == "none":
-            raise PointsetError(f"prenorm needs a norm, and form={self.form!r} has none: use norm=layer or norm=set")
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for JSON.
@@ -238,7 +232,7 @@ class AttentionOptions(Checked):
         Raises:
             PointsetError: weights are a function without a name.
         """
-        for name in ("weights", "pool_weights"):
+        for name in WEIGHTS_FIELDS:
             for one in getattr(self, name, None) or ():
                 if not isinstance(one, str):
                     raise PointsetError(
@@ -248,20 +242,35 @@ class AttentionOptions(Checked):
         return super().as_dict()
 
     def _check(self, name: str, value: Any, kind: Any) -> None:
-        if name in ("weights", "pool_weights"):
+        if name in WEIGHTS_FIELDS:
             _check_weights(name, value)
         else:
             super()._check(name, value, kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionOptions(AttentionFields):
+    """What an attention block is built with, apart from its widths."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.weights) not in (1, self.heads):
+            raise PointsetError(
+                f"weights must be 1 entry or 1 for each of heads={self.heads}, got {quoted(self.weights)}"
+            )
+        said = [name_of(one) for one in self.weights]
+        if self.coverage != "none" and not set(said) <= set(CONSTRAINED):
+            raise PointsetError(
+                f"coverage={self.coverage!r} needs weights with an upper bound, got weights={', '.join(said)}: "
+                "use csparsemax or csoftmax"
+            )
+        if self.prenorm and self.norm_name == "none":
+            raise PointsetError(f"prenorm needs a norm, and form={self.form!r} has none: use norm=layer or norm=set")
 
     @property
     def norm_name(self) -> NormName:
         """The norm of the blocks: `norm`, or by default that of the form."""
         return self.norm or ("layer" if self.form == "paper" else "none")
-
-    @property
-    def covered_weights(self) -> tuple[Weighting, ...]:
-        """The weights to which `coverage` applies."""
-        return self.weights
 
 
 def name_of(weights: Weighting) -> str:

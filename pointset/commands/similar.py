@@ -112,15 +112,11 @@ def find(
 
 
 def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedded":
-    import numpy as np
-
     from pointset.evaluation.embedding import Embedded, embed_files
     from pointset.evaluation.shape_files import in_folders
 
-    answered, _ = run_over_files(embed_files, trained, in_folders(paths), reading, "embedding")
-    shapes, rows = zip(*answered, strict=True)
-    names, classes = [shape.name for shape in shapes], [shape.true_class for shape in shapes]
-    return Embedded(trained.name, names, classes, np.stack(rows), [str(shape.path.resolve()) for shape in shapes])
+    rows, _ = run_over_files(embed_files, trained, in_folders(paths), reading, "embedding")
+    return Embedded.of(trained.name, rows)
 
 
 def _draw(

@@ -70,6 +70,13 @@ class Embedded:
     files: list[str]
     """Absolute paths."""
 
+    @classmethod
+    def of(cls, model: str, embedded: Sequence[tuple[ShapeFile, Float[ndarray, " d"]]]) -> "Embedded":
+        """Files with their rows."""
+        shapes, rows = zip(*embedded, strict=True)
+        names, classes = [shape.name for shape in shapes], [shape.true_class for shape in shapes]
+        return cls(model, names, classes, np.stack(rows), [str(shape.path.resolve()) for shape in shapes])
+
     def save(self, path: Path) -> None:
         """Write names, classes, files and rows, atomically, as *.npz or *.csv."""
         checked_suffix(path, EMBEDDING_SUFFIXES, "a file of embeddings")
@@ -189,13 +196,11 @@ def find_similar(
         ['2.npy']
     """
     shapes = [ShapeFile(Path(shape), str(shape)), *list_shapes(Path(folder))]
-    rows, files = [], []
+    rows = []
     for one in embed_files(model, shapes, up=up, keep_outliers=keep_outliers):
         if isinstance(one, Failure):
             raise PointsetError(one.reason)
-        files.append(one[0])
-        rows.append(one[1])
-    paths, classes = [str(file.path.resolve()) for file in files[1:]], [file.true_class for file in files[1:]]
-    embedded = Embedded("the model", paths, classes, np.stack(rows[1:]), paths)
-    near = nearest_others(embedded, rows[0][None], shape, count)
-    return [SimilarShape(paths[row], classes[row], distance) for row, distance in near]
+        rows.append(one)
+    embedded = Embedded.of("the model", rows[1:])
+    near = nearest_others(embedded, rows[0][1][None], shape, count)
+    return [SimilarShape(embedded.files[row], embedded.classes[row], distance) for row, distance in near]

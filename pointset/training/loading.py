@@ -24,8 +24,8 @@ from pointset.training.checkpoints import RunFolder, Weights, as_safetensors
 from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.descriptions import RunDescription, check_run, not_a_run
-from pointset.zoo.models import build_model, load_weights, set_preparation, spec_of
-from pointset.zoo.pretrained import list_pretrained, pretrained_folder
+from pointset.zoo.models import build_model, create_pretrained, load_weights, set_preparation, spec_of
+from pointset.zoo.pretrained import list_pretrained, pretrained_folder, pretrained_run
 
 SUFFIX = ".pointset"
 PACKED_FORMAT = 1
@@ -154,6 +154,9 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
         (['airplane', 'bathtub'], torch.Size([1, 40]))
     """
     folder = find_run(path)
+    if folder.parent == pretrained.FOLDER:
+        description = pretrained_run(folder.name)
+        return create_pretrained(folder.name, seed=description["model"]["seed"]).eval(), description
     run, file = RunFolder(folder), folder / "run.json"
     is_packed = folder.suffix.lower() == SUFFIX and not folder.is_dir()
     weights, description = read_packed(folder) if is_packed else (run.weights(), run.description())
@@ -163,7 +166,7 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
         built = build_model(spec_of(model))
         assert isinstance(built, Classifier)
         built.by_thresholds = description["recipe"].get("ordered") == "thresholds"
-        set_preparation(built, data, folder.name if folder.parent == pretrained.FOLDER else "")
+        set_preparation(built, data)
     except PointsetError as error:
         raise PointsetError(f"{file} does not fit this installation: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:

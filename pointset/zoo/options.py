@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pointset.configuration import (
     COMMON,
+    AttentionFields,
     AttentionOptions,
     DecoderName,
     Depth,
@@ -15,7 +16,6 @@ from pointset.configuration import (
     NonNegative,
     SeedSource,
     Share,
-    Weighting,
     WeightingOption,
     Width,
 )
@@ -23,7 +23,7 @@ from pointset.errors import PointsetError
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions(AttentionOptions):
+class ModelOptions(AttentionFields):
     """How a zoo model is built, apart from its name and its classes.
 
     The defaults, except `initial`, are those of the Set Transformer authors. Attention is `Att(Q, K, V; score, weights)
@@ -74,19 +74,14 @@ class ModelOptions(AttentionOptions):
     """Weights function of PMA; None takes `weights`."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.pool_weights, str) or callable(self.pool_weights):
-            object.__setattr__(self, "pool_weights", (self.pool_weights,))
         super().__post_init__()
+        for pooling in (False, True):
+            self.attention(pooling=pooling)
         if self.dim % self.heads:
             raise PointsetError(f"dim must be a multiple of heads, got dim={self.dim} and heads={self.heads}")
 
-    @property
-    def covered_weights(self) -> tuple[Weighting, ...]:
-        """PMA's weights: no other block has a coverage."""
-        return self.pool_weights or self.weights
-
     def attention(self, *, pooling: bool = False) -> AttentionOptions:
-        """What PMA is built with, or what all other attention blocks are."""
-        if pooling and self.pool_weights:
-            return dataclasses.replace(self, weights=self.pool_weights, pool_weights=None)
-        return self if pooling or self.coverage == "none" else dataclasses.replace(self, coverage="none")
+        """What PMA is built with, or what all other attention blocks are, which have no coverage."""
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(AttentionOptions)}
+        own = {"weights": self.pool_weights or self.weights} if pooling else {"coverage": "none"}
+        return AttentionOptions(**given | own)
