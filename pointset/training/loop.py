@@ -159,26 +159,28 @@ class Training:
         return Checkpoint(weights, optimizer, self.history, self.best)
 
     def _train(self, progress: bool) -> None:
-        """Train, validate and save, epoch by epoch; at the end, save the weights."""
-        per_epoch, epoch = self.objective.steps_per_epoch, len(self.history)
-        done = min(self.steps, epoch * per_epoch)
+        per_epoch = self.objective.steps_per_epoch
+        done = min(self.steps, len(self.history) * per_epoch)
         show = progress and self.processes.is_main
         what = "training" if self.folder is None else f"training {self.folder.path.name}"
         with progress_bar(what, "step", self.steps, show=show, done=done, leave=False) as bar:
-            while epoch * per_epoch < self.steps and not self._stopped():
-                start, busy = time.perf_counter(), time.process_time()
-                row: EpochRow = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
-                row["seconds"] = round(time.perf_counter() - start, 3)
-                if self.device.type == "cpu":
-                    row["processor_seconds"] = round(time.process_time() - busy, 3)
-                self.history.append(self.processes.from_main(partial(self._validated, row)))
-                epoch += 1
-                if self.recipe.patience is not None and best_epoch(self.history) == epoch:
-                    self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
-                self.processes.from_main(self._save)
+            while len(self.history) * per_epoch < self.steps and not self._stopped():
+                self._epoch(len(self.history), bar)
         if self.best is not None:
             self.model.load_state_dict(self.best)
         self.processes.from_main(self._finish)
+
+    def _epoch(self, epoch: int, bar: Any) -> None:
+        """Train, validate and save."""
+        start, busy = time.perf_counter(), time.process_time()
+        row: EpochRow = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
+        row["seconds"] = round(time.perf_counter() - start, 3)
+        if self.device.type == "cpu":
+            row["processor_seconds"] = round(time.process_time() - busy, 3)
+        self.history.append(self.processes.from_main(partial(self._validated, row)))
+        if self.recipe.patience is not None and best_epoch(self.history) == epoch + 1:
+            self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        self.processes.from_main(self._save)
 
     def _train_epoch(self, epoch: int, bar: Any) -> dict[str, float]:
         recipe, per_epoch = self.recipe, self.objective.steps_per_epoch

@@ -103,7 +103,7 @@ def test_sets_to_count_have_as_many_classes_as_they_say_uniform_below_their_size
         shares = torch.bincount(of_size, minlength=11)[1 : size + 1] / len(of_size)
         assert shares.tolist() == pytest.approx([1 / size] * size, abs=5 * math.sqrt(1 / size / 700))
         assert of_size.max() == size
-    few = Images(torch.rand(9, 4), torch.tensor([0, 1, 2] * 3), side=2)
+    few = Images(torch.rand(9, 4), torch.tensor([0, 1, 2] * 3))
     batch = COUNTING.draw_sets(few, 500, epoch_generator(1, 0))
     assert set(batch.target["count"].tolist()) == {1, 2, 3}
     assert classes_of(batch) == batch.target["count"].tolist()
