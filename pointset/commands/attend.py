@@ -21,7 +21,6 @@ from pointset.commands.trained import (
     usual,
 )
 from pointset.configuration import PointCount
-from pointset.data.axes import Axis
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import checked_suffix
 from pointset.zoo.pretrained import USUAL, list_pretrained
@@ -94,6 +93,7 @@ def attend(
     from pointset.data.readers.formats import require_shape_file
     from pointset.evaluation.shape_files import guess, next_step
     from pointset.explain.inspection import inspect_shape
+    from pointset.viz.camera import to_unit
 
     require_shape_file(shape)
     trained = drawable(load_model(model), of_product=not live)
@@ -111,7 +111,8 @@ def attend(
     cloud, camera = loaded.points[:, :3], viz.Camera(up=network.preparation.up)
     chosen: dict[str, Any] = {"heads": None if head is None else [head], "queries": None if query is None else [query]}
     if live:
-        live_page(plain, shape.name, loaded.raw, network.preparation.up).save(output)
+        raw = to_unit(np.asarray(loaded.raw, dtype=np.float64), camera.up)
+        viz.make_live_page(plain, {shape.name: raw}, title=f"Ask the models: {shape.name}", camera=camera).save(output)
     elif output.suffix.lower() == ".html":
         chosen |= {"layer": layer, "checks": checks, "classes": list(best.likeliest)}
         viz.make_page(maps, cloud, title=title, prediction=note, camera=camera, **chosen).save(output)
@@ -159,11 +160,3 @@ def plain_models(trained: Trained) -> "list[PlainModel]":
         if other.data["classes"] == trained.data["classes"]:
             models.append(other)
     return [pointset.to_plain_data(model.network, model.description) for model in models[:MOST_MODELS]]
-
-
-def live_page(models: "list[PlainModel]", name: str, points: np.ndarray, up: Axis) -> "viz.Page":
-    """A page with models and a shape, whose points [n, 3] have this axis up."""
-    from pointset.viz.camera import to_unit
-
-    cloud = to_unit(np.asarray(points, dtype=np.float64), up)
-    return viz.make_live_page(models, {name: cloud}, title=f"Ask the models: {name}", camera=viz.Camera(up=up))

@@ -143,8 +143,12 @@ def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes
 def _run_or_report(
     experiment: "Experiment", out: Path, running: Running, output: Sequence[Path], spread: Spreads
 ) -> Result:
-    """Run an experiment, or report its finished runs."""
-    from pointset.comparison.comparing import report_finished, run_experiment
+    """Run an experiment, or report its finished runs: the table, where it is saved, and commands to run next.
+
+    Failed runs are an error.
+    """
+    from pointset.comparison.comparing import RESULT_FILES, report_finished, run_experiment
+    from pointset.comparison.results import as_dict
     from pointset.data.repeats import repeats_in_words, siblings_in_words
     from pointset.tasks.classification import Classification
 
@@ -152,35 +156,23 @@ def _run_or_report(
     for path in output:
         text = comparison.table(TABLE_STYLES[path.suffix.lower()], spread=spread)
         write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
-    result = _compared(comparison)
-    if isinstance(experiment.task, Classification):
-        task = experiment.task
-        train = task.load("train", task.points[0])
-        result.text = (*result.text, *repeats_in_words(task.data, task.sets), *siblings_in_words(train))
-    return result
-
-
-def _compared(result: "Comparison") -> Result:
-    """The table, where it is saved, and commands to run next; failed runs are an error."""
-    from pointset.comparison.comparing import RESULT_FILES
-    from pointset.comparison.results import as_dict
-
-    page = shlex.quote(str(result.folder / "report.html"))
-    commands = [f"python -m webbrowser {page}", *_next_commands(result)]
-    failure = None
-    if result.failures:
-        reasons = "; ".join(f"{failure.name}: {failure.reason}" for failure in result.failures)
-        count, total = len(result.failures), len(result.failures) + len(result.runs)
+    page, notes, task, failure = shlex.quote(str(out / "report.html")), list[str](), experiment.task, None
+    if isinstance(task, Classification):
+        notes += [*repeats_in_words(task.data, task.sets), *siblings_in_words(task.load("train", task.points[0]))]
+    if comparison.failures:
+        reasons = "; ".join(f"{failure.name}: {failure.reason}" for failure in comparison.failures)
+        count, total = len(comparison.failures), len(comparison.failures) + len(comparison.runs)
         failure = PointsetError(f"{count} of {total} runs failed ({reasons}): run the same command to try again")
     return Result(
-        as_dict(result),
-        result.caption(),
-        *result.table(brief=True).splitlines(),
+        as_dict(comparison),
+        comparison.caption(),
+        *comparison.table(brief=True).splitlines(),
         "",
-        *map(escaped, result.sentences()),
-        f"saved in {result.folder}: {', '.join(RESULT_FILES)}",
+        *map(escaped, comparison.sentences()),
+        f"saved in {out}: {', '.join(RESULT_FILES)}",
         "next:",
-        *(f"  {command}" for command in commands),
+        *(f"  {command}" for command in (f"python -m webbrowser {page}", *_next_commands(comparison))),
+        *notes,
         failure=failure,
     )
 

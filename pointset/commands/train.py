@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from pointset.data.point_sets import PointSets
     from pointset.training.automatic import Automatic, Candidate
-    from pointset.training.checkpoints import Fitted
 
     Training = tuple[str, nn.Module, PointSets, Recipe]
 
@@ -98,9 +97,15 @@ def train(
     fitted = pointset.fit(network, sets, chosen, seed=seed, run=run)
     if not is_main():
         return None
-    result = _fitted(name, fitted, chosen, run)
-    result.text = (*result.text, *repeats_in_words(sets.source, sets.options), *siblings_in_words(sets))
-    return result
+    last = fitted.history[fitted.best_epoch - 1]
+    text = [f"{name} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}"]
+    if "validation_accuracy" in last:
+        text.append(f"validation accuracy {last['validation_accuracy']:.1%}")
+    if sizes := chosen.sizes_in_words:
+        text.append(f"trained on sets of {sizes}")
+    text.append(f"saved in {run}; next: pointset evaluate --model {run}")
+    text += [*repeats_in_words(sets.source, sets.options), *siblings_in_words(sets)]
+    return Result({"run": str(run), "seconds": fitted.seconds, **last}, *text)
 
 
 def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int, run: Path) -> "Training":
@@ -225,14 +230,3 @@ def _of_modelnet(classes: Sequence[str]) -> Iterator[str]:
             f"{shared} of {len(classes)} classes are classes of ModelNet40, whose shapes the trained weights have "
             "seen: if yours are from it, only features-svm and surface-svm show what new shapes get"
         )
-
-
-def _fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path) -> Result:
-    last = fitted.history[fitted.best_epoch - 1]
-    text = [f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}"]
-    if "validation_accuracy" in last:
-        text.append(f"validation accuracy {last['validation_accuracy']:.1%}")
-    if sizes := recipe.sizes_in_words:
-        text.append(f"trained on sets of {sizes}")
-    text.append(f"saved in {run}; next: pointset evaluate --model {run}")
-    return Result({"run": str(run), "seconds": fitted.seconds, **last}, *text)

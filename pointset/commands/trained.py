@@ -12,7 +12,7 @@ import pointset
 from pointset.commands.flags import Reading
 from pointset.errors import PointsetError
 from pointset.runs.progress import followed, write_line
-from pointset.zoo.pretrained import USUAL, list_pretrained
+from pointset.zoo.pretrained import USUAL
 
 if TYPE_CHECKING:
     from pointset.data.catalogue.folders import ShapeFile
@@ -57,11 +57,6 @@ class Trained:
 
 def load_model(model: str | None) -> Trained:
     """The model that --model names, or the default one."""
-    if model is None and USUAL not in list_pretrained():
-        others = f", or one of {', '.join(list_pretrained())}" if list_pretrained() else ""
-        raise PointsetError(
-            f"{USUAL} is missing from the package: give --model with a folder that `pointset train` wrote{others}"
-        )
     name = USUAL if model is None else model
     return Trained(name, *pointset.load_run(name))
 

@@ -7,7 +7,6 @@ from typing import Any
 from pointset.commands.terminal import Result
 from pointset.commands.trained import USUAL
 from pointset.configuration import Width
-from pointset.errors import PointsetError
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import FOLDER, PretrainedCard, list_pretrained, pretrained_card, pretrained_run
 
@@ -67,8 +66,6 @@ def _size(row: dict[str, Any] | None) -> str:
 
 def _list_trained() -> Result:
     cards = {name: pretrained_card(name) for name in list_pretrained()}
-    if not cards:
-        raise PointsetError("this package contains no trained model: train one with `pointset train`")
     return Result(
         [{"model": name, **_plain(card)} for name, card in cards.items()],
         [_row(name, card) for name, card in cards.items()],

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pointset.comparison.statistics import Interval, mean_interval
 
@@ -36,8 +36,6 @@ class Metric:
     """Show the deviation over seeds with the mean."""
     detailed: bool = True
     """Show columns for its interval and its published values."""
-    measure: Callable[[Any], float] | None = field(default=None, compare=False, repr=False)
-    """Function of the predictions; None if the task computes all metrics at once."""
 
     @property
     def title(self) -> str:

@@ -178,7 +178,7 @@ class Comparison:
         runs = [run for run in self.runs if run.points == points]
         return Results(
             points,
-            self.metrics[0],
+            self.metrics,
             self.experiment.recipe,
             parts={label: (encoder, pooling) for label, (encoder, _, pooling) in names.items()},
             rows=rows,
@@ -205,20 +205,19 @@ def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: 
         key=lambda run: (sizes.index(run.points), labels.index(run.model), seeds.index(run.seed)),
     )
     by_size = {size: [run for run in runs if run.points == size] for size in sizes}
+    verdicts = {}
+    for size, group in by_size.items():
+        by_model = itertools.groupby(group, key=lambda run: run.model)
+        scores = {model: np.stack([run.trial.scores(run.metrics) for run in own]) for model, own in by_model}
+        verdicts |= {size: give_verdict(scores, metric=experiment.task.facts.metrics[0])} if scores else {}
     return Comparison(
         experiment,
         runs,
-        verdicts={size: _verdict(experiment, group) for size, group in by_size.items() if group},
+        verdicts=verdicts,
         costs={size: _costs(experiment, out, group, size, measure) for size, group in by_size.items()},
         failures=[run for run in outcomes if run.reason],
         folder=out,
     )
-
-
-def _verdict(experiment: Experiment, runs: Sequence[Run]) -> Verdict:
-    groups = itertools.groupby(runs, key=lambda run: run.model)
-    scores = {model: np.stack([run.trial.scores(run.metrics) for run in own]) for model, own in groups}
-    return give_verdict(scores, metric=experiment.task.facts.metrics[0])
 
 
 def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, measure: bool) -> dict[str, Cost]:

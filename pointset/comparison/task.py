@@ -108,8 +108,8 @@ class Results:
     """The results of one set size; iterating gives the labels of the rows."""
 
     points: Size
-    metric: Metric
-    """The first metric, which ranks the rows."""
+    metrics: Sequence[Metric]
+    """The metrics that all runs have."""
     recipe: Recipe
     """Recipe of all runs."""
     parts: Mapping[str, tuple[str, str]]
@@ -118,6 +118,11 @@ class Results:
     """The rows with a finished run, by label."""
     folders: Mapping[str, Mapping[int, Path]]
     """Folders of the finished runs, by label and seed, in the experiment's order."""
+
+    @property
+    def metric(self) -> Metric:
+        """The first metric, which ranks the rows."""
+        return self.metrics[0]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)

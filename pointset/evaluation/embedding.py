@@ -128,10 +128,10 @@ def embed_files(
 ) -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
     """Yield each shape and its row, in their order, or why a file cannot be used; arguments as of `classify_files`."""
 
-    def embed_block(files: Sequence[ShapeFile], clouds: Sequence[Tensor]) -> Iterator[tuple[ShapeFile, ndarray]]:
+    def embed_all(files: Sequence[ShapeFile], clouds: Sequence[Tensor]) -> Iterator[tuple[ShapeFile, ndarray]]:
         return zip(files, embed_rows(model, padded_batches(clouds)).cpu().numpy(), strict=True)
 
-    return for_prepared(model, shapes, embed_block, up=up, keep_outliers=keep_outliers)
+    return for_prepared(model, shapes, embed_all, up=up, keep_outliers=keep_outliers)
 
 
 def nearest_others(

@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -59,8 +58,8 @@ class ShapeTrial(Trial):
         if not self.is_tested:
             write_robustness(self.setup.folder, model, self.test_sets, self.test_sets.options.points)
         self.__dict__["predictions"] = evaluation
-        measured = METRICS if recipe.ordered else METRICS[:-1]
-        metrics = {metric.name: metric.measure(evaluation) for metric in measured if metric.measure}
+        values = evaluation.summary() | ({"rank_error": evaluation.rank_error} if recipe.ordered else {})
+        metrics = {metric.name: values[metric.name] for metric in METRICS if metric.name in values}
         return metrics, len(evaluation.labels)
 
     @property
@@ -115,26 +114,19 @@ def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> 
     return create_for(sets, name, options, seed=seed)
 
 
-ACCURACY = Metric("accuracy", True, 1, share=True, head="accuracy %", measure=attrgetter("accuracy"))
+ACCURACY = Metric("accuracy", True, 1, share=True, head="accuracy %")
 _share = partial(Metric, digits=1, share=True, detailed=False)
 _score = partial(Metric, higher_is_better=False, digits=3, spread=False, detailed=False, brief=False)
 _error = partial(_share, higher_is_better=False, spread=False)
-MEAN_CLASS = _share(
-    "mean_class_accuracy", True, head="mean-class %", brief=False, measure=attrgetter("mean_class_accuracy")
-)
+MEAN_CLASS = _share("mean_class_accuracy", True, head="mean-class %", brief=False)
 METRICS = (
     ACCURACY,
     MEAN_CLASS,
-    _score("loss", head="log loss", measure=attrgetter("loss")),
-    _score("brier", head="Brier", measure=attrgetter("brier"), shown=False),
-    _error("calibration_error", head="ECE %", measure=methodcaller("calibration_error", "width")),
-    _error(
-        "calibration_error_equal_mass",
-        head="ECE %, mass",
-        measure=methodcaller("calibration_error", "mass"),
-        shown=False,
-    ),
-    Metric("rank_error", False, 3, head="rank error", detailed=False, measure=attrgetter("rank_error")),
+    _score("loss", head="log loss"),
+    _score("brier", head="Brier", shown=False),
+    _error("calibration_error", head="ECE %"),
+    _error("calibration_error_equal_mass", head="ECE %, equal mass", shown=False),
+    Metric("rank_error", False, 3, head="rank error", detailed=False),
 )
 """All metrics; ECE has 15 bins of equal width, or of equal mass. The last is for ordered classes, see `Recipe`."""
 UNBALANCED = 1.5

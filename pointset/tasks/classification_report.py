@@ -22,6 +22,8 @@ from pointset.viz.confusion import draw_confusions, stand_together
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+CALIBRATION = ("loss", "brier", "calibration_error", "calibration_error_equal_mass")
+"""Metrics of the table of calibration."""
 MOST_SHOWN = 8
 """Maximum number of models that are shown individually: the best ones."""
 SEVERAL_SEEDS = "Lines are means over seeds; with few models, bands show the range from the lowest to the highest seed."
@@ -74,21 +76,9 @@ def _confusions(results: Results) -> Iterator[Section]:
 
 def calibration_table(results: Results) -> Table:
     """Proper scores and calibration errors of each model."""
-    columns = {
-        "log loss": ("loss", "{:.3f}", 1),
-        "Brier": ("brier", "{:.3f}", 1),
-        "ECE %, equal width": ("calibration_error", "{:.1f}", 100),
-        "ECE %, equal mass": ("calibration_error_equal_mass", "{:.1f}", 100),
-    }
+    shown = [metric for metric in results.metrics if metric.name in CALIBRATION]
     return [
-        {
-            "model": label,
-            **{
-                title: form.format(scale * row.metrics[name].mean)
-                for title, (name, form, scale) in columns.items()
-                if name in row.metrics  # runs of an earlier version may lack it
-            },
-        }
+        {"model": label} | {metric.title: metric.write(row.metrics[metric.name].mean) for metric in shown}
         for label, row in results.rows.items()
     ]
 
@@ -103,15 +93,14 @@ def class_table(results: Results) -> Table:
         {
             "class": name,
             "shapes": int(count),
-            **{f"{label} %": _percent(fmean(run.per_class[name] for run in seeds)) for label, seeds in runs.items()},
+            **{
+                f"{label} %": f"{100 * fmean(run.per_class[name] for run in seeds):.1f}"
+                for label, seeds in runs.items()
+            },
         }
         for name, count in zip(first.classes, counts, strict=True)
         if count
     ]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
 
 
 def reliability_section(results: Results) -> Figure | None:

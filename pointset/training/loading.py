@@ -127,10 +127,9 @@ def find_run(path: str | Path) -> Path:
         return folder
     if str(path) in list_pretrained():
         return pretrained_folder(str(path))
-    others = f" or one of {', '.join(list_pretrained())}" if list_pretrained() else ""
     raise PointsetError(
         f"{quoted(path)} is not a run or a trained model of this package: give a folder that "
-        f"`pointset train` wrote{others}"
+        f"`pointset train` wrote or one of {', '.join(list_pretrained())}"
     )
 
 

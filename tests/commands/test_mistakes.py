@@ -151,7 +151,7 @@ def test_a_mistake_is_one_line_and_nothing_is_written(line, words, places, capsy
 def test_a_usual_model_that_is_not_there_is_named(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
     said = fail(capsys, "classify", "scan.npy")
-    assert "is missing from the package: give --model with a folder that `pointset train` wrote" in said
+    assert "is not a run or a trained model of this package: give a folder that `pointset train` wrote" in said
 
 
 @pytest.mark.parametrize(
