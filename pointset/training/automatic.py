@@ -35,9 +35,9 @@ from pointset.training.candidates import NETWORK, ROWS, accuracy_interval, fit_p
 from pointset.training.checkpoints import Fitted, RunFolder, core_seconds, describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
 from pointset.training.loading import load_run
-from pointset.training.loop import fit, set_training_preparation
+from pointset.training.loop import fit
 from pointset.training.objectives import require_classes
-from pointset.zoo.models import MIXTURE, create_for, mix
+from pointset.zoo.models import MIXTURE, create_for, mix, set_preparation
 from pointset.zoo.predicting import predict
 
 GROUPS_FILE = "groups.csv"
@@ -211,7 +211,7 @@ class _Choice:
             network = self._fit_network(self.train, plan.steps, NETWORK, self.neighbourhoods)
             self.models[NETWORK], history = network.model, network.history if needed else []
         model = self._mixture() if name == MIXTURE else self.models[name]
-        set_training_preparation(model, self.train)
+        set_preparation(model, self.train.classes, self.train.preparation)
         tested = judged(self.outputs[name])
         if name != MIXTURE and tested.any():  # whose weights make its logits those of probabilities
             logits, labels = self.outputs[name][tested].numpy(), self.train.labels[tested].numpy()

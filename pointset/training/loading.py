@@ -16,6 +16,7 @@ from typing import Any
 from safetensors.torch import load as load_tensors
 
 from pointset.data.options import TABLES
+from pointset.data.preparation import Preparation
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.runs.atomic import check_writable, write_for_user
 from pointset.runs.files import require_file
@@ -165,7 +166,7 @@ def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
         built = build_model(spec_of(model))
         assert isinstance(built, Classifier)
         built.by_thresholds = description["recipe"].get("ordered") == "thresholds"
-        set_preparation(built, data)
+        set_preparation(built, data["classes"], Preparation.from_dict(data["preparation"]))
     except PointsetError as error:
         raise PointsetError(f"{file} does not fit this installation: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:

@@ -92,7 +92,7 @@ def fit(
     check_seed(seed)
     train.require_inputs(model)
     if baseline_of(model):
-        set_training_preparation(model, train)
+        set_preparation(model, train.classes, train.preparation)
         return fit_baseline(model, train, recipe, seed, run, progress)
     if isinstance(model, Classifier):
         model.by_thresholds = recipe.ordered == "thresholds"
@@ -103,13 +103,8 @@ def fit(
         sets = train
     training = Training(model, Classification(sets, recipe, seed), recipe, seed, on_epoch)
     fitted = training.fit(run, partial(describe_run, model, train, recipe, seed), progress)
-    set_training_preparation(model, train)
+    set_preparation(model, train.classes, train.preparation)
     return fitted
-
-
-def set_training_preparation(model: nn.Module, train: PointSets) -> None:
-    """Give a zoo model the classes and the preparation of its training sets."""
-    set_preparation(model, {"classes": train.classes, "preparation": train.preparation.as_dict()})
 
 
 class Training:

@@ -1,7 +1,7 @@
 """Models from their names: `head(pool(encoder(X)))`; all poolings except pma share one head. And what they can do."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -118,7 +118,11 @@ def create_pretrained(
     if classes not in (None, spec.classes):  # the last layer stays new
         weights = {key: tensor if tensor.shape == own[key].shape else own[key] for key, tensor in weights.items()}
     load_weights(model, weights, name)
-    set_preparation(model, run["data"], name)
+    set_preparation(model, run["data"]["classes"], Preparation.from_dict(run["data"]["preparation"]))
+    if isinstance(model, Classifier) and model.classes:
+        card = pretrained_card(name)
+        model.temperature = card.temperature
+        model.trust = load_trust(card.trust, pretrained_folder(name)) if card.trust else None
     return model
 
 
@@ -131,21 +135,12 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
         raise PointsetError(message) from error
 
 
-def set_preparation(model: nn.Module, data: Mapping[str, Any], trained: str = "") -> None:
-    """Give a zoo model the classes and the preparation in the description of its training data, for predictions.
-
-    A model of the package, by the name under which it was `trained`, gets the temperature of its card too.
-    """
+def set_preparation(model: nn.Module, classes: Sequence[str], preparation: Preparation) -> None:
+    """Give a zoo model the classes and the preparation of its training sets, for predictions."""
     if isinstance(model, Classifier):
-        preparation = Preparation.from_dict(data["preparation"])
         model.preparation = replace(preparation, neighbourhoods=model.neighbourhoods)
         model.temperature, model.trust = 1.0, None
-        same = model.spec.classes == len(data["classes"])  # type: ignore[union-attr]
-        model.classes = list(data["classes"]) if same else None
-        if trained and same:
-            card = pretrained_card(trained)
-            model.temperature = card.temperature
-            model.trust = load_trust(card.trust, pretrained_folder(trained)) if card.trust else None
+        model.classes = list(classes) if model.spec.classes == len(classes) else None  # type: ignore[union-attr]
 
 
 def spec_of(described: Mapping[str, Any]) -> Spec:

@@ -26,10 +26,10 @@ from pointset.evaluation import evaluate
 from pointset.training.checkpoints import describe_run
 from pointset.training.devices import measured_precision
 from pointset.training.loading import load_run
-from pointset.training.loop import Training, set_training_preparation
+from pointset.training.loop import Training
 from pointset.training.objectives import Classification, Loss
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import create_model
+from pointset.zoo.models import create_model, set_preparation
 from pointset.zoo.neighbourhood_inputs import fit_numbers
 from pointset.zoo.options import ModelOptions
 
@@ -86,7 +86,7 @@ def distil(
         return describe_run(model, train, recipe, seed) | taught
 
     fitted = Training(model, objective, recipe, seed).fit(run, description, progress=True)
-    set_training_preparation(model, train)
+    set_preparation(model, train.classes, train.preparation)
     for size in SIZES:
         found = evaluate(fitted.model, load_like(data, "test", points=size))
         print(f"{size:,} points: {found.accuracy:.2%}, mean of classes {found.mean_class_accuracy:.2%}")
