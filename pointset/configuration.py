@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
@@ -150,7 +149,6 @@ def check_seed(seed: int) -> None:
     check("seed", seed, Seed)
 
 
-@cache
 def _kinds(cls: type) -> dict[str, Any]:
     """The annotated types of a configuration's fields."""
     hints = get_type_hints(cls, include_extras=True)

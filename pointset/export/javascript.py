@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from pointset.errors import PointsetError
 from pointset.explain.maps import attention_kinds, attentions
 from pointset.nn.attention import Multihead
-from pointset.nn.blocks import PMA
+from pointset.nn.blocks import MAB, PMA
 from pointset.nn.encoders.dumlp import Stem
 from pointset.nn.layers import Masked
 from pointset.nn.norms import NoNorm
@@ -29,6 +29,7 @@ from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.registry import entry_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier
+from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
 from pointset.zoo.trust import Trust
 
 LARGEST_FLOAT16 = float(np.finfo(np.float16).max)
@@ -114,9 +115,7 @@ def as_float16(tensor: Tensor) -> NDArray[np.floating[Any]]:
 OF_TORCH: dict[type[nn.Module], tuple[str, ...]] = {
     nn.Linear: ("weight", "bias"),
     nn.ReLU: (),
-    nn.Tanh: (),
     nn.Flatten: (),
-    nn.LayerNorm: ("weight", "bias", "eps"),
 }
 """The attributes of torch's modules that their JavaScript classes need: tensors, modules, lists of them, numbers. Our
 classes name theirs in `javascript`."""
@@ -165,6 +164,10 @@ class Describer:
             layers = [layer for linear, norm in pairs for layer in (nn.ReLU(), linear, norm)][1:]
             modules = self.describe_all(layers + [nn.ReLU()] * isinstance(module, Stem))
             return {"kind": "Sequential", "modules": modules}
+        if isinstance(module, NeighbourhoodInputs) and module.kind not in ("oriented", "shifts"):
+            raise self.unsupported(f"has the neighbourhoods {module.kind!r}")
+        if isinstance(module, MAB) and module.form == "paper":
+            raise self.unsupported('has the form "paper"')
         if isinstance(module, PMA) and module.pooled_seeds is not None:
             raise self.unsupported("has seeds that are computed from the set")
         known = next((kind for kind in type(module).__mro__ if kind in OF_TORCH or "javascript" in vars(kind)), None)

@@ -72,7 +72,7 @@ class MAB(nn.Module):
     """
 
     javascript = (
-        *("multihead", "feed_forward", "form"),
+        *("multihead", "feed_forward"),
         *("norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output"),
     )
 

@@ -11,7 +11,7 @@ from pointset.comparison.metric import Published
 from pointset.comparison.runs import make_runs
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
-from pointset.tasks import Counting, MaxRegression, task_recipe
+from pointset.tasks import MaxRegression, task_recipe
 from pointset.tasks.classification import Classification
 from pointset.tasks.experiments import read_experiment
 from pointset.training.recipe import Recipe
@@ -216,7 +216,6 @@ def with_recipe(**changes):
         (with_recipe(steps=0), "steps must be .* got 0"),
         (published("accuracy", 0.5, 0.25, 4), r"rFF \+ max.accuracy is not of a metric .*: choose from MAE"),
         (published("MAE", 0.5, -0.25, 4), r"rFF \+ max.MAE must be .*deviation=-0.25"),
-        (lambda out: Counting(data=str(out)), "out does not exist: .*alphabet/character"),
     ],
 )
 def test_mistakes_are_found_before_anything_is_trained(make, words, tmp_path):

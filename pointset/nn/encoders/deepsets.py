@@ -65,8 +65,6 @@ class EquivariantLayer(nn.Module):
         Zaheer et al., Deep Sets (arXiv 1703.06114), section 3.1 and appendix H.
     """
 
-    javascript = ("gamma", "norm", "statistic")
-
     def __init__(self, dim_in: int, dim: int, statistic: Statistic = "max", norm: NormName = "none") -> None:
         super().__init__()
         self.statistic = statistic

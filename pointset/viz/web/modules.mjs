@@ -40,7 +40,6 @@ function distance(row, { means, precision, offsets }) {
 const FORWARD = {
   Linear: ({ weight, bias }, X) => product(X, weight, bias),
   ReLU: (_, X) => mapped(X, relu),
-  Tanh: (_, X) => mapped(X, Math.tanh),
 
   /** Appends the numbers of the points' neighbourhoods, standardised. */
   NeighbourhoodInputs: ({ mean, deviation, constants }, X) => (
@@ -60,30 +59,10 @@ const FORWARD = {
     return mapped(run(last, row, maps), (logit) => logit / (temperature * Math.max(1, novelty) ** (trust?.exponent ?? 1)));
   },
 
-  /** Normalises each row over its features (arXiv 1607.06450). */
-  LayerNorm: ({ weight, bias, eps }, X) => {
-    const Y = new Matrix(X.rows, X.columns), d = X.columns;
-    for (let i = 0; i < X.rows; i++) {
-      const row = X.rowsFrom(i, 1);
-      let mean = 0, variance = 0;
-      row.each((x) => { mean += x / d; });
-      row.each((x) => { variance += (x - mean) ** 2 / d; });
-      const scale = 1 / Math.sqrt(variance + eps);
-      row.each((x, _, j) => { Y.data[i * d + j] = (x - mean) * scale * weight[j] + bias[j]; });
-    }
-    return Y;
-  },
-
   /** Normalises each feature with its running mean and variance from training (arXiv 1502.03167). */
   BatchNorm: ({ weight, bias, running_mean: means, running_var: variances, eps }, X) => {
     const scale = weight.map((own, j) => own / Math.sqrt(variances[j] + eps));
     return mapped(X, (x, j) => (x - means[j]) * scale[j] + bias[j]);
-  },
-
-  /** y_i = tanh(N(Gamma(x_i - s))), with s a statistic of the set (Zaheer et al., arXiv 1703.06114, appendix H). */
-  EquivariantLayer: ({ statistic, gamma, norm }, X) => {
-    const centre = mapped(STATISTICS[statistic](X), (x) => -x);
-    return mapped(run([gamma, norm], sum(X, centre)), Math.tanh);
   },
 
   /** SAB(X) = MAB(X, X). */
@@ -132,13 +111,11 @@ function folded(X, combine, start) {
   return new Matrix(1, X.columns, row);
 }
 
-/** MAB(X, Y) of the Set Transformer (Lee et al., arXiv 1810.00825, section 3), in both published forms. */
+/** MAB(X, Y) of the Set Transformer (Lee et al., arXiv 1810.00825, section 3), in the form of the released code. */
 function mab(fields, X, Y, maps) {
-  const { multihead, form, feed_forward: forward } = fields, isPaper = form === "paper";
-  const keys = run(fields.norm_key, Y), Q = run([fields.norm_query, multihead.query], X);
-  const read = attend(multihead, Q, keys, maps), attended = isPaper ? run(multihead.output, read) : read;
-  const H = run(fields.norm_attended, sum(isPaper ? X : Q, attended));
-  return run(fields.norm_output, sum(H, run([fields.norm_hidden, forward], H)));
+  const { multihead } = fields, Q = run([fields.norm_query, multihead.query], X);
+  const H = run(fields.norm_attended, sum(Q, attend(multihead, Q, run(fields.norm_key, Y), maps)));
+  return run(fields.norm_output, sum(H, run([fields.norm_hidden, fields.feed_forward], H)));
 }
 
 /**
