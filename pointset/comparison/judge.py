@@ -271,16 +271,9 @@ def _require_same_items(there: "DataFrame") -> None:
     fewest = counts.idxmin()
     lacking = there.columns[~there.loc[fewest]]
     other = there[lacking[0]].idxmax()
-    common = int((there.loc[fewest] & there.loc[other]).sum())
-    if not common:
-        raise PointsetError(
-            f"{_run(*fewest)} and {_run(*other)} have no common item, {quoted(there.columns[there.loc[fewest]][0])} "
-            f"is one of the first and {quoted(lacking[0])} of the second: give all runs the same names of items, or a "
-            "column data with the names of their data sets"
-        )
     raise PointsetError(
         f"{_run(*fewest)} lacks {len(lacking):,} of {there.shape[1]:,} items, such as {quoted(lacking[0])}, which "
-        f"{_run(*other)} has: all runs must have the same items"
+        f"{_run(*other)} has: all runs must have the same items, under the same names"
     )
 
 

@@ -1,7 +1,7 @@
 """Pairs of models, compared by the rule of `pointset.comparison.statistics`, and what more runs could tell."""
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -156,7 +156,9 @@ def compare_models(
         else:
             unknown.append((a, b))
     p_values = dict(zip(estimates, range_p_values([*estimates.values()], models), strict=True))
-    p_runs = _compare_runs(scores, unknown)
+    # McNemar's test of pairs of single runs that are right or wrong.
+    single = [(a, b) for a, b in unknown if all(len(scores[one]) == 1 and scores[one].dtype == bool for one in (a, b))]
+    p_runs = dict(zip(single, holm([mcnemar(scores[a][0], scores[b][0]) for a, b in single]), strict=True))
     pairs = []
     for a, b in itertools.combinations(scores, 2):
         if one := estimates.get((a, b)):
@@ -167,10 +169,3 @@ def compare_models(
             apart = float((spreads[a].item_means - spreads[b].item_means).mean())
             pairs.append(Pair(a, b, apart, None, None, None, p_runs.get((a, b)), None, level))
     return pairs
-
-
-def _compare_runs(scores: Mapping[str, ndarray], pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], float]:
-    """McNemar's test of pairs of single runs that are right or wrong, after Holm's correction."""
-    single = [(a, b) for a, b in pairs if all(len(scores[one]) == 1 and scores[one].dtype == bool for one in (a, b))]
-    p_values = holm([mcnemar(scores[a][0], scores[b][0]) for a, b in single])
-    return dict(zip(single, p_values, strict=True))

@@ -11,7 +11,7 @@ from pointset.explain.maps import AttentionMap, as_cloud_of
 from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.pooling.statistics import MaxPool
 from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.predicting import embed_rows
+from pointset.zoo.predicting import embed_rows, predict
 
 PATCHES = 48
 
@@ -112,7 +112,6 @@ def occlusion_influence(
     label: int | None = None,
     *,
     neighbours: int | None = None,
-    batch_size: int = 64,
 ) -> Tensor:
     """Remove each point with its nearest neighbours, by masking them, and measure the change of the prediction.
 
@@ -124,7 +123,6 @@ def occlusion_influence(
         points: [n, 3], one cloud.
         label: index of the class; None means the predicted class.
         neighbours: number of points to remove at a time, the point itself included; None means n / 16.
-        batch_size: clouds per forward pass.
 
     Returns:
         [n]: the decrease of the log-probability of the class, in nats, when the point and its neighbours are removed.
@@ -150,20 +148,16 @@ def occlusion_influence(
     near = distances.topk(removed, largest=False).indices  # [n, removed]
     masks = torch.ones(n + 1, n, dtype=torch.bool)  # the first is of the whole cloud
     masks[1:].scatter_(1, near, False)
-    logs = masked_logits(model, points, masks, batch_size).log_softmax(dim=1)
+    logs = masked_logits(model, points, masks).log_softmax(dim=1)
     label = int(logs[0].argmax()) if label is None else label
     if not 0 <= label < logs.shape[1]:
         raise PointsetError(f"label must be in [0, {logs.shape[1]}), got {label}")
     return logs[0, label] - logs[1:, label]
 
 
-def masked_logits(model: nn.Module, points: Tensor, masks: Tensor, batch_size: int = 64) -> Tensor:
+def masked_logits(model: nn.Module, points: Tensor, masks: Tensor) -> Tensor:
     """Logits [B, classes] of a cloud [n, inputs] with masks [B, n], in evaluation mode, on the CPU."""
-    device = next(model.parameters()).device
-    points = points.to(device)
-    with torch.no_grad(), in_evaluation_mode(model):
-        batches = [model(points.expand(len(batch), -1, -1), batch.to(device)) for batch in masks.split(batch_size)]
-    return torch.cat(batches).cpu()
+    return predict(model, [(points.expand(len(masks), -1, -1), masks)]).logits.cpu()
 
 
 def similarity_influence(model: nn.Module, points: Tensor, row: Tensor, *, patches: int = PATCHES) -> Tensor:

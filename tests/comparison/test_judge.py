@@ -130,7 +130,7 @@ def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
     [
         (lambda t: pandas.concat([t, t.head(1)]), ("'0'", "2 times", "network, seed 0")),
         (lambda t: t.drop(index=5), ("network, seed 0", "lacks 1 of 200 items", "'5'", "seed 1 has")),
-        (lambda t: t.assign(item=t.item + 1000 * t.seed), ("seed 0 and", "seed 1 have no common item", "'1000'")),
+        (lambda t: t.assign(item=t.item + 1000 * t.seed), ("seed 0 lacks 400 of 600", "'1000'", "same names")),
         (lambda t: t[t.item == 0], ("one item", "at least 2")),
         (lambda t: t.assign(seed=t.seed + 0.5), ("row 1", "'0.5'", "whole numbers")),
         (lambda t: t.assign(seed=t.seed.where(t.seed > 0)), ("row 1", "has no seed")),

@@ -38,7 +38,7 @@ class Decides(nn.Module):
 def test_occlusion_finds_the_point_that_decides():
     points = cloud()
     highest = int(points[:, 2].argmax())
-    found = occlusion_influence(Decides(), points, 0, neighbours=1, batch_size=5)
+    found = occlusion_influence(Decides(), points, 0, neighbours=1)
     assert found.argmax() == highest
     others = torch.arange(N) != highest
     assert (found[others] == 0).all()
