@@ -52,7 +52,8 @@ def evaluate(
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.dataset import load_like
     from pointset.data.repeats import repeats_in_words
-    from pointset.evaluation.predictions import Evaluation, predict_sets, validation_temperature
+    from pointset.evaluation import evaluate as evaluate_sets
+    from pointset.evaluation.predictions import validation_temperature
     from pointset.evaluation.shape_files import guess, in_folders, write_guesses
 
     trained = load_model(model)
@@ -61,8 +62,9 @@ def evaluate(
         raise PointsetError("--up guess looks at the files of a folder: give it with --data")
     turn = settled_up(up, trained, in_folders([Path(data or "")]) if up == "guess" else ())
     sets = load_like(trained.data, split, data, on_error, points, turn)
-    prediction = predict_sets(trained.network, sets)
-    evaluation = Evaluation.of(prediction, sets)
+    evaluation = evaluate_sets(trained.network, sets)
+    prediction = evaluation.prediction
+    assert prediction is not None
     result = {"model": trained.name} | evaluation.summary()
     columns = {"as trained": result}
     if calibrate:

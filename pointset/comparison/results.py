@@ -205,7 +205,7 @@ def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: 
         key=lambda run: (sizes.index(run.points), labels.index(run.model), seeds.index(run.seed)),
     )
     by_size = {size: [run for run in runs if run.points == size] for size in sizes}
-    verdicts = {}
+    verdicts: dict[Size, Verdict] = {}
     for size, group in by_size.items():
         by_model = itertools.groupby(group, key=lambda run: run.model)
         scores = {model: np.stack([run.trial.scores(run.metrics) for run in own]) for model, own in by_model}

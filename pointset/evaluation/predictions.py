@@ -45,11 +45,8 @@ class Evaluation:
     """Names of the classes, in the order of the logits."""
     names: list[str] = field(default_factory=list)
     """Names of the shapes; empty if unknown."""
-
-    @classmethod
-    def of(cls, prediction: Prediction, data: PointSets) -> "Evaluation":
-        """The prediction for all shapes of a dataset, beside their labels."""
-        return cls(prediction.logits.cpu().numpy(), data.labels.numpy(), list(data.classes), list(data.names))
+    prediction: Prediction | None = None
+    """The prediction that was evaluated, with temperature and novelty; None if only the logits are known."""
 
     def __repr__(self) -> str:
         """What it is, in a line."""
@@ -150,11 +147,6 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
         >>> result.logits.shape
         (8, 2)
     """
-    return Evaluation.of(predict_sets(model, data, batch_size=batch_size), data)
-
-
-def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Prediction:
-    """Predict the class of every shape of a dataset; arguments as of `predict`, errors as of `evaluate`."""
     require_model(model)
     check("data", data, PointSets)
     check("batch_size", batch_size, Count)
@@ -167,12 +159,13 @@ def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> 
             f"the model has {prediction.logits.shape[1]} classes and {data.name} has {len(data.classes)}: "
             "evaluate on the dataset it was trained for"
         )
-    for name, logits in zip(data.names, prediction.logits, strict=True):
-        if not logits.isfinite().all():
+    for name, row in zip(data.names, prediction.logits, strict=True):
+        if not row.isfinite().all():
             fault = data.source_pool.fault(data.rows.tolist(), data.options.normalize)
             cause = fault or "check whether the weights are finite"
             raise PointsetError(f"the model's output for shape {quoted(name)} is not finite: {cause}")
-    return prediction
+    logits = prediction.logits.cpu().numpy()
+    return Evaluation(logits, data.labels.numpy(), list(data.classes), list(data.names), prediction)
 
 
 def validation_temperature(

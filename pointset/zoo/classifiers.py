@@ -16,13 +16,11 @@ from pointset.inputs import InputError, as_sets
 from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.parts import Encoder
 from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
-from pointset.zoo.predicting import SETS_AT_ONCE, as_given, embed_rows, predict, prepared_batches
+from pointset.zoo.predicting import SETS_AT_ONCE, Clouds, as_given, embed_rows, predict, prepared_batches
 from pointset.zoo.trust import Trust
 
 LOWER = (torch.float32, torch.bfloat16, torch.float16)
 """Types that mixed precision (autocast) converts by itself."""
-CloudsLike = Any
-"""One cloud [n, inputs], a batch [B, n, inputs], or a list of clouds [n_i, inputs] of several sizes."""
 PointsLike = Any
 """Points [B, n, inputs], or one cloud [n, inputs]: a tensor or an array of numbers of any kind."""
 MaskLike = Any
@@ -81,7 +79,7 @@ class Classifier(nn.Module):
         line, layers = html.escape(repr(self)), html.escape(str(self))
         return f"<details><summary>{line}</summary><pre>{layers}</pre></details>"
 
-    def embed(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
+    def embed(self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return one row of numbers for each cloud, float32 [B, d]: similar shapes have similar rows; see `predict`.
 
         A row is what the head gets: the pooled rows of the encoder, side by side. For classes that a model does not
@@ -90,7 +88,7 @@ class Classifier(nn.Module):
         """
         return as_given(embed_rows(self, prepared_batches(self, points, mask, batch_size)), points)
 
-    def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
+    def predict(self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return the class index of each cloud; its name is `model.classes[index]`.
 
         Clouds may have any unit and position: each goes through `prepare`, so that a cloud has the same prediction as
@@ -111,7 +109,7 @@ class Classifier(nn.Module):
         """
         return as_given(predict(self, prepared_batches(self, points, mask, batch_size)).logits.argmax(dim=1), points)
 
-    def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
+    def predict_proba(self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return probabilities of the classes, float32 [B, classes]: softmax(logits / temperature); see `predict`.
 
         The trained models of the package raise the temperature of shapes unlike those of their training; see
