@@ -78,6 +78,8 @@ def test_every_public_name_stands_on_one_page():
     assert set(pointset.__all__) - {"__version__"} - rooms == here
     objects = [id(public(name)) for name in NAMES]
     assert len(set(objects)) == len(objects)
+    for room in (pointset.data, pointset.nn, pointset.viz, pointset.evaluation, pointset.tasks):
+        assert [name for name in room.__all__ if id(getattr(room, name)) not in objects] == [], room.__name__
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if ">>> " in (inspect.getdoc(public(name)) or "")])

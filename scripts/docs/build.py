@@ -15,7 +15,6 @@ from io import StringIO
 from pathlib import Path
 
 from cyclopts import App
-from reference_pages import write_reference
 from rich.console import Console
 from sphinx.cmd.build import build_main
 
@@ -27,7 +26,7 @@ from pointset.viz import draw_clouds, make_live_page, save
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
-OWN = ("conf.py", "index.md", "changelog.md", "citing.md", "tools.md", "_static")
+OWN = ("conf.py", "index.md", "changelog.md", "citing.md", "tools.md", "_static", "reference")
 COPIED = ("README.md", "LICENSE", "notebooks", "datasets/README.md", "scripts/experiments", "scripts/benchmark")
 IGNORED = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.py", "*.toml")
 MODELS = ("isab16-pma.modelnet40-1024", "rff-pma4.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024")
@@ -64,7 +63,6 @@ def stage(folder: Path) -> None:
         copy(CHECKOUT / name, folder / name)
     for path in (folder / "scripts" / "experiments" / "results").rglob("*.md"):
         path.unlink()  # included in the page of results
-    write_reference(folder / "reference")
     (folder / "reference" / "commands.md").write_text(help_page(), encoding="utf-8")
     (folder / "datasets" / "cards.md").write_text(cards_page(), encoding="utf-8")
     write_corruptions(folder / "corruptions")
