@@ -180,7 +180,7 @@ def test_every_other_part_is_refused_by_name(kind: str, listed: str) -> None:
         ("rff-pma", {"pool_seeds": "max"}, ["pool.pma", "seeds"]),
         ("isab3-max", {"norm": "set"}, ["encoder.0", "SetNorm"]),
         ("isab3-max", {"norm": "layer"}, ["encoder.0", "LayerNorm"]),
-        ("isab3-max", {"form": "paper"}, ["encoder.0", 'form "paper"']),
+        ("isab3-max", {"form": "paper"}, ["encoder.1.reads", 'form "paper"']),
         ("rff-max", {"neighbourhoods": "all"}, ["numbers", "'all'"]),
         ("pointnet", {}, ["pointnet"]),
     ],
