@@ -16,7 +16,7 @@ import pointset
 from pointset.cli import main, of_memory
 from pointset.commands.app import make_app
 from pointset.training.recipe import Recipe
-from pointset.zoo import abilities
+from pointset.zoo import models
 from pointset.zoo.models import describe_models
 
 
@@ -76,7 +76,7 @@ def test_debug_shows_the_traceback():
 
 
 def test_a_bug_of_the_package_ends_with_code_1(capsys, monkeypatch):
-    monkeypatch.setattr(abilities, "list_models", lambda: 1 / 0)
+    monkeypatch.setattr(models, "list_models", lambda: 1 / 0)
     with pytest.raises(SystemExit) as left:
         main(["zoo", "--dim", "16"])
     assert left.value.code == 1
@@ -107,7 +107,7 @@ def test_too_little_memory_is_one_line_and_code_2(error, much, capsys, monkeypat
     def too_much() -> None:
         raise error
 
-    monkeypatch.setattr(abilities, "list_models", too_much)
+    monkeypatch.setattr(models, "list_models", too_much)
     assert fail(capsys, "zoo", "--dim", "16").startswith(f"pointset: not enough memory{much}: ")
 
 
