@@ -32,25 +32,14 @@ def format_table(table: Table, style: str = "simple", numbers_right: bool = Fals
     return tabulate(lines[1:], lines[0], tablefmt=style, colalign=align, disable_numparse=True)
 
 
-LATEX = str.maketrans(
-    {letter: f"\\{letter}" for letter in "&%$#_{}"}
-    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
-    | {"±": r"$\pm$", "<": "$<$", ">": "$>$"}
-)
-"""What LaTeX reads otherwise."""
 MINUS = re.compile(r"(?<![\w.)])-(?=\.?\d)")
 """The minus sign of a number, not a hyphen."""
 
 
 def as_latex(table: Table) -> str:
     """A table of texts in LaTeX (booktabs): numbers right-aligned, with minus signs."""
-    heads = [*table[0]]
-    lines = [heads, *(list(row.values()) for row in table)]
-    cells = [[MINUS.sub(lambda _: "$-$", escaped(str(cell)).translate(LATEX)) for cell in line] for line in lines]
-    first, *rest = (" & ".join(line) + r" \\" for line in cells)
-    align = "".join("l" if is_words(name) else "r" for name in heads)
-    body = [r"\toprule", first, r"\midrule", *rest, r"\bottomrule"]
-    return "\n".join([rf"\begin{{tabular}}{{{align}}}", *body, r"\end{tabular}", ""])
+    text = format_table(table, "latex_booktabs", numbers_right=True)
+    return MINUS.sub("$-$", text).replace("±", r"$\pm$") + "\n"
 
 
 def without_empty(table: Table) -> Table:
