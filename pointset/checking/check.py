@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from pointset.baselines.features import invariant_part
-from pointset.checking.labels import given_and_other, held_out_probabilities, suspicious_labels
+from pointset.checking.labels import given_and_other, suspicious_labels
 from pointset.checking.oddities import Oddity, odd_axes, odd_counts, odd_extents, odd_sizes
 from pointset.checking.reading import Shapes, read_shapes
 from pointset.data.axes import Axis, turned_up, usual_up
@@ -25,7 +25,7 @@ from pointset.data.readers.reading import read_mesh
 from pointset.runs.atomic import write_for_user
 from pointset.runs.progress import followed
 from pointset.runs.spreadsheets import as_csv
-from pointset.training.baselines import FOLDS, baseline_of, extract_rows, set_pose
+from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, set_pose
 from pointset.zoo.models import create_for
 
 CANDIDATE = "features+surface-svm"
@@ -106,8 +106,7 @@ def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progre
 
     Files that cannot be read; shapes that are the same, within a class, in two classes, or in train and test; shapes
     unlike their class in size, points or upward axis; and labels that are probably wrong, by confident learning on
-    probabilities of a support vector machine that was fitted without the shape, its siblings and the likeliest
-    suspects.
+    probabilities of a support vector machine that was fitted without the shape and its siblings.
 
     Args:
         data: name of a card, or a folder.
@@ -257,8 +256,9 @@ class _Work:
         folds = assign_folds(together, labels.tolist(), self.seed, FOLDS)
         if len(shapes.classes) < 2 or not (folds >= 0).any():
             return
-        tested, given_labels = np.flatnonzero(folds >= 0), torch.from_numpy(labels)
-        probabilities = held_out_probabilities(self.baseline, self.blocks, given_labels, folds, together)[tested]
+        outputs = fit_head(self.baseline, self.blocks, torch.from_numpy(labels), folds, together)
+        tested = np.flatnonzero(folds >= 0)
+        probabilities = outputs[torch.from_numpy(tested)].softmax(dim=1).numpy()
         given, instead = given_and_other(probabilities, labels[tested])
         for place in np.flatnonzero(suspicious_labels(probabilities, labels[tested])).tolist():
             row, other = int(tested[place]), int(instead[place])

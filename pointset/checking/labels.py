@@ -3,29 +3,6 @@
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
-from torch import Tensor
-
-from pointset.baselines.models import Baseline
-from pointset.data.groups import Groups
-from pointset.training.baselines import fit_head
-
-DOUBTFUL = 0.05
-"""Share of the shapes whose labels are judged, and not learned from, in the second round."""
-
-
-def held_out_probabilities(
-    baseline: Baseline, blocks: list[Tensor], labels: Tensor, folds: Groups, groups: Groups
-) -> Float[ndarray, "N classes"]:
-    """Probabilities of each shape by a head that was fitted without its fold; NaN for shapes without a fold.
-
-    Heads are fitted twice: the second time without the likeliest suspects of the first, which would mislead them.
-    """
-    doubtful, rows = np.zeros(len(labels), bool), np.arange(len(labels))
-    for _ in range(2):
-        probabilities = fit_head(baseline, blocks, labels, folds, groups, doubtful=doubtful).softmax(dim=1).numpy()
-        given = probabilities[rows, labels.numpy()]
-        doubtful[np.argsort(given)[: round(DOUBTFUL * (folds >= 0).sum())]] = True  # NaN is last
-    return probabilities
 
 
 def given_and_other(

@@ -56,24 +56,21 @@ def fit_head(
     groups: Groups,
     most: int = FOLDS,
     progress: bool = False,
-    doubtful: NDArray[np.bool_] | None = None,
 ) -> Tensor:
-    """Fit the head to all rows but the doubtful ones, at the temperature that suits held-out shapes best.
+    """Fit the head to all rows, at the temperature that suits held-out shapes best.
 
     Returns the outputs [N, outputs] of each shape by a head that was fitted without its fold, at this temperature; NaN
     for shapes without a fold, and for folds from `most` on.
     """
     head = baseline.head
     head.temperature = torch.ones(())
-    kept = torch.ones(len(labels), dtype=torch.bool) if doubtful is None else torch.from_numpy(~doubtful)
     held_out = torch.full((len(labels), head.outputs), torch.nan)
     for fold in followed(range(most), "held-out fits", "fold", most, show=progress):
         inside = torch.from_numpy(folds == fold)
         if inside.any():
-            others = kept & ~inside
-            baseline.fit_rows([block[others] for block in blocks], labels[others])
+            baseline.fit_rows([block[~inside] for block in blocks], labels[~inside])
             held_out[inside] = baseline.logits([block[inside] for block in blocks])
-    baseline.fit_rows([block[kept] for block in blocks], labels[kept])
+    baseline.fit_rows(blocks, labels)
     tested = judged(held_out)
     if tested.any():
         temperature = fit_temperature(held_out[tested].numpy(), labels[tested].numpy(), groups=groups[tested.numpy()])

@@ -2,7 +2,7 @@
 
 python scripts/experiments/planted.py path/to/labeled_db path/to/modelnet40_ply_hdf5    # writes results/planted/
 
-5 % of the labels of labeled_db, and of 20 shapes of each class of ModelNet40, are swapped at random, five times. In
+5 % of the labels of labeled_db, and of 20 shapes of each class of ModelNet40, are swapped at random, fifteen times. In
 labeled_db 20 twins of each kind are planted. A false alarm is a pair of different shapes of labeled_db, or of
 ModelNet40 clouds, that is called the same; pairs that somebody may call the same (copies in the data) count as false
 too.
@@ -23,7 +23,7 @@ from pointset.checking.check import Check
 from pointset.data import read_mesh
 from pointset.runs.spreadsheets import as_csv
 
-SWAPPED, PLANTED, OF_EACH, SEEDS = 0.05, 20, 20, 5
+SWAPPED, PLANTED, OF_EACH, SEEDS = 0.05, 20, 20, 15
 RESULTS = Path(__file__).parent / "results" / "planted"
 FIRST = 0.1
 """Share of the shapes that a user looks at."""

@@ -17,9 +17,9 @@ import torch
 
 import pointset
 from pointset.checking.check import CANDIDATE
-from pointset.checking.labels import given_and_other, held_out_probabilities, suspicious_labels
+from pointset.checking.labels import given_and_other, suspicious_labels
 from pointset.data.groups import assign_folds
-from pointset.training.baselines import FOLDS, baseline_of, extract_rows, set_pose
+from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, set_pose
 from pointset.zoo.models import create_for
 
 
@@ -42,7 +42,7 @@ def main(release: Path, table: Path, which: str) -> None:
     labels = torch.cat([part.labels for part in parts])
     alone = np.arange(len(names))
     folds = assign_folds(alone, labels.tolist(), 0, FOLDS)
-    probabilities = held_out_probabilities(baseline, blocks, labels, folds, alone)
+    probabilities = fit_head(baseline, blocks, labels, folds, alone).softmax(dim=1).numpy()
     given = given_and_other(probabilities, labels.numpy())[0]
     suspects = suspicious_labels(probabilities, labels.numpy())
     changed = np.array([name in changes for name in names])
