@@ -206,7 +206,7 @@ def _group_lines(best: "Automatic", run: Path) -> Iterator[str]:
     from pointset.data.likeness.siblings import LIKENESS
     from pointset.training.automatic import GROUPS_FILE
 
-    if best.siblings.rule == LIKENESS:  # up to 17 points off; see scripts/experiments/pages/siblings.md
+    if best.siblings.rule == LIKENESS:  # up to 15 points off; see scripts/experiments/pages/siblings.md
         yield "the names tell no groups and likeness finds only some: the accuracy may be far off; give --groups"
     if best.siblings.rule:
         yield (
