@@ -353,7 +353,7 @@ class _Choice:
         if network is None or not (common := judged(network) & tested).any():
             return best, reason
         shared = f"the {int(common.sum()):,} shapes that all were judged on"
-        reason = f"{reason} of those without a network, which does not lower it on {shared}"
+        reason = f"{reason}; on {shared}, the network does not improve on it"
         loss = {name: self._loss(outputs, common) for name, outputs in self.outputs.items()}
         never_wrong = bool(self._right(self.outputs[best], common).all())
         if MIXTURE in with_network and loss[MIXTURE] < loss[best] and not never_wrong:
