@@ -122,7 +122,7 @@ def test_models_get_the_same_sets_and_seeds_get_different_ones(tmp_path, monkeyp
 @pytest.mark.parametrize("name", TASKS)
 def test_every_task_has_what_the_engine_asks_for(name):
     members = [member for member in vars(Task) if not member.startswith("_")]
-    assert len(members) <= 10
+    assert len(members) <= 14  # five of them are of one run
     assert all(hasattr(TASKS[name](), member) for member in members)
 
 
