@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pointset.training.loop import Training
@@ -49,25 +48,6 @@ def stop_after(patch: pytest.MonkeyPatch, epochs: int) -> None:
         original(training, number, bar)
 
     patch.setattr(Training, "_epoch", epoch)
-
-
-def damaged(content: bytes, seed: int) -> bytes:
-    """Truncate the content, or change one to three of its bytes, at random from a seed."""
-    random = np.random.default_rng(seed)
-    changes = int(random.integers(0, 4))
-    if not changes:
-        return content[: random.integers(0, len(content))]
-    changed = bytearray(content)
-    for place in random.integers(0, len(content), changes):
-        changed[place] = random.integers(0, 256)
-    return bytes(changed)
-
-
-def flipped(content: bytes, random: np.random.Generator) -> bytes:
-    """The content with one of its bits flipped."""
-    changed = bytearray(content)
-    changed[random.integers(len(content))] ^= 1 << int(random.integers(8))
-    return bytes(changed)
 
 
 def flip(path: Path, place: int) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,35 +18,39 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The names of a recipe after it ran in an empty folder, with shorter trainings."""
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
+    """Run a recipe in an empty folder, with shorter trainings; the result has its names."""
     monkeypatch.chdir(tmp_path)
     for name, value in {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_DIR": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
-    code = RECIPES[request.param]
-    assert len(code.splitlines()) <= MOST_LINES
-    names: dict[str, Any] = {"__name__": "recipe"}
-    try:
-        exec(compile(re.sub(r"epochs=\d+", "epochs=1", code), request.param, "exec"), names)
-    except ModuleNotFoundError as error:
-        pytest.skip(f"{error.name} is not installed")
-    return names
+
+    def run_recipe(title: str) -> dict[str, Any]:
+        code = RECIPES[title]
+        assert len(code.splitlines()) <= MOST_LINES
+        names: dict[str, Any] = {"__name__": "recipe"}
+        try:
+            exec(compile(re.sub(r"epochs=\d+", "epochs=1", code), title, "exec"), names)
+        except ModuleNotFoundError as error:
+            pytest.skip(f"{error.name} is not installed")
+        return names
+
+    return run_recipe
 
 
-@pytest.mark.parametrize("recipe", ["tune"], indirect=True)
-def test_options_are_tuned(recipe: dict[str, Any]) -> None:
-    assert set(recipe["search"].best_params_) == {"dim", "learning_rate"}
-    assert recipe["search"].best_score_ > 0.1
+def test_options_are_tuned(run: Any) -> None:
+    search = run("tune")["search"]
+    assert set(search.best_params_) == {"dim", "learning_rate"}
+    assert search.best_score_ > 0.1
 
 
-@pytest.mark.parametrize("recipe", ["log"], indirect=True)
-def test_a_training_is_logged(recipe: dict[str, Any], tmp_path: Path) -> None:
+def test_a_training_is_logged(run: Any, tmp_path: Path) -> None:
+    run("log")
     (log,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
     assert log.stat().st_size
 
 
-@pytest.mark.parametrize("recipe", ["serve"], indirect=True)
-def test_a_model_is_served(recipe: dict[str, Any]) -> None:
+def test_a_model_is_served(run: Any) -> None:
+    recipe = run("serve")
     from fastapi.testclient import TestClient
 
     client = TestClient(recipe["app"])
@@ -57,8 +62,8 @@ def test_a_model_is_served(recipe: dict[str, Any]) -> None:
     assert "shape.off" in refused.json()["detail"]
 
 
-@pytest.mark.parametrize("recipe", ["run"], indirect=True)
-def test_an_exported_model_is_run(recipe: dict[str, Any]) -> None:
+def test_an_exported_model_is_run(run: Any) -> None:
+    recipe = run("run")
     assert recipe["about"]["normalize"].startswith("standardize: subtract the mean of all numbers")
     test = pointset.load_dataset("shapes10", split="test", points=512, normalize="standardize")
     expected = recipe["model"](test.points[:1])[0].detach().numpy()
@@ -66,19 +71,14 @@ def test_an_exported_model_is_run(recipe: dict[str, Any]) -> None:
     assert recipe["about"]["classes"] == list(test.classes)
 
 
-@pytest.mark.parametrize("recipe", ["send"], indirect=True)
-def test_a_model_is_sent(
-    recipe: dict[str, Any], clouds_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_is_sent(run: Any, clouds_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe, sent = run("send"), tmp_path / "sent.pointset"
     import huggingface_hub
 
-    sent = tmp_path / "sent.pointset"
-    monkeypatch.setattr(huggingface_hub.HfApi, "create_repo", lambda *_, **__: None)
-    monkeypatch.setattr(
-        huggingface_hub.HfApi, "upload_file", lambda _, path_or_fileobj, **__: shutil.copy(path_or_fileobj, sent)
-    )
-    run = tmp_path / "run"
-    train_run(run, clouds_folder, "rff-max")
-    recipe["push"](str(run), "user/parts")
+    api = huggingface_hub.HfApi
+    monkeypatch.setattr(api, "create_repo", lambda *_, **__: None)
+    monkeypatch.setattr(api, "upload_file", lambda _, path_or_fileobj, **__: shutil.copy(path_or_fileobj, sent))
+    train_run(tmp_path / "run", clouds_folder, "rff-max")
+    recipe["push"](str(tmp_path / "run"), "user/parts")
     monkeypatch.setitem(recipe, "hf_hub_download", lambda *_: str(sent))
-    assert recipe["pull"]("user/parts").classes == pointset.load_run(run)[0].classes
+    assert recipe["pull"]("user/parts").classes == pointset.load_run(tmp_path / "run")[0].classes

@@ -11,13 +11,15 @@ import h5py
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 import pointset
 from pointset.comparison.runs import Run
 from pointset.data.point_sets import Pool
+from pointset.nn import registry
 from pointset.runs import records
 from pointset.training.recipe import Recipe
+from pointset.zoo.names import list_models
 from pointset.zoo.trust import Trust
 
 CLASSES = ("ball", "box", "rod")
@@ -43,6 +45,46 @@ airplanes = 0.125
 [accuracy]
 64 = [0.5, 0.4, 0.6]
 """
+
+
+def covering_models() -> list[str]:
+    """Every encoder before `max`, `mean` and `pma`, every pooling behind `rff` and `isab16`, and the whole models."""
+    listed = list_models()
+    encoders, poolings = ([part.listed for part in registry.entries(kind)] for kind in ("encoder", "pooling"))
+    wanted = {f"{encoder}-{pooling}" for encoder in encoders for pooling in ("max", "mean", "pma")}
+    wanted |= {f"{encoder}-{pooling}" for encoder in ("rff", "isab16") for pooling in poolings}
+    return [name for name in listed if name in wanted or "-" not in name]
+
+
+def sparse(logits: Tensor) -> Tensor:
+    """Normalises over the keys, so that a padded key would change the weights of the others."""
+    return torch.softmax(2 * logits, dim=-1) - 0.125 * torch.tanh(logits)
+
+
+def told(logits: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Takes the mask."""
+    assert mask is None or mask.shape == (len(logits), 1, 1, logits.shape[-1])
+    return 1 + logits.sin()
+
+
+class Sharpened(nn.Module):
+    """Has a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.power = nn.Parameter(torch.ones(()))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return logits.sigmoid() ** self.power
+
+
+OWN_WEIGHTS = (torch.sigmoid, sparse, told, Sharpened())
+"""User-defined functions from scores to weights."""
+
+
+def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Numbers from N(0, 1), the same each time."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def clouds(label: int, count: int, points: int, rng: np.random.Generator) -> NDArray[np.float32]:

@@ -143,8 +143,3 @@ def test_shared_classes_keep_their_last_weights():
     assert model.head[-1].weight[1].equal(trained.head[-1].weight[chair])
     assert model.encoder[0].state_dict().keys() == trained.encoder[0].state_dict().keys()
     assert model.spec.as_dict()["start"] == "rff-pma4.modelnet40-1024"
-
-
-def test_only_an_encoder_with_a_pooling_can_be_a_start():
-    with pytest.raises(pointset.PointsetError, match="an encoder and a pooling"):
-        start_from(pointset.create_model("pointnet", classes=3), make_sets())

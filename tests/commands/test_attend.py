@@ -5,7 +5,6 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from command_line import asked, succeed
 
@@ -90,11 +89,3 @@ def test_a_living_page_has_the_model_in_it(isab_run, shape, tmp_path, capsys):
     assert [model["classes"] for model in content["models"]] == [["ball", "box", "rod"]]
     assert content["shapes"][0]["name"] == "box.off"
     assert len(base64.b64decode(content["shapes"][0]["points"])) == 24 * 3 * 2
-
-
-@pytest.mark.parametrize("name", ["box.png", "box.ply"])
-def test_a_cloud_will_do_for_a_mesh(name, isab_run, tmp_path, capsys):
-    points = np.random.default_rng(0).normal(size=(60, 3))
-    np.savetxt(tmp_path / "cloud.xyz", points)
-    succeed(capsys, "attend", tmp_path / "cloud.xyz", "--model", isab_run, "-o", tmp_path / name, "--points", "60")
-    assert (tmp_path / name).stat().st_size > 500

@@ -48,6 +48,7 @@ MISTAKES = [
     ("compare two.toml rff-max", "'rff-max' is one argument too many; give a model with --models (see"),
     (f"{TRAIN} --budget 5m", "--budget is for the choice of a model"),
     ("train --data {clouds} --budget 0s", "--budget must be more than 0s"),
+    ("train --data . --dim 32", "dim needs the name of a model"),
     ("train --budget soon", "--budget must be a time such as 90s, 2m or 1h, got 'soon'"),
     ("train --data {clouds} --start isab16-pma.modelnet40-1024 --dim 8", "dim is that of isab16-pma.modelnet40"),
     (f"{TRAIN} --batch-size {10**19}", "batch_size must be a whole number from 1 to 1,000,000"),

@@ -7,11 +7,14 @@ from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
+import pandas
 import pytest
 from toy import ODD
 
+import pointset
 from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
+from pointset.comparison.judge import read_csv_table
 from pointset.comparison.report.charts import pareto
 from pointset.comparison.report.sections import report_texts
 from pointset.comparison.results import origins
@@ -186,3 +189,19 @@ def test_curves_and_points_are_at_their_values(reported, results):
         np.stack([kept.confidence, kept.accuracy], axis=1)
     )
     assert f"ECE {100 * kept.error:.1f} %" in diagram.get_title()
+
+
+def test_the_tables_of_a_comparison_agree_with_it(reported):
+    classes, predictions = (pandas.read_csv(reported.folder / name) for name in ("classes.csv", "predictions.csv"))
+    for run in reported.runs:
+        own = classes[(classes.model == run.model) & (classes.points == run.points) & (classes.seed == run.seed)]
+        accuracy = run.metrics["accuracy"]
+        assert np.average(own.accuracy, weights=own.shapes) == pytest.approx(accuracy)
+        data = predictions[predictions.data == f"{run.points} points"]
+        rows = data[(data.model == run.model) & (data.seed == run.seed)]
+        assert (rows.label == rows.prediction).mean() == pytest.approx(accuracy)
+    table = read_csv_table(reported.folder / "predictions.csv")
+    for size, verdict in reported.verdicts.items():
+        assert pointset.judge(table[table.data == f"{size} points"]).sentences() == verdict.sentences()
+    with pytest.raises(pointset.PointsetError, match=r"2 data sets \(24 points, 12 points\): judge those of one"):
+        pointset.judge(reported.folder)

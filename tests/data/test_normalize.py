@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from pointset.data.normalize import NORMALIZATIONS, is_standardized, normalize_points
-from pointset.errors import PointsetError
 
 HOWS = sorted(NORMALIZATIONS)
 MOVING = [how for how in HOWS if how != "none"]
@@ -91,22 +90,3 @@ def test_a_cloud_that_is_not_finite_gives_nan_and_leaves_its_neighbours_alone(ho
     result = normalize_points(points, how)
     assert result[1].isnan().all()
     assert torch.equal(result[[0, 2, 3, 4]], usual[[0, 2, 3, 4]])
-
-
-@pytest.mark.parametrize(
-    ("points", "mask", "words"),
-    [
-        (torch.zeros(7, 3), None, r"float32 \[7, 3\]: for one cloud give points\[None\]"),
-        (torch.zeros(1, 7, 4), None, r"\[B, n, 3\], got float32 \[1, 7, 4\]"),
-        (torch.zeros(1, 7, 3, dtype=torch.int64), None, r"floating .* got int64 \[1, 7, 3\]"),
-        (np.zeros((1, 7, 3)), None, r"got float64 \[1, 7, 3\]"),
-        ([[1.0, 2.0, 3.0]], None, "got list"),
-        (torch.zeros(2, 7, 3), torch.ones(2, 6, dtype=torch.bool), r"mask must be bool \[2, 7\].* bool \[2, 6\]"),
-        (torch.zeros(2, 7, 3), torch.ones(2, 7), r"mask must be bool \[2, 7\].* float32 \[2, 7\]"),
-    ],
-)
-def test_wrong_points_masks_and_names_are_named(points: object, mask: object, words: str) -> None:
-    with pytest.raises(PointsetError, match=words):
-        normalize_points(points, "unit-sphere", mask)  # type: ignore[arg-type]
-    with pytest.raises(PointsetError, match=r"unit-sphere, standardize, center-standardize.*none.*'sphere'"):
-        normalize_points(clouds(), "sphere")

@@ -18,7 +18,6 @@ from pointset.data.preparation import CLOUD_POINTS, EXAMINED, Preparation
 from pointset.data.readers.off import write_off
 from pointset.data.sampling import sample_points
 from pointset.data.shapes10.build import make_shape
-from pointset.errors import PointsetError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:of clouds with more points", "ignore:.*usually have Y up", "ignore:.*say little of neigh"
@@ -131,22 +130,6 @@ def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair: Any) ->
     drawn = sets.draw([0], torch.Generator().manual_seed(0), 50)[0]
     for row in torch.cat([drawn[:, 3:], sets.points[0][:, 3:]]):
         assert (many[:, 3:] - row).abs().amax(dim=1).min() < 1e-3
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (np.zeros((5, 4)), r"\[n, 3\]"),
-        (np.zeros((2, 5, 3)), r"\[n, 3\]"),
-        (np.ones((5, 3)), "no extent"),
-        (np.full((5, 3), np.nan), "not finite"),
-        (np.zeros((0, 3)), "no point"),
-        ("missing.off", "missing.off"),
-    ],
-)
-def test_what_cannot_be_prepared_is_refused(given: Any, words: str) -> None:
-    with pytest.raises(PointsetError, match=words):
-        Preparation().prepare(given)
 
 
 def test_a_preparation_is_saved_and_read_again(run: Path) -> None:

@@ -2,7 +2,6 @@
 
 import itertools
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -173,25 +172,3 @@ def test_a_cloud_is_thinned_by_its_own_points(sampler: str) -> None:
     assert chosen.tolist() == downsample(cloud, 40, seed=5, sampler=sampler).tolist()
     assert chosen.tolist() != downsample(cloud, 40, seed=6, sampler=sampler).tolist()
     assert sorted(downsample(cloud, 300, seed=0, sampler=sampler).tolist()) == list(range(300))
-
-
-CLOUD = np.zeros((5, 3))
-
-
-@pytest.mark.parametrize(
-    ("given", "n", "options", "words"),
-    [
-        (TETRAHEDRON, 0, {}, "n must be .* at least 1, got 0"),
-        (TETRAHEDRON, 1, {"seed": -1}, "seed .*-1"),
-        (TETRAHEDRON, 1, {"sampler": "even"}, "uniform, fps, poisson, got 'even'"),
-        (CLOUD[:, :2], 3, {}, r"finite numbers \[N, 3\], got \[5, 2\]"),
-        (CLOUD + np.nan, 3, {}, "finite"),
-        (CLOUD, 6, {}, "from 1 to 5.*got 6"),
-        (CLOUD, 0, {}, "from 1 to 5.*got 0"),
-        (CLOUD, 3, {"seed": -1}, "seed .*-1"),
-        (CLOUD, 3, {"sampler": "poisson"}, "uniform or fps.*'poisson'"),
-    ],
-)
-def test_wrong_requests_are_named(given: Any, n: int, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(PointsetError, match=words):
-        (sample_points if isinstance(given, Mesh) else downsample)(given, n, **{"seed": 0, **options})

@@ -118,12 +118,6 @@ def test_a_temperature_lowers_the_loss_and_moves_no_prediction(drawn):
         assert after.loss < after.at_temperature(other).loss, "the best there is"
 
 
-@pytest.mark.parametrize(("shapes", "bins"), [(0, 15), (4, 0)])
-def test_nothing_to_calibrate_is_refused(shapes, bins):
-    with pytest.raises(PointsetError, match=f"got {shapes} and {bins}"):
-        reliability(np.zeros((shapes, 3)), np.zeros(shapes, dtype=int), bins=bins)
-
-
 def train(data, run, **changes):
     sets = load_split(data, "train", DataOptions(points=24), progress=False)
     model = pointset.create_model("rff-max", classes=len(sets.classes), dim=16, dropout=0.0)

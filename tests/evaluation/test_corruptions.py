@@ -6,7 +6,6 @@ import torch
 from corruption_cases import clouds, corrupt_sphere, seeded
 
 from pointset.data.catalogue.cards import load_card
-from pointset.errors import PointsetError
 from pointset.evaluation.corruptions import (
     CORRUPTIONS,
     MODELNET40_C,
@@ -76,27 +75,3 @@ def test_clouds_of_any_place_and_size_are_corrupted_in_the_frame_of_the_benchmar
     found = corrupt((10 * unit + 3).numpy(), name, 4, 7, up="y")
     assert isinstance(found, np.ndarray)
     np.testing.assert_allclose((found - 3) / 10, expected.numpy(), atol=1e-9)
-
-
-def test_the_upward_axis_of_a_cloud_is_respected():
-    flat, points = corrupt(clouds(1, 64)[0], "shear", 5), clouds(1, 64)[0]
-    assert torch.allclose(flat[:, 2], points[:, 2], atol=1e-6)  # shear keeps heights
-    assert not torch.allclose(flat[:, 1], points[:, 1], atol=1e-2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((clouds(1, 9), "gausian", 1), r"'gausian'.*did you mean gaussian.*upsampling"),
-        ((clouds(1, 9), "shear", 0), "severity of shear.*1, 2, 3, 4 or 5.*0"),
-        ((clouds(1, 9), "shear", 2.5), "severity.*2.5"),
-        ((torch.zeros(9), "shear"), r"\[B, n, 3\].*got float32 \[9\]"),
-        ((torch.zeros(4, 0, 3), "shear"), r"got float32 \[4, 0, 3\]"),
-        ((torch.zeros(4, 9, 3).long(), "shear"), "int64"),
-        (([[0.0, 0.0, 0.0]], "shear"), "list"),
-        ((np.zeros((4, 3)), "shear", 3, -1), "-1"),
-    ],
-)
-def test_wrong_arguments_are_named(arguments, words):
-    with pytest.raises(PointsetError, match=words):
-        corrupt(*arguments)

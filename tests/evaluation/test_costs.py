@@ -35,16 +35,6 @@ def test_multiply_adds_of_self_attention(n):
     assert multiply_adds(model("sab-max", form="paper", layers=1), n) == n * rows + attention + HEAD
 
 
-def test_absorbed_attention_is_counted_as_it_is_computed():
-    """One seed reads n rows: its query is folded into the keys' weights, and the rows are never projected."""
-    n, encoder = 50, 50 * (3 * DIM + 3 * DIM * DIM)
-    query, fold_in, fold_out = DIM * DIM, DIM * DIM, DIM * DIM
-    logits, reading = HEADS * n * DIM, HEADS * n * DIM
-    feed_forward, head = DIM * DIM, DIM * CLASSES
-    whole = encoder + query + fold_in + logits + reading + fold_out + feed_forward + head
-    assert multiply_adds(model("rff-pma"), n) == whole
-
-
 def test_a_recurrent_layer_is_counted():
     """Set2Set after row-wise layers: each step has four gates from an input of 2 d and a state of d, nothing else."""
     n = 6

@@ -45,12 +45,6 @@ def test_clouds_are_normalised_and_may_be_of_any_size(model, clouds_folder):
     assert torch.allclose(rows[2], model.embed(sets.points[2, :9])[0], atol=1e-4)
 
 
-def test_models_without_an_embedding_say_so():
-    model = pointset.create_model("dgcnn", classes=3)
-    with pytest.raises(pointset.PointsetError, match="embedding"):
-        model.embed(torch.rand(2, 30, 3))
-
-
 def test_the_transformer_works_in_a_pipeline(clouds_folder):
     train, test = (pointset.load_dataset(clouds_folder, split, 64) for split in ("train", "test"))
     pipeline = make_pipeline(pointset.PointSetEmbedding(NAME), SVC()).fit(train.points.numpy(), train.labels.numpy())

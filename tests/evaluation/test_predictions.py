@@ -36,12 +36,6 @@ def test_every_shape_is_used_once_and_the_batch_size_does_not_matter(clouds_fold
         np.testing.assert_array_equal(found.labels, test.labels)
 
 
-def test_a_model_for_other_classes_is_refused(clouds_folder):
-    test = pointset.load_dataset(clouds_folder, "test", 32)
-    with pytest.raises(pointset.PointsetError, match=r"5 classes and .* has 3"):
-        pointset.evaluate(pointset.create_model("rff-max", classes=5, dim=16), test)
-
-
 def test_five_classes_are_shown_with_the_entropy_of_all_classes():
     logits = np.log(np.array([[1, 2, 3, 4, 5, 6, 7]])).astype(np.float32)
     (found,) = guess([ShapeFile(Path("a"), "a")], Prediction(torch.from_numpy(logits), 0.5), list("abcdefg"), [9])

@@ -181,16 +181,3 @@ def test_smaller_sets_are_subsets_of_the_fixed_ones_normalised_anew(normalize):
     accuracy_by_size(other, data, (9,), seed=1)
     assert torch.equal(again.given[0], small)
     assert not torch.equal(other.given[0], small)
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: robustness(Sharp(), sets(), ["gaussian", "fog"], [1]), "no corruption is called 'fog'"),
-        (lambda: robustness(Sharp(), sets(), ["gaussian"], [1, 7]), "severity of gaussian.*7"),
-        (lambda: accuracy_by_size(Sharp(), sets(), (8, 0)), "points.*0"),
-    ],
-)
-def test_wrong_calls_say_what_is_expected(call, words):
-    with pytest.raises(PointsetError, match=words):
-        call()

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from covering import covering_models
 from torch import nn
+from toy import covering_models
 
 import pointset
 from pointset.explain.maps import AttentionMap, find_map
@@ -159,29 +159,6 @@ def test_maps_are_found_by_layer_or_kind():
     ):
         with pytest.raises(pointset.PointsetError, match=words):
             find_map(maps, **wanted)
-
-
-@pytest.mark.parametrize(
-    ("points", "mask", "words"),
-    [
-        (clouds(N, 4), None, r"points must be \[n, 3\]"),
-        (torch.zeros(0, 3), None, "got an empty one"),
-        (clouds(2, N, 3), torch.tensor([[True] * N, [False] * N]), "got an empty one"),
-        (torch.full((N, 3), math.nan), None, "must be finite"),
-        (clouds(2, N, 3), torch.ones(2, N - 1, dtype=torch.bool), r"mask must be bool \[2, 11\]"),
-        (clouds(2, N, 3), torch.ones(2, N, dtype=torch.uint8), r"got uint8 \[2, 11\]"),
-        (clouds(N, 3), [True] * N, r"mask must be bool \[11\].* got list"),
-    ],
-)
-def test_wrong_clouds_are_refused(points, mask, words):
-    with pytest.raises(pointset.PointsetError, match=words):
-        pointset.attention_maps(model_of("isab5-pma"), points, mask)
-
-
-@pytest.mark.parametrize("name", ["rff-max", "rffp-mean", "pointnet"])
-def test_a_model_without_attention_is_refused(name):
-    with pytest.raises(pointset.PointsetError, match=f"{name} has no attention maps: .*isab"):
-        pointset.attention_maps(pointset.create_model(name), clouds(N, 3))
 
 
 def test_the_table_has_a_line_per_weight():

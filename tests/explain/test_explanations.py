@@ -73,21 +73,6 @@ def test_occlusion_removes_the_nearest_points_also_far_from_the_origin():
     assert (same.diff() > 0).all(), "each of equal points is removed itself"
 
 
-@pytest.mark.parametrize(
-    ("points", "options", "words"),
-    [
-        (cloud()[None], {}, r"n at least 2, got float32 \[1, 17, 3\]"),
-        (cloud() * math.nan, {}, "finite"),
-        (cloud(), {"label": 4}, r"label must be in \[0, 4\), got 4"),
-        (cloud(), {"neighbours": 0}, "neighbours .* 17 points, got 0"),
-        (cloud(), {"neighbours": N}, "neighbours .* 17 points, got 17"),
-    ],
-)
-def test_wrong_clouds_classes_and_numbers_of_points_are_named(points, options, words):
-    with pytest.raises(PointsetError, match=words):
-        occlusion_influence(model_of("rff-max"), points, **options)
-
-
 @pytest.mark.parametrize("name", ["rff-max", "rffp-max", "isab4-max", "sab-max"])
 def test_points_that_are_not_critical_can_be_left_out(name):
     model = model_of(name, dim=8).double()
@@ -99,14 +84,6 @@ def test_points_that_are_not_critical_can_be_left_out(name):
         torch.testing.assert_close(model(points[counts > 0][None]), model(points[None]))
     rows = model.encode(points[None])[0]
     torch.testing.assert_close(rows[counts > 0].amax(dim=0), rows.amax(dim=0))
-
-
-@pytest.mark.parametrize("name", ["rff-mean", "isab4-pma", "pointnet"])
-def test_only_a_max_pool_has_critical_points(name):
-    with pytest.raises(PointsetError, match=f"{name} does not pool by max"):
-        critical_points(model_of(name), cloud())
-    with pytest.raises(PointsetError, match="must be finite"):
-        critical_points(model_of("rff-max"), cloud() * math.nan)
 
 
 @pytest.mark.parametrize("name", ["isab4-pma", "sab-pma", "rff-pma", "isab4-pma3"])

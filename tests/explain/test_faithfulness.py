@@ -4,7 +4,6 @@ import torch
 from torch import nn
 
 import pointset
-from pointset.errors import PointsetError
 from pointset.explain.faithfulness import EXPLANATIONS, check_explanations
 
 
@@ -66,15 +65,3 @@ def test_the_same_seed_gives_the_same_random_order(cloud):
     first, same, other = (check_explanations(FarPoints(), [cloud], ["occlusion"], seed) for seed in (0, 0, 1))
     assert np.array_equal(first["random"].deletion, same["random"].deletion)
     assert not np.array_equal(first["random"].deletion, other["random"].deletion)
-
-
-def test_what_cannot_be_checked_is_refused():
-    model = pointset.create_model("rff-max", classes=3, dim=16).eval()
-    cloud = torch.randn(20, 3)
-    for clouds, names, words in (
-        ([], None, "0 clouds"),
-        ([cloud], ["saliency"], "'saliency'"),
-        ([cloud], ["attention"], "attention"),
-    ):
-        with pytest.raises(PointsetError, match=words):
-            check_explanations(model, clouds, names)

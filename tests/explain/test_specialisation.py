@@ -148,14 +148,3 @@ def test_seeds_are_measured_like_inducing_points(sets):
     single = specialisation(pointset.create_model("sab-pma", classes=2, dim=8), sets)
     assert single.measures["overlap"].isnan().all()
     assert single.measures["entropy"].isfinite().all()
-
-
-def test_what_cannot_be_measured_is_named(sets):
-    without, model = (pointset.create_model(name, classes=2, dim=8) for name in ("sab-max", "isab3-max"))
-    for arguments, words in (
-        ((without, sets), "must have inducing points or seeds"),
-        ((model, sets, "encoder.7"), "'encoder.7': choose from encoder.0.reads"),
-        ((model, sets.subset([0, 1])), "no class with two shapes"),
-    ):
-        with pytest.raises(PointsetError, match=words):
-            specialisation(*arguments)

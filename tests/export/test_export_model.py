@@ -271,15 +271,6 @@ def test_a_file_that_disagrees_is_not_written(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["m.pt2"]
 
 
-@pytest.mark.parametrize(
-    ("path", "words"), [("model.bin", r"\.pt2 or \.onnx.*model\.bin"), ("no/such/model.pt2", "no/such")]
-)
-def test_a_wrong_path_is_named(path, words, tmp_path):
-    with pytest.raises(PointsetError, match=words):
-        export_model(model_of("rff-max"), tmp_path / path)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_exporting_does_not_change_the_model(tmp_path):
     model = model_of("pointnet").train()
     kinds = [type(module) for module in model.modules()]

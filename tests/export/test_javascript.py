@@ -171,25 +171,6 @@ def test_every_other_part_is_refused_by_name(kind: str, listed: str) -> None:
             to_plain_data(model)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "words"),
-    [
-        ("isab3-max", {"score": "additive"}, ["encoder.0.reads.multihead", "AdditiveScore"]),
-        ("rff-pma", {"weights": "entmax15"}, ["pool.pma.mab.multihead", "entmax15"]),
-        ("rff-pma", {"trained_temperature": True}, ["pool.pma.mab.multihead", "temperature"]),
-        ("rff-pma", {"pool_seeds": "max"}, ["pool.pma", "seeds"]),
-        ("isab3-max", {"norm": "set"}, ["encoder.0", "SetNorm"]),
-        ("isab3-max", {"norm": "layer"}, ["encoder.0", "LayerNorm"]),
-        ("isab3-max", {"form": "paper"}, ["encoder.1.reads", 'form "paper"']),
-        ("rff-max", {"neighbourhoods": "all"}, ["numbers", "'all'"]),
-        ("pointnet", {}, ["pointnet"]),
-    ],
-)
-def test_a_module_without_javascript_counterpart_is_named(name: str, options: dict[str, Any], words: list[str]) -> None:
-    with pytest.raises(PointsetError, match=".*".join(words)):
-        to_plain_data(pointset.create_model(name, classes=4, dim=8, **options))
-
-
 def test_a_module_of_the_users_own_is_refused() -> None:
     class Doubled(nn.Linear):
         def forward(self, X: torch.Tensor) -> torch.Tensor:

@@ -1,39 +1,35 @@
-"""Every way to compute attention, against a transcription of the formula and against torch's own module."""
+"""Every way to compute attention, against a transcription of the formula and against torch's own module; also with
+user-defined functions in place of softmax."""
 
 import math
 
 import pytest
 import torch
 from torch import Tensor
+from toy import OWN_WEIGHTS, Sharpened, normal
 
+import pointset
 from pointset.configuration import AttentionOptions
+from pointset.errors import PointsetError
+from pointset.explain.importance import rollout
+from pointset.nn import ISAB
 from pointset.nn.attention import Multihead, explicit
 from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles
 from pointset.nn.fast.kernels import fused
 
 # Every size differs, so that a swapped axis fails.
 B, N, M, DIM_QUERY, DIM_KEY, DIM, HEADS = 2, 3, 7, 5, 11, 12, 4
-PAPER = AttentionOptions(heads=HEADS, form="paper")
-
-
-@pytest.fixture
-def attention() -> Multihead:
-    torch.manual_seed(0)
-    return Multihead(DIM_QUERY, DIM_KEY, DIM, PAPER).double()
 
 
 def inputs(batch: int = B) -> tuple[Tensor, Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(1)
-    X = torch.randn(batch, N, DIM_QUERY, generator=generator, dtype=torch.float64)
-    Y = torch.randn(B, M, DIM_KEY, generator=generator, dtype=torch.float64)
     mask = torch.tensor([[True] * 4 + [False] * 3, [True, False] * 3 + [True]])
-    return X, Y, mask
+    return normal(batch, N, DIM_QUERY), normal(B, M, DIM_KEY, seed=1), mask
 
 
 def transcribed(attention: Multihead, X: Tensor, Y: Tensor, mask: Tensor | None, scale: float) -> Tensor:
-    """concat_j(softmax(Q_j K_j^T s) V_j) W^O, one set, one head and one query at a time."""
+    """concat_j(w(Q_j K_j^T s) V_j) W^O with w = softmax or another, one set, one head and one query at a time."""
     result = torch.zeros(Y.shape[0], X.shape[1], DIM, dtype=torch.float64)
-    width = DIM // HEADS
+    own, width = [*attention.weights.functions.values()], DIM // HEADS
     for b in range(Y.shape[0]):
         x = X[b if X.shape[0] > 1 else 0]
         y = Y[b] if mask is None else Y[b][mask[b]]
@@ -43,8 +39,9 @@ def transcribed(attention: Multihead, X: Tensor, Y: Tensor, mask: Tensor | None,
             values = y @ attention.value.weight[part].T + attention.value.bias[part]
             for i in range(X.shape[1]):
                 query = attention.query.weight[part] @ x[i] + attention.query.bias[part]
-                exponentials = torch.exp(keys @ query * scale)
-                result[b, i, part] = (exponentials / exponentials.sum()) @ values
+                logits = (keys @ query * scale)[None, None, None]
+                weights = own[0](logits) if own else logits.exp() / logits.exp().sum()
+                result[b, i, part] = weights[0, 0, 0] @ values
     return result @ attention.output.weight.T + attention.output.bias
 
 
@@ -58,8 +55,13 @@ def computed(attention: Multihead, kernel: str, X: Tensor, Y: Tensor, mask: Tens
 
 @pytest.mark.parametrize("batch", [1, B], ids=["shared queries", "own queries"])
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_every_kernel_equals_the_formula(attention, kernel, masked, batch):
+@pytest.mark.parametrize(
+    ("kernel", "weights"), [*((name, "softmax") for name in KERNELS), *(("explicit", own) for own in OWN_WEIGHTS)]
+)
+def test_every_kernel_equals_the_formula(kernel, weights, masked, batch):
+    attention = Multihead(
+        DIM_QUERY, DIM_KEY, DIM, AttentionOptions(heads=HEADS, form="paper", weights=weights)
+    ).double()
     X, Y, mask = inputs(1 if kernel == "absorbed_in_tiles" else batch)
     keep = mask if masked else None
     result = attention.output(computed(attention, kernel, X, Y, keep))
@@ -69,7 +71,6 @@ def test_every_kernel_equals_the_formula(attention, kernel, masked, batch):
 @pytest.mark.parametrize("scale", ["model", "head"])
 def test_agrees_with_torch(scale):
     """torch.nn.MultiheadAttention scales by sqrt(d / h): ours equals it with "head", and must not with "model"."""
-    torch.manual_seed(0)
     ours = Multihead(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form="paper", scale=scale)).double()
     theirs = torch.nn.MultiheadAttention(DIM, HEADS, batch_first=True, dtype=torch.float64)
     with torch.no_grad():
@@ -104,3 +105,28 @@ def test_attention_to_an_empty_set_is_zero_with_finite_gradients(kernel, monkeyp
     assert (result[0] != 0).any()
     assert Y.grad.isfinite().all()
     assert (Y.grad[1] == 0).all()
+
+
+def test_every_block_has_its_own_copy_of_a_module_of_weights():
+    shared = Sharpened()
+    isab = ISAB(8, 8, 3, AttentionOptions(heads=2, weights=shared)).double()
+    isab(normal(3, 5, 8)).sum().backward()
+    powers = [parameter for name, parameter in isab.named_parameters() if name.endswith("power")]
+    assert len(powers) == 2
+    assert all(power is not shared.power and power.grad is not None for power in powers)
+
+
+def test_maps_of_ones_own_weights_need_not_sum_to_one():
+    model = pointset.create_model("isab3-pma2", classes=4, dim=8, heads=2, weights=torch.sigmoid).eval().double()
+    maps = pointset.attention_maps(model, normal(1, 9, 3))
+    assert [found.kind for found in maps] == ["reads", "writes", "reads", "writes", "pools", "self"]
+    assert all(((found.weights >= 0) & (found.weights <= 1)).all() for found in maps)
+    assert any((found.weights.sum(dim=-1) - 1).abs().max() > 0.1 for found in maps)
+    assert all(found.entropy().isfinite().all() and found.entropy().max() <= 1 + 1e-6 for found in maps)
+    with pytest.raises(PointsetError, match=r"encoder\.0\.reads do not sum to 1"):
+        rollout([found[0] for found in maps])
+
+
+def test_mixed_precision_may_give_other_types():
+    with torch.autocast("cpu", torch.bfloat16):
+        assert pointset.nn.SAB(8, 8)(torch.zeros(2, 5, 8).bfloat16()).shape == (2, 5, 8)

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch import Tensor, nn
+from toy import normal
 
 from pointset.configuration import AttentionOptions
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows
@@ -49,23 +50,12 @@ TRANSCRIBED = {"reference": reference_mab, "paper": paper_mab}
 SCALES = {"model": 1 / math.sqrt(DIM), "head": 1 / math.sqrt(DIM / HEADS)}
 
 
-def rows(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        yield
-
-
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("form", TRANSCRIBED)
 @pytest.mark.parametrize("keys", [M, 200], ids=["few keys", "many keys"])
 def test_mab_equals_its_formula(form, scale, keys):
     mab = MAB(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form=form, scale=scale)).double()
-    X, Y = rows(B, N, DIM), rows(B, keys, DIM, seed=1)
+    X, Y = normal(B, N, DIM), normal(B, keys, DIM, seed=1)
     expected = torch.stack([TRANSCRIBED[form](mab, x, y, SCALES[scale]) for x, y in zip(X, Y, strict=True)])
     torch.testing.assert_close(mab(X, Y), expected)
 
@@ -73,7 +63,7 @@ def test_mab_equals_its_formula(form, scale, keys):
 @pytest.mark.parametrize("form", TRANSCRIBED)
 def test_sab_isab_and_pma_equal_their_formulas(form):
     mab, scale = TRANSCRIBED[form], SCALES["model"]
-    X = rows(1, N, DIM)
+    X = normal(1, N, DIM)
     sab = SAB(DIM, DIM, AttentionOptions(heads=HEADS, form=form)).double()
     torch.testing.assert_close(sab(X)[0], mab(sab.mab, X[0], X[0], scale))
     isab = ISAB(DIM, DIM, 4, AttentionOptions(heads=HEADS, form=form)).double()
@@ -90,7 +80,7 @@ def test_sab_isab_and_pma_equal_their_formulas(form):
 def test_with_prenorm_the_sums_are_not_normalised(form):
     """H = X + Multihead(N(X), N(Y)), O = H + rFF(N(H)); of the released form Q = N(X) W^Q in place of X."""
     mab = MAB(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form=form, norm="layer", prenorm=True)).double()
-    x, y = rows(N, DIM), rows(M, DIM, seed=1)
+    x, y = normal(N, DIM), normal(M, DIM, seed=1)
     heads = mab.multihead
     Q, K, V = linear(heads.query, layer_norm(x)), linear(heads.key, layer_norm(y)), linear(heads.value, layer_norm(y))
     read = torch.cat([read for _, read in head_outputs(Q, K, V, SCALES["model"])], dim=1)
@@ -107,7 +97,7 @@ def test_with_prenorm_the_sums_are_not_normalised(form):
 @pytest.mark.parametrize("form", TRANSCRIBED)
 def test_norms_over_sets_see_neither_padded_queries_nor_padded_keys(form, prenorm):
     mab = MAB(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form=form, norm="set", prenorm=prenorm)).double()
-    x, y = rows(1, N, DIM), rows(1, M, DIM, seed=1)
+    x, y = normal(1, N, DIM), normal(1, M, DIM, seed=1)
     mask, query_mask = torch.arange(M)[None] < M - 2, torch.arange(N)[None] < N - 1
     expected = mab(x[:, : N - 1], y[:, : M - 2])
     torch.testing.assert_close(mab(x, y, mask, query_mask)[:, : N - 1], expected)
@@ -116,7 +106,7 @@ def test_norms_over_sets_see_neither_padded_queries_nor_padded_keys(form, prenor
 def test_seeds_take_the_set_s_statistics_in_turn():
     """Five seeds: mean, maximum, minimum, deviation, and the mean again, each with its own linear map."""
     pma = PMA(DIM, 5, AttentionOptions(heads=HEADS), "statistics").double()
-    X = rows(1, N, DIM)
+    X = normal(1, N, DIM)
     mean, deviation = X[0].mean(0), (X[0].var(0, unbiased=False) + 1e-6).sqrt()
     pooled = [mean, X[0].amax(0), X[0].amin(0), deviation, mean]
     maps, bias = pma.pooled_seeds.maps.weight.reshape(5, DIM, DIM), pma.pooled_seeds.maps.bias.reshape(5, DIM)
@@ -131,7 +121,7 @@ def test_the_published_decoder_is_its_formula(form, seeds):
     options = AttentionOptions(heads=HEADS, form=form)
     values = {"dim": DIM, "dropout": 0.0, "pool_seeds": "trained", "initial": "normal"}
     decoder = AttentionPool(seeds, **values, attention=options, pool_attention=options, head="rff").double()
-    mab, scale, Z = TRANSCRIBED[form], SCALES["model"], rows(2, N, DIM)
+    mab, scale, Z = TRANSCRIBED[form], SCALES["model"], normal(2, N, DIM)
 
     def transcribed(z: Tensor) -> Tensor:
         fed, last = decoder.pma.feed_forward, decoder.feed_forward

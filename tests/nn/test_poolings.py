@@ -1,31 +1,45 @@
-"""Poolings against the papers' formulas, in plain loops over the rows of one set; and poolings joined by `+`."""
+"""Poolings against the papers' formulas, in plain loops over the rows of one set, or by hand; masks, gradients, mixed
+precision; and poolings joined by `+`.
+"""
 
+import inspect
 import math
 
 import pytest
 import torch
 from torch import Tensor, nn
+from toy import normal
 
 import pointset
-from pointset.nn import MaxPool, MeanPool, SumPool, registry
+from pointset.nn import SumPool, registry
+from pointset.nn.pooling.aggregation import AGGREGATIONS
 from pointset.nn.pooling.moments import AttentiveStatisticsPool, CovariancePool, GeneralisedMeanPool
 from pointset.nn.pooling.sorted import FeaturewiseSortPool, FixedWassersteinPool, TopPool, WassersteinPool
 from pointset.nn.pooling.statistics import JoinedPool
-from pointset.nn.pooling.whole import ApproxRepSetPool
+from pointset.nn.pooling.whole import ApproxRepSetPool, WholePool
 
 DIM = 4
+NAN = float("nan")
+X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [NAN, NAN]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])
+MASK = torch.tensor([[True, True, False], [True, True, True]])
+WHOLE = [
+    part.listed
+    for part in registry.entries("pooling")
+    if inspect.isclass(part.make) and issubclass(part.make, WholePool)
+]
+EVERY = sorted({*WHOLE, *(f"aggr.{name}" for name in AGGREGATIONS)})
 
 
 def sets(*sizes: int) -> list[Tensor]:
-    generator = torch.Generator().manual_seed(2)
-    return [torch.randn(n, DIM, generator=generator, dtype=torch.float64) for n in sizes or (1, 2, 7, 40)]
+    return [normal(n, DIM, seed=n) for n in sizes or (1, 2, 7, 40)]
 
 
-def moved(pool: nn.Module) -> nn.Module:
+def moved(part: nn.Module) -> nn.Module:
+    """In float64, with parameters that differ from their initial values."""
     with torch.no_grad():
-        for parameter in pool.double().parameters():
-            parameter += 0.3 * torch.rand(parameter.shape, generator=torch.Generator().manual_seed(1)).double()
-    return pool
+        for parameter in part.double().parameters():
+            parameter += 0.3 * torch.rand_like(parameter)
+    return part
 
 
 def pooled(pool: nn.Module, X: Tensor) -> list[float]:
@@ -134,8 +148,8 @@ def test_pswe_moves_each_point_of_the_reference_to_its_quantile(m, make):
     pool = make(m, DIM).double()
     if make is WassersteinPool:
         with torch.no_grad():
-            pool.reference.copy_(torch.randn(DIM, m, generator=torch.Generator().manual_seed(0)))  # in any order
-            pool.slices += torch.rand(DIM, DIM, generator=torch.Generator().manual_seed(0))
+            pool.reference.normal_()  # in any order
+            pool.slices += torch.rand(DIM, DIM)
     for X in sets(1, 2, 7, 20, 21, 64):
         expected = []
         for f in range(DIM):
@@ -146,16 +160,89 @@ def test_pswe_moves_each_point_of_the_reference_to_its_quantile(m, make):
         torch.testing.assert_close(pool(X[None])[0, 0], torch.tensor(expected, dtype=torch.float64))
 
 
-NAN = float("nan")
-PADDED = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [NAN, NAN]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])
-MASK = torch.tensor([[True, True, False], [True, True, True]])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("max", [[3, -2], [9, 8]]),
+        ("aggr.min", [[1, -4], [-7, -10]]),
+        ("mean", [[2, -3], [7 / 3, 4 / 3]]),
+        ("sum", [[4, -6], [7, 4]]),
+        ("max+mean", [[3, -2, 2, -3], [9, 8, 7 / 3, 4 / 3]]),
+        ("aggr.max", [[3, -2], [9, 8]]),
+        ("aggr.sum", [[4, -6], [7, 4]]),
+        ("aggr.mean", [[2, -3], [7 / 3, 4 / 3]]),
+        ("aggr.mul", [[3, 8], [-315, -480]]),
+        ("aggr.var", [[1, 1], [416 / 9, 584 / 9]]),
+        ("aggr.std", [[1, 1], [math.sqrt(416) / 3, math.sqrt(584) / 3]]),
+        ("aggr.variancepreserving", [[4 / math.sqrt(2), -6 / math.sqrt(2)], [7 / math.sqrt(3), 4 / math.sqrt(3)]]),
+        ("aggr.median", [[1, -4], [5, 6]]),
+        ("aggr.quantile", [[1.5, -3.5, 2, -3, 2.5, -2.5], [-1, -2, 5, 6, 7, 7]]),
+        ("aggr.sort", [[1, -2, 3, -4] + [0] * 28, [-7, 8, 5, 6, 9, -10] + [0] * 26]),
+        # Negative numbers are clamped to 1e-4 and large ones to 100: the powers, too.
+        ("aggr.powermean", [[2, 1e-4], [(14 + 1e-4) / 3, (14 + 1e-4) / 3]]),
+    ],
+)
+def test_values_by_hand(name, expected):
+    pool = part_of("pooling", name, dim=2)
+    found = pool(X, MASK)
+    torch.testing.assert_close(found.reshape(2, -1), torch.tensor(expected).float())
+    torch.testing.assert_close(pool(X[1:]), found[1:])
+    assert (pool(X, torch.zeros_like(MASK)) == 0).all()
 
 
-def test_max_and_mean_are_concatenated():
-    pool, expected = JoinedPool([MaxPool(), MeanPool()]), torch.tensor([[3, -2, 2, -3], [9, 8, 7 / 3, 4 / 3]])[:, None]
-    torch.testing.assert_close(pool(PADDED, MASK), expected)
-    torch.testing.assert_close(pool(PADDED[1:]), expected[1:])
-    assert (pool(PADDED, torch.zeros_like(MASK)) == 0).all()
+def part_of(kind: str, listed: str, dim: int = 8) -> nn.Module:
+    model = pointset.create_model(f"{listed}-max" if kind == "encoder" else f"rff-{listed}", dim=dim, heads=2)
+    return model.encoder if kind == "encoder" else model.pool
+
+
+def sets_with_padding() -> tuple[Tensor, Tensor]:
+    """Five sets of up to 7 rows, NaN in the padding: full, scattered, empty, one row, the last rows."""
+    rows = ["1111111", "0101100", "0000000", "0010000", "0000111"]
+    mask = torch.tensor([[digit == "1" for digit in row] for row in rows])
+    return normal(5, 7, 8, seed=1).masked_fill(~mask.unsqueeze(-1), NAN), mask
+
+
+@pytest.mark.parametrize("listed", EVERY)
+@pytest.mark.parametrize("training", [True, False])
+def test_an_empty_set_pools_to_zero_and_no_gradient_is_lost_or_broken(listed, training):
+    (Z, mask), pool = sets_with_padding(), moved(part_of("pooling", listed)).train(training)
+    Z.requires_grad_()
+    pooled = pool(Z, mask)
+    pooled.square().sum().backward()
+    assert (pooled[2] == 0).all()
+    assert pooled.isfinite().all()
+    assert Z.grad.isfinite().all()
+    assert Z.grad[mask].any()
+    assert (Z.grad[~mask] == 0).all()
+    assert [key for key, value in pool.named_parameters() if value.grad is None or not value.grad.any()] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "listed"), [*(("pooling", name) for name in [*WHOLE, "dumlp3"]), ("encoder", "dumlp3")]
+)
+@pytest.mark.parametrize("masked", [False, True])
+def test_gradients_are_exact(kind, listed, masked):
+    part = moved(part_of(kind, listed))
+    mask = torch.arange(5) < torch.tensor([[5], [1], [3]]) if masked else None
+    names, parameters = zip(*part.named_parameters(), strict=True) if [*part.parameters()] else ((), ())
+
+    def call(X: Tensor, *values: Tensor) -> Tensor:
+        return torch.func.functional_call(part, dict(zip(names, values, strict=True)), (X, mask))
+
+    rows = normal(3, 5, 3 if kind == "encoder" else 8).requires_grad_()
+    assert torch.autograd.gradcheck(call, (rows, *parameters), fast_mode=True)
+
+
+@pytest.mark.parametrize("listed", EVERY)
+def test_mixed_precision_pools_in_float32(listed):
+    """1,000 rows: a count in bfloat16 would stop at 256."""
+    pool, rows = moved(part_of("pooling", listed)).float(), normal(2, 1000, 8, dtype=torch.bfloat16).requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = pool(rows)
+    mixed.sum().backward()
+    assert mixed.dtype == torch.float32
+    assert rows.grad.isfinite().all()
+    torch.testing.assert_close(mixed, pool(rows.float()))
 
 
 class Two(nn.Module):
@@ -173,7 +260,7 @@ class Flat(nn.Module):
 
 
 def test_rows_are_laid_out_flat_in_the_order_of_the_name():
-    pooled = JoinedPool([SumPool(), Two(), Flat()])(PADDED[1:])
+    pooled = JoinedPool([SumPool(), Two(), Flat()])(X[1:])
     assert pooled.tolist() == [[[7.0, 4.0, 9.0, 8.0, -7.0, -10.0, 7.0]]]
 
 

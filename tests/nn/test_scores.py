@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch import Tensor
+from toy import normal
 
 from pointset.configuration import AttentionOptions
 from pointset.nn import scores
@@ -13,17 +14,12 @@ from pointset.nn.scores import SCORES, BilinearScore, DotScore
 B, HEADS, N, M, WIDTH = 2, 3, 5, 7, 4
 
 
-def rows(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 def made(name, **options):
     given = {"scale": 0.3, "temperature": 0.5, **options}
     score = SCORES[name](HEADS * WIDTH, AttentionOptions(heads=HEADS, score=name, **given)).double()
-    generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in score.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+            parameter.normal_()
     return score
 
 
@@ -57,20 +53,20 @@ def one_pair(score, j: int, query: Tensor, key: Tensor) -> Tensor:
 @pytest.mark.parametrize(("name", "layers"), [("dot", 1), ("bilinear", 1), ("additive", 1), ("additive", 3)])
 def test_logits_are_the_formula(name, layers, trained):
     score = made(name, score_layers=layers, trained_temperature=trained)
-    Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
+    Q, K = normal(B, HEADS, N, WIDTH), normal(B, HEADS, M, WIDTH, seed=2)
     torch.testing.assert_close(score(Q, K), pair_by_pair(score, Q, K))
 
 
 @pytest.mark.parametrize("name", ["dot", "bilinear"])
 def test_a_linear_score_may_transform_queries_or_keys(name):
     score = made(name, trained_temperature=True)
-    Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
+    Q, K = normal(B, HEADS, N, WIDTH), normal(B, HEADS, M, WIDTH, seed=2)
     torch.testing.assert_close(Q @ score.keys(K).mT, score(Q, K))
     torch.testing.assert_close(score.queries(Q) @ K.mT, score(Q, K))
 
 
 def test_the_bilinear_score_is_initially_the_dot_product():
-    Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
+    Q, K = normal(B, HEADS, N, WIDTH), normal(B, HEADS, M, WIDTH, seed=2)
     options = [AttentionOptions(heads=HEADS, score=name) for name in ("bilinear", "dot")]
     bilinear, dot = (SCORES[one.score](HEADS * WIDTH, one).double() for one in options)
     torch.testing.assert_close(bilinear(Q, K), dot(Q, K), rtol=0, atol=0)
@@ -79,7 +75,7 @@ def test_the_bilinear_score_is_initially_the_dot_product():
 @pytest.mark.parametrize("layers", [1, 2])
 def test_additive_logits_in_pieces_equal_those_computed_at_once(layers, monkeypatch):
     score = made("additive", score_layers=layers)
-    inputs = [rows(1, HEADS, N, WIDTH).requires_grad_(), rows(B, HEADS, M, WIDTH, seed=2).requires_grad_()]
+    inputs = [normal(1, HEADS, N, WIDTH).requires_grad_(), normal(B, HEADS, M, WIDTH, seed=2).requires_grad_()]
     asked = [*inputs, *score.parameters()]
     whole = score(*inputs)
     expected = torch.autograd.grad(whole.square().sum(), asked)
@@ -93,7 +89,7 @@ def test_additive_logits_in_pieces_equal_those_computed_at_once(layers, monkeypa
 def test_a_trained_temperature_stays_positive_and_starts_at_the_given_value():
     options = AttentionOptions(heads=HEADS, scale=1.0, temperature=4.0, trained_temperature=True)
     score = DotScore(12, options).double()
-    Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
+    Q, K = normal(B, HEADS, N, WIDTH), normal(B, HEADS, M, WIDTH, seed=2)
     torch.testing.assert_close(score(Q, K), Q @ K.mT / 4)
     with torch.no_grad():
         score.log_temperature.fill_(-30.0)

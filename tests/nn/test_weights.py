@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import Tensor
+from toy import OWN_WEIGHTS, normal
 
 from pointset.configuration import AttentionOptions
 from pointset.nn import Multihead, Weights
@@ -15,7 +16,7 @@ NAMES = tuple(WEIGHTS)
 
 
 def logits_of(*shape: int) -> Tensor:
-    return 3 * torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return 3 * normal(*shape)
 
 
 def made(name: str | tuple[str, ...], heads: int = HEADS, **options) -> Weights:
@@ -97,7 +98,6 @@ def test_half_precision_leaves_the_last_seed_a_complete_row(name, coverage, dtyp
 
 
 def test_dropped_weights_are_zero_and_the_others_larger():
-    torch.manual_seed(0)
     weights = made("softmax", attention_dropout=0.25)
     logits = logits_of(B, HEADS, 100, M)
     found, kept = weights.train()(logits), weights.eval()(logits)
@@ -106,17 +106,18 @@ def test_dropped_weights_are_zero_and_the_others_larger():
     torch.testing.assert_close(found[~dropped], kept[~dropped] / 0.75)
 
 
-@pytest.mark.parametrize("weights", [*NAMES, ("softmax", "sparsemax", "entmax15", "csoftmax")])
+@pytest.mark.parametrize("weights", [*NAMES, ("softmax", "sparsemax", "entmax15", "csoftmax"), *OWN_WEIGHTS])
 @pytest.mark.parametrize("score", ["dot", "bilinear", "additive"])
 @pytest.mark.parametrize("output", [False, True])
-@pytest.mark.parametrize(("n", "m"), [(2, 50), (50, 2)], ids=["absorbed", "explicit"])
-def test_every_order_of_products_gives_the_same_attention(weights, score, output, n, m):
-    """The cheapest way against projected keys with explicit weights: equal values and gradients."""
-    torch.manual_seed(0)
+@pytest.mark.parametrize(("n", "m", "sets"), [(2, 90, 1), (2, 50, B), (50, 2, B), (80, 100, B)])
+def test_every_order_of_products_gives_the_same_attention(weights, score, output, n, m, sets):
+    """The cheapest way against projected keys with explicit weights, in equal values and gradients: for few shared
+    queries, few queries, few keys, and many of both.
+    """
     form = "paper" if output else "reference"
     options = AttentionOptions(heads=HEADS, form=form, score=score, weights=weights, trained_temperature=True)
     attention = Multihead(5, 6, 8, options).double()
-    X, Y = torch.randn(1, n, 5).double().expand(B, -1, -1), torch.randn(B, m, 6).double()
+    X, Y = normal(sets, n, 5), normal(B, m, 6, seed=1)
     mask = torch.arange(m).expand(B, m) < torch.tensor([[m], [m - 1]])
 
     def gradients(result: Tensor) -> list[Tensor | None]:
@@ -126,11 +127,8 @@ def test_every_order_of_products_gives_the_same_attention(weights, score, output
     K, V = Projection(Y, attention.key), Projection(Y, attention.value)
     expected = attention.output(explicit(attention.query(X), K, V, mask, attention.score, attention.weights))
     torch.testing.assert_close(found, expected)
-    for (name, parameter), one, other in zip(
+    for (name, parameter), *both in zip(
         attention.named_parameters(), gradients(found), gradients(expected), strict=True
     ):
-        zero = torch.zeros_like(parameter)
-        message = name if one is not None else f"{name} has no gradient"
-        torch.testing.assert_close(
-            zero if one is None else one, zero if other is None else other, msg=lambda text, m=message: f"{m}: {text}"
-        )
+        one, other = (torch.zeros_like(parameter) if gradient is None else gradient for gradient in both)
+        torch.testing.assert_close(one, other, msg=lambda text, name=name: f"{name}: {text}")

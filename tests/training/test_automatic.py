@@ -34,8 +34,22 @@ def write_clouds(folder, shapes=8, points=64):
     return folder
 
 
-def test_rows_alone_if_the_budget_is_too_small_for_a_network(tmp_path):
-    train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_clouds(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def train(data):
+    return pointset.load_dataset(data, points=32)
+
+
+@pytest.fixture
+def choice(train):
+    return automatic._Choice(train, 1.0, 0, None, False)
+
+
+def test_rows_alone_if_the_budget_is_too_small_for_a_network(train, tmp_path):
     best = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False)
     assert {candidate.name for candidate in best.candidates} == {*automatic.ROWS, "mixture"}
     assert sum(candidate.chosen for candidate in best.candidates) == 1
@@ -44,9 +58,8 @@ def test_rows_alone_if_the_budget_is_too_small_for_a_network(tmp_path):
         pointset.load_run(tmp_path / "run" / "network")
 
 
-def test_a_folder_without_a_held_out_error_does_not_make_every_class_certain(tmp_path):
+def test_a_folder_without_a_held_out_error_does_not_make_every_class_certain(train):
     """At a temperature of 0.01 a wrong class of the next shape would have 100.0 %."""
-    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
     best = fit_automatic(train, budget=0.001, progress=False)
     assert all(candidate.accuracy == 1 for candidate in best.candidates if candidate.chosen)
     confidence = predict(best.fitted.model, train).probabilities.max(axis=1)
@@ -176,8 +189,8 @@ def write_groups(path, to, before):
     return to
 
 
-def test_a_choice_for_any_pose_gives_a_turned_shape_its_class(tmp_path, capsys):
-    data, run = write_clouds(tmp_path / "data"), tmp_path / "run"
+def test_a_choice_for_any_pose_gives_a_turned_shape_its_class(data, tmp_path, capsys):
+    run = tmp_path / "run"
     command = ("--points", "64", "--budget", "1s", "--run", run)
     succeed(capsys, "train", "--data", data, "--pose", "any", *command)
     assert pointset.load_run(run)[1]["data"]["normalize"] == "principal-axes"
@@ -189,8 +202,7 @@ def test_a_choice_for_any_pose_gives_a_turned_shape_its_class(tmp_path, capsys):
     assert likeliest[0]["probability"] == pytest.approx(likeliest[1]["probability"], abs=1e-3)
 
 
-def test_a_chosen_mixture_is_saved_and_multiplies_its_members(tmp_path, monkeypatch, capsys):
-    train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
+def test_a_chosen_mixture_is_saved_and_multiplies_its_members(data, train, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(automatic._Choice, "_best", lambda *_: ("mixture", "for this test"))
     fitted = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False).fitted.model
     mixture = pointset.load_run(tmp_path / "run")[0].model
@@ -198,7 +210,7 @@ def test_a_chosen_mixture_is_saved_and_multiplies_its_members(tmp_path, monkeypa
     assert all(buffer.equal(fitted.get_buffer(f"model.{name}")) for name, buffer in mixture.named_buffers())
     logits = [member(train.points) for member in mixture.members]
     torch.testing.assert_close(mixture(train.points), mixture.combine(logits))
-    shape = tmp_path / "data" / "test" / "flat" / "flat_0.npy"
+    shape = data / "test" / "flat" / "flat_0.npy"
     said = fail(capsys, "attend", shape, "--model", tmp_path / "run", "-o", tmp_path / "a.html")
     assert "only a network can be drawn: train with a larger --budget" in said  # the budget was too small for one
 
@@ -210,8 +222,7 @@ def test_figures_of_shapes_that_trained_weights_may_have_seen_are_doubted(classe
     assert all("2 of 4 classes are classes of ModelNet40" in line for line in said)
 
 
-def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(tmp_path, monkeypatch):
-    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(train, choice, monkeypatch):
     used: list[tuple[set, set]] = []
 
     def predicted(model, sets):
@@ -229,7 +240,6 @@ def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(tmp_path, monkey
     monkeypatch.setattr(automatic, "fit", lambda network, sets, *_, **__: SimpleNamespace(model=sets))
     monkeypatch.setattr(automatic, "predict", predicted)
     monkeypatch.setattr(automatic, "fit_product", product)
-    choice = automatic._Choice(train, 1.0, 0, None, False)
     numbered = torch.arange(len(train)).float()[:, None].expand(-1, 2)  # outputs tell of which shape they are
     choice.outputs = dict.fromkeys(automatic.ROWS, numbered)
     choice.outputs["network"] = choice._held_out_network(Plan(60, FOLDS))
@@ -253,18 +263,14 @@ def outputs_of(train, *, wrong: int = 0, margin: float = 3.0) -> torch.Tensor:
     ("network", "mixture", "best"),
     [(3, 1, "mixture"), (1, 3, "network"), (1, 1, "network"), (3, 2, "surface-svm")],
 )
-def test_the_smallest_log_loss_is_chosen(network, mixture, best, tmp_path):
-    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
-    choice = automatic._Choice(train, 1.0, 0, None, False)
+def test_the_smallest_log_loss_is_chosen(network, mixture, best, train, choice):
     choice.members.append("network")
     wrong = dict(zip(automatic.ROWS, (4, 2, 3), strict=True)) | {"network": network, "mixture": mixture}
     choice.outputs = {name: outputs_of(train, wrong=count) for name, count in wrong.items()}
     assert choice._best()[0] == best
 
 
-def test_a_network_that_is_judged_on_few_shapes_does_not_choose_among_the_others(tmp_path):
-    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
-    choice = automatic._Choice(train, 1.0, 0, None, False)
+def test_a_network_that_is_judged_on_few_shapes_does_not_choose_among_the_others(train, choice):
     choice.outputs = {name: outputs_of(train) for name in (*automatic.ROWS, "network", "mixture")}
     for wrong, name in enumerate(automatic.ROWS):  # the first is right on all, the last wrong on two
         choice.outputs[name][8 : 8 + wrong] *= -1
@@ -279,8 +285,7 @@ def test_a_network_that_is_judged_on_few_shapes_does_not_choose_among_the_others
     assert choice._best() == (automatic.ROWS[0], "the smallest log loss on the 16 held-out shapes")
 
 
-def test_the_network_is_in_the_product_if_that_lowers_the_log_loss(tmp_path):
-    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+def test_the_network_is_in_the_product_if_that_lowers_the_log_loss(train):
     for network, members in ((outputs_of(train), 4), (outputs_of(train, wrong=8), 3)):
         choice = automatic._Choice(train, 1.0, 0, None, False)
         choice.outputs = {name: outputs_of(train, wrong=3) for name in automatic.ROWS}
@@ -292,11 +297,11 @@ def test_the_network_is_in_the_product_if_that_lowers_the_log_loss(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:of clouds with more points")
-def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path, capsys, monkeypatch):
+def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(data, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(automatic._Choice, "_best", lambda *_: ("mixture", "for this test"))  # it needs all the others
     monkeypatch.setattr(automatic._Choice, "_plan", lambda _: Plan(steps=8, folds=1))
     monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
-    data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
+    folder = tmp_path / "run"
     command = ("train", "--data", data, "--points", "32", "--run", folder)
     printed = succeed(capsys, *command)
     assert "features-svm" in printed
@@ -317,10 +322,10 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path
     assert description["data"]["normalize"] == "center-standardize"
 
 
-def test_the_seconds_of_a_resumed_network_are_those_of_all_processes(tmp_path, monkeypatch):
+def test_the_seconds_of_a_resumed_network_are_those_of_all_processes(train, tmp_path, monkeypatch):
     monkeypatch.setattr(Plan, "within", lambda *_: Plan(steps=8, folds=2, kinds=1, seconds=100.0))
     monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
-    train, run = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32), tmp_path / "run"
+    run = tmp_path / "run"
 
     def resume(stop):
         with monkeypatch.context() as patched:
@@ -341,8 +346,8 @@ def test_the_seconds_of_a_resumed_network_are_those_of_all_processes(tmp_path, m
 
 
 @pytest.mark.slow
-def test_start_begins_from_trained_weights(tmp_path, capsys):
-    data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
+def test_start_begins_from_trained_weights(data, tmp_path, capsys):
+    folder = tmp_path / "run"
     start = ("--start", "rff-pma4.modelnet40-1024", "--points", "32", "--steps", "4", "--epochs", "1")
     succeed(capsys, "train", "--data", data, *start, "--learning-rate", "1e-12", "--run", folder)
     model, description = pointset.load_run(folder)
@@ -353,40 +358,21 @@ def test_start_begins_from_trained_weights(tmp_path, capsys):
     assert "leave out the name" in fail(capsys, "train", "isab16-max", "--data", data, *start)
 
 
-def test_what_cannot_be_chosen_from_is_refused(tmp_path):
-    train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
-    alone = train.subset((train.labels == 0).nonzero().flatten())
-    with pytest.raises(pointset.PointsetError, match="1 class"):
-        fit_automatic(alone, progress=False)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--budget", "soon"), "budget"),
-        (("--dim", "32"), "dim needs the name of a model"),
-    ],
-)
-def test_wrong_options_are_named(options, words, tmp_path, capsys):
-    assert words in fail(capsys, "train", "--data", tmp_path, *options)
-
-
-def test_a_baseline_is_neither_exported_nor_drawn_and_the_message_says_what_can_be(tmp_path, capsys):
-    train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
+def test_a_baseline_is_neither_exported_nor_drawn_and_the_message_says_what_can_be(data, train, tmp_path, capsys):
     pointset.fit(pointset.create_model("features-svm", classes=2), train, run=tmp_path / "run", progress=False)
     said = fail(capsys, "export", "--model", tmp_path / "run", "-o", tmp_path / "a.onnx")
     assert "features-svm, and only networks can be exported: train one by name" in said
-    shape = tmp_path / "data" / "test" / "flat" / "flat_0.npy"
+    shape = data / "test" / "flat" / "flat_0.npy"
     said = fail(capsys, "attend", shape, "--model", tmp_path / "run", "-o", tmp_path / "a.html")
     assert "features-svm, and only networks can be drawn: train one by name" in said
 
 
 @pytest.mark.filterwarnings("ignore:of clouds with more points")
-def test_attend_draws_the_network_beside_a_chosen_baseline_and_says_so(tmp_path, capsys, monkeypatch):
+def test_attend_draws_the_network_beside_a_chosen_baseline_and_says_so(data, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(automatic._Choice, "_best", lambda *_: ("surface-svm", "for this test"))
     monkeypatch.setattr(automatic._Choice, "_plan", lambda _: Plan(steps=8, folds=1, kinds=1))
     monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
-    data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
+    folder = tmp_path / "run"
     printed = succeed(capsys, "train", "--data", data, "--points", "32", "--run", folder)
     assert f"attend FILE --model {folder}\n" in printed
     shape = data / "test" / "flat" / "flat_0.npy"
@@ -396,8 +382,7 @@ def test_attend_draws_the_network_beside_a_chosen_baseline_and_says_so(tmp_path,
     assert (tmp_path / "a.html").exists()
 
 
-def test_the_clock_only_cuts_the_network_and_that_is_said(tmp_path, monkeypatch):
-    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+def test_the_clock_only_cuts_the_network_and_that_is_said(train, monkeypatch):
     monkeypatch.setattr(fine_tuning, "fit", lambda *_, **__: None)
     clock = iter([])
     monkeypatch.setattr(fine_tuning.time, "process_time", lambda: next(clock))
@@ -424,8 +409,9 @@ def test_the_clock_only_cuts_the_network_and_that_is_said(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("better", [True, False])
-def test_the_network_reads_coordinates_alone_where_neighbourhoods_have_the_larger_loss(better, tmp_path, monkeypatch):
-    train = pointset.load_dataset(write_clouds(tmp_path), points=32)
+def test_the_network_reads_coordinates_alone_where_neighbourhoods_have_the_larger_loss(
+    better, train, choice, monkeypatch
+):
     right = torch.eye(2)[train.labels]
 
     def held_out(self, steps, fold, neighbourhoods):
@@ -434,15 +420,13 @@ def test_the_network_reads_coordinates_alone_where_neighbourhoods_have_the_large
         return outputs
 
     monkeypatch.setattr(automatic._Choice, "_held_out_fold", held_out)
-    choice = automatic._Choice(train, 1.0, 0, None, False)
     outputs = choice._held_out_network(Plan(600, FOLDS))
     assert choice.neighbourhoods is better
     assert ("coordinates alone" in choice.told) is not better
     assert outputs.equal(right)
 
 
-def test_a_finished_choice_is_read_again_and_the_folder_of_another_run_is_refused_at_once(tmp_path, monkeypatch):
-    train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
+def test_a_finished_choice_is_read_again_and_the_folder_of_another_run_is_refused_at_once(train, tmp_path, monkeypatch):
     seen = []
     first = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False, on_candidate=seen.append)
     assert [candidate.name for candidate in seen] == [*automatic.ROWS]

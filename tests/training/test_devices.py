@@ -62,14 +62,6 @@ def test_auto_chooses_the_faster_precision_and_results_name_it(measured, speed, 
     assert devices.measured_precision(recipe) == pointset.Recipe(precision=taken)
 
 
-def test_the_measurement_is_a_ratio_of_seconds_and_is_made_once(monkeypatch):
-    devices.bfloat16_speed.cache_clear()
-    speed = devices.bfloat16_speed("cpu")
-    assert 0.01 < speed < 100
-    monkeypatch.setattr(devices, "find_device", None)
-    assert devices.bfloat16_speed("cpu") == speed
-
-
 POOLS = ("mean", "sum", "pma", "pma2", "asp", "gem", "top2", "fspool", "pswe8", "fpswe8", "cov4", "repset2", "max+pma")
 NAMES = [*(f"{name}-max" for name in ("none", "rff", "rffp", "sab", "isab4")), *(f"rff-{pool}" for pool in POOLS)]
 STEPS = [(name, masked) for name in NAMES for masked in (False, True)]

@@ -3,6 +3,7 @@
 import math
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -169,16 +170,19 @@ def test_mixed_precision_learns_the_same_to_its_precision_and_keeps_float32_weig
         {"optimizer": "adam", "weight_decay": 1e-3},
         {"optimizer": "muon", "weight_decay": 1e-3},
         {"patience": 5, "validation": 0.2},
+        {"neighbourhoods": "oriented", "augment": ("rotate-up", "jitter", "cutmix-k")},
     ],
 )
 def test_a_training_resumes_to_the_last_bit(changes, train, tmp_path, monkeypatch):
+    changes = dict(changes)
+    network = partial(small, neighbourhoods=changes.pop("neighbourhoods", "none"))
     recipe = Recipe(epochs=4, batch_size=40, learning_rate=1e-2, **changes)
-    whole = pointset.fit(small(), train, recipe)
+    whole = pointset.fit(network(), train, recipe)
     with monkeypatch.context() as patch:
         stop_after(patch, 2)
         with pytest.raises(StopError):
-            pointset.fit(small(), train, recipe, run=tmp_path)
-    resumed = pointset.fit(small(), train, recipe, run=tmp_path)
+            pointset.fit(network(), train, recipe, run=tmp_path)
+    resumed = pointset.fit(network(), train, recipe, run=tmp_path)
     assert numbers(resumed.history) == numbers(whole.history)
     assert same_weights(resumed.model, whole.model)
 

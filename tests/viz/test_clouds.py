@@ -1,10 +1,8 @@
 """Pictures of clouds without attention, and tiles: each cloud is there, upright, and scaled to its panel."""
 
 import numpy as np
-import pytest
 from scipy.ndimage import find_objects, label
 
-from pointset.errors import PointsetError
 from pointset.viz import Camera, draw_clouds
 from pointset.viz.clouds import draw_tile
 
@@ -28,19 +26,6 @@ def test_every_cloud_has_a_panel_with_its_name(cloud):
 def test_the_up_axis_is_up(cloud):
     turned = dots(draw_clouds([cloud[:, [0, 2, 1]]], camera=Camera(up="y")).axes[-1])
     assert np.ptp(turned[:, 1]) > np.ptp(turned[:, 0])
-
-
-@pytest.mark.parametrize(
-    ("clouds", "options", "words"),
-    [
-        ([], {}, "at least one cloud"),
-        ([np.zeros((3, 3))], {"names": ["a", "b"]}, "one name each"),
-        ([np.zeros((3, 3))], {"columns": 0}, "columns"),
-    ],
-)
-def test_clouds_and_names_must_go_together(clouds, options, words):
-    with pytest.raises(PointsetError, match=words):
-        draw_clouds(clouds, **options)
 
 
 def test_a_tile_has_a_panel_for_each_cloud_and_for_values(cloud):

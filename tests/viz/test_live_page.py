@@ -12,7 +12,6 @@ import torch
 from open_page import Seen
 
 import pointset
-from pointset.errors import PointsetError
 from pointset.export.javascript import to_plain_data
 from pointset.viz.live import make_live_page
 
@@ -147,19 +146,3 @@ def test_the_page_is_one_small_file_with_a_policy(page_file):
     assert "<title>&lt;i&gt;ask</title>" in text
     assert "</script><b>" not in text
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
-
-
-PLAIN = to_plain_data(pointset.create_model("rff-max", dim=8))
-
-
-@pytest.mark.parametrize(
-    ("models", "shapes", "words"),
-    [
-        ([], None, "1 to 3 models, got 0"),
-        ([PLAIN] * 4, None, "got 4"),
-        ([to_plain_data(pointset.create_model("rff-max", dim=8, inputs=6))], None, "needs 6 numbers"),
-    ],
-)
-def test_other_pages_are_refused(models, shapes, words):
-    with pytest.raises(PointsetError, match=words):
-        make_live_page(models, shapes)

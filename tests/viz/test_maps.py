@@ -24,7 +24,7 @@ from pointset.viz import (
     save,
 )
 from pointset.viz.color import attention_scale
-from pointset.viz.rows import as_cloud, point_rows
+from pointset.viz.rows import point_rows
 
 
 def clouds_of(picture: Any) -> list[Any]:
@@ -58,20 +58,6 @@ def test_values_are_the_weights_times_their_number_and_spread_is_over_the_points
     np.testing.assert_allclose(others.difference(range(3)), over_points.row_distance())
     one_point = AttentionMap("l", "reads", torch.eye(len(cloud))[None, :1], "keys")
     assert f"{point_rows(one_point, cloud).spread[0, 0]:.2f}" == "0.00"  # and not -0.00, in a picture
-
-
-@pytest.mark.parametrize(
-    ("points", "words"),
-    [
-        (np.zeros((2, 4, 3)), r"\[n, 3\], got \[2, 4, 3\]"),
-        (np.zeros((0, 3)), "no points"),
-        (np.array([[0.0, 0, 0], [0, np.nan, 0]]), "point 1 .* not finite"),
-        ("points", r"\[n, 3\].* got str"),
-    ],
-)
-def test_wrong_clouds_are_named(points, words):
-    with pytest.raises(PointsetError, match=words):
-        as_cloud(points)
 
 
 N = 150
@@ -248,3 +234,18 @@ def test_every_text_fits_on_its_picture_and_none_covers_another(attention, cloud
         assert [text for text, box in boxes if not (box.y0 >= 0 and box.y1 <= height)] == []
         for (one, box), (other, another) in itertools.combinations(boxes, 2):
             assert not box.overlaps(another), (one, other)
+
+
+def test_specialisation_beside_its_control():
+    rng = np.random.default_rng(0)
+    trained = {"entropy": rng.uniform(0.2, 0.6, (4, 16)), "overlap": rng.uniform(size=(4, 16))}
+    control = {name: np.ones((4, 16)) for name in trained}
+    picture = draw_specialisation(trained, control, descriptions={"entropy": "1 = reads all alike"})
+    assert len(picture.axes) == 2
+    for axes, name in zip(picture.axes, trained, strict=True):
+        left, right = (collection.get_offsets() for collection in axes.collections)
+        np.testing.assert_allclose(left[:, 1], trained[name].ravel())
+        np.testing.assert_allclose(right[:, 1], 1)
+        assert left[:, 0].max() < 0.5 < right[:, 0].min()
+    assert picture.axes[0].get_title() == "entropy\n1 = reads all alike"
+    assert [text.get_text() for text in picture.legends[0].get_texts()] == [f"head {head}" for head in range(4)]

@@ -1,8 +1,7 @@
-"""Zoo models that are quick to build, and inputs for them."""
+"""Zoo models that are quick to build."""
 
-import torch
-from covering import covering_models
-from torch import Tensor, nn
+from torch import nn
+from toy import covering_models
 
 import pointset
 
@@ -14,8 +13,4 @@ CLASSES = 7
 
 
 def model_of(name: str, **options) -> nn.Module:
-    return pointset.create_model(name, classes=CLASSES, dim=16, **options).double().eval()
-
-
-def clouds(*shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return pointset.create_model(name, classes=CLASSES, **{"dim": 16, **options}).double().eval()

@@ -75,21 +75,6 @@ def test_numbers_are_of_the_changed_set_where_an_augmentation_changes_what_surro
     assert model.numbers.is_fitted
 
 
-def test_a_resumed_run_is_equal_to_the_last_bit(tmp_path: Path) -> None:
-    sets, recipe = sets_of(), Recipe(epochs=3, augment=("rotate-up", "jitter", "cutmix-k"))
-    whole = pointset.fit(network(), sets, recipe, run=tmp_path / "whole", progress=False).model
-
-    def interrupt(row: Any) -> None:
-        if row["epoch"] == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        pointset.fit(network(), sets, recipe, run=tmp_path / "cut", progress=False, on_epoch=interrupt)
-    resumed = pointset.fit(network(), sets_of(), recipe, run=tmp_path / "cut", progress=False).model
-    for name, tensor in whole.state_dict().items():
-        assert torch.equal(tensor, resumed.state_dict()[name]), name
-
-
 def test_weights_of_one_upward_axis_serve_shapes_of_another() -> None:
     model, points = network("isab4-pma").eval(), torch.randn(2, 40, 3)
     model.numbers.fit(torch.randn(100, 9) + 1)

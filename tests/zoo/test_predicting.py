@@ -1,4 +1,4 @@
-"""Predictions for clouds in any container, of any size and in any unit."""
+"""Predictions for clouds in any container, of any type, of any size and in any unit."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import torch
 
 import pointset
 from pointset.data.preparation import Preparation
-from pointset.errors import PointsetError
 from pointset.training.recipe import Recipe
 from pointset.zoo import predicting
 
@@ -80,27 +79,6 @@ def test_predictions_do_not_depend_on_unit_position_or_normalisation(model, batc
     np.testing.assert_allclose(model.predict_proba(sets.points.numpy()), found, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ([], "clouds to predict are missing"),
-        (np.zeros((0, 4, 3)), "clouds to predict are missing"),
-        (np.zeros((2, 4, 2)), r"\[B, n, 3\].*float64 \[2, 4, 2\]"),
-        (np.zeros((2, 2, 4, 3)), r"float64 \[2, 2, 4, 3\]"),
-        ([np.eye(4, 3), np.ones(3)], r"cloud 1: .*\[n, 3\].*float64 \[3\]"),
-        ([np.eye(4, 3), "chair"], "cloud 1: chair: the file or folder does not exist"),
-        ([np.eye(4, 3), np.ones((0, 3))], "cloud 1: .*found no point"),
-        (np.array([[[0.0, 1, 2]], [[0, np.nan, 2]]]), "cloud 1: .*not finite"),
-        ([np.eye(4, 3), np.ones((4, 3))], "cloud 1: .*no extent"),
-        ("chair.off", "got str"),
-    ],
-)
-def test_what_is_not_a_cloud_is_named(given, words, model):
-    with pytest.raises(PointsetError, match=words):
-        model.predict(given)
-    assert model.training
-
-
 @pytest.mark.parametrize("name", ["rff-max", "isab4-pma", "dumlp4-dumlp4"])
 def test_large_batches_go_in_pieces_to_the_same_logits(name, monkeypatch):
     model = pointset.create_model(name, classes=3, dim=8, seed=0).eval()
@@ -128,3 +106,36 @@ def test_a_trained_model_knows_its_classes_and_how_to_normalise(centred, normali
         # Sets that are normalised already, as evaluation has them, stay so: a subset's mean is not the cloud's.
         with torch.no_grad():
             torch.testing.assert_close(model.predict_proba(sets.points), model.eval()(sets.points).softmax(1))
+
+
+POINTS = torch.randn(2, 7, 3, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("name", ["rff-max", "isab4-pma", "pointnet"])
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        (POINTS.numpy(), POINTS),
+        (POINTS.double(), POINTS),
+        (POINTS.numpy().astype(">f8"), POINTS),
+        (POINTS.numpy()[:, ::-1], POINTS.flip(1)),
+        (POINTS[0], POINTS[:1]),
+        (POINTS[0].numpy(), POINTS[:1]),
+        ((4 * POINTS).to(torch.int16), (4 * POINTS).trunc()),
+        ((4 * POINTS).to(torch.int64).numpy(), (4 * POINTS).trunc()),
+        (POINTS.half(), POINTS.half().float()),
+    ],
+)
+def test_what_can_be_converted_gives_the_logits_of_the_same_points(name, given, same):
+    model = pointset.create_model(name, classes=3).eval()
+    with torch.no_grad():
+        assert torch.equal(model(given), model(same))
+        rows = np.ones(len(given[0]), bool) if len(given) == 2 else None
+        if rows is not None:
+            assert torch.equal(model(given, np.stack([rows, rows])), model(same))
+
+
+def test_a_model_in_double_precision_takes_single_points_and_an_empty_batch_has_no_logits():
+    model = pointset.create_model("rff-max", classes=3).double().eval()
+    assert model(POINTS).dtype == torch.float64
+    assert model(POINTS[:0]).shape == (0, 3)

@@ -10,7 +10,7 @@ import trimesh
 
 from pointset.data.readers.clouds import CloudError
 from pointset.data.readers.formats import MESH_SUFFIXES, has_faces, require_shape_file
-from pointset.data.readers.meshes import Mesh, MeshError
+from pointset.data.readers.meshes import MeshError
 from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.errors import PointsetError
 
@@ -160,25 +160,6 @@ def test_a_path_that_cannot_be_read_says_why(name: str, words: str, tmp_path: Pa
     for read, kind in ((require_shape_file, PointsetError), (read_cloud, CloudError), (read_mesh, MeshError)):
         with pytest.raises(kind, match=words):
             read(tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"vertices": np.eye(3)[:, :2]}, r"vertices must be numbers \[V, 3\], got float64 \[3, 2\]"),
-        ({"vertices": np.array([["a"] * 3] * 3)}, "vertices must be numbers"),
-        ({"faces": [[0, 1, 2, 2]]}, r"faces must be integers \[F, 3\], got int64 \[1, 4\]"),
-        ({"faces": [[0.0, 1.0, 2.0]]}, "faces must be integers"),
-        ({"faces": np.empty((0, 3), int)}, "at least one face, got 3 vertices and no face"),
-        ({"vertices": np.diag([1, np.inf, 1])}, "vertex 1 has a coordinate that is not finite"),
-        ({"faces": [[0, 1, 2], [0, 1, 3]]}, r"face 1 is \[0, 1, 3\], but vertices run from 0 to 2"),
-        ({"faces": [[0, 1, -1]]}, r"face 0 is \[0, 1, -1\]"),
-    ],
-)
-def test_a_mesh_is_checked_when_it_is_made(changes: dict[str, Any], words: str) -> None:
-    arrays = {"vertices": np.eye(3), "faces": [[0, 1, 2]]} | changes
-    with pytest.raises(MeshError, match=words):
-        Mesh(np.array(arrays["vertices"]), np.array(arrays["faces"]))
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])

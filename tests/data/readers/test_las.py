@@ -86,14 +86,3 @@ def test_colors_of_eight_bits(tmp_path: Path) -> None:
     data.red, data.green, data.blue = colors.T
     data.write(tmp_path / "a.las")
     np.testing.assert_allclose(read_cloud(tmp_path / "a.las", features=["colors"]).features, colors / 255, rtol=1e-6)
-
-
-@pytest.mark.parametrize("order", ["X,Y,Z,Label,rough", "rough,z,LABEL,y,x"])
-def test_columns_of_csv_files_by_name(tmp_path: Path, order: str) -> None:
-    rows = POINTS[:9].T
-    columns = dict(zip(("x", "y", "z", "label", "rough"), [*rows, np.arange(9) % 3, rows[0]], strict=True))
-    table = np.column_stack([columns[name.lower()] for name in order.split(",")])
-    np.savetxt(tmp_path / "a.csv", table, delimiter=",", header=order, comments="", fmt="%.3f")
-    cloud = read_cloud(tmp_path / "a.csv", features=["rough"])
-    np.testing.assert_allclose(cloud.points + np.array(cloud.corner), POINTS[:9], atol=1e-5, rtol=0)
-    np.testing.assert_allclose(cloud.features, POINTS[:9, :1])
