@@ -18,7 +18,7 @@ from pointset.data.point_sets import PointSets
 from pointset.data.ragged import batches_of_one_size
 from pointset.runs.progress import followed
 
-AGREEMENT, BY_CHANCE = 0.25, 1e-5
+AGREEMENT, BY_CHANCE = 0.25, 1e-3
 """A rule is confirmed if so many shapes more than by chance have a sibling as their nearest shape, as a share of those
 that chance leaves, and chance would give as many with less than this probability. See
 scripts/experiments/siblings.py."""
