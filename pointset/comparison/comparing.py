@@ -125,8 +125,7 @@ def _write(comparison: Comparison, report: bool) -> Comparison:
 
 def save_tables(comparison: Comparison) -> None:
     """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
-    task, folder = comparison.experiment.task, comparison.folder
-    facts = task.facts
+    facts, folder = comparison.experiment.task.facts, comparison.folder
     names = {metric.name for metric in comparison.metrics}
     tables: dict[str, Table] = {"results.csv": []}
     for run in comparison.runs:
@@ -135,7 +134,7 @@ def save_tables(comparison: Comparison) -> None:
         metrics = {name: value for name, value in run.metrics.items() if name in names}
         costs = {"parameters": result.parameters, "seconds": result.seconds}
         tables["results.csv"].append(columns | metrics | costs | {facts.unit: result.length, facts.sets: result.tested})
-        for name, rows in task.tables(run.setup, columns).items():
+        for name, rows in run.trial.tables(columns).items():
             tables.setdefault(name, []).extend(rows)
     for name, rows in tables.items():
         records.write_text(folder / name, as_csv(rows))
@@ -186,7 +185,8 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
     # When a worker of a cluster dies, its other runs are lost, and joblib waits forever for dask's workers.
     perform = run_apart if workers.scheduler else run_one
     while left:
-        # A worker that joblib keeps from an earlier call may be in another working directory.
+        # A worker that joblib keeps from an earlier call may be in another working directory. Made one by one, because
+        # a run keeps its sets, and with one worker it is performed in this process.
         jobs = (delayed(perform)(replace(run, folder=run.folder.absolute())) for run in list(left.values()))
         try:
             for ended in run_in_workers(jobs, workers, workers.at_once(len(left), threads), threads):

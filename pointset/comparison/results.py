@@ -168,7 +168,7 @@ class Comparison:
     def model(self, label: str, seed: int, points: Size = None) -> nn.Module:
         """The trained model of a finished run, in evaluation mode; see `run`."""
         run = self.run(label, seed, points)
-        return self.experiment.task.train(run.setup, self.experiment.recipe).model
+        return run.trial.train(self.experiment.recipe).model
 
     def results(self, points: Size) -> Results:
         """The results of one size, as data for a report."""
@@ -199,8 +199,7 @@ def _protocol_in_words(facts: TaskFacts, recipe: Recipe) -> tuple[str, str]:
 
 def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: bool = True) -> Comparison:
     """Make a comparison of runs that have ended; `measure` also measures costs that no earlier call has saved."""
-    task, labels, seeds = experiment.task, experiment.labels, experiment.seeds
-    sizes = task.facts.sizes
+    labels, sizes, seeds = experiment.labels, experiment.task.facts.sizes, experiment.seeds
     runs = sorted(
         (run for run in outcomes if not run.reason),
         key=lambda run: (sizes.index(run.points), labels.index(run.model), seeds.index(run.seed)),
@@ -209,8 +208,8 @@ def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: 
     verdicts: dict[Size, Verdict] = {}
     for size, group in by_size.items():
         by_model = itertools.groupby(group, key=lambda run: run.model)
-        scores = {model: np.stack([task.scores(run.setup, run.metrics) for run in own]) for model, own in by_model}
-        verdicts |= {size: give_verdict(scores, metric=task.facts.metrics[0])} if scores else {}
+        scores = {model: np.stack([run.trial.scores(run.metrics) for run in own]) for model, own in by_model}
+        verdicts |= {size: give_verdict(scores, metric=experiment.task.facts.metrics[0])} if scores else {}
     return Comparison(
         experiment,
         runs,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ import msgspec
 
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Size
-from pointset.comparison.task import Setup
+from pointset.comparison.task import Setup, Trial
 from pointset.runs import records
 from pointset.runs.files import read_file
 from pointset.runs.records import write_or_compare
@@ -82,10 +83,15 @@ class Run:
         """The test metrics of a finished run, by name."""
         return self.result.metrics
 
-    @property
-    def setup(self) -> Setup:
+    @cached_property
+    def trial(self) -> Trial:
         """The run as its task sees it."""
-        return Setup(self.entry.name, self.zoo_name, self.options, self.points, self.seed, self.folder)
+        setup = Setup(self.entry.name, self.zoo_name, self.options, self.points, self.seed, self.folder)
+        return self.experiment.task.trial(setup)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the open sets."""
+        return {name: value for name, value in self.__dict__.items() if name != "trial"}
 
     @property
     def name(self) -> str:
@@ -105,7 +111,7 @@ class Run:
     @property
     def finished(self) -> bool:
         """True if the run is trained and completely tested."""
-        return self.result_file.exists() and self.experiment.task.is_tested(self.setup)
+        return self.result_file.exists() and self.trial.is_tested
 
     @property
     def epochs(self) -> int:
@@ -115,13 +121,13 @@ class Run:
 
     def perform(self) -> Self:
         """Train and test the model; a finished training is not repeated."""
-        task, recipe, start = self.experiment.task, self.experiment.recipe, time.process_time()
-        fitted = task.train(self.setup, recipe)
+        recipe, trial, start = self.experiment.recipe, self.trial, time.process_time()
+        fitted = trial.train(recipe)
         if self.finished:
             return self.read()
         seconds = fitted.work if fitted.history else time.process_time() - start
-        metrics, tested = task.test(self.setup, fitted.model, recipe)
-        length = task.facts.length(len(fitted.history), recipe)
+        metrics, tested = trial.test(fitted.model, recipe)
+        length = self.experiment.task.facts.length(len(fitted.history), recipe)
         result = FinishedRun(metrics, count_parameters(fitted.model), round(seconds, 3), length, tested)
         done = replace(self, result=result)
         records.write_json(self.result_file, done.as_dict())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -75,6 +76,31 @@ class Setup:
     seed: int
     folder: Path
     """Folder of the run."""
+
+
+class Trial(ABC):
+    """One run of a task, whose sets are opened once, when they are first used."""
+
+    @abstractmethod
+    def train(self, recipe: Recipe) -> Fitted:
+        """Train the model in the folder of the run; a finished training is loaded."""
+
+    @abstractmethod
+    def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
+        """Save what further tables need, and return the metrics by name and the number of test sets."""
+
+    @property
+    def is_tested(self) -> bool:
+        """True if what further tables need is there."""
+        return True
+
+    @abstractmethod
+    def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
+        """Values by which pairs are compared: bool [sets], True where the run is right, or the first metric [1]."""
+
+    def tables(self, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+        """Rows of further CSV files, by file name; each row starts with `columns`."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -172,20 +198,8 @@ class Task(Protocol):
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """An untrained model, called as `model(X [B, n, d], mask [B, n] or None)`."""
 
-    def train(self, setup: Setup, recipe: Recipe) -> Fitted:
-        """Train the model in the folder of a run; a finished training is loaded."""
-
-    def test(self, setup: Setup, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
-        """Save what further tables need, and return the metrics by name and the number of test sets."""
-
-    def is_tested(self, setup: Setup) -> bool:
-        """True if what further tables need is there."""
-
-    def scores(self, setup: Setup, metrics: Mapping[str, float]) -> np.ndarray:
-        """Values by which pairs are compared: bool [sets], True where the run is right, or the first metric [1]."""
-
-    def tables(self, setup: Setup, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """Rows of further CSV files, by file name; each row starts with `columns`."""
+    def trial(self, setup: Setup) -> Trial:
+        """One run."""
 
     def metrics(self, folder: Path) -> Sequence[Metric]:
         """All metrics, with what is shown of them for finished runs, given the folder of one."""

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,14 +14,14 @@ from pointset.baselines.models import BASELINES
 from pointset.comparison.experiment import TomlTable, as_tuple
 from pointset.comparison.judge import PREDICTIONS_CSV
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.task import Results, Section, Setup, TaskFacts
+from pointset.comparison.task import Results, Section, Setup, TaskFacts, Trial
 from pointset.configuration import PointCount, Seed, check, check_once
 from pointset.data.augmentations import recipe_augmentations
 from pointset.data.dataset import load_split
 from pointset.data.options import SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, raise_together
-from pointset.evaluation.predictions import evaluate, load_predictions, save_predictions
+from pointset.evaluation.predictions import Evaluation, evaluate, load_predictions, save_predictions
 from pointset.evaluation.robustness import ROBUSTNESS, robustness_of, write_robustness
 from pointset.training.loop import Fitted, fit
 from pointset.training.objectives import require_classes, require_sizes
@@ -31,6 +31,80 @@ from pointset.zoo.names import parse_name, used_options
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import list_pretrained
 from pointset.zoo.transfer import start_from
+
+
+@dataclass(frozen=True)
+class ShapeTrial(Trial):
+    """A run of `Classification`."""
+
+    task: "Classification"
+    setup: Setup
+
+    @cached_property
+    def test_sets(self) -> PointSets:
+        """The test split."""
+        return self.task.load("test", self.setup.size)
+
+    def train(self, recipe: Recipe) -> Fitted:
+        """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout."""
+        setup, train = self.setup, self.task.load("train", self.setup.size)
+        model = make_model(setup.model, train, setup.options, setup.seed)
+        return fit(model, train, recipe, seed=setup.seed, run=setup.folder, progress=False)
+
+    def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
+        """Save the predictions on every test shape, and errors on corrupted and smaller sets; return the metrics."""
+        evaluation = evaluate(model, self.test_sets)
+        save_predictions(evaluation, self.setup.folder)
+        if not self.is_tested:
+            write_robustness(self.setup.folder, model, self.test_sets, self.test_sets.options.points)
+        self.__dict__["predictions"] = evaluation
+        values = evaluation.summary() | ({"rank_error": evaluation.rank_error} if recipe.ordered else {})
+        metrics = {metric.name: values[metric.name] for metric in METRICS if metric.name in values}
+        return metrics, len(evaluation.labels)
+
+    @property
+    def is_tested(self) -> bool:
+        """True if robustness is not requested for this run, or is already saved."""
+        return self.setup.seed not in self.task.robustness_seeds or (self.setup.folder / ROBUSTNESS).exists()
+
+    @cached_property
+    def predictions(self) -> Evaluation:
+        """The predictions that are saved in the folder."""
+        return load_predictions(self.setup.folder)
+
+    def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
+        """True for each test shape that is classified correctly."""
+        return self.predictions.right
+
+    def tables(self, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+        """The rows of classes.csv, predictions.csv, and robustness.csv if there were corrupted and smaller sets.
+
+        In classes.csv, `shapes` is the number of test shapes of a class. In robustness.csv, `test` is a corruption and
+        `level` its severity (0 for clean sets); or `test` is "points" and `level` the number of points.
+        """
+        run = self.predictions
+        counts = dict(zip(run.classes, np.bincount(run.labels, minlength=len(run.classes)).tolist(), strict=True))
+        classes = [
+            {**columns, "class": name, "shapes": counts[name], "accuracy": accuracy}
+            for name, accuracy in run.per_class.items()
+        ]
+        place = {"model": columns["model"], "seed": columns["seed"]}
+        if len(self.task.points) > 1:
+            place["data"] = f"{columns['points']} points"
+        answers = zip(run.names, run.labels, run.predictions, strict=True)
+        predictions = [
+            {"item": item, "label": run.classes[label], "prediction": run.classes[predicted], **place}
+            for item, label, predicted in answers
+        ]
+        errors: list[tuple[str, int, float]] = []
+        for tested in robustness_of({0: self.setup.folder}).values():
+            errors += [("clean", 0, tested.clean_error)]
+            errors += [(name, level, error) for name, of in tested.errors.items() for level, error in of.items()]
+            errors += [("points", size, 1.0 - accuracy) for size, accuracy in tested.by_size.items()]
+        robustness = [{**columns, "test": test, "level": level, "error": error} for test, level, error in errors]
+        return {"classes.csv": classes, PREDICTIONS_CSV: predictions} | (
+            {"robustness.csv": robustness} if robustness else {}
+        )
 
 
 def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
@@ -167,60 +241,9 @@ class Classification:
         """A zoo model for the classes of the data."""
         return make_model(model, self.load("test", size), options, seed)
 
-    def train(self, setup: Setup, recipe: Recipe) -> Fitted:
-        """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout."""
-        train = self.load("train", setup.size)
-        model = make_model(setup.model, train, setup.options, setup.seed)
-        return fit(model, train, recipe, seed=setup.seed, run=setup.folder, progress=False)
-
-    def test(self, setup: Setup, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
-        """Save the predictions on every test shape, and errors on corrupted and smaller sets; return the metrics."""
-        test = self.load("test", setup.size)
-        evaluation = evaluate(model, test)
-        save_predictions(evaluation, setup.folder)
-        if not self.is_tested(setup):
-            write_robustness(setup.folder, model, test, test.options.points)
-        values = evaluation.summary() | ({"rank_error": evaluation.rank_error} if recipe.ordered else {})
-        metrics = {metric.name: values[metric.name] for metric in METRICS if metric.name in values}
-        return metrics, len(evaluation.labels)
-
-    def is_tested(self, setup: Setup) -> bool:
-        """True if robustness is not requested for this run, or is already saved."""
-        return setup.seed not in self.robustness_seeds or (setup.folder / ROBUSTNESS).exists()
-
-    def scores(self, setup: Setup, metrics: Mapping[str, float]) -> np.ndarray:
-        """True for each test shape that is classified correctly."""
-        return load_predictions(setup.folder).right
-
-    def tables(self, setup: Setup, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """The rows of classes.csv, predictions.csv, and robustness.csv if there were corrupted and smaller sets.
-
-        In classes.csv, `shapes` is the number of test shapes of a class. In robustness.csv, `test` is a corruption and
-        `level` its severity (0 for clean sets); or `test` is "points" and `level` the number of points.
-        """
-        run = load_predictions(setup.folder)
-        counts = dict(zip(run.classes, np.bincount(run.labels, minlength=len(run.classes)).tolist(), strict=True))
-        classes = [
-            {**columns, "class": name, "shapes": counts[name], "accuracy": accuracy}
-            for name, accuracy in run.per_class.items()
-        ]
-        place = {"model": columns["model"], "seed": columns["seed"]}
-        if len(self.points) > 1:
-            place["data"] = f"{columns['points']} points"
-        answers = zip(run.names, run.labels, run.predictions, strict=True)
-        predictions = [
-            {"item": item, "label": run.classes[label], "prediction": run.classes[predicted], **place}
-            for item, label, predicted in answers
-        ]
-        errors: list[tuple[str, int, float]] = []
-        for tested in robustness_of({0: setup.folder}).values():
-            errors += [("clean", 0, tested.clean_error)]
-            errors += [(name, level, error) for name, of in tested.errors.items() for level, error in of.items()]
-            errors += [("points", size, 1.0 - accuracy) for size, accuracy in tested.by_size.items()]
-        robustness = [{**columns, "test": test, "level": level, "error": error} for test, level, error in errors]
-        return {"classes.csv": classes, PREDICTIONS_CSV: predictions} | (
-            {"robustness.csv": robustness} if robustness else {}
-        )
+    def trial(self, setup: Setup) -> ShapeTrial:
+        """One run."""
+        return ShapeTrial(self, setup)
 
     def metrics(self, folder: Path) -> Sequence[Metric]:
         """Mean-class accuracy stands beside accuracy if the test classes are unbalanced."""

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.task import Results, Section, Setup, TaskFacts
+from pointset.comparison.task import Results, Section, Setup, TaskFacts, Trial
 from pointset.data.batches import epoch_generator, mixed_seed
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import in_evaluation_mode
@@ -173,39 +173,8 @@ class SetProblem(ABC):
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """The model of a row."""
 
-    def train(self, setup: Setup, recipe: Recipe) -> Fitted:
-        """Train on sets that depend only on (seed, step)."""
-
-        def description() -> dict[str, Any]:
-            """For repeating the run, with the keys that `pointset.training.checkpoints` compares."""
-            model = {"task": self.name, "row": setup.model, "options": setup.options.as_dict()}
-            parts = source_digests(setup.zoo_name, setup.options)
-            return {
-                "model": {**model, "parts": parts} if parts else model,
-                "recipe": recipe.as_dict(),
-                "seed": setup.seed,
-                "data": {"task": self.name, "options": self.facts.options, **self.describe()},
-                **origin(),
-            }
-
-        model = self.build(setup.model, setup.options, setup.seed)
-        objective = DrawnSets(self, recipe.batch_size, setup.seed)
-        return Training(model, objective, recipe, setup.seed).fit(setup.folder, description, progress=False)
-
-    def test(self, setup: Setup, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
-        """The metrics on the test sets."""
-        batches = self.test_sets()
-        return measure(self, model, batches), sum(len(batch.X) for batch in batches)
-
-    def is_tested(self, setup: Setup) -> bool:
-        return True
-
-    def scores(self, setup: Setup, metrics: Mapping[str, float]) -> np.ndarray:
-        """The first metric."""
-        return np.array([metrics[self.measured[0].name]])
-
-    def tables(self, setup: Setup, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        return {}
+    def trial(self, setup: Setup) -> SetTrial:
+        return SetTrial(self, setup)
 
     def metrics(self, folder: Path) -> Sequence[Metric]:
         return self.measured
@@ -220,6 +189,43 @@ class SetProblem(ABC):
         columns = {"loss": "training loss", **{metric.name: metric.title for metric in self.measured}}
         chart = learning_curves(results, columns, steps, "steps", shares=False)
         yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
+
+
+@dataclass(frozen=True)
+class SetTrial(Trial):
+    """A run of a set problem."""
+
+    problem: SetProblem
+    setup: Setup
+
+    def train(self, recipe: Recipe) -> Fitted:
+        """Train on sets that depend only on (seed, step)."""
+        setup, problem = self.setup, self.problem
+
+        def description() -> dict[str, Any]:
+            """For repeating the run, with the keys that `pointset.training.checkpoints` compares."""
+            model = {"task": problem.name, "row": setup.model, "options": setup.options.as_dict()}
+            parts = source_digests(setup.zoo_name, setup.options)
+            return {
+                "model": {**model, "parts": parts} if parts else model,
+                "recipe": recipe.as_dict(),
+                "seed": setup.seed,
+                "data": {"task": problem.name, "options": problem.facts.options, **problem.describe()},
+                **origin(),
+            }
+
+        model = problem.build(setup.model, setup.options, setup.seed)
+        objective = DrawnSets(problem, recipe.batch_size, setup.seed)
+        return Training(model, objective, recipe, setup.seed).fit(setup.folder, description, progress=False)
+
+    def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
+        """The metrics on the test sets."""
+        batches = self.problem.test_sets()
+        return measure(self.problem, model, batches), sum(len(batch.X) for batch in batches)
+
+    def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
+        """The first metric."""
+        return np.array([metrics[self.problem.measured[0].name]])
 
 
 CURVES_TEXT = (

@@ -89,9 +89,7 @@ def test_the_grid_is_seed_by_seed_and_every_run_has_a_folder_of_its_own(read):
     runs = make_runs(read(WHOLE), Path("out"))
     assert [(run.seed, run.points) for run in runs[::3]] == [(3, 100), (3, 1000), (0, 100), (0, 1000)]
     assert [run.model for run in runs[:3]] == read(WHOLE).labels
-    assert [not run.experiment.task.is_tested(run.setup) for run in runs] == [True] * 6 + [False] * 6, (
-        "robustness is asked for"
-    )
+    assert [not run.trial.is_tested for run in runs] == [True] * 6 + [False] * 6, "robustness is asked for"
     folders = [run.folder for run in runs]
     assert len(set(folders)) == 12
     assert folders[0] == Path("out/runs/rff-max-n100-seed3")

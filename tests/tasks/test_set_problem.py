@@ -118,6 +118,13 @@ def test_models_get_the_same_sets_and_seeds_get_different_ones(tmp_path, monkeyp
     assert len(set(first)) == 3
 
 
+@pytest.mark.parametrize("name", TASKS)
+def test_every_task_has_what_the_engine_asks_for(name):
+    members = [member for member in vars(Task) if not member.startswith("_")]
+    assert len(members) <= 10
+    assert all(hasattr(TASKS[name](), member) for member in members)
+
+
 @pytest.mark.parametrize("name", [*TASKS][1:])
 def test_runs_of_every_task_travel_without_their_data(name, tmp_path):
     task = TASKS[name]()
