@@ -13,6 +13,7 @@ from pointset.comparison.comparing import RESULT_FILES
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import make_runs
+from pointset.comparison.task import Task
 from pointset.tasks.experiments import TASKS
 from pointset.tasks.max_regression import MaxRegression
 from pointset.tasks.set_problem import measure, task_recipe
