@@ -27,7 +27,6 @@ from .explain.maps import attention_maps as attention_maps
 from .explain.maps import find_map as find_map
 from .export.javascript import PlainModel as PlainModel
 from .export.javascript import to_plain_data as to_plain_data
-from .export.model import Agreement as Agreement
 from .export.model import export_model as export_model
 from .tasks.experiments import compare as compare
 from .tasks.experiments import read_experiment as read_experiment

@@ -15,8 +15,18 @@ from pointset import nn, viz
 from pointset.comparison.pairs import compare_models
 from pointset.configuration import AttentionOptions
 from pointset.data import load_card
-from pointset.data.augment import Compose, Drop, Jitter, RotateUp, Scale
-from pointset.data.augmentations import Background, Crop, CutMix, augmentation_from_names, recipe_augmentations
+from pointset.data.augmentations import (
+    Background,
+    Compose,
+    Crop,
+    CutMix,
+    Drop,
+    Jitter,
+    RotateUp,
+    Scale,
+    augmentation_from_names,
+    recipe_augmentations,
+)
 from pointset.data.groups import group_keys
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
@@ -91,17 +101,11 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: pointset.create_model("rff-max", inputs=0), "inputs|at least 1|got 0"),
     (lambda: pointset.register_pooling("mine")(5), "'mine'|got 5"),
     (lambda: pointset.load_dataset("shapes10", 5), "split|got 5"),
-    (lambda: PointSets(BATCH, DataOptions(points=2)), "pool|Pool|float32"),
     (lambda: SETS.split_validation("x", 0), "fraction|'x'"),
     (lambda: task_recipe(steps=np.zeros(2)), "steps|float64"),
     (lambda: SETS.subset([99]), "indices|99|3"),
     (lambda: SETS.subset(BATCH), "indices|[k]|float32 [2, 5, 3]"),
     (lambda: SETS.split_validation(0.5, -1), "seed|-1"),
-    (lambda: pool(points=BATCH), "points|[3, P, 3]|float32 [2, 5"),
-    (lambda: pool(labels=np.arange(4)), "labels|integers [3]|int64 [4]"),
-    (lambda: pool(arrays={"normals": np.ones((3, 4, 3))}), "normals|[3, 5, 3]|float64 [3, 4, 3]"),
-    (lambda: pool(points=np.ones((9, 3)), offsets=np.array([0, 4, 2, 9])), "offsets|0 to 9"),
-    (lambda: pool(points=np.ones((9, 3)), offsets=np.arange(3)), "offsets|[4]|int64 [3]"),
     (lambda: EVALUATION.at_temperature("x"), "temperature|'x'"),
     (lambda: load_card(5), "name|got 5"),
     (lambda: Jitter()(BATCH.numpy(), GENERATOR), "points|[B, n, 3]|float32 [2, 5, 3]"),

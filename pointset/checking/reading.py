@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from pointset.data.catalogue.folders import Listing, list_splits
+from pointset.data.catalogue.folders import list_splits
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released, read_released
 from pointset.data.dataset import on_one_axis, with_axis
@@ -17,8 +17,7 @@ from pointset.data.options import SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.pools.build import PoolPlan, load_pool
-from pointset.data.pools.manifest import read_manifest
-from pointset.data.pools.shapes import PoolEntry, Sampling, Source
+from pointset.data.pools.manifest import PoolEntry, Sampling, Source, read_manifest
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 
@@ -94,12 +93,13 @@ def read_shapes(name_or_folder: str | Path, *, up: str | None = None, progress: 
             listings = list_splits(folder)
             rule = next(iter(listings.values())).rule
             for split in sorted(listings, key=lambda split: split != "train"):
-                plan = _plan(listings[split])
+                listing = listings[split]
+                plan = PoolPlan(listing, Sampling.of(listing.kind, DataOptions()))  # as `load_dataset` makes it
                 try:
                     pools[split] = load_pool(plan, on_error="skip", progress=progress)
                     entries |= {entry.name: entry for entry in read_manifest(plan.folder).entries}
                 except UnreadableShapesError as error:  # none of its files can be read
-                    for shape in plan.listing.shapes:
+                    for shape in listing.shapes:
                         reason = error.failures.get(shape.name, "cannot be read")
                         entries[shape.name] = PoolEntry(shape.name, shape.label, str(shape.path), NONE, skipped=reason)
         pools = {split: pool for split, pool in pools.items() if len(pool)}
@@ -116,11 +116,3 @@ def read_shapes(name_or_folder: str | Path, *, up: str | None = None, progress: 
     ]
     said = [str(each.message) for each in caught if " lacks " not in str(each.message)]
     return Shapes(card.name if card else folder.name, folder, sets, entries, list(dict.fromkeys(said)), rule)
-
-
-def _plan(listing: Listing) -> PoolPlan:
-    """The plan with which `load_dataset` reads the same files."""
-    usual = DataOptions()
-    sampling = Sampling(usual.pool_points, usual.sampler, usual.data_seed, normals=False)
-    sampling = sampling if listing.kind == "meshes" else Sampling.none(normals=False)
-    return PoolPlan(listing, sampling)

@@ -1,13 +1,9 @@
-"""Augmentations of a recipe by their names; among them imperfections of scans, and PointCutMix.
+"""Augmentations of a batch: `augmentation(points [B, n, d], generator, mask=None, columns=Columns()) -> points`.
 
-PointCutMix replaces part of a shape's points by points of another shape of the batch, and mixes the labels, after
-Zhang et al. (arXiv 2101.01461) and their released code: with probability 1/2, a share of a shape's points, Beta(1, 1)
-or uniform on (0, 1), is replaced. Two differences:
-
-- Every shape draws its own share; in the released code a batch has one.
-- The released code inserts the points that an optimal assignment gives to the removed ones, which takes a second for
-  1,024 points. Here variant R, which removes random points, inserts random ones, as an assignment would; variant K,
-  which removes the points nearest to a random centre, inserts those of the other shape nearest to the same centre.
+All random numbers come from the `torch.Generator`; features (d > 3) do not change how many are drawn. The mask [B, n]
+is True at real points; padded rows come out as zeros. Distances are in the unit of the points. Only coordinates change,
+not features, unless `columns` says that they have a direction. Normals are transformed with the shape: the map x -> A x
+takes a normal v to A^-T v, scaled to unit length; numbers of neighbourhoods are turned.
 
 Imperfections are what scans have and CAD models lack: points of the background, missing parts, uneven density. The
 number of points stays: lost points are replaced by random points that are left, so a network sees some points twice.
@@ -15,6 +11,7 @@ Afterwards each cloud has its earlier mean and standard deviation again, because
 scaled it as it then is. Normals and features go with their points.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -23,76 +20,148 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
-from pointset.configuration import Checked, NonNegative, PositiveShare, Share
-from pointset.data.augment import (
-    Augmentation,
-    Axis,
-    Change,
-    Columns,
-    Compose,
-    Drop,
-    Jitter,
-    RotateAny,
-    RotateUp,
-    Scale,
-    Shift,
-    normal,
-    uniform,
-)
+from pointset.configuration import Checked, NonNegative, Positive, PositiveShare, Share
+from pointset.data.axes import Axis
 from pointset.data.ragged import zero_padding
+from pointset.data.turns import NO_COLUMNS, Columns, rotation_matrices, turned, turns_about, with_places
 from pointset.errors import PointsetError, quoted
+from pointset.inputs import check_clouds
+
+Augmentation = Callable[..., Tensor]
+"""A function of `points`, `generator`, `mask` and `columns`, which returns changed points; see above."""
 
 
-class Mixed(NamedTuple):
-    """A batch in which some shapes contain points of another."""
+class Change(Checked):
+    """Base class of augmentations that checks the arguments and pads with zeros."""
 
-    points: Float[Tensor, "B n d"]
-    """Sets of unchanged sizes, with features; the order of the points changes, and zero padding stays last."""
-    partners: Int[Tensor, " B"]
-    """For each set, the row of the batch from which it has points."""
-    shares: Float[Tensor, " B"]
-    """Share of the points that come from the partner; 0 for an unchanged set."""
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, columns: Columns = NO_COLUMNS
+    ) -> Tensor:
+        """Change the sets [B, n, d]."""
+        check_clouds(points, mask, features=True)
+        return zero_padding(self._changed(points, generator, mask, columns), mask)
+
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class CutMix(Checked):
-    """PointCutMix of a batch; see the module docstring."""
+class Scale(Change):
+    """Multiply each cloud by a factor uniform on [low, high]; defaults of PointNet++'s released code."""
 
-    which: Literal["random", "nearest"] = "random"
-    """Variant R or K."""
-    probability: PositiveShare = 0.5
-    """Probability that a shape is mixed."""
+    low: Positive = 0.8
+    """The smallest factor."""
+    high: Positive = 1.25
+    """The largest."""
+    anisotropic: bool = False
+    """One factor per axis, as in the released code of Deep Sets, instead of one per cloud."""
+
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
+        factors = uniform((len(points), 1, 3 if self.anisotropic else 1), self.low, self.high, points, generator)
+        turned = torch.nn.functional.normalize(points[..., 3:6] / factors, dim=2) if columns.normals else None
+        return with_places(points, points[..., :3] * factors, turned)
+
+
+@dataclass(frozen=True)
+class Jitter(Change):
+    """Add normal noise to every coordinate, clipped; defaults of PointNet's released code.
+
+    The paper (arXiv 1612.00593, section 5.1) uses a standard deviation of 0.02 and does not mention clipping.
+    """
+
+    sigma: NonNegative = 0.01
+    """Standard deviation, in the units of the points."""
+    clip: NonNegative = 0.05
+    """Largest move of a coordinate."""
+
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
+        place = points[..., :3]
+        noise = normal(place.shape, points, generator).mul_(self.sigma).clamp_(-self.clip, self.clip)
+        return with_places(points, noise.add_(place))
+
+
+@dataclass(frozen=True)
+class Shift(Change):
+    """Move each cloud by a vector uniform on [-limit, limit]^3; default of PointNet++'s released code."""
+
+    limit: NonNegative = 0.1
+    """The largest move along an axis, in the units of the points."""
+
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
+        offsets = uniform((len(points), 1, 3), -self.limit, self.limit, points, generator)
+        return with_places(points, points[..., :3] + offsets)
+
+
+@dataclass(frozen=True)
+class RotateUp(Change):
+    """Turn each cloud about the up axis by an angle uniform on [-degrees, degrees]."""
+
+    up: Axis = "z"
+    """The axis that points up."""
+    degrees: NonNegative = 180.0
+    """The largest angle."""
+
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
+        limit = math.radians(self.degrees)
+        angles = uniform((len(points),), -limit, limit, points, generator)
+        return turned(points, turns_about("xyz".index(self.up), angles), columns)
+
+
+@dataclass(frozen=True)
+class RotateAny(Change):
+    """Turn each cloud by a rotation uniform on SO(3): a unit quaternion of uniform direction."""
+
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
+        return turned(points, rotation_matrices(normal((len(points), 4), points, generator)), columns)
+
+
+@dataclass(frozen=True)
+class Drop(Change):
+    """Random point dropout of PointNet++: replace a random share of each cloud's points by its first point.
+
+    The released code uses a `most` of 0.875, and repeats the first point so that clouds keep their size. A network
+    that averages over points therefore counts that point many times; a recipe's `points` gives sets that are
+    smaller.
+    """
+
+    most: Share = 0.875
+    """The share is uniform on [0, most]."""
+
+    def _changed(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
+        share = uniform((len(points), 1, 1), 0.0, self.most, points, generator)
+        dropped = uniform((*points.shape[:2], 1), 0.0, 1.0, points, generator) < share
+        if mask is None or not points.numel():
+            first = points[:, :1]
+        else:
+            first = points.take_along_dim(mask.to(torch.uint8).argmax(dim=1)[:, None, None], dim=1)
+        return torch.where(dropped, first, points)
+
+
+@dataclass(frozen=True)
+class Compose:
+    """Several augmentations, one after the other."""
+
+    steps: tuple[Augmentation, ...]
+    """Augmentations, in the order in which they are applied."""
 
     def __call__(
-        self, points: Float[Tensor, "B n d"], generator: Generator, mask: Bool[Tensor, "B n"] | None = None
-    ) -> Mixed:
-        """Mix the sets of a batch; the mask, True at real points, stays valid: padding must come last."""
-        count, most, _ = points.shape
-        partners = torch.randperm(count, generator=generator)
-        chosen = torch.rand(count, generator=generator) < self.probability
-        share = torch.rand(count, generator=generator)
-        real = torch.ones(count, most, dtype=torch.bool) if mask is None else mask
-        sizes = real.sum(dim=1)
-        coming = (share * sizes).long().clamp(min=1)  # at least one, as in the released code
-        chosen &= (partners != torch.arange(count)) & (sizes > 1)
-        coming = torch.where(chosen, coming, 0).minimum(sizes[partners])
-        own, theirs = self._orders(points, points[partners], real, real[partners], generator)
-        taken = torch.arange(most) < coming[:, None]
-        inserted = points[partners].take_along_dim(theirs[..., None], dim=1)
-        mixed = torch.where(taken[..., None], inserted, points.take_along_dim(own[..., None], dim=1))
-        return Mixed(torch.where(chosen[:, None, None], mixed, points), partners, coming / sizes.clamp(min=1))
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, columns: Columns = NO_COLUMNS
+    ) -> Tensor:
+        """Apply the steps in order to [B, n, d]."""
+        for step in self.steps:
+            points = step(points, generator, mask, columns=columns)
+        return points
 
-    def _orders(
-        self, own: Tensor, theirs: Tensor, real: Tensor, really: Tensor, generator: Generator
-    ) -> tuple[Tensor, Tensor]:
-        """Index orders [B, n] in which points of one set are removed and points of the other inserted; padding last."""
-        if self.which == "random":
-            first, second = torch.rand((2, *real.shape), generator=generator)
-        else:
-            places = (torch.rand((len(own), 1), generator=generator) * real.sum(dim=1, keepdim=True)).long()
-            centre = own[..., :3].gather(1, places[..., None].expand(-1, -1, 3))
-            first, second = ((cloud[..., :3] - centre).square().sum(dim=2) for cloud in (own, theirs))
-        return first.masked_fill(~real, torch.inf).argsort(dim=1), second.masked_fill(~really, torch.inf).argsort(dim=1)
+
+def uniform(shape: Sequence[int], low: float, high: float, like: Tensor, generator: Generator) -> Tensor:
+    """Numbers uniform on [low, high), in the type of given points and on their device."""
+    numbers = torch.rand(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype)
+    return (low + (high - low) * numbers).to(like.device)
+
+
+def normal(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:
+    """Standard normal numbers, in the type of given points and on their device."""
+    return torch.randn(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
 
 
 class _Imperfection(Change):
@@ -202,6 +271,67 @@ def _drawn(points: Tensor, weights: Tensor, generator: Generator) -> Tensor:
     numbers = uniform(weights.shape, 0.0, 1.0, points, generator) * sums[:, -1:]
     rows = torch.searchsorted(sums, numbers, right=True).clamp(max=max(weights.shape[1] - 1, 0))
     return points.take_along_dim(rows[..., None], dim=1)
+
+
+class Mixed(NamedTuple):
+    """A batch in which some shapes contain points of another."""
+
+    points: Float[Tensor, "B n d"]
+    """Sets of unchanged sizes, with features; the order of the points changes, and zero padding stays last."""
+    partners: Int[Tensor, " B"]
+    """For each set, the row of the batch from which it has points."""
+    shares: Float[Tensor, " B"]
+    """Share of the points that come from the partner; 0 for an unchanged set."""
+
+
+@dataclass(frozen=True)
+class CutMix(Checked):
+    """PointCutMix of a batch: part of a shape's points is replaced by points of another, and the labels are mixed.
+
+    After Zhang et al. (arXiv 2101.01461) and their released code: with probability 1/2, a share of a shape's points,
+    Beta(1, 1) or uniform on (0, 1), is replaced. Two differences:
+
+    - Every shape draws its own share; in the released code a batch has one.
+    - The released code inserts the points that an optimal assignment gives to the removed ones, which takes a second
+      for 1,024 points. Here variant R, which removes random points, inserts random ones, as an assignment would;
+      variant K, which removes the points nearest to a random centre, inserts those of the other shape nearest to it.
+    """
+
+    which: Literal["random", "nearest"] = "random"
+    """Variant R or K."""
+    probability: PositiveShare = 0.5
+    """Probability that a shape is mixed."""
+
+    def __call__(
+        self, points: Float[Tensor, "B n d"], generator: Generator, mask: Bool[Tensor, "B n"] | None = None
+    ) -> Mixed:
+        """Mix the sets of a batch; the mask, True at real points, stays valid: padding must come last."""
+        count, most, _ = points.shape
+        partners = torch.randperm(count, generator=generator)
+        chosen = torch.rand(count, generator=generator) < self.probability
+        share = torch.rand(count, generator=generator)
+        real = torch.ones(count, most, dtype=torch.bool) if mask is None else mask
+        sizes = real.sum(dim=1)
+        coming = (share * sizes).long().clamp(min=1)  # at least one, as in the released code
+        chosen &= (partners != torch.arange(count)) & (sizes > 1)
+        coming = torch.where(chosen, coming, 0).minimum(sizes[partners])
+        own, theirs = self._orders(points, points[partners], real, real[partners], generator)
+        taken = torch.arange(most) < coming[:, None]
+        inserted = points[partners].take_along_dim(theirs[..., None], dim=1)
+        mixed = torch.where(taken[..., None], inserted, points.take_along_dim(own[..., None], dim=1))
+        return Mixed(torch.where(chosen[:, None, None], mixed, points), partners, coming / sizes.clamp(min=1))
+
+    def _orders(
+        self, own: Tensor, theirs: Tensor, real: Tensor, really: Tensor, generator: Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Index orders [B, n] in which points of one set are removed and points of the other inserted; padding last."""
+        if self.which == "random":
+            first, second = torch.rand((2, *real.shape), generator=generator)
+        else:
+            places = (torch.rand((len(own), 1), generator=generator) * real.sum(dim=1, keepdim=True)).long()
+            centre = own[..., :3].gather(1, places[..., None].expand(-1, -1, 3))
+            first, second = ((cloud[..., :3] - centre).square().sum(dim=2) for cloud in (own, theirs))
+        return first.masked_fill(~real, torch.inf).argsort(dim=1), second.masked_fill(~really, torch.inf).argsort(dim=1)
 
 
 AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {

@@ -7,8 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pointset.data.augment import Augmentation
-from pointset.data.augmentations import CutMix
+from pointset.data.augmentations import Augmentation, CutMix
 from pointset.data.point_sets import PointSets
 from pointset.runs.workers import torch_threads
 

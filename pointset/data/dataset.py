@@ -23,7 +23,7 @@ from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.pools.build import PoolPlan, load_pool
-from pointset.data.pools.shapes import Sampling
+from pointset.data.pools.manifest import Sampling
 from pointset.data.preparation import Preparation, warn_of_turning
 from pointset.data.readers.formats import suffix_of
 from pointset.data.unusable import OnError
@@ -217,22 +217,14 @@ def _folder_pool(
             f"points={options.points} is more than the {options.pool_points} that are sampled of each shape of "
             f"{folder}: ask for at most {options.pool_points} (--points {options.pool_points}), or {MORE_POINTS}"
         )
-    normals = options.has_normals
-    sampling = Sampling(options.pool_points, options.sampler, options.data_seed, normals)
     if listing.kind == "clouds":
         _require_no_sampling(folder, options)
-        sampling = Sampling.none(normals, options.further)
     elif options.further:
         raise PointsetError(
             f"{folder} has meshes, whose points have normals alone: leave {', '.join(options.further)} out"
         )
-    plan = PoolPlan(listing, sampling)
-    with_normals = dataclasses.replace(plan, sampling=dataclasses.replace(plan.sampling, normals=True))
-    if with_normals.folder.is_dir() and not plan.folder.is_dir():  # it holds the same points
-        plan = with_normals
-    pool = load_pool(plan, on_error=options.on_error, progress=progress)
-    wanted = {name: array for name, array in pool.arrays.items() if name in sampling.arrays}
-    return dataclasses.replace(pool, arrays=wanted), listing.present
+    plan = PoolPlan(listing, Sampling.of(listing.kind, options))
+    return load_pool(plan, on_error=options.on_error, progress=progress), listing.present
 
 
 def _released_pool(

@@ -5,6 +5,7 @@ true cannot be seen in the names: see `pointset.data.likeness.siblings`.
 """
 
 import csv
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -95,15 +96,9 @@ def _parts(names: Sequence[str], labels: Sequence[int]) -> list[Parts]:
     parts = [tuple(_PART.findall(text)) for text in texts]
     common: dict[int, Parts] = {}
     for label, own in zip(labels, parts, strict=True):
-        common[label] = tuple(_shared(common.get(label, own), own))
+        pairs = zip(common.get(label, own), own, strict=False)
+        common[label] = tuple(part for part, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
     return [own[min(len(common[label]), len(own) - 1) :] for label, own in zip(labels, parts, strict=True)]
-
-
-def _shared(first: Parts, second: Parts) -> Iterator[str]:
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            return
-        yield one
 
 
 def _rules(longest: int) -> Iterator[tuple[str, Callable[[Parts], Any]]]:

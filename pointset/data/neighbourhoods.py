@@ -31,7 +31,6 @@ least 8; and the distance of the k-th point is as of 16 of 1,024, on a surface.
 
 import math
 from collections.abc import Sequence
-from typing import get_args
 
 import numpy as np
 import torch
@@ -39,9 +38,6 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
-from pointset.configuration import Neighbourhoods
-
-KINDS: tuple[str, ...] = get_args(Neighbourhoods)[1:]
 SIZE, FEWEST, USUAL_POINTS = 16, 8, 1024
 """Points of a neighbourhood, itself included, in a cloud of usual size, and in a small one."""
 EPSILON = 1e-4

@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pointset.data.augment import NO_COLUMNS, Columns, turned
 from pointset.data.ragged import zero_padding
+from pointset.data.turns import NO_COLUMNS, Columns, turned
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from pointset.configuration import Neighbourhoods, PointCount, check, check_seed
-from pointset.data.augment import Axis, Columns
+from pointset.data.axes import Axis
 from pointset.data.catalogue.cards import list_cards
 from pointset.data.groups import choose_groups, number_groups
 from pointset.data.neighbourhood_pools import ARRAY, pool_with_neighbourhoods
@@ -25,6 +25,7 @@ from pointset.data.pool import AS_RELEASED, Indices, Pool, fixed_indices, random
 from pointset.data.preparation import CLOUD_POINTS, Preparation
 from pointset.data.ragged import mask_of, pad_rows
 from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
+from pointset.data.turns import Columns
 from pointset.errors import PointsetError, described, quoted
 from pointset.inputs import InputError, as_places
 
@@ -87,8 +88,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Raises:
             PointsetError: the pool has no shape with enough points, or lacks features, or has features not asked for.
         """
-        check("pool", pool, Pool)
-        check("options", options, DataOptions)
         self.source_pool, self.options = pool, options
         if not {*self._beside} <= {*pool.arrays} or ("features" in pool.arrays) != bool(options.further):
             raise PointsetError(

@@ -11,10 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pointset.configuration import check
 from pointset.data.sampling import seed_for
-from pointset.errors import PointsetError, described, quoted
-from pointset.inputs import InputError
+from pointset.errors import PointsetError, quoted
 
 AS_RELEASED: Final = "as released"
 """The `sampler` of clouds that were not sampled by this package."""
@@ -55,29 +53,10 @@ class Pool:
     """[M], the group of each shape: those of one group are never on both sides of a split; None if not known."""
 
     def __post_init__(self) -> None:
-        self._check()
         # Of an array that is not contiguous, every draw would copy the whole.
         arrays = {name: np.require(array, requirements="C") for name, array in self.arrays.items()}
         object.__setattr__(self, "points", np.require(self.points, requirements="C"))
         object.__setattr__(self, "arrays", arrays)
-
-    def _check(self) -> None:
-        """Raise an InputError unless types and shapes are consistent; array contents are not read."""
-        for name, kind in {"names": Sequence[str], "classes": Sequence[str], "sampler": str}.items():
-            check(name, getattr(self, name), kind)
-        count = len(self.names)
-        clouds = (count, *getattr(self.points, "shape", ())[1:2]) if self.offsets is None else self.points.shape[:1]
-        shape = f"[{count}, P, 3], one cloud for each name" if self.offsets is None else "[T, 3], with offsets"
-        _require("points", self.points, "f", (*clouds, 3), shape)
-        _require("labels", self.labels, "iu", (count,), f"[{count}], one for each name")
-        for name, array in self.arrays.items():
-            width = (3,) if name == "normals" else getattr(array, "shape", ())[len(clouds) :]
-            _require(name, array, "fiu", (*clouds, *width), f"as the points, {[*clouds, *width]}")
-        if self.offsets is not None:
-            _require("offsets", self.offsets, "iu", (count + 1,), f"[{count + 1}], one more than names")
-            first, last = int(self.offsets[0]), int(self.offsets[-1])
-            if (first, last) != (0, len(self.points)) or (np.diff(self.offsets) < 0).any():
-                raise InputError(f"offsets must rise from 0 to the {len(self.points)} points, got {first} to {last}")
 
     def __len__(self) -> int:
         return len(self.names)
@@ -173,12 +152,6 @@ def _stored(array: NDArray[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and not array.flags.writeable:
         return np.memmap, (array.filename, array.dtype, "r", array.offset, array.shape)
     return np.asarray, (array,)
-
-
-def _require(name: str, array: Any, kinds: str, shape: tuple[int, ...], wanted: str) -> None:
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
-        what = {"f": "floats", "iu": "integers"}.get(kinds, "numbers")
-        raise InputError(f"{name} must be an array of {what} {wanted}, got {described(array)}")
 
 
 Indices = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -17,7 +17,6 @@ from numpy import ndarray
 from torch import Tensor
 
 from pointset.configuration import Checked, Count, Neighbourhoods, PointCount
-from pointset.data.augment import Columns
 from pointset.data.axes import TURNS, Axis, check_up, turned_up, usual_up
 from pointset.data.neighbourhoods import stored_numbers
 from pointset.data.normalize import STANDARDIZED, is_standardized, normalize_points, normalize_rows
@@ -27,6 +26,7 @@ from pointset.data.readers.formats import is_mesh_file, require_shape_file, suff
 from pointset.data.readers.meshes import Mesh
 from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.sampling import downsample, sample_points
+from pointset.data.turns import Columns
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError, as_points
 
@@ -80,6 +80,11 @@ class Preparation(Checked):
     """What is said of each point's neighbourhood; see `pointset.data.neighbourhoods`."""
 
     @property
+    def further(self) -> tuple[str, ...]:
+        """The features other than normals, which follow them."""
+        return tuple(name for name in self.features if name != NORMALS)
+
+    @property
     def cloud_points(self) -> int:
         """Points among which neighbours are searched, and of which a set is a part."""
         return self.points if self.neighbourhoods == "none" else max(self.points, CLOUD_POINTS)
@@ -118,7 +123,9 @@ class Preparation(Checked):
             path = Path(shape)
             require_shape_file(path)
             name, now = name or str(path), self._file_up(path, up)
-            shape = read_mesh(path) if is_mesh_file(path) else wanted._read_cloud(path)
+            with_normals = NORMALS in self.features
+            is_mesh = is_mesh_file(path)
+            shape = read_mesh(path) if is_mesh else read_cloud(path, normals=with_normals, features=self.further)
         else:
             now = up if up not in (None, "auto") else self.up
         given = isinstance(shape, Mesh | Cloud)
@@ -131,9 +138,7 @@ class Preparation(Checked):
         return wanted._prepare_cloud(shape, now, seed, keep, name, untouched=not given)
 
     def _prepare_mesh(self, mesh: Mesh, now: str, seed: int) -> Prepared:
-        further = [name for name in self.features if name != NORMALS]
-        if further:
-            lacking = ", ".join(further)
+        if lacking := ", ".join(self.further):
             raise PointsetError(f"a mesh has no {lacking}, which the model needs of its points: give a point cloud")
         mesh = Mesh(turned_up(mesh.vertices, now, self.up), mesh.faces)
         # In training, a set is a random part of a pool whose points are spread evenly; it is not spread evenly itself.
@@ -176,7 +181,7 @@ class Preparation(Checked):
         parts = [raw[0]]
         if NORMALS in self.features:
             parts.append(_tensor(cloud.normals, first))
-        if set(self.features) - {NORMALS}:
+        if self.further:
             parts.append(_tensor(cloud.features, first))
         if self.neighbourhoods != "none":
             parts.append(_tensor(stored_numbers(cloud.points, self.neighbourhoods), first))
@@ -186,10 +191,6 @@ class Preparation(Checked):
         how = "none" if as_given else self.normalize
         points = normalize_rows(torch.cat(parts, dim=1)[None], how, None, columns)[0]
         return Prepared(points, raw[0].numpy(), mesh)
-
-    def _read_cloud(self, path: Path) -> Cloud:
-        further = tuple(name for name in self.features if name != NORMALS)
-        return read_cloud(path, normals=NORMALS in self.features, features=further)
 
     def _as_cloud(self, shape: Any) -> Cloud:
         rows = as_points(shape, self.inputs, None, "[n, {}]").detach().cpu()

@@ -8,21 +8,21 @@ from pointset.data.dataset import keys_of_all_splits, list_again
 from pointset.data.likeness.siblings import GIVEN, LIKENESS, named_groups
 from pointset.data.options import SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
-from pointset.data.pools.shapes import hash_source
+from pointset.data.pools.manifest import hash_source
 from pointset.errors import quoted
 
 CONFIRMED = 300
 """Shapes of whole classes in which groups by names are confirmed: four seconds of work."""
 
 
-def repeated_shapes(name_or_folder: str | Path, options: DataOptions) -> tuple[int, int]:
-    """How many test shapes of a folder are training shapes too, with the same bytes, and how many test shapes it has.
+def repeats_in_words(name_or_folder: str | Path, options: DataOptions) -> tuple[str, ...]:
+    """A line that says so, if test shapes of a folder are training shapes too, with the same bytes.
 
     Only files of equal sizes are read. Releases are not examined: see `pointset.check_data`.
     """
     _, folder = locate_data(name_or_folder, progress=False)
     if is_released(folder):
-        return 0, 0
+        return ()
     listings = list_again(folder, options)
     train, test = (
         [(shape.path.stat().st_size, shape.path) for shape in listings[split].shapes if shape.path.exists()]
@@ -32,16 +32,11 @@ def repeated_shapes(name_or_folder: str | Path, options: DataOptions) -> tuple[i
     )
     sizes = {size for size, _ in train} & {size for size, _ in test}
     trained = {hash_source(path) for size, path in train if size in sizes}
-    return sum(size in sizes and hash_source(path) in trained for size, path in test), len(test)
-
-
-def repeats_in_words(name_or_folder: str, options: DataOptions) -> tuple[str, ...]:
-    """A line that says so, if there are such shapes."""
-    count, total = repeated_shapes(name_or_folder, options)
+    count = sum(size in sizes and hash_source(path) in trained for size, path in test)
     if not count:
         return ()
     return (
-        f"{count:,} of {total:,} test shapes are training shapes, too: accuracy says nothing about them; "
+        f"{count:,} of {len(test):,} test shapes are training shapes, too: accuracy says nothing about them; "
         f"see them with `pointset data check {name_or_folder}`",
     )
 

@@ -61,12 +61,6 @@ def sample_points(
         >>> points.shape, normals[0]
         ((100, 3), array([0., 0., 1.], dtype=float32))
     """
-    arrays = sample_arrays(mesh, n, seed=seed, sampler=sampler, normals=normals)
-    return (arrays["points"], arrays["normals"]) if normals else arrays["points"]
-
-
-def sample_arrays(mesh: Mesh, n: int, *, seed: int, sampler: str, normals: bool) -> dict[str, np.ndarray]:
-    """The points of `sample_points` by name: "points" and, if wanted, "normals"."""
     check("n", n, Count)
     if seed < 0:
         raise PointsetError(f"seed must not be negative, got {seed}")
@@ -89,13 +83,12 @@ def sample_arrays(mesh: Mesh, n: int, *, seed: int, sampler: str, normals: bool)
         start = int(generator.integers(len(points)))
         chosen = farthest_points(points, n, start=start) if sampler == "fps" else _poisson_disk(points, mesh, n)
         points, faces = points[chosen], faces[chosen]
-    arrays = {"points": points.astype(np.float32, order="C")}
-    if normals:
-        scaled = crosses.T[faces]
-        scaled = scaled / np.abs(scaled).max(axis=1, keepdims=True)  # small squares underflow
-        directions = scaled / np.sqrt(_sum_of_squares(scaled.T))[:, None]
-        arrays["normals"] = directions.astype(np.float32, order="C")
-    return arrays
+    drawn = points.astype(np.float32, order="C")
+    if not normals:
+        return drawn
+    scaled = crosses.T[faces]
+    scaled = scaled / np.abs(scaled).max(axis=1, keepdims=True)  # small squares underflow
+    return drawn, (scaled / np.sqrt(_sum_of_squares(scaled.T))[:, None]).astype(np.float32, order="C")
 
 
 def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform") -> np.ndarray:

@@ -21,8 +21,8 @@ from torch.export import Dim, ExportedProgram
 from pointset.errors import PointsetError, require_extra
 from pointset.runs.atomic import check_writable
 
-RunModel = Callable[[Tensor, Tensor | None], Tensor]
-"""points [B, n, inputs] and mask [B, n] or None -> logits [B, classes]."""
+RunModel = Callable[..., Tensor]
+"""points [B, n, inputs] and, if it was exported, mask [B, n] -> logits [B, classes]."""
 
 DESCRIPTION = "pointset.json"
 """The name under which both formats keep the description of a model, as JSON."""
@@ -49,8 +49,7 @@ class Pt2:
     def open(self, path: Path) -> RunModel:
         """The file as a function."""
         with path.open("rb") as file:
-            module = torch.export.load(file).module()
-        return lambda points, mask: module(points) if mask is None else module(points, mask)
+            return torch.export.load(file).module()
 
 
 class Onnx:
@@ -84,8 +83,8 @@ class Onnx:
         options.intra_op_num_threads, options.inter_op_num_threads = 1, 1
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
-        def run(points: Tensor, mask: Tensor | None) -> Tensor:
-            feeds = {"points": points.numpy()} | ({} if mask is None else {"mask": mask.numpy()})
+        def run(*inputs: Tensor) -> Tensor:
+            feeds = {name: each.numpy() for name, each in zip(("points", "mask"), inputs, strict=False)}
             return torch.from_numpy(session.run(["logits"], feeds)[0])
 
         return run

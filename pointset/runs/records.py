@@ -84,7 +84,7 @@ def write_or_compare(
     file: Path, description: dict[str, Any], keys: Sequence[str], what: str, *, write: bool = True
 ) -> None:
     """Write the description of the work `what` in a folder, or check that the one there agrees in the given keys."""
-    mine = as_saved(description)
+    mine = json.loads(json.dumps(description))  # tuples become lists
     if not file.exists():
         if write:
             write_json(file, mine)
@@ -94,11 +94,6 @@ def write_or_compare(
         if theirs.get(key) != mine.get(key):
             difference = _first_difference(theirs.get(key), mine.get(key), key)
             raise PointsetError(f"{file.parent} holds another {what} ({difference}): give another folder or delete it")
-
-
-def as_saved(description: dict[str, Any]) -> Any:
-    """The description after a round trip through JSON: tuples become lists."""
-    return json.loads(json.dumps(description))
 
 
 def _first_difference(theirs: Any, mine: Any, where: str) -> str:

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.pools.build import PoolPlan, build_pool
-from pointset.data.pools.manifest import read_manifest
-from pointset.data.pools.shapes import Sampling
+from pointset.data.pools.manifest import Sampling, read_manifest
 from pointset.runs.workers import Workers
 
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"

@@ -10,18 +10,20 @@ from sklearn.svm import SVC
 from torch import Generator, Tensor
 
 import pointset
-from pointset.data.augment import (
+from pointset.data.augmentations import (
     Augmentation,
-    Columns,
+    Background,
+    Crop,
     Drop,
     Jitter,
     RotateAny,
     RotateUp,
     Scale,
     Shift,
-    rotation_matrices,
+    Uneven,
+    augmentation_from_names,
 )
-from pointset.data.augmentations import Background, Crop, Uneven, augmentation_from_names
+from pointset.data.turns import Columns, rotation_matrices
 
 IMPERFECT: list[Any] = [Background(probability=1.0), Crop(probability=1.0), Uneven(probability=1.0)]
 ALL: list[Any] = [

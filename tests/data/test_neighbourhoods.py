@@ -10,13 +10,12 @@ from scipy.spatial.transform import Rotation
 
 import pointset
 from pointset.configuration import Neighbourhoods
-from pointset.data.augment import Axis, Columns
 from pointset.data.augmentations import augmentation_from_names
+from pointset.data.axes import Axis
 from pointset.data.neighbourhoods import (
     EPSILON,
     FEWEST,
     GAP,
-    KINDS,
     NEAREST,
     PAIRS,
     PART,
@@ -28,6 +27,7 @@ from pointset.data.neighbourhoods import (
     numbers_in_batch,
 )
 from pointset.data.normalize import ABOUT
+from pointset.data.turns import Columns
 
 N = 200
 
@@ -83,6 +83,7 @@ def by_eigenvectors(points: np.ndarray) -> np.ndarray:
 
 COLUMNS = {"oriented": [0, 1, 2, *range(24, 30)], "invariant": [*range(24)], "all": [*range(30)]}
 COLUMNS["shifts"] = [0, 1, 2, *range(30, 42), *range(24, 30)]
+KINDS = [*WIDTHS][1:]  # without "none"
 TURNING = sorted({*KINDS} - {"invariant"})
 
 

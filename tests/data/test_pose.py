@@ -6,10 +6,10 @@ import torch
 from scipy.stats import special_ortho_group
 
 import pointset
-from pointset.data.augment import turned_by_one_of
 from pointset.data.axes import recommend_pose
 from pointset.data.normalize import ABOUT, half_turns, normalize_points
 from pointset.data.preparation import isolated, kept_points
+from pointset.data.turns import turned_by_one_of
 
 
 @pytest.fixture

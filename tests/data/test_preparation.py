@@ -12,7 +12,7 @@ import torch
 from command_line import asked, succeed
 
 import pointset
-from pointset.data.neighbourhoods import KINDS
+from pointset.data.neighbourhoods import WIDTHS
 from pointset.data.normalize import normalize_points
 from pointset.data.preparation import CLOUD_POINTS, EXAMINED, Preparation
 from pointset.data.readers.off import write_off
@@ -29,7 +29,7 @@ def chair() -> Any:
     return make_shape("chair", "test", 0)
 
 
-@pytest.fixture(scope="module", params=["none", *KINDS])
+@pytest.fixture(scope="module", params=[*WIDTHS])
 def run(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on points of chairs and lamps, with and without neighbourhoods; 100 points of pools of 300."""
     folder = tmp_path_factory.mktemp("prepared")

@@ -22,7 +22,6 @@ from pointset.comparison.experiment import Experiment
 from pointset.comparison.report.sections import commit_of, machine_of
 from pointset.comparison.results import as_dict, gather, origins
 from pointset.comparison.runs import check_folder, make_runs
-from pointset.data.catalogue.cards import cards_folder, read_card
 from pointset.data.dataset import load_like
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import validation_temperature
@@ -226,13 +225,10 @@ def test_shipped_models(clouds_folder: Path, tmp_path: Path, monkeypatch: pytest
     check(tmp_path / "rff-max.toy" / "run.json", lambda: create_pretrained("rff-max.toy").eval()(torch.ones(1, 8, 3)))
 
 
-def test_experiments_and_cards_of_datasets(clouds_folder: Path, tmp_path: Path) -> None:
+def test_experiments(clouds_folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "it.toml"
     file.write_text(EXPERIMENT.format(data=clouds_folder))
     check(file, lambda: read_experiment(file))
-    card = tmp_path / "modelnet40.toml"
-    card.write_bytes((cards_folder() / card.name).read_bytes())
-    check(card, lambda: read_card(card))
 
 
 def test_plans(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ import torch
 
 import pointset
 from pointset.data.axes import UP_TO_Z
-from pointset.data.neighbourhoods import KINDS, WIDTHS, neighbourhood_numbers
+from pointset.data.neighbourhoods import WIDTHS, neighbourhood_numbers
 from pointset.evaluation.costs import multiply_adds
 from pointset.training.recipe import Recipe
 from pointset.zoo.transfer import start_from, turn_inputs, without_neighbourhoods
 
+KINDS = [*WIDTHS][1:]  # without "none"
 NAMES = [*(f"{encoder}-max" for encoder in ("none", "rff", "rffp", "sab", "isab4", "dumlp4")), "rff-pma", "rff-dumlp4"]
 POOLINGS = [f"none-{name}" for name in ("mean", "cov8", "pswe8", "fspool", "top2", "asp", "gem", "max+pma")]
 
@@ -118,7 +119,7 @@ def test_shapes_at_their_principal_axes_are_not_turned_where_another_axis_is_up(
 @pytest.mark.parametrize("kind", KINDS)
 def test_exported_files_take_bare_points(suffix: str, kind: str, tmp_path: Path) -> None:
     model = network("rff-pma", kind).eval()
-    assert pointset.export_model(model, tmp_path / f"model{suffix}", mask=True).holds
+    assert pointset.export_model(model, tmp_path / f"model{suffix}", mask=True) < 1e-3
 
 
 def test_neighbours_are_among_the_costs() -> None:

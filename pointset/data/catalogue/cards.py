@@ -102,7 +102,7 @@ def list_cards() -> list[str]:
 
 
 def load_card(name: str) -> Card:
-    """Read and check one card.
+    """Read one card.
 
     Args:
         name: one of `list_cards()`.
@@ -111,41 +111,19 @@ def load_card(name: str) -> Card:
         The card.
 
     Raises:
-        PointsetError: no card has that name, or its file is wrong.
+        PointsetError: no card has that name, or its file is wrong; the message then names the file and the key.
     """
     check("name", name, str)
     if name not in list_cards():
         raise PointsetError(f"no dataset is called {quoted(name)}: did you mean {', '.join(nearest_cards(name))}?")
-    return read_card(cards_folder() / f"{name}.toml")
+    path = cards_folder() / f"{name}.toml"
+    try:
+        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Card)
+    except (OSError, ValueError, RecursionError) as error:
+        raise PointsetError(f"the card {path} cannot be used: {one_line(error, REPEATED)}") from error
 
 
 def nearest_cards(name: str) -> list[str]:
     """The cards with the most similar names, or all cards if none is similar."""
     known = list_cards()
     return difflib.get_close_matches(name, known, n=3, cutoff=0.4) or known
-
-
-def read_card(path: Path) -> Card:
-    """Read and check the card in a file; the message of an error names the file and the key."""
-    try:
-        card = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Card)
-        _check_card(card, path.stem)
-    except (OSError, ValueError, RecursionError, PointsetError) as error:
-        raise PointsetError(f"the card {path} cannot be used: {one_line(error, REPEATED)}") from error
-    return card
-
-
-def _check_card(card: Card, stem: str) -> None:
-    if card.name != stem:
-        raise PointsetError(f"name is {quoted(card.name)}, but the file is called {quoted(stem)}")
-    for key in ("classes", "urls", "variants", "defects"):
-        if len(set(getattr(card, key))) < len(getattr(card, key)):
-            raise PointsetError(f"{key} must be different texts, got {list(getattr(card, key))}")
-    if not {"test"} <= set(card.splits) <= {"train", "test"}:
-        raise PointsetError(f"splits must be test and, if there is one, train, got {', '.join(card.splits)}")
-    if card.kind != "generated":
-        for key in ("homepage", "folder"):
-            if not getattr(card, key).strip():
-                raise PointsetError(f'{key} is missing: every kind but "generated" has it')
-        if not card.urls and not card.instructions.strip():
-            raise PointsetError("urls is missing: where nothing can be downloaded, give 'instructions'")

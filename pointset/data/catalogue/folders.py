@@ -38,22 +38,13 @@ DEPTH = 2
 """Levels of subfolders that are scanned."""
 HIDDEN_FILES = (".", "__", "@", "~$", "$RECYCLE")
 """First characters of the names of files and folders that are ignored: of systems, of caches and of office programs."""
-TOO_DEEP = "more than two folders deep"
-BESIDE_SHAPES = "beside folders of shapes"
-UNREAD = "of formats that are not read"
-PIPES = "that are pipes or devices"
-EMPTY = "without a mesh or a point cloud"
-COPIES = "of shapes that are there in another format"
-TABLES = "with names of shapes, which is not read"
-REMEDIES = {
-    TOO_DEEP: "move them up",
-    BESIDE_SHAPES: "move them into a folder",
-    UNREAD: "unpack or convert them",
-    PIPES: "save their content to files",
-    EMPTY: "they do not count as classes",
-    COPIES: "each shape counts once",
-    TABLES: "classes are the names of folders",
-}
+TOO_DEEP = "more than two folders deep", "move them up"
+BESIDE_SHAPES = "beside folders of shapes", "move them into a folder"
+UNREAD = "of formats that are not read", "unpack or convert them"
+PIPES = "that are pipes or devices", "save their content to files"
+EMPTY = "without a mesh or a point cloud", "they do not count as classes"
+COPIES = "of shapes that are there in another format", "each shape counts once"
+TABLES = "with names of shapes, which is not read", "classes are the names of folders"
 TEST_SHARE = 0.2
 """Share of test shapes in a folder without splits."""
 
@@ -92,9 +83,11 @@ class Listing:
     """Classes of the whole folder, sorted; labels are indices into them."""
     kind: FileKind
     """Kind of all files of the folder."""
-    present: dict[str, frozenset[int]] = field(default_factory=dict)
+    folder: Path
+    """The folder, to which the shapes' names are relative."""
+    present: dict[str, frozenset[int]]
     """The labels that have shapes, by split."""
-    rule: str = ""
+    rule: str
     """How shapes are assigned to splits, as text."""
 
 
@@ -108,15 +101,15 @@ class FileTree:
     """Subfolders, also those without shape files."""
     beside: dict[str, Path] = field(default_factory=dict)
     """Text files and arrays in the folder itself, which may be clouds or lists."""
-    skipped: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
-    """Shape files that are not used, by reason: a key of `REMEDIES`."""
+    skipped: dict[tuple[str, str], list[Path]] = field(default_factory=lambda: defaultdict(list))
+    """Shape files that are not used, by reason and what to do, such as `TOO_DEEP`."""
 
     def warn_of_skipped(self) -> None:
         """Warn once of shape files that are skipped, with their number, the first of them and what to do."""
         reasons = [
-            f"{len(paths):,} {'folder' if reason == EMPTY else 'file'}{'s' * (len(paths) > 1)} {reason}, the first "
-            f"{quoted(paths[0].relative_to(self.path))} ({REMEDIES.get(reason, 'they are left out')})"
-            for reason, paths in self.skipped.items()
+            f"{len(paths):,} {'folder' if reason in EMPTY else 'file'}{'s' * (len(paths) > 1)} {reason}, the first "
+            f"{quoted(paths[0].relative_to(self.path))} ({remedy})"
+            for (reason, remedy), paths in self.skipped.items()
             if paths
         ]
         if reasons:
@@ -147,7 +140,7 @@ def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> di
     is thus the same on any machine, and a new file changes it for few others. Of `groups` (see `group_keys`), whole
     ones are taken, by a hash of their names.
 
-    Warns of shapes that are skipped, for one of the reasons in `REMEDIES`. A PointsetError says what was found if the
+    Warns of shapes that are skipped, with the reason. A PointsetError says what was found if the
     layout is none of these, layouts or kinds of files are mixed, or names collide.
     """
     tree = _scan_folder(folder)
@@ -170,10 +163,10 @@ def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> di
         ShapeFile(tree.files[name], name, class_of[name], classes.index(class_of[name]), split_of[name])
         for name in in_order
     ]
-    present = {name: frozenset(shape.label for shape in listed if shape.split == name) for name in {*split_of.values()}}
     tree.warn_of_skipped()
-    of_split = {name: [shape for shape in listed if shape.split == name] for name in present}
-    return {name: Listing(shapes, classes, kind, present, rule) for name, shapes in of_split.items()}
+    of_split = {name: [shape for shape in listed if shape.split == name] for name in {*split_of.values()}}
+    present = {name: frozenset(shape.label for shape in shapes) for name, shapes in of_split.items()}
+    return {name: Listing(shapes, classes, kind, folder, present, rule) for name, shapes in of_split.items()}
 
 
 def _kind_of_files(tree: FileTree) -> FileKind:
@@ -265,7 +258,7 @@ def _nothing_in(tree: FileTree, *folders: Path) -> str:
     }
     if paths := inside.get(TOO_DEEP):
         return f"holds shapes in too deeply nested folders, the first is {quoted(paths[0])}: move them up"
-    found = [f"; it has {len(paths):,} {reason}, as {quoted(paths[0])}" for reason, paths in inside.items() if paths]
+    found = [f"; it has {len(paths):,} {why}, as {quoted(paths[0])}" for (why, _), paths in inside.items() if paths]
     return "holds no mesh and no point cloud" + "".join(found)
 
 
@@ -314,7 +307,7 @@ def _scan_folder(folder: Path, *, loose: bool = False) -> FileTree:
         try:
             require_library(suffix)
         except PointsetError as error:  # said once for all files
-            tree.skipped[f"that cannot be read ({error})"] = [
+            tree.skipped[f"that cannot be read ({error})", "they are left out"] = [
                 tree.files.pop(name) for name in [*tree.files] if suffix_of(name) == suffix
             ]
     return tree

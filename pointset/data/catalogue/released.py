@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.configuration import check_once
-from pointset.data.catalogue.cards import load_card
+from pointset.data.catalogue.cards import Card, load_card
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
-from pointset.runs.files import MOST_SETTINGS, read_file
+from pointset.runs.records import read_text
 
 SHAPE_NAMES = "shape_names.txt"
 # ScanObjectNN (Uy et al., arXiv 1908.04616): folder and suffix of the file names of each variant, from the authors'
@@ -101,13 +101,9 @@ def released_labels(folder: Path, split: str, variant: str | None = None) -> NDA
 
 def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[list[str], dict[Path, str]]:
     """The classes of a dataset, and the first part of the shapes' names for each file of one split and variant."""
-    release = _release(folder)
-    if release == "scanobjectnn":
-        variant = variant or next(iter(SCANS))
-        path = _scanobjectnn_file(folder, split, variant)
-        return list(load_card(release).classes), {path: f"{variant}/{path.stem}"}
-    if release == "modelnet40-c":
-        return list(load_card(release).classes), {_modelnet40c_file(folder, split, variant): "test"}
+    if (release := _release(folder)) != "modelnet40-hdf5":
+        variant, path = _file_of_variant(folder, split, variant, load_card(release))
+        return list(load_card(release).classes), {path: f"{variant}/{path.stem}" if path.suffix == ".h5" else "test"}
     if variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(variant)} out")
     lists = sorted({*folder.glob("*_files.txt"), folder / f"{split}_files.txt"})
@@ -119,44 +115,31 @@ def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[l
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a list of classes or of files."""
-    try:
-        text = read_file(path, MOST_SETTINGS).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise PointsetError(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8") from error
-    except OSError as error:
-        raise PointsetError(f"{path} is missing or cannot be read ({error.strerror or error})") from error
+    """The lines of a list of classes or of files, at least one."""
+    text = read_text(path, "unpack the release again").removeprefix("\ufeff")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         raise PointsetError(f"{path} is empty: it must have a name on each line")
     return lines
 
 
-def _scanobjectnn_file(folder: Path, split: str, variant: str) -> Path:
-    if variant not in SCANS:
-        raise PointsetError(f"ScanObjectNN has no variant {quoted(variant)}: choose one of {', '.join(SCANS)}")
-    if split not in SCAN_SPLITS:
-        raise PointsetError(f"ScanObjectNN has no split {quoted(split)}: choose train or test")
-    top = folder / "h5_files" if (folder / "h5_files").is_dir() else folder
-    paths = {
-        name: top / subfolder / f"{SCAN_SPLITS[split]}_objectdataset{ending}.h5"
-        for name, (subfolder, ending) in SCANS.items()
-    }
-    if not paths[variant].is_file():
-        present = ", ".join(name for name, path in paths.items() if path.is_file()) or "all missing"
-        raise PointsetError(f"{paths[variant]} is missing: the variants of split {split!r} are {present}")
-    return paths[variant]
-
-
-def _modelnet40c_file(folder: Path, split: str, variant: str | None) -> Path:
-    if split != "test":
-        raise PointsetError(f"ModelNet40-C has no split {quoted(split)}: it is a test set, train on ModelNet40")
-    present = sorted(path.stem.removeprefix("data_") for path in folder.glob("data_*.npy"))
-    if variant in present:
-        return folder / f"data_{variant}.npy"
-    corruptions = ", ".join(sorted({name.rstrip("0123456789").rstrip("_") for name in present}))
-    fault = "needs a variant" if variant is None else f"has no variant {quoted(variant)}"
-    raise PointsetError(f"{folder} {fault}: give one of {corruptions}, with its severity, such as {present[0]!r}")
+def _file_of_variant(folder: Path, split: str, variant: str | None, card: Card) -> tuple[str, Path]:
+    """The name and the file of a variant; without a name, of ScanObjectNN's first."""
+    if split not in card.splits:
+        raise PointsetError(f"{card.title} has no split {quoted(split)}: it has {' and '.join(card.splits)}")
+    if card.name == "scanobjectnn":
+        variant = variant or next(iter(SCANS))
+        top = folder / "h5_files" if (folder / "h5_files").is_dir() else folder
+        name = f"{SCAN_SPLITS[split]}_objectdataset"
+        files = {own: top / inside / f"{name}{ending}.h5" for own, (inside, ending) in SCANS.items()}
+    else:
+        files = {path.stem.removeprefix("data_"): path for path in sorted(folder.glob("data_*.npy"))}
+    files = {own: path for own, path in files.items() if path.is_file()}
+    if variant is None or variant not in files:
+        fault = "needs a variant" if variant is None else f"has no variant {quoted(variant)} of split {split!r}"
+        names = dict.fromkeys(own.rstrip("_12345") if card.kind == "npy" else own for own in files)
+        raise PointsetError(f"{folder} {fault}: give one of {', '.join(names)}, such as {next(iter(files), 'none')}")
+    return variant, files[variant]
 
 
 def _read_clouds(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:

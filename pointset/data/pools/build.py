@@ -17,18 +17,30 @@ import warnings
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pointset.configuration import check
 from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.locate import make_folder, pools_home
-from pointset.data.pool import Pool
-from pointset.data.pools.manifest import MANIFEST_FILE, POOL_FORMAT, Manifest, read_manifest, write_header
-from pointset.data.pools.shapes import MadeShape, PoolArrays, PoolEntry, Sampling, make_pool_shape
-from pointset.data.sampling import import_open3d
+from pointset.data.pool import Pool, digest_of
+from pointset.data.pools.manifest import (
+    MANIFEST_FILE,
+    POOL_FORMAT,
+    Manifest,
+    PoolEntry,
+    Sampling,
+    Source,
+    read_manifest,
+    write_header,
+)
+from pointset.data.readers.formats import naming
+from pointset.data.readers.reading import read_cloud, read_mesh
+from pointset.data.sampling import import_open3d, sample_points, seed_for
 from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
 from pointset.errors import PointsetError, one_line
 from pointset.runs.atomic import full_disk_reported, new_folder
@@ -46,6 +58,12 @@ ROUND = 256
 """Batches that are given out at once, so that few results wait in memory to be written."""
 
 
+PoolArrays = dict[str, NDArray[Any]]
+"""Points float32 [n, 3] and, if wanted, normals [n, 3] and features [n, f], by name."""
+MadeShape = tuple[PoolEntry, PoolArrays]
+"""The entry of a shape in the manifest, and its points; none if the entry is skipped."""
+
+
 @dataclass(frozen=True)
 class PoolPlan:
     """The shapes of one split, and their sampling."""
@@ -54,21 +72,15 @@ class PoolPlan:
     sampling: Sampling
 
     @property
-    def root(self) -> Path:
-        """The dataset's folder, to which the shapes' names are relative."""
-        shape = self.listing.shapes[0]
-        return shape.path.parents[len(PurePosixPath(shape.name).parts) - 1]
-
-    @property
     def name(self) -> str:
         """Prefix of the folder's name."""
-        return f"{self.root.name}-{self.listing.shapes[0].split}"
+        return f"{self.listing.folder.name}-{self.listing.shapes[0].split}"
 
     @cached_property  # used several times, and depends on all shapes
     def folder(self) -> Path:
         """The folder of the pool, whose name ends in a hash of the format and of all that distinguishes the pool."""
         identity = {
-            "folder": str(self.root),
+            "folder": str(self.listing.folder),
             "classes": self.listing.classes,
             **self.sampling.as_dict(),
             "names": [[shape.name, shape.label, str(shape.path)] for shape in self.listing.shapes],
@@ -85,11 +97,9 @@ def load_pool(
     A pool that is damaged, or older than its files, is built again, with a warning. One without some of the shapes is
     opened with a warning, if `on_error` is "skip".
     """
-    if not plan.folder.is_dir() or _fault(plan.folder):
-        build_pool(plan, workers, on_error=on_error, progress=progress)
+    build_pool(plan, workers, on_error=on_error, progress=progress)
     manifest = read_manifest(plan.folder)
     kept, failures, arrays = manifest.kept, manifest.failures, manifest.open_arrays(plan.folder)
-    _refuse(failures, len(kept), on_error)
     if failures:
         warnings.warn(
             f"{plan.name} lacks {len(failures)} of {len(manifest.entries)} shapes, whose files could not be "
@@ -179,8 +189,9 @@ def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) 
             elif progress and sum(bool(each.skipped) for each in entries.values()) == 1:
                 write_line(f"{entry.skipped}; the other files are still tried")  # what takes long need not be awaited
             bar.update()
+    listing = plan.listing
     manifest = Manifest(
-        str(plan.root), tuple(plan.listing.classes), plan.sampling, tuple(entries[name] for name in files)
+        str(listing.folder), tuple(listing.classes), plan.sampling, tuple(entries[name] for name in files)
     )
     if remarks := [entry.remarks for entry in manifest.kept if entry.remarks]:
         warnings.warn(f"{len(remarks):,} of {len(entries):,} files are read with a remark: {remarks[0]}", stacklevel=5)
@@ -188,6 +199,43 @@ def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) 
     _write_pool(plan.folder, manifest, (files[entry.name] for entry in manifest.kept))
     shutil.rmtree(folder)
     return len(manifest.kept) - before
+
+
+def make_pool_shape(shape: ShapeFile, sampling: Sampling) -> MadeShape:
+    """Make the points of one file; after any failure, the entry is skipped and has the reason."""
+    source, arrays, reason, caught = Source(-1, -1, None), PoolArrays(), "", list[warnings.WarningMessage]()
+    try:  # readers and samplers can raise many errors, which must not stop the other files
+        with naming(shape.path, PointsetError), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")  # said once for all files, also by other processes
+            source = Source.of(shape.path)
+            arrays = _arrays(shape, sampling)
+            if not source.is_current(shape.path):
+                raise PointsetError("changed while it was read: run again")
+    except PointsetError as error:
+        arrays, reason = {}, str(error)
+    remarks = dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, UserWarning))
+    entry = PoolEntry(
+        shape.name,
+        shape.label,
+        str(shape.path),
+        source,
+        checksums={name: digest_of(array) for name, array in arrays.items()},
+        skipped=reason,
+        size=len(arrays["points"]) if arrays and sampling.points is None else None,
+        width=arrays["features"].shape[1] if "features" in arrays else None,
+        remarks="" if reason else "; ".join(remarks),
+    )
+    return entry, arrays
+
+
+def _arrays(shape: ShapeFile, sampling: Sampling) -> PoolArrays:
+    if sampling.points is None:
+        arrays = read_cloud(shape.path, normals=sampling.normals, features=sampling.features).arrays
+    else:
+        seed, mesh = seed_for(sampling.seed, shape.name), read_mesh(shape.path)
+        points, normals = sample_points(mesh, sampling.points, seed=seed, sampler=sampling.sampler, normals=True)
+        arrays = {"points": points, "normals": normals}
+    return {name: arrays[name].astype("<f4", copy=False) for name in sampling.arrays}
 
 
 def write_shape(file: Path, entry: PoolEntry, arrays: PoolArrays) -> None:

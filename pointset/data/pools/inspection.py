@@ -3,25 +3,24 @@
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy import ndarray
 
 from pointset.data.axes import Axis, turned_up, usual_up
-from pointset.data.catalogue.folders import Listing, list_folder, list_splits
+from pointset.data.catalogue.folders import ShapeFile, list_folder, list_splits
 from pointset.data.catalogue.locate import locate_data, pools_home
 from pointset.data.catalogue.released import is_released, read_released, released_labels
-from pointset.data.options import SPLITS
-from pointset.data.pool import Pool
-from pointset.data.pools.manifest import faults_of_pool, read_manifest
-from pointset.data.pools.shapes import Sampling, make_pool_shape
+from pointset.data.options import SPLITS, DataOptions
+from pointset.data.pools.build import make_pool_shape
+from pointset.data.pools.manifest import Sampling, faults_of_pool, read_manifest
 from pointset.errors import PointsetError
 
-Sample = tuple[str, NDArray[np.float32]]
+Sample = tuple[str, ndarray]
 """The class of a shape, and some of its points [n, 3]."""
 PER_CLASS, LEAST = 4, 48
 """Most sample shapes per class, but of few classes so many that all samples are about as many as `LEAST`."""
@@ -85,14 +84,21 @@ def look_at(
         labels = {split: released_labels(folder, split).tolist() for split in SPLITS}
         first = "test" if labels["test"] and not labels["train"] else "train"
         pool = read_released(folder, first, on_error="skip")
-        classes, rule, files, clouds = pool.classes, "as released", [], list(_of_pool(pool))
+        classes, rule, files = pool.classes, "as released", list[str]()
+        samples = [*_samples(classes, pool.labels.tolist(), pool.cloud)]
     else:
         listings = list_splits(folder, seed=split_seed)
         listing = listings["train"] if "train" in listings else list_folder(folder, "test", seed=split_seed)
         labels = {split: [shape.label for shape in listings[split].shapes] for split in sorted(listings)}
         classes, rule, files = listing.classes, listing.rule, [shape.name for shape in listing.shapes]
-        clouds = list(_of_files(listing, None if known else usual_up(files) or "z"))
-    if not clouds:
+        sampling, remarks = Sampling.of(listing.kind, DataOptions(pool_points=SAMPLE_POINTS)), set[str]()
+        of_files, axis = [shape.label for shape in listing.shapes], None if known else usual_up(files) or "z"
+
+        def cloud(row: int) -> ndarray | None:
+            return _cloud_of_file(listing.shapes[row], sampling, remarks, axis)
+
+        samples = [*_samples(classes, of_files, cloud)]
+    if not samples:
         raise PointsetError(f"{folder} has no shape that can be used: load it to see the fault of each")
     counts = Counter(classes[label] for values in labels.values() for label in values)
     overview = {
@@ -104,45 +110,27 @@ def look_at(
         "up_assumed": known is None,
         "up_differs": known is None and len({usual_up([file]) for file in files}) > 1,
     }
-    return overview, [(name, points[_spread(len(points))]) for name, points in clouds]
+    return overview, samples
 
 
-def _per_class(classes: Sequence[str]) -> int:
-    return max(PER_CLASS, LEAST // max(len(classes), 1))
+def _samples(classes: Sequence[str], labels: Sequence[int], cloud: Callable[[int], ndarray | None]) -> Iterator[Sample]:
+    """Points of some random usable shapes of each class; of a shape that is not, `cloud` gives None."""
+    most, seen = max(PER_CLASS, LEAST // max(len(classes), 1)), Counter[int]()
+    order = np.random.default_rng(0).permutation(len(labels)).tolist()
+    for row in sorted(order, key=lambda row: labels[row]):
+        if seen[labels[row]] < most and (points := cloud(row)) is not None:
+            seen[labels[row]] += 1
+            spread = np.linspace(0, len(points) - 1, min(SAMPLE_POINTS, len(points))).astype(np.int64)
+            yield classes[labels[row]], points[spread]
 
 
-def _spread(count: int) -> NDArray[np.int64]:
-    """At most `SAMPLE_POINTS` indices below a count, evenly spread."""
-    return np.linspace(0, count - 1, min(SAMPLE_POINTS, count)).astype(np.int64)
-
-
-def _of_pool(pool: Pool) -> Iterator[Sample]:
-    for label, name in enumerate(pool.classes):
-        inside = np.random.default_rng(0).permutation(np.flatnonzero(pool.labels == label))
-        for row in inside[: _per_class(pool.classes)].tolist():
-            yield name, pool.cloud(row)
-
-
-def _of_files(listing: Listing, up: Axis | None) -> Iterator[Sample]:
-    """Points of random usable files of each class; warnings name others that were tried, and the first remark.
-
-    Files whose usual axis is not `up` are turned to it.
-    """
-    remarked = False
-    sampling = Sampling.none(False) if listing.kind == "clouds" else Sampling(SAMPLE_POINTS)
-    seen = Counter[str]()
-    order = np.random.default_rng(0).permutation(len(listing.shapes)).tolist()
-    for row in sorted(order, key=lambda row: listing.shapes[row].label):
-        shape = listing.shapes[row]
-        if seen[shape.true_class] == _per_class(listing.classes):
-            continue
-        entry, arrays = make_pool_shape(shape, sampling)
-        if entry.skipped:
-            warnings.warn(f"{entry.name} cannot be used: {entry.skipped}", UserWarning, stacklevel=3)
-        else:
-            if entry.remarks and not remarked:
-                warnings.warn(entry.remarks, UserWarning, stacklevel=3)
-            remarked |= bool(entry.remarks)
-            seen[shape.true_class] += 1
-            now = usual_up([shape.name]) if up else None
-            yield shape.true_class, turned_up(arrays["points"], now or up or "z", up or "z")
+def _cloud_of_file(shape: ShapeFile, sampling: Sampling, remarks: set[str], up: Axis | None) -> ndarray | None:
+    """Points of a file, turned if its usual axis is not `up`; warns if it cannot be used, and of the first remark."""
+    entry, arrays = make_pool_shape(shape, sampling)
+    if entry.skipped:
+        warnings.warn(f"{entry.name} cannot be used: {entry.skipped}", UserWarning, stacklevel=3)
+        return None
+    if entry.remarks and not remarks:
+        remarks.add(entry.remarks)
+        warnings.warn(entry.remarks, UserWarning, stacklevel=3)
+    return arrays["points"] if up is None else turned_up(arrays["points"], usual_up([shape.name]) or up, up)

@@ -5,19 +5,22 @@ A pool is a folder with `points.npy`, float32 [M, P, 3] for sampled meshes or [T
 shape's numbers and of its file, for `pointset data verify`. Pools of another format are made again.
 """
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal, Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 import pointset
-from pointset.data.pool import digest_of, one_width
-from pointset.data.pools.shapes import PoolEntry, Sampling, hash_source
+from pointset.configuration import Checked, PointCount, Seed
+from pointset.data.options import DataOptions, Sampler
+from pointset.data.pool import AS_RELEASED, digest_of, one_width
+from pointset.data.readers.formats import FileKind
 from pointset.errors import QUOTED, PointsetError, described, one_line
 from pointset.runs.files import read_file
 from pointset.runs.progress import followed
@@ -25,6 +28,85 @@ from pointset.runs.progress import followed
 POOL_FORMAT = 4
 """Version of the pools' files and of the readers' and samplers' results; pools of another have other folders."""
 MANIFEST_FILE = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Sampling(Checked):
+    """How shapes become points: meshes are sampled, clouds are read unchanged."""
+
+    points: PointCount | None
+    """Points per mesh, P; None for clouds, which keep all points."""
+    sampler: Sampler | Literal["as released"] = "uniform"
+    """The sampler; `AS_RELEASED` for clouds."""
+    seed: Seed = 0
+    """Each mesh is sampled with its own seed, derived from this one and the shape's name."""
+    normals: bool = False
+    """Keep the unit normal at each point too."""
+    features: tuple[str, ...] = ()
+    """Names of other point features of clouds to keep."""
+
+    @classmethod
+    def of(cls, kind: FileKind, options: DataOptions) -> Self:
+        """The sampling of a folder of meshes, or of clouds, which keep all points."""
+        if kind == "clouds":
+            return cls(None, AS_RELEASED, 0, options.has_normals, options.further)
+        return cls(options.pool_points, options.sampler, options.data_seed, options.has_normals)
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """Names of the float32 arrays of a shape: points and normals [n, 3], features [n, f]."""
+        return ("points", *(name for name in ("normals", "features") if getattr(self, name)))
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One version of a shape's file."""
+
+    bytes: int
+    """Size."""
+    modified_ns: int
+    """Time of the latest modification."""
+    blake2b: str | None
+    """Digest of the contents; None if they could not be read."""
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """The current version of a file; an OSError if it cannot be read."""
+        facts = path.stat()
+        return cls(facts.st_size, facts.st_mtime_ns, hash_source(path))
+
+    def is_current(self, path: Path) -> bool:
+        """True if the file still has these contents, which are read only if its size or time differ."""
+        try:
+            facts = path.stat()
+            same = (facts.st_size, facts.st_mtime_ns) == (self.bytes, self.modified_ns)
+            return same or hash_source(path) == self.blake2b
+        except OSError:
+            return self.blake2b is None  # unchanged if it could not be read before either
+
+
+def hash_source(path: Path) -> str:
+    """BLAKE2b digest of the contents, 32 hexadecimal digits; an OSError if they cannot be read."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+class PoolEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One shape of a pool."""
+
+    name: str
+    label: int
+    file: str
+    source: Source
+    checksums: dict[str, str] = {}
+    """BLAKE2b digests of its points in each array."""
+    skipped: str = ""
+    """The reason why it has no points; empty if it has some."""
+    size: int | None = None
+    """Number of points, for clouds."""
+    width: int | None = None
+    """Number of features per point, f, if any."""
+    remarks: str = ""
+    """The warnings that were given when it was read."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +152,6 @@ class Manifest:
                 raise PointsetError(f"{name}.npy cannot be read ({one_line(error, QUOTED)})") from error
             if (array.dtype, array.shape) != (np.dtype("<f4"), self.shape(name)):
                 raise PointsetError(f"{name}.npy has {described(array)}, and {list(self.shape(name))} were written")
-            if not all(name in entry.checksums for entry in self.kept):
-                raise PointsetError(f"{MANIFEST_FILE} lacks checksums of {name}.npy")
             arrays[name] = array
         return arrays
 

@@ -4,8 +4,7 @@ OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex p
 
 - the word and the counts on one line or two, with or without a space between them (`OFF490 518 0`);
 - comments from `#` to the end of the line and blank lines anywhere, any line ends, also none after the last line;
-- the prefixes ST, C, N and 4 in any order. Texture coordinates, colour and normal come after the position and are
-  ignored. With 4 the position is homogeneous: x, y and z are divided by w;
+- the prefixes C and N in any order: colour and normal come after the position, and are ignored;
 - polygons, which are triangulated (`pointset.data.readers.meshes`), and 0, 1, 3 or 4 numbers of colour per face.
 
 Everything else is refused with its line, because a guess could silently give a wrong mesh: also vertices that span
@@ -20,10 +19,10 @@ import numpy as np
 from pointset.data.readers.lines import BLANKS, Lines, error_at, number_table, plain_text
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 
-_WORD = re.compile(rb"\s*((?:ST|C|N|4)*)OFF\s*")
+_WORD = re.compile(rb"\s*(C?N?|NC)OFF\s*")
 _COUNTS = re.compile(rb"(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+\d{1,18})?[ \t]*(?:\n|\Z)")
-_PREFIX_SIZES = {b"ST": (2,), b"C": (3, 4), b"N": (3,), b"4": (1,)}
-"""Numbers that each prefix adds to a vertex. Geomview's colour has four; files with three are common."""
+_VERTEX_SIZES = {b"": [3], b"N": [6], b"C": [6, 7], b"CN": [9, 10]}
+"""Numbers of a vertex by the prefixes. Geomview's colour has four; files with three are common."""
 _COLOUR_SIZES = (0, 1, 3, 4)
 
 
@@ -31,9 +30,8 @@ def parse_off(content: bytes, name: str) -> Mesh:
     """The mesh of an OFF file, in its order; a MeshError with `name` and the line if it is not as described above."""
     text = plain_text(content)
     word = _WORD.match(text)
-    prefixes = re.findall(rb"ST|C|N|4", word[1]) if word else []
-    if word is None or len({*prefixes}) < len(prefixes):
-        raise error_at(text, 0, name, "expected the word OFF in text, with ST, C, N or 4 at most once before it")
+    if word is None:
+        raise error_at(text, 0, name, "expected the word OFF in text, with C or N at most once before it")
     counts = _COUNTS.match(text, word.end())
     if counts is None:
         raise error_at(text, word.end(), name, "expected the counts of vertices, faces and edges")
@@ -45,7 +43,7 @@ def parse_off(content: bytes, name: str) -> Mesh:
     if len(lines) != count:
         offset = int(lines.starts[count]) if len(lines) > count else len(text)
         raise error_at(text, offset, name, f"expected {vertex_count} vertices and {face_count} faces, a line each")
-    vertices = _read_vertices(lines[:vertex_count], prefixes)
+    vertices = _read_vertices(lines[:vertex_count], _VERTEX_SIZES[bytes(sorted(word[1]))])
     corners, sizes = _read_faces(lines[vertex_count:], vertex_count)
     return mesh_of_polygons(vertices, corners, sizes, name, halves_first=False)
 
@@ -59,24 +57,16 @@ def write_off(path: Path, mesh: Mesh) -> None:
     path.write_bytes(text.encode("ascii"))
 
 
-def _read_vertices(lines: Lines, prefixes: list[bytes]) -> np.ndarray:
-    sizes = {3}
-    for prefix in prefixes:
-        sizes = {size + more for size in sizes for more in _PREFIX_SIZES[prefix]}
+def _read_vertices(lines: Lines, sizes: list[int]) -> np.ndarray:
     table = number_table(lines.block)
     if table is None or len(table) != len(lines) or table.shape[1] not in sizes:
         widths = lines.widths
         # Equal for all lines, or a missing coordinate could pass for a short colour.
-        right = (widths == widths[0]) & np.isin(widths, [*sizes])
-        lines.require(right, f"expected {' or '.join(map(str, sorted(sizes)))} numbers for a vertex")
+        right = (widths == widths[0]) & np.isin(widths, sizes)
+        lines.require(right, f"expected {' or '.join(map(str, sizes))} numbers for a vertex")
         table = lines.numbers().reshape(len(lines), -1)
-    vertices = numbers = table[:, :3]
-    if b"4" in prefixes:
-        with np.errstate(all="ignore"):
-            vertices = vertices / table[:, 3:4]
-        numbers = np.hstack([table[:, :4], vertices])
-    lines.require(np.isfinite(numbers).all(axis=1), "expected finite coordinates")
-    return vertices
+    lines.require(np.isfinite(table[:, :3]).all(axis=1), "expected finite coordinates")
+    return table[:, :3]
 
 
 def _read_faces(lines: Lines, vertex_count: int) -> tuple[np.ndarray, np.ndarray]:

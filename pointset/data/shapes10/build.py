@@ -1,11 +1,8 @@
 """Generate shapes10 as a folder of OFF files: the kinds of objects, with random defects."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
@@ -14,15 +11,13 @@ from pointset.data.options import SPLITS
 from pointset.data.readers.meshes import Mesh
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.kinds import bench, bookshelf, chair, desk, dresser, lamp, mug, stool, table, vase
+from pointset.data.shapes10.solids import Solid
 from pointset.errors import PointsetError
 from pointset.runs.atomic import new_folder
 from pointset.runs.progress import followed
 from pointset.runs.records import write_json
 
-if TYPE_CHECKING:
-    from trimesh import Trimesh
-
-KINDS: dict[str, Callable[[Generator], list[Trimesh]]] = {
+KINDS: dict[str, Callable[[Generator], list[Solid]]] = {
     function.__name__: function for function in (bench, bookshelf, chair, desk, dresser, lamp, mug, stool, table, vase)
 }
 GENERATOR_VERSION = 2
@@ -69,7 +64,7 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
         write_json(temporary / MARKER, {"format": GENERATOR_VERSION, "seed": seed, "shapes_per_kind": counts})
 
 
-def finished(parts: list[Trimesh], rng: Generator) -> Mesh:
+def finished(parts: list[Solid], rng: Generator) -> Mesh:
     """Join the parts of an object into a mesh with defects, turned and scaled."""
     from trimesh.util import append_faces
 
@@ -83,7 +78,7 @@ def finished(parts: list[Trimesh], rng: Generator) -> Mesh:
     return Mesh(placed, faces[kept])
 
 
-def _without_some(parts: list[Trimesh], rng: Generator) -> list[Trimesh]:
+def _without_some(parts: list[Solid], rng: Generator) -> list[Solid]:
     """Sometimes remove one or two of at least five parts; never the first, which is the body."""
     lost = rng.choice([0, 1, 2], p=[0.75, 0.17, 0.08])
     if len(parts) < 5 or not lost:
@@ -92,7 +87,7 @@ def _without_some(parts: list[Trimesh], rng: Generator) -> list[Trimesh]:
     return [part for index, part in enumerate(parts) if index not in gone]
 
 
-def _knock(part: Trimesh, rng: Generator) -> None:
+def _knock(part: Solid, rng: Generator) -> None:
     """Tilt and shift one part slightly."""
     from trimesh.transformations import rotation_matrix
 

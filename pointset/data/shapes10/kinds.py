@@ -4,20 +4,13 @@ Kinds overlap on purpose, as in reality: stools and side tables, benches and cof
 tables, dressers and bookshelves with doors differ only in proportions and in one or two solids.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.random import Generator
 
-from pointset.data.shapes10.solids import board, disc, legs, panels, pedestal, rod, support, tube, turned
-
-if TYPE_CHECKING:
-    from trimesh import Trimesh
+from pointset.data.shapes10.solids import Solid, board, disc, legs, panels, pedestal, rod, support, tube, turned
 
 
-def chair(rng: Generator) -> list[Trimesh]:
+def chair(rng: Generator) -> list[Solid]:
     """A seat with a back (slab, slats, ladder or bar), sometimes with arms, on legs, a sled or a pedestal."""
     width, depth, height = rng.uniform(0.4, 0.6), rng.uniform(0.38, 0.55), rng.uniform(0.36, 0.5)
     thickness = rng.uniform(0.02, 0.1)
@@ -30,7 +23,7 @@ def chair(rng: Generator) -> list[Trimesh]:
     return parts
 
 
-def backrest(rng: Generator, width: float, y: float, z: float, height: float) -> list[Trimesh]:
+def backrest(rng: Generator, width: float, y: float, z: float, height: float) -> list[Solid]:
     """A back that rises from z at the rear edge y and leans."""
     lean = rng.uniform(0.0, 0.25) * height
     thickness = rng.uniform(0.015, 0.04)
@@ -58,7 +51,7 @@ def backrest(rng: Generator, width: float, y: float, z: float, height: float) ->
     return parts
 
 
-def arms(rng: Generator, width: float, depth: float, z: float) -> list[Trimesh]:
+def arms(rng: Generator, width: float, depth: float, z: float) -> list[Solid]:
     """Two arm rests on posts, or closed sides."""
     height, radius = rng.uniform(0.14, 0.26), rng.uniform(0.012, 0.025)
     if rng.random() < 0.4:
@@ -71,7 +64,7 @@ def arms(rng: Generator, width: float, depth: float, z: float) -> list[Trimesh]:
     return parts
 
 
-def stool(rng: Generator) -> list[Trimesh]:
+def stool(rng: Generator) -> list[Solid]:
     """A small seat without a back, low or as high as a bar stool; sometimes with a low rim at the rear."""
     size, height = rng.uniform(0.26, 0.42), rng.uniform(0.32, 0.78)
     depth = size * rng.uniform(0.75, 1.0)
@@ -88,7 +81,7 @@ def stool(rng: Generator) -> list[Trimesh]:
     return parts
 
 
-def table(rng: Generator) -> list[Trimesh]:
+def table(rng: Generator) -> list[Solid]:
     """A dining, coffee or side table; sometimes with an apron or a lower shelf."""
     width, depth, height = _table_size(rng)
     thickness = rng.uniform(0.015, 0.06)
@@ -113,7 +106,7 @@ def _table_size(rng: Generator) -> tuple[float, float, float]:
     return size, size * rng.uniform(0.8, 1.0), rng.uniform(0.42, 0.68)
 
 
-def desk(rng: Generator) -> list[Trimesh]:
+def desk(rng: Generator) -> list[Solid]:
     """A desk top with drawers or panels below, often a panel in front of the knees, sometimes a hutch."""
     width, depth, height = rng.uniform(1.0, 1.8), rng.uniform(0.5, 0.85), rng.uniform(0.68, 0.78)
     thickness = rng.uniform(0.02, 0.05)
@@ -142,7 +135,7 @@ def desk(rng: Generator) -> list[Trimesh]:
     return parts
 
 
-def bench(rng: Generator) -> list[Trimesh]:
+def bench(rng: Generator) -> list[Solid]:
     """A long seat of one board or of slats; half of them with a back, and half of these with arms."""
     width, depth, height = rng.uniform(0.95, 1.8), rng.uniform(0.28, 0.5), rng.uniform(0.36, 0.5)
     thickness = rng.uniform(0.02, 0.07)
@@ -161,7 +154,7 @@ def bench(rng: Generator) -> list[Trimesh]:
     return parts
 
 
-def bookshelf(rng: Generator) -> list[Trimesh]:
+def bookshelf(rng: Generator) -> list[Solid]:
     """Shelves between two sides, sometimes with a back, books, or doors below."""
     width, depth, height = rng.uniform(0.5, 1.3), rng.uniform(0.22, 0.42), rng.uniform(0.8, 2.0)
     foot = rng.uniform(0.02, 0.15) if rng.random() < 0.5 else 0.0
@@ -173,7 +166,7 @@ def bookshelf(rng: Generator) -> list[Trimesh]:
     return parts
 
 
-def dresser(rng: Generator) -> list[Trimesh]:
+def dresser(rng: Generator) -> list[Solid]:
     """A chest with rows of drawers on short feet or a plinth; sometimes with a mirror."""
     width, depth, height = rng.uniform(0.6, 1.5), rng.uniform(0.35, 0.55), rng.uniform(0.6, 1.25)
     foot = rng.uniform(0.04, 0.2)
@@ -190,7 +183,7 @@ def dresser(rng: Generator) -> list[Trimesh]:
     return parts
 
 
-def lamp(rng: Generator) -> list[Trimesh]:
+def lamp(rng: Generator) -> list[Solid]:
     """A foot, a stem and a shade: a table lamp, a floor lamp, or a lamp with a jointed arm."""
     form = rng.choice(["table", "floor", "arm"], p=[0.45, 0.3, 0.25])
     height = {"table": rng.uniform(0.3, 0.6), "floor": rng.uniform(1.1, 1.7), "arm": rng.uniform(0.35, 0.6)}[form]
@@ -212,7 +205,7 @@ def lamp(rng: Generator) -> list[Trimesh]:
     return [*pedestal(rng, 3 * reach, height), shade]
 
 
-def mug(rng: Generator) -> list[Trimesh]:
+def mug(rng: Generator) -> list[Solid]:
     """An open cup with a wall, usually with one handle, sometimes with a saucer."""
     radius, height = rng.uniform(0.032, 0.055), rng.uniform(0.065, 0.13)
     foot, waist = radius * rng.uniform(0.65, 1.05), radius * rng.uniform(0.85, 1.12)
@@ -225,7 +218,7 @@ def mug(rng: Generator) -> list[Trimesh]:
     return parts
 
 
-def vase(rng: Generator) -> list[Trimesh]:
+def vase(rng: Generator) -> list[Solid]:
     """A solid of revolution with a belly, a neck and a lip; sometimes with handles."""
     height = rng.uniform(0.14, 0.4)
     belly = height * rng.uniform(0.16, 0.38)
@@ -242,7 +235,7 @@ def vase(rng: Generator) -> list[Trimesh]:
     return parts
 
 
-def _shade(rng: Generator, radius: float, height: float) -> Trimesh:
+def _shade(rng: Generator, radius: float, height: float) -> Solid:
     """A cone, a cylinder or a dome, open below, standing on z = 0."""
     top = radius * rng.uniform(0.35, 1.0)
     if rng.random() < 0.25:
@@ -251,7 +244,7 @@ def _shade(rng: Generator, radius: float, height: float) -> Trimesh:
     return turned([(radius, 0.0), (top, height)])
 
 
-def _top(rng: Generator, width: float, depth: float, thickness: float, z: float, round_share: float) -> Trimesh:
+def _top(rng: Generator, width: float, depth: float, thickness: float, z: float, round_share: float) -> Solid:
     """A rectangular or elliptical top whose underside is at z."""
     if rng.random() >= round_share:
         return board(width, depth, thickness, z=z)
@@ -260,7 +253,7 @@ def _top(rng: Generator, width: float, depth: float, thickness: float, z: float,
     return solid
 
 
-def _case(rng: Generator, width: float, depth: float, height: float, y: float = 0.0, z: float = 0.0) -> list[Trimesh]:
+def _case(rng: Generator, width: float, depth: float, height: float, y: float = 0.0, z: float = 0.0) -> list[Solid]:
     """Two sides with shelves between them; sometimes with a back, a divider and books."""
     thickness = rng.uniform(0.015, 0.035)
     shelves = int(rng.integers(2, max(3, int(height / 0.26)) + 1))
@@ -281,7 +274,7 @@ def _case(rng: Generator, width: float, depth: float, height: float, y: float = 
 
 def _drawers(
     rng: Generator, width: float, depth: float, height: float, x: float, z: float, columns: int, rows: int | None = None
-) -> list[Trimesh]:
+) -> list[Solid]:
     """A closed case with slightly raised drawer fronts, with knobs, bars or no handles."""
     rows = rows or int(rng.integers(2, 6))
     front, across, tall = -depth / 2, width / columns, height / rows
@@ -300,7 +293,7 @@ def _drawers(
     return parts
 
 
-def _vessel(radii: list[float], levels: list[float], wall: float) -> list[Trimesh]:
+def _vessel(radii: list[float], levels: list[float], wall: float) -> list[Solid]:
     """An open vessel with a wall and a floor."""
     outside = [(0.0, levels[0]), *zip(radii, levels, strict=True)]
     inside = [(max(radius - wall, 0.2 * radius), level) for radius, level in zip(radii, levels, strict=True)]
@@ -308,7 +301,7 @@ def _vessel(radii: list[float], levels: list[float], wall: float) -> list[Trimes
     return [turned([*outside, *inside, (0.0, 2 * wall)])]
 
 
-def _handles(rng: Generator, sides: list[int], radius: float, height: float, low: float, high: float) -> list[Trimesh]:
+def _handles(rng: Generator, sides: list[int], radius: float, height: float, low: float, high: float) -> list[Solid]:
     level, rise = height * rng.uniform(low, high) * 0.9, height * rng.uniform(0.18, 0.34)
     out, thick = radius * rng.uniform(0.45, 0.9), radius * rng.uniform(0.09, 0.17)
     angles = np.radians(np.linspace(-90.0, 90.0, 8))

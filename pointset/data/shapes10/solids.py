@@ -3,41 +3,38 @@
 Lengths are in metres, and z is up. A solid is a trimesh; an object is a list of solids, joined only at the end.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-if TYPE_CHECKING:
-    from trimesh import Trimesh
-
+Solid = Any
+"""A trimesh."""
 SECTIONS = 20
 """Corners of a round cross-section, enough to look round at 1,000 points."""
 STYLES = ("legs", "round legs", "splayed", "panels", "sled", "pedestal")
 
 
-def board(width: float, depth: float, height: float, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Trimesh:
+def board(width: float, depth: float, height: float, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Solid:
     """A box centred at x, y with its underside at z."""
-    from trimesh.creation import box
+    from trimesh.creation import box  # takes half a second
 
     solid = box((width, depth, height))
     solid.apply_translation((x, y, z + height / 2))
     return solid
 
 
-def rod(start: ArrayLike, end: ArrayLike, radius: float, square: bool = False) -> Trimesh:
+def rod(start: ArrayLike, end: ArrayLike, radius: float, square: bool = False) -> Solid:
     """A bar from one point to another, round or square."""
     from trimesh.creation import cylinder
 
     return cylinder(radius, segment=(np.asarray(start, float), np.asarray(end, float)), sections=4 if square else 10)
 
 
-def turned(profile: Sequence[tuple[float, float]], z: float = 0.0) -> Trimesh:
+def turned(profile: Sequence[tuple[float, float]], z: float = 0.0) -> Solid:
     """A solid of revolution about the z axis; the profile has pairs (radius, height above z)."""
     from trimesh.creation import revolve
 
@@ -46,19 +43,17 @@ def turned(profile: Sequence[tuple[float, float]], z: float = 0.0) -> Trimesh:
     return solid
 
 
-def disc(radius: float, height: float, z: float = 0.0) -> Trimesh:
+def disc(radius: float, height: float, z: float = 0.0) -> Solid:
     """A flat cylinder with its underside at z."""
     return turned([(0.0, 0.0), (radius, 0.0), (radius, height), (0.0, height)], z)
 
 
-def tube(path: Iterable[ArrayLike], radius: float) -> list[Trimesh]:
+def tube(path: Iterable[ArrayLike], radius: float) -> list[Solid]:
     """A bent round bar through the points [k, 3]."""
     return [rod(start, end, radius) for start, end in itertools.pairwise(path)]
 
 
-def support(
-    rng: Generator, width: float, depth: float, height: float, styles: tuple[str, ...] = STYLES
-) -> list[Trimesh]:
+def support(rng: Generator, width: float, depth: float, height: float, styles: tuple[str, ...] = STYLES) -> list[Solid]:
     """A random support of this height under a rectangle of this size."""
     style = rng.choice(styles)
     if style == "panels":
@@ -72,7 +67,7 @@ def support(
 
 def legs(
     rng: Generator, width: float, depth: float, height: float, square: bool, splay: float, count: int = 4
-) -> list[Trimesh]:
+) -> list[Solid]:
     """Four legs at the corners, or another `count` on an ellipse; sometimes with stretchers between them."""
     radius = rng.uniform(0.012, 0.04) * (0.6 + 0.4 * max(width, depth))
     inset = radius + rng.uniform(0.0, 0.08) * min(width, depth)
@@ -92,7 +87,7 @@ def legs(
     return parts
 
 
-def panels(rng: Generator, width: float, depth: float, height: float) -> list[Trimesh]:
+def panels(rng: Generator, width: float, depth: float, height: float) -> list[Solid]:
     """Two upright boards, sometimes joined by a rail."""
     thickness = rng.uniform(0.02, 0.06)
     x = width / 2 - thickness / 2 - rng.uniform(0.0, 0.12) * width
@@ -102,7 +97,7 @@ def panels(rng: Generator, width: float, depth: float, height: float) -> list[Tr
     return parts
 
 
-def sled(rng: Generator, width: float, depth: float, height: float) -> list[Trimesh]:
+def sled(rng: Generator, width: float, depth: float, height: float) -> list[Solid]:
     """Two frames of rods, with runners on the floor along the depth."""
     radius = rng.uniform(0.012, 0.025)
     x, y = width / 2 - radius - 0.05 * width, depth / 2 - radius
@@ -110,7 +105,7 @@ def sled(rng: Generator, width: float, depth: float, height: float) -> list[Trim
     return [bar for side in (-x, x) for bar in tube([(side, *corner) for corner in corners], radius)]
 
 
-def pedestal(rng: Generator, size: float, height: float) -> list[Trimesh]:
+def pedestal(rng: Generator, size: float, height: float) -> list[Solid]:
     """One column on a disc, a cone or a star of feet."""
     radius = rng.uniform(0.02, 0.06) * (0.5 + size)
     reach = size * rng.uniform(0.28, 0.48)

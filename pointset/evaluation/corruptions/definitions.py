@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from pointset.data.augment import normal, turns_about, uniform
+from pointset.data.augmentations import normal, uniform
+from pointset.data.turns import turns_about
 
 Points = Float[Tensor, "B n 3"]
 Root = Callable[[Tensor], Tensor]

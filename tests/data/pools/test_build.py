@@ -17,9 +17,7 @@ from damage import flip, kill_at
 
 from pointset.data.dataset import load_dataset
 from pointset.data.pools import build as pools_build
-from pointset.data.pools import shapes
-from pointset.data.pools.build import build_pool, read_shape, unfinished_folder
-from pointset.data.pools.shapes import MadeShape
+from pointset.data.pools.build import MadeShape, build_pool, read_shape, unfinished_folder
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
@@ -147,7 +145,7 @@ def test_a_data_set_without_one_good_mesh_makes_no_pool(home: Path, few: Path) -
 def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
     home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = shapes.read_mesh
+    read = pools_build.read_mesh
 
     def meddle(path: Path) -> Any:
         mesh = read(path)
@@ -155,7 +153,7 @@ def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
             path.write_text(TETRAHEDRON.format(size=123), encoding="utf-8")
         return mesh
 
-    monkeypatch.setattr(shapes, "read_mesh", meddle)
+    monkeypatch.setattr(pools_build, "read_mesh", meddle)
     with pytest.raises(UnreadableShapesError, match=r"^1 of 48 .*shape7.off: changed while it was read"):
         build(meshes, workers=1)
 

@@ -27,7 +27,7 @@ BAD_OFF: list[tuple[bytes, int, str]] = [
     (OFF.replace(b"1 1 0\n", b" \n") + FACES, 9, "4 vertices and 2 faces"),
     (OFF.replace(b"1 1 0", b"1-1 1 0") + FACES, 5, "only numbers"),
     (OFF.replace(b"1 0 0", b"1 nan 0") + FACES, 4, "finite coordinates, found '1 nan 0'"),
-    (b"4OFF\n1 1 0\n2 4 6 inf\n3 0 0 0\n", 3, "finite coordinates"),
+    (b"4OFF\n1 1 0\n2 4 6 1\n3 0 0 0\n", 1, "the word OFF"),
     (b"COFF\n2 1 0\n0 0 0 1 1 1 1\n0 0 0 1 1 1\n3 0 1 1\n", 4, "7 numbers for a vertex"),
     (OFF + b"3 0 1 2\n", 8, "2 faces, a line each, found the end of the file"),
     (OFF + FACES + b"\n3 0 1 3\n", 10, "4 vertices and 2 faces, a line each, found '3 0 1 3'"),

@@ -23,7 +23,7 @@ remarks = st.text(st.characters(blacklist_categories=["C", "Z"]), max_size=8).ma
 fillers = st.lists(st.one_of(st.just(""), spaces, remarks), max_size=2)  # whole lines that say nothing
 tails = st.one_of(st.just(""), spaces, remarks, st.tuples(spaces, remarks).map("".join))
 face_colours = st.sampled_from([[], ["7"], ["255", "0", "12"], [".5", "1e-1", "1", "0.25"]])
-vertex_extras = {"ST": ["0.5", "1"], "N": ["nan", "-1", "0"], "C3": ["255", "0", "9"], "C4": [".1", "0", "1", "1"]}
+vertex_extras = {"N": ["nan", "-1", "0"], "C3": ["255", "0", "9"], "C4": [".1", "0", "1", "1"]}
 float_spellings = st.sampled_from([repr, "{:.17g}".format, "{:+.17e}".format, "{:.17E}".format])
 
 
@@ -31,20 +31,18 @@ float_spellings = st.sampled_from([repr, "{:.17g}".format, "{:+.17e}".format, "{
 def off_files(draw: st.DrawFn) -> tuple[bytes, np.ndarray, np.ndarray]:
     """A file, its vertices, and the triangles of its polygons."""
     vertices, polygons = draw(polygon_meshes)
-    prefixes = draw(st.permutations(draw(st.lists(st.sampled_from(["ST", "C3", "C4", "N", "4"]), unique=True))))
+    prefixes = draw(st.permutations(draw(st.lists(st.sampled_from(["C3", "C4", "N"]), unique=True))))
     if "C3" in prefixes and "C4" in prefixes:
         prefixes.remove("C3")
-    word = "".join(prefix.removesuffix("3").removesuffix("4") or "4" for prefix in prefixes) + "OFF"
+    word = "".join(prefix[0] for prefix in prefixes) + "OFF"
     counts = f"{len(vertices)} {len(polygons)}" + draw(st.sampled_from(["", " 0", " 12"]))
     header = draw(st.sampled_from([[word, counts], [word + counts], [f"{word} {counts}"], [f" \t{word}\t{counts}"]]))
 
     spell = draw(float_spellings)
-    weight = draw(st.sampled_from([1.0, 2.0, -4.0])) if "4" in prefixes else 1.0  # division by it is exact
     lines = header
     for vertex in vertices:
-        numbers = [spell(coordinate * weight) for coordinate in vertex] + [repr(weight)] * ("4" in prefixes)
-        extras = [number for prefix in prefixes if prefix != "4" for number in vertex_extras[prefix]]
-        lines.append(draw(spaces).join(numbers + extras))
+        extras = [number for prefix in prefixes for number in vertex_extras[prefix]]
+        lines.append(draw(spaces).join([*map(spell, vertex), *extras]))
     for polygon in polygons:
         lines.append(draw(spaces).join([str(len(polygon)), *map(str, polygon), *draw(face_colours)]))
 

@@ -1,0 +1,73 @@
+"""Turn shapes: rotations of a batch of sets, with the numbers of their points that have a direction."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from pointset.configuration import Neighbourhoods
+from pointset.data.neighbourhoods import WIDTHS, turned_numbers
+
+
+class Columns(NamedTuple):
+    """Which numbers of a point, beside its coordinates, turn with the shape."""
+
+    normals: bool = False
+    """Columns 3 to 5 are unit normals."""
+    neighbourhoods: Neighbourhoods = "none"
+    """The last columns are numbers of this kind; see `pointset.data.neighbourhoods`."""
+
+
+NO_COLUMNS = Columns()
+
+
+def turned_by_one_of(
+    matrices: Tensor,
+    points: Tensor,
+    generator: Generator,
+    mask: Tensor | None = None,
+    *,
+    columns: Columns = NO_COLUMNS,
+) -> Tensor:
+    """The sets [B, n, d], each turned about the origin by one of the matrices [k, 3, 3], chosen at random."""
+    chosen = torch.randint(len(matrices), (len(points),), generator=generator)
+    return turned(points, matrices[chosen].to(points), columns)
+
+
+def turned(points: Tensor, matrices: Tensor, columns: Columns = NO_COLUMNS) -> Tensor:
+    """The sets [B, n, d], turned about the origin by rotations [B, 3, 3], with what turns with them."""
+    inverse = matrices.mT
+    changed = with_places(points, points[..., :3] @ inverse, points[..., 3:6] @ inverse if columns.normals else None)
+    if width := WIDTHS[columns.neighbourhoods]:
+        numbers = turned_numbers(points[..., -width:], matrices, columns.neighbourhoods)
+        changed = torch.cat([changed[..., :-width], numbers], dim=2)
+    return changed
+
+
+def with_places(points: Tensor, places: Tensor, normals: Tensor | None = None) -> Tensor:
+    """The points [B, n, d] with new coordinates and, if given, new normals."""
+    if points.shape[2] == 3:
+        return places
+    changed = [places] if normals is None else [places, normals]
+    return torch.cat([*changed, points[..., 3 * len(changed) :]], dim=2)
+
+
+def turns_about(axis: int, angles: Tensor) -> Tensor:
+    """Rotations [B, 3, 3] about one axis by angles [B], of column vectors; row vectors times them turn back."""
+    first, second = (axis + 1) % 3, (axis + 2) % 3
+    matrices = torch.eye(3, dtype=angles.dtype, device=angles.device).repeat(len(angles), 1, 1)
+    matrices[:, first, first] = matrices[:, second, second] = angles.cos()
+    matrices[:, second, first] = angles.sin()
+    matrices[:, first, second] = -angles.sin()
+    return matrices
+
+
+def rotation_matrices(quaternions: Tensor) -> Tensor:
+    """Rotation matrices [B, 3, 3] of quaternions [B, 4] (w, x, y, z), which are normalised first; none may be zero."""
+    w, x, y, z = torch.nn.functional.normalize(quaternions, dim=1).unbind(1)
+    rows = (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+    return torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
