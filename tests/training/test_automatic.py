@@ -279,10 +279,7 @@ def test_a_network_that_is_judged_on_few_shapes_does_not_choose_among_the_others
     choice.outputs["network"][0] *= -1
     name, reason = choice._best()
     assert name == automatic.ROWS[0]
-    assert (
     assert "smallest log loss on the 16 held-out shapes; on the 6 shapes that all were judged on, the network" in reason
-        in reason
-    )
     del choice.outputs["network"]
     assert choice._best() == (automatic.ROWS[0], "the smallest log loss on the 16 held-out shapes")
 
