@@ -321,7 +321,6 @@ IN_JAVASCRIPT = [
     ("isab3-max", {"norm": "set"}, "encoder.0|SetNorm"),
     ("isab3-max", {"norm": "layer"}, "encoder.0|LayerNorm"),
     ("isab3-max", {"form": "paper"}, 'encoder.1.reads|form "paper"'),
-    ("rff-max", {"neighbourhoods": "all"}, "numbers|'all'"),
     ("pointnet", {}, "pointnet"),
 ]
 MISTAKES += [(partial(pointset.create_model, "isab16-pma", **options), words) for options, words in OPTIONS]

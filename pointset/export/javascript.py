@@ -29,7 +29,6 @@ from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.registry import entry_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
 from pointset.zoo.trust import Trust
 
 LARGEST_FLOAT16 = float(np.finfo(np.float16).max)
@@ -164,8 +163,6 @@ class Describer:
             layers = [layer for linear, norm in pairs for layer in (nn.ReLU(), linear, norm)][1:]
             modules = self.describe_all(layers + [nn.ReLU()] * isinstance(module, Stem))
             return {"kind": "Sequential", "modules": modules}
-        if isinstance(module, NeighbourhoodInputs) and module.kind not in ("oriented", "shifts"):
-            raise self.unsupported(f"has the neighbourhoods {module.kind!r}")
         if isinstance(module, MAB) and module.form == "paper":
             raise self.unsupported('has the form "paper"')
         if isinstance(module, PMA) and module.pooled_seeds is not None:

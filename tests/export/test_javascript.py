@@ -1,5 +1,6 @@
 """Models in JavaScript: logits and maps equal Python's, or the unsupported part is named."""
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ ENCODERS = ("none", "rff", "sab", "isab3", "dumlp3")
 POOLINGS = ("max", "mean", "sum", "max+mean", "pma", "pma2", "dumlp3", "max+pma2", "mean+dumlp3")
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("rff-max", {"neighbourhoods": "oriented"}),
+    ("isab3-pma", {"neighbourhoods": "invariant"}),
     ("rff-max", {"neighbourhoods": "shifts"}),
+    ("rff-mean", {"neighbourhoods": "all"}),
     *(("isab3-pma2", {"norm": "batch", "prenorm": prenorm}) for prenorm in (False, True)),
     *((name, {"norm": norm}) for name in ("rff-max", "dumlp3-dumlp3") for norm in ("none", "batch")),
     ("isab3-pma", {"scale": "head", "temperature": 0.3}),
@@ -84,7 +87,8 @@ def test_all_numbers_of_16_bits_are_read(in_node: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{name} {options}" for name, options in CASES])
 def test_logits_and_maps_are_those_of_python(answers: list[Any], number: int) -> None:
     model, clouds, found = answers[number]
-    for cloud, answer in zip(clouds, found, strict=True):
+    model = copy.deepcopy(model).double()  # two points lie on a line, where rounding to float32 is up to 5e-4
+    for cloud, answer in zip([cloud.double() for cloud in clouds], found, strict=True):
         with torch.no_grad():
             check_near(answer["logits"], model(cloud)[0])
         try:

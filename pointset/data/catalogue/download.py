@@ -19,6 +19,8 @@ from pointset.runs.progress import progress_bar
 BLOCK = 1 << 16
 TIMEOUT = (15, 60)
 """Seconds to wait for a connection, and for the next bytes."""
+SMALL, MOST_RATIO = 1 << 26, 100
+"""Bytes that any archive may unpack to, and unpacked bytes per packed byte of larger ones; text of meshes has 10."""
 METADATA = "__MACOSX"
 """A folder that macOS adds to archives."""
 
@@ -119,6 +121,9 @@ def _receive(url: str, part: Path, done: int, expected: Download, progress: bool
             return "the server sent a web page instead of the file"
         if response.status_code != 206:
             done = 0
+        elif not response.headers.get("Content-Range", "").startswith(f"bytes {done}-"):
+            part.unlink(missing_ok=True)
+            return "the server sent another part of the file than was asked for"
         with (
             part.open("ab" if done else "wb") as file,
             progress_bar(part.name[1:-5], "B", expected.size, show=progress, done=done, scaled=True) as bar,
@@ -145,9 +150,11 @@ def unpack(archive: Path, folder: Path) -> None:
         with full_disk_reported(folder):
             if zipfile.is_zipfile(archive):
                 with zipfile.ZipFile(archive) as content:
+                    _require_size(sum(entry.file_size for entry in content.infolist()), archive)
                     content.extractall(temporary)
             else:
                 with tarfile.open(archive) as packed:
+                    _require_size(sum(entry.size for entry in packed), archive)
                     packed.extractall(temporary, filter="data")
             _named(folder.name, temporary, archive).rename(folder)
     except PointsetError:
@@ -157,6 +164,13 @@ def unpack(archive: Path, folder: Path) -> None:
         raise PointsetError(f"{archive} cannot be unpacked ({fault}): delete it and fetch it again") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _require_size(size: int, archive: Path) -> None:
+    """Refuse an archive that would fill the disk with what packs extremely well, such as zeros."""
+    packed = archive.stat().st_size
+    if size > max(SMALL, MOST_RATIO * packed):
+        raise PointsetError(f"{archive} has {packed:,} bytes and unpacks to {size:,}: get it from its source")
 
 
 def _named(name: str, root: Path, archive: Path) -> Path:

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy import ndarray
-from scipy.special import bdtrc
 
 from pointset.data.batches import fixed_batches
 from pointset.data.groups import Groups, group_sizes, groups_by_rule, number_groups
@@ -153,6 +152,8 @@ def nearest_elsewhere(rows: Float[ndarray, "N width"], labels: ndarray, groups: 
 
 def _agreement(groups: Groups, finer: Groups, labels: ndarray, nearest: Groups) -> float:
     """How much more often than by chance the nearest shape of another finer group is in the same one; 0 if not sure."""
+    from scipy.special import bdtrc
+
     others = np.bincount(labels)[labels] - group_sizes(finer)
     siblings = group_sizes(groups) - group_sizes(finer)
     tested = (nearest >= 0) & (siblings > 0) & (2 * siblings <= others)  # most of a class do not make a group

@@ -1,15 +1,13 @@
-/*
- * Numbers of the neighbourhoods of points, "oriented" or "shifts": `pointset.data.neighbourhoods` in Python, which has the
- * formulas.
- */
+/* Numbers of the neighbourhoods of points: `pointset.data.neighbourhoods` in Python, which has the formulas. */
 import { Matrix } from "./tensors.mjs";
 
 const PAIRS = [[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]];
 
 /** The numbers of points [n, 3 or more], a Matrix [n, width]; the constants are those of Python. */
 export function neighbourhoodNumbers(X, constants) {
-  const { size, fewest, usual, epsilon, gap, nearest, scales, kind } = constants;
-  const points = unitCloud(X), n = points.length / 3, rows = [];
+  const { size, fewest, usual, epsilon, gap, nearest, smallest_part: smallestPart, scales, kind } = constants;
+  const turnless = kind === "invariant" || kind === "all";
+  const points = unitCloud(X), n = points.length / 3, rows = [], normals = [], around = [];
   const k = Math.min(n, Math.max(fewest, roundHalfEven(size * Math.sqrt(Math.min(1, n / usual)))));
   const near = new Int32Array(k), squares = new Float64Array(k);
   for (let i = 0; i < n; i++) {
@@ -26,12 +24,39 @@ export function neighbourhoodNumbers(X, constants) {
     const r = Math.max(Math.sqrt(squares[k - 1]), nearest), [largest, middle, smallest] = values;
     const normal = products(unit, [smallest, largest, middle], gap), row = [(s1 - s2) / s1, (s2 - s3) / s1];
     row.push(Math.log(r) + Math.log(n / usual * size / k) / 2);
-    if (kind === "shifts") row.push(...meanShifts(points, i, scales).flat());
-    rows.push([...row, ...normal]);
+    const shifts = kind === "oriented" ? [] : meanShifts(points, i, scales);
+    if (kind === "shifts") row.push(...shifts.flat());
+    if (turnless) {
+      const tangent = products(unit, [largest, middle, smallest], gap), distance = Math.hypot(...place);
+      const x = place.map((value) => value / Math.max(distance, nearest)), c = mean.map((value) => value / r);
+      const facing = part(normal, x), towards = trace(normal, outer(x, c)) / Math.sqrt(facing ** 2 + epsilon);
+      row.push(distance, facing, part(tangent, x), towards, part(normal, c), Math.hypot(...c));
+      for (const v of shifts) row.push(Math.hypot(...v), dot(v, x), part(normal, v));
+    }
+    rows.push(row);
+    normals.push(normal);
+    around.push(near.slice(1));
   }
+  if (turnless) rows.forEach((row, i) => row.push(...agreement(i)));
+  if (kind !== "invariant") rows.forEach((row, i) => row.push(...normals[i]));
   const numbers = new Matrix(n, rows[0]?.length ?? 0);
   rows.forEach((row, i) => numbers.data.set(row, i * row.length));
   return numbers;
+
+  /** |v.w| of vectors w, from the products of the components of v. */
+  function part(own, w) { return root(trace(own, outer(w, w))); }
+  function root(square) { return Math.sqrt(Math.max(square, 0) + smallestPart ** 2); }
+
+  /** How normals agree in the neighbourhood of point i. */
+  function agreement(i) {
+    const sums = [0, 0, 0], own = normals[i];
+    for (const j of around[i]) {
+      const offset = [0, 1, 2].map((axis) => points[3 * j + axis] - points[3 * i + axis]);
+      const u = offset.map((x) => x / Math.max(Math.hypot(...offset), nearest));
+      [root(trace(own, normals[j])), part(own, u), part(normals[j], u)].forEach((x, q) => { sums[q] += x; });
+    }
+    return sums.map((x) => x / Math.max(k - 1, 1));
+  }
 }
 
 /** From point i to the means of all points, with weights of each scale, in units of it. */
@@ -48,6 +73,12 @@ function meanShifts(points, i, scales) {
   }
   return sums.map(([x, y, z, total], s) => [x, y, z].map((sum) => sum / total / scales[s]));
 }
+
+function dot(v, w) { return v[0] * w[0] + v[1] * w[1] + v[2] * w[2]; }
+
+/** The trace of the product of two symmetric matrices, and the symmetric part of v w^T, by `PAIRS`. */
+function trace(A, B) { return PAIRS.reduce((sum, [a, b], p) => sum + (a === b ? 1 : 2) * A[p] * B[p], 0); }
+function outer(v, w) { return PAIRS.map(([a, b]) => (v[a] * w[b] + v[b] * w[a]) / 2); }
 
 /** The nearest whole number, the even one of two, as in Python. */
 function roundHalfEven(x) { return x % 1 === 0.5 ? 2 * Math.round(x / 2) : Math.round(x); }

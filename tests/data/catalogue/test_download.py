@@ -59,11 +59,15 @@ def test_another_file_in_the_meantime_is_not_glued_to_the_old_one(site: Site, tm
     assert get(site, tmp_path) == CONTENT
 
 
+WRONG = {"Content-Range": "bytes 2000000-2999999/3000000"}
+
+
 @pytest.mark.parametrize(
     ("answer", "expected", "words"),
     [
         ((200, {"Content-Type": "text/html; charset=utf-8"}), Download(), "a web page instead of the file"),
         ((302, {"Location": "file:///etc/hostname"}), Download(), "No connection adapters"),
+        ((206, WRONG), Download(), "another part of the file"),
         (None, Download(size=17), "3,000,000 bytes instead of 17"),
         (None, Download(sha256="0" * 64), "its SHA256 is not the expected one"),
         (None, Download(md5="0" * 32), "its MD5 is not the expected one"),
@@ -155,6 +159,8 @@ def linked(folder: Path, kind: bytes, target: str) -> Path:
     [
         (partial(zipped, files={"a/Set/1.off": b"", "b/Set/1.off": b""}), "must have one folder Set, got 2, in a, b"),
         (partial(zipped, files={"Other/1.off": b"OFF"}), "one folder Set, got 0, in Other"),
+        (partial(zipped, files={"Set/zeros.bin": bytes(80 << 20)}), "unpacks to 83,886,080: get it from its source"),
+        (partial(tarball, files={"Set/zeros.bin": bytes(80 << 20)}), "unpacks to 83,886,080: get it from its source"),
         (damaged_zip, "cannot be unpacked .*: delete it and fetch it again"),
         (partial(linked, kind=tarfile.SYMTYPE, target="/etc/passwd"), "cannot be unpacked .*link"),
         (partial(linked, kind=tarfile.LNKTYPE, target="../x"), "cannot be unpacked .*link"),
