@@ -13,6 +13,7 @@ from torch import Tensor
 from pointset.baselines.models import BASELINES, EMBEDDERS
 from pointset.data.axes import Axis, turned_up
 from pointset.data.normalize import log_size
+from pointset.data.options import NORMALS
 from pointset.data.unusable import LEAVE_OUT
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError
@@ -87,12 +88,14 @@ class PointSetEmbedding(TransformerMixin, CloudEstimator):
         baseline = f"{'+'.join(rows)}-svm"
         self.model_: Any = None
         self.model_up_: Axis = "z"
+        self._has_normals = False
         with value_errors():
             if baseline in BASELINES:
                 self.model_ = create_model(baseline, classes=2)
             elif rows:
                 self.model_, _ = load_run(self.model)
                 self.model_up_ = self.model_.preparation.up
+                self._has_normals = NORMALS in self.model_.preparation.features
         self._size = self.model == "size" or (baseline in BASELINES and "size" in self.model.split("+"))
         self.n_features_in_ = self.model_.inputs if rows else 3
         return self
@@ -107,7 +110,10 @@ class PointSetEmbedding(TransformerMixin, CloudEstimator):
         check_is_fitted(self, "model_")
         blocks = []
         with value_errors():
-            clouds = [turned_up(np.asarray(cloud), self.up, self.model_up_) for cloud in clouds_of(X)]
+            clouds = [
+                turned_up(np.asarray(cloud), self.up, self.model_up_, normals=self._has_normals)
+                for cloud in clouds_of(X)
+            ]
             if self.model_ is not None:
                 blocks.append(np.asarray(self.model_.to(find_device(self.device)).embed(clouds)))
             if self._size:

@@ -10,6 +10,7 @@ from sklearn.svm import SVC
 
 import pointset
 from pointset.data.catalogue.folders import ShapeFile
+from pointset.data.preparation import Preparation
 from pointset.evaluation.embedding import Embedded, embed_files, load_embedded
 from pointset.evaluation.shape_files import Failure
 from pointset.explain.importance import similarity_influence
@@ -53,6 +54,18 @@ def test_the_transformer_works_in_a_pipeline(clouds_folder):
     assert np.allclose(turned, pipeline[0].transform(test.points.numpy()), atol=1e-3)
     with pytest.raises(ValueError, match="unknown"):
         pointset.PointSetEmbedding("unknown").fit(None)
+
+
+def test_normals_are_turned_with_their_points(monkeypatch):
+    trained = pointset.create_model("rff-max", classes=3, inputs=6, dim=8)
+    trained.preparation = Preparation(features=("normals",), inputs=6, normalize="center-standardize")
+    monkeypatch.setattr("pointset.training.embedding.load_run", lambda _: (trained, {}))
+    X = np.random.default_rng(0).normal(size=(4, 32, 6)).astype(np.float32)
+    y_up = X[..., [0, 2, 1, 3, 5, 4]] * np.float32([1, 1, -1, 1, 1, -1])
+    rows = [
+        pointset.PointSetEmbedding("runs/mine", up=up).fit_transform(clouds) for up, clouds in (("z", X), ("y", y_up))
+    ]
+    np.testing.assert_allclose(*rows, atol=1e-5)
 
 
 def test_a_file_of_rows_gives_the_same_back(embedded, tmp_path):
