@@ -125,6 +125,8 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: CutMix(probability=1.5), "probability|1.5"),
     (lambda: DataOptions(points=0), "points|got 0"),
     (lambda: DataOptions(normalize="box"), "unit-sphere|'box'"),
+    (lambda: DataOptions(up="z", turned=("stl",)), "turned|'stl'|such as .obj|up=z"),
+    (lambda: DataOptions(turned=(".stl",)), "turned|'.stl'|up=z"),
     (lambda: PointSets(pool(), DataOptions(points=6), name="x"), "points=6|5 that x holds"),
     (lambda: SETS.split_validation(1.0, 0), "fraction|1.0"),
     (lambda: SETS.split_validation(0.0, 0), "fraction|0.0"),

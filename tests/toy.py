@@ -130,6 +130,17 @@ def write_clouds(folder: Path) -> Path:
     return write_release(folder, CLASSES, splits)
 
 
+def write_shapes(folder: Path, shapes: int = 8, points: int = 64) -> Path:
+    """A folder of clouds, balls and flat ones, so many of each in train and in test."""
+    generator = np.random.default_rng(0)
+    for split in ("train", "test"):
+        for name, scale in {"ball": (1, 1, 1), "flat": (1, 1, 0.05)}.items():
+            (folder / split / name).mkdir(parents=True)
+            for number in range(shapes):
+                np.save(folder / split / name / f"{name}_{number}.npy", generator.normal(size=(points, 3)) * scale)
+    return folder
+
+
 def write_pools(folder: Path, train: int = 12, test: int = 6, classes: int = 3) -> Path:
     """Write random clouds, see `pool`."""
     pools = {"train": pool(train, classes, seed=train), "test": pool(test, classes, seed=test)}

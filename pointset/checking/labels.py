@@ -33,7 +33,7 @@ def suspicious_labels(probabilities: Float[ndarray, "N classes"], labels: Int[nd
             for label in range(classes)
         ]
     )
-    thresholds = thresholds.clip(1 / classes)  # whose shapes all look wrong is no reason to doubt others
+    thresholds = thresholds.clip(1 / classes)  # a class that looks wrong throughout makes no others doubtful
     confident = np.where(probabilities >= thresholds, probabilities, -np.inf)
     off_diagonal = np.isfinite(confident.max(axis=1)) & (confident.argmax(axis=1) != labels)
     return off_diagonal | (probabilities.argmax(axis=1) != labels)

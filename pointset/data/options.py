@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pointset.configuration import COMMON, Checked, PointCount, Seed
+from pointset.data.readers.formats import SHAPE_SUFFIXES
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, quoted
 
@@ -58,8 +59,8 @@ class DataOptions(Checked):
     up: Annotated[Literal["y", "z", "auto"] | None, COMMON] = None
     """Axis that points up; "auto" uses the card's, or for a folder y for OBJ, GLB and glTF, otherwise z."""
     turned: tuple[str, ...] = ()
-    """Suffixes of files that have the other axis up, and are turned; "auto" takes those that usually have Y up, beside
-    others."""
+    """Suffixes of files that have the other axis than `up`, and are turned; "auto" takes those that usually have Y up,
+    beside others."""
     on_error: OnError = "raise"
     """How to handle clouds or meshes that cannot be used: "raise" reports them all, "skip" continues without them."""
     features: tuple[str, ...] = ()
@@ -85,6 +86,11 @@ class DataOptions(Checked):
             object.__setattr__(self, "pose", None)
         if self.has_normals and "axes" in self.normalize:
             raise PointsetError(f"normalize={self.normalize} does not turn normals: leave normals out, or the pose")
+        if self.turned and (self.up in (None, "auto") or not {*self.turned} <= SHAPE_SUFFIXES):
+            raise PointsetError(
+                f"turned={quoted(', '.join(self.turned))} must be suffixes of files of shapes, such as .obj, and goes "
+                "with up=y or up=z"
+            )
         if self.up == "auto":  # one spelling, because options of results are compared for equality
             object.__setattr__(self, "up", None)
         if self.has_normals:  # normals come first, so that they are always columns 3 to 5
