@@ -292,6 +292,9 @@ def load_like(
     check_up(up)
     given = {"on_error": on_error, "points": points}
     options = DataOptions.of(description).changed({name: own for name, own in given.items() if own is not None})
+    turn = None if up == "auto" else up
+    if turn is not None or data in list_cards():  # which say it of all their files
+        options = options.changed({"turned": ()})
     if data is not None:
         options = _with_fitting_tables(data, options)
     try:
@@ -307,9 +310,9 @@ def load_like(
     if not (own or pool.is_centred(sets.rows.numpy())):
         sets = sets.normalized(preparation.normalize)
     of_card = load_card(sets.source).up if sets.source in list_cards() else None
-    usual = [sets.up if own else of_card or preparation.usual_up(name) for name in pool.names]
-    turn = None if up == "auto" else up
-    axes = [turn or axis for axis in usual]
+    as_loaded = [own or suffix_of(name) in options.turned for name in pool.names]
+    usual = [of_card or preparation.usual_up(name) for name in pool.names]
+    axes = [turn or (sets.up if done else axis) for done, axis in zip(as_loaded, usual, strict=True)]
     odd = [name for name, axis in zip(pool.names, axes, strict=True) if axis != sets.up]
     if not odd:
         return sets

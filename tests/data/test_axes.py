@@ -1,5 +1,6 @@
 """The upward axis: the default for each kind of file, and turning single files to the axis of a model."""
 
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs: Path) -> N
         assert load(objs, up="auto").describe() == sets.describe()
 
 
-def test_obj_files_beside_others_are_turned_as_one_file_would_be(objs: Path) -> None:
+def test_obj_files_beside_others_are_turned_as_one_file_would_be(objs: Path, tmp_path: Path) -> None:
     write_off(objs / "class0" / "train" / "5.off", Mesh(CORNERS, np.array(FACES) - 1))
     with pytest.warns(
         UserWarning, match=r"objs holds \.obj files, which usually have Y up: beside others, they are turned.* --up"
@@ -63,6 +64,10 @@ def test_obj_files_beside_others_are_turned_as_one_file_would_be(objs: Path) -> 
         assert torch.equal(points, same)
         expected = turned_up(before.numpy(), "y", "z") if name.endswith(".obj") else before.numpy()
         np.testing.assert_allclose(points.numpy(), expected, atol=1e-6)
+    for up, expected in ((None, sets.points), ("z", as_they_are.points)):  # of another folder, turned once or not
+        with warnings.catch_warnings(action="ignore"):
+            copied = load_like(sets.describe(), "train", shutil.copytree(objs, tmp_path / f"copied {up}"), up=up)
+        assert torch.equal(copied.points, expected)
     assert (sets.up, as_they_are.up) == ("z", "z")
     assert (sets.preparation.kinds, as_they_are.preparation.kinds) == ((".off",), (".obj", ".off"))
 
