@@ -236,6 +236,22 @@ class Uneven(_Imperfection):
         return torch.where(steepness[..., None] > 0, drawn, points)
 
 
+@dataclass(frozen=True)
+class Thin(_Imperfection):
+    """Leave a random part of the points, of a size uniform on a logarithmic scale."""
+
+    least: PositiveShare = 1 / 16
+    """The smallest share that is left."""
+    probability: PositiveShare = 0.3
+    """Share of the clouds that are changed."""
+
+    def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+        left = self.least ** _share(points, 1.0, self.probability, generator) * real.sum(dim=1, keepdim=True)
+        ranks = uniform(real.shape, 0.0, 1.0, points, generator).masked_fill(~real, torch.inf).argsort(1).argsort(1)
+        kept = ranks < left.ceil()
+        return torch.where(kept[..., None], points, _drawn(points, kept.to(points), generator))
+
+
 def _share(points: Tensor, most: float, probability: float, generator: Generator) -> Tensor:
     """[B, 1]: 0, or with this probability a number uniform on [0, most]."""
     numbers = uniform((len(points), 1), probability - 1, probability, points, generator)
@@ -348,10 +364,11 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
     "background": lambda up: Background(),
     "crop": lambda up: Crop(),
     "uneven": lambda up: Uneven(),
+    "thin": lambda up: Thin(),
     "rotate-up": lambda up: RotateUp(up),
     "rotate-any": lambda up: RotateAny(),
 }
-SURROUNDINGS = {"drop", "background", "crop", "uneven"}
+SURROUNDINGS = {"drop", "background", "crop", "uneven", "thin"}
 """Augmentations after which points have other points around them."""
 MIXINGS = {"cutmix-r": CutMix("random"), "cutmix-k": CutMix("nearest")}
 

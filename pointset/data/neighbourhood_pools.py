@@ -35,12 +35,16 @@ def pool_with_neighbourhoods(pool: Pool, kind: str, most: int, seed: int) -> Poo
     """
     made = _MADE.setdefault(pool, {})
     if (kind, most, seed) not in made:
-        cut = _cut(pool, most, seed)
-        made[kind, most, seed] = dataclasses.replace(cut, arrays={**cut.arrays, ARRAY: _numbers(cut, kind)})
+        made[kind, most, seed] = with_numbers(cut_pool(pool, most, seed), kind)
     return made[kind, most, seed]
 
 
-def _cut(pool: Pool, most: int, seed: int) -> Pool:
+def with_numbers(pool: Pool, kind: str, repeated: bool = False) -> Pool:
+    """The pool with the numbers of the neighbourhoods of all points, of which `repeated` ones count once."""
+    return dataclasses.replace(pool, arrays={**pool.arrays, ARRAY: _numbers(pool, kind, repeated)})
+
+
+def cut_pool(pool: Pool, most: int, seed: int) -> Pool:
     """At most `most` points of each shape."""
     if not len(pool) or pool.sizes.max(initial=0) <= most:
         return pool
@@ -55,14 +59,15 @@ def _cut(pool: Pool, most: int, seed: int) -> Pool:
     return dataclasses.replace(pool, points=shaped(pool.take(where)), arrays=arrays, offsets=offsets, checksums=())
 
 
-def _numbers(pool: Pool, kind: str) -> NDArray[np.float16]:
+def _numbers(pool: Pool, kind: str, repeated: bool) -> NDArray[np.float16]:
     """The numbers of all points, float16 [M, P, width] or [T, width] as the points."""
     shape = (*pool.points.shape[:-1], WIDTHS[kind])
     rows = range(len(pool))
+    numbers_of = _numbers_of_distinct if repeated else stored_numbers
     if int(pool.sizes.sum()) <= FEW_POINTS:
-        each = [stored_numbers(pool.cloud(row), kind) for row in rows]
+        each = [numbers_of(pool.cloud(row), kind) for row in rows]
         return np.concatenate([np.zeros((0, WIDTHS[kind]), np.float16), *each]).reshape(shape)
-    key = hashlib.sha256(f"{VERSION} {kind} {pool.fingerprint(rows)}".encode()).hexdigest()[:24]
+    key = hashlib.sha256(f"{VERSION} {kind}{' repeated' * repeated} {pool.fingerprint(rows)}".encode()).hexdigest()[:24]
     file = home() / ARRAY / f"{key}.npy"
 
     def write(temporary: Path) -> None:
@@ -70,9 +75,15 @@ def _numbers(pool: Pool, kind: str) -> NDArray[np.float16]:
         flat = numbers.reshape(-1, shape[-1])
         for row in followed(rows, "neighbourhoods", "shape", len(pool)):
             start = pool.starts[row]
-            flat[start : start + pool.sizes[row]] = stored_numbers(pool.cloud(row), kind)
+            flat[start : start + pool.sizes[row]] = numbers_of(pool.cloud(row), kind)
         numbers.flush()
 
     if not file.exists():
         write_atomically(file, write)
     return np.load(file, mmap_mode="r")
+
+
+def _numbers_of_distinct(points: NDArray[np.float32], kind: str) -> NDArray[np.float16]:
+    """`stored_numbers` of the cloud without repeated points, for all of its points."""
+    distinct, places = np.unique(points, axis=0, return_inverse=True)
+    return stored_numbers(distinct, kind)[places]

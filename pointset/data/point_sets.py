@@ -17,6 +17,7 @@ from pointset.configuration import Neighbourhoods, PointCount, check, check_seed
 from pointset.data.axes import Axis
 from pointset.data.catalogue.cards import list_cards
 from pointset.data.groups import choose_groups, number_groups
+from pointset.data.imperfect import Change, drawn_copies, pool_with_copies
 from pointset.data.neighbourhood_pools import ARRAY, pool_with_neighbourhoods
 from pointset.data.neighbourhoods import WIDTHS
 from pointset.data.normalize import normalize_rows
@@ -72,6 +73,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     neighbourhoods: Neighbourhoods = "none"
     """What the points say of their neighbourhoods."""
+    has_copies: bool = False
+    """True if the training view also draws from imperfect copies, which follow the shapes in the pool."""
 
     def __init__(
         self,
@@ -211,6 +214,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             check("size", size, PointCount)
             self.require_size(size, f"size={size}")
         rows = self.rows[as_places("indices", indices, len(self))].numpy()
+        if self.has_copies:
+            rows = drawn_copies(rows, self.source_pool, generator)
         return random_indices(self.source_pool, rows, self.size if size is None else size, generator)
 
     def points_at(self, where: Indices) -> tuple[Tensor, Tensor | None]:
@@ -247,6 +252,17 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             most = max(self.size, CLOUD_POINTS)
             view.source_pool = pool_with_neighbourhoods(self.source_pool, kind, most, self.options.data_seed)
         view.neighbourhoods = kind
+        return view
+
+    def with_imperfect_copies(self, kind: Neighbourhoods, change: Change, seed: int) -> "PointSets":
+        """The same shapes with neighbourhoods; in training they are also drawn from copies that `change` has made.
+
+        See `pointset.data.imperfect`. The copies are made once, before sets are drawn, and have their own neighbourhoods.
+        """
+        view = copy.copy(self)
+        most = max(self.size, CLOUD_POINTS)
+        view.source_pool = pool_with_copies(self.source_pool, kind, most, seed, change)
+        view.neighbourhoods, view.has_copies = kind, True
         return view
 
     def normalized(self, how: str) -> "PointSets":

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.configuration import check, check_seed
-from pointset.data.augmentations import SURROUNDINGS
+from pointset.data.augmentations import SURROUNDINGS, augmentation_from_names
 from pointset.data.batches import mixed_seed
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError, quoted
@@ -97,11 +98,15 @@ def fit(
     if isinstance(model, Classifier):
         model.by_thresholds = recipe.ordered == "thresholds"
     recipe = measured_precision(recipe)
-    sets = train.with_neighbourhoods(getattr(model, "neighbourhoods", "none"))
+    told, taught = getattr(model, "neighbourhoods", "none"), recipe
+    imperfections = tuple(name for name in recipe.augment if name in SURROUNDINGS)
+    if imperfections and told != "none":
+        sets = train.with_imperfect_copies(told, augmentation_from_names(imperfections, train.up), seed)
+        taught = replace(recipe, augment=tuple(name for name in recipe.augment if name not in SURROUNDINGS))
+    else:
+        sets = train.with_neighbourhoods(told)
     fit_numbers(model, sets)
-    if SURROUNDINGS.intersection(recipe.augment):  # the model computes the numbers of each changed set
-        sets = train
-    training = Training(model, Classification(sets, recipe, seed), recipe, seed, on_epoch)
+    training = Training(model, Classification(sets, taught, seed), recipe, seed, on_epoch)
     fitted = training.fit(run, partial(describe_run, model, train, recipe, seed), progress)
     set_preparation(model, train.classes, train.preparation)
     return fitted

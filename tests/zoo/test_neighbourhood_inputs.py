@@ -67,15 +67,6 @@ def test_training_standardises_the_numbers_and_needs_coordinates_alone(how: str)
     assert model.embed(sets.source_pool.cloud(0)).shape[0] == 1
 
 
-@pytest.mark.parametrize("augment", ["drop", "background", "crop", "uneven", "jitter"])
-def test_numbers_are_of_the_changed_set_where_an_augmentation_changes_what_surrounds_a_point(augment: str) -> None:
-    model, given = network(), list[int]()
-    model.numbers.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0].shape[2]))
-    pointset.fit(model, sets_of(), Recipe(epochs=1, augment=(augment, "scale")), progress=False)
-    assert given == [3 + (augment == "jitter") * WIDTHS["oriented"]]
-    assert model.numbers.is_fitted
-
-
 def test_weights_of_one_upward_axis_serve_shapes_of_another() -> None:
     model, points = network("isab4-pma").eval(), torch.randn(2, 40, 3)
     model.numbers.fit(torch.randn(100, 9) + 1)
