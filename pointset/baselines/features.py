@@ -37,7 +37,7 @@ class ShapeFeatures(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         """Return the features; all points are real."""
-        X = scaled(X)
+        X = scaled(X[..., :3])
         blocks = (_occupancy(X), _rings(X), _moments(X), distributions(X), _extents(X), _sections(X))
         return torch.cat(blocks, dim=1)
 
@@ -111,7 +111,7 @@ class SurfaceFeatures(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         """Return the features; all points are real."""
-        neighbourhoods, pairs, Q, normals = surface_histograms(scaled(X))
+        neighbourhoods, pairs, Q, normals = surface_histograms(scaled(X[..., :3]))
         return torch.cat([*neighbourhoods, *pairs, *_slopes(Q, normals)], dim=1)
 
 

@@ -6,7 +6,7 @@ They are whole models of the registry, and are fitted by `pointset.fit` like eve
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -15,8 +15,11 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
+from pointset.configuration import Neighbourhoods
+from pointset.data.neighbourhoods import PAIRS, SHAPE, WIDTHS, numbers_in_batch
 from pointset.data.normalize import center_standardize
 from pointset.data.ragged import batches_of_one_size
+from pointset.data.turns import Columns, turned
 from pointset.nn.masks import Mask
 from pointset.nn.registry import register
 
@@ -119,8 +122,21 @@ def _tensor(values: ndarray) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
 
 
-EMBEDDERS = ("dumlp16-max+dumlp16.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024-robust")
-"""Trained networks whose pooled rows are the embedding: with neighbourhoods, and on coordinates alone."""
+EMBEDDERS = (
+    "dumlp16-max+dumlp16.modelnet40-1024",
+    "dumlp16-max+dumlp16.modelnet40-1024-robust",
+    "isab16-pma.modelnet40-1024",
+    "rff-pma4.modelnet40-1024",
+)
+"""Trained networks of upright shapes whose pooled rows are the embedding."""
+NUMBERS: Final = "shifts"
+"""The numbers of neighbourhoods that they are given; "oriented" are some of them."""
+COLUMNS = {
+    "none": [],
+    "oriented": [*range(3, 3 + SHAPE), *range(-len(PAIRS), 0)],
+    "shifts": [*range(3, 3 + WIDTHS["shifts"])],
+}
+"""Columns of the numbers of each kind in coordinates and numbers "shifts"."""
 
 SPREAD = 1.3
 """Standard deviation of the logarithms of a product's weights that is expected before shapes are seen."""
@@ -134,14 +150,19 @@ class Baseline(nn.Module):
         head: see `pointset.baselines.models`.
         turn: [3, 3], turns the clouds to Z up.
         views: [k, 3, 3], turns of the clouds over which the predictions are averaged.
+        neighbourhoods: what the extractors are told of neighbourhoods.
+        inputs: numbers of each point that are given, before those of its neighbourhood.
     """
 
     turn: Tensor
     views: Tensor
+    inputs = 3
 
     def __init__(self, extractors: list[nn.Module], head: SupportVectors) -> None:
         super().__init__()
         self.extractors = nn.ModuleList(extractors).requires_grad_(False)
+        embeds = any(isinstance(extract, Embedder) for extract in extractors)
+        self.neighbourhoods: Neighbourhoods = NUMBERS if embeds else "none"
         self.head = head
         self.register_buffer("turn", torch.eye(3))
         self.register_buffer("views", torch.eye(3)[None])
@@ -156,12 +177,21 @@ class Baseline(nn.Module):
 
     def blocks(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> list[Float[Tensor, "B k width"]]:
         """The rows of each extractor, of each view."""
-        turns = [self.turn @ view for view in self.views]
-        sets = [cloud[..., :3].float() for cloud in batches_of_one_size(points, mask)]
+        sets = [self._views(cloud.float()) for cloud in batches_of_one_size(points, mask)]
         return [
-            torch.cat([torch.stack([extract(cloud @ turn.T) for turn in turns], dim=1) for cloud in sets])
+            torch.cat([torch.stack([extract(view) for view in views], dim=1) for views in sets])
             for extract in self.extractors
         ]
+
+    def _views(self, points: Float[Tensor, "B n d"]) -> list[Float[Tensor, "B n width"]]:
+        """All turns of the coordinates, with numbers of neighbourhoods if an extractor needs them."""
+        told, numbers = points[..., :3], points[..., self.inputs :]
+        if self.neighbourhoods != "none":
+            if not numbers.shape[2]:
+                numbers = numbers_in_batch(told, self.neighbourhoods)
+            told = torch.cat([told, numbers], dim=2)
+        turns = [(self.turn @ view).expand(len(told), 3, 3) for view in self.views]
+        return [turned(told, turn, Columns(neighbourhoods=self.neighbourhoods)) for turn in turns]
 
     def logits(self, blocks: list[Float[Tensor, "B k width"]]) -> Float[Tensor, "B classes"]:
         """Logits for these rows: the mean over the views of log probabilities, if there are several."""
@@ -180,18 +210,23 @@ class Baseline(nn.Module):
 
 
 class Embedder(nn.Module):
-    """The pooled rows of a network [B, k * d], of clouds normalised as its training shapes were."""
+    """The pooled rows of a network [B, k * d], of clouds normalised as its training shapes were.
 
-    def __init__(self, network: nn.Module) -> None:
+    X has coordinates and the numbers "shifts" of neighbourhoods, of which the network gets those that it knows.
+    """
+
+    def __init__(self, network: Any) -> None:
         super().__init__()
         self.network = network.eval()
+        self.columns = COLUMNS[network.neighbourhoods]
 
     def train(self, mode: bool = True) -> "Embedder":
         """Do nothing: the network keeps its evaluation mode."""
         return self
 
-    def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
-        return self.network.embed_sets(center_standardize(X))  # type: ignore[operator]
+    def forward(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B width"]:
+        rows: Tensor = self.network.embed_sets(torch.cat([center_standardize(X[..., :3]), X[..., self.columns]], dim=2))
+        return rows
 
 
 class Mixture(nn.Module):
@@ -202,6 +237,8 @@ class Mixture(nn.Module):
         temperatures, weights: [members], fitted on held-out shapes.
         prior: [classes], what is subtracted because the members favour classes with many training shapes: the log of
             the classes' shares, times a strength that is fitted on held-out shapes too.
+        neighbourhoods: what the last member is told of them that is told something. A member that is told something
+            else finds it out by itself.
     """
 
     temperatures: Tensor
@@ -211,12 +248,15 @@ class Mixture(nn.Module):
     def __init__(self, members: list[nn.Module], classes: int) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
+        told = [kind for member in members if (kind := getattr(member, "neighbourhoods", "none")) != "none"]
+        self.neighbourhoods: Neighbourhoods = told[-1] if told else "none"
         self.register_buffer("temperatures", torch.ones(len(members)))
         self.register_buffer("weights", torch.ones(len(members)))
         self.register_buffer("prior", torch.zeros(classes))
 
     def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
-        given = [points if member.neighbourhoods != "none" else points[..., : member.inputs] for member in self.members]
+        own = self.neighbourhoods
+        given = [points if member.neighbourhoods == own else points[..., : member.inputs] for member in self.members]
         return self.combine([member(own, mask) for member, own in zip(self.members, given, strict=True)])
 
     def combine(self, logits: list[Float[Tensor, "B classes"]]) -> Float[Tensor, "B classes"]:

@@ -177,8 +177,9 @@ class WholeClassifier(Classifier):
     """A context model, a baseline or a product of classifiers, with the methods of `SetClassifier`."""
 
     def __init__(self, model: nn.Module, inputs: int = 3) -> None:
-        told = {member.neighbourhoods for member in getattr(model, "members", ())} - {"none"}
-        super().__init__(inputs, next(iter(told), "none"))  # members that are told are told alike
+        super().__init__(inputs, getattr(model, "neighbourhoods", "none"))
+        if isinstance(model, Baseline):
+            model.inputs = inputs
         self.model = model
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:

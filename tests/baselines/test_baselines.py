@@ -7,9 +7,11 @@ from sklearn.svm import SVC
 
 import pointset
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
-from pointset.baselines.models import BASELINES, PENALTY, WIDTH, Baseline, Mixture, SupportVectors
+from pointset.baselines.models import BASELINES, EMBEDDERS, PENALTY, WIDTH, Baseline, Mixture, SupportVectors
 from pointset.data.likeness.features import HISTOGRAM_BINS
-from pointset.training.baselines import fit_head
+from pointset.data.neighbourhoods import WIDTHS
+from pointset.training.baselines import extract_rows, fit_head, set_pose
+from pointset.zoo.models import mix
 from pointset.zoo.transfer import start_from, turn_inputs
 
 
@@ -93,6 +95,42 @@ def test_held_out_logits_are_of_heads_that_were_fitted_without_the_fold():
         head.fit(rows[~inside], labels[~inside], [5])
         torch.testing.assert_close(found[inside], head(rows[inside]))
     assert found[4::5].isnan().all()
+
+
+@pytest.mark.parametrize("how", ["unit-sphere", "principal-axes"])
+def test_rows_are_the_same_from_points_alone(how):
+    """Beside rounding: the numbers of neighbourhoods come from the pool or, for bare points, from the model."""
+    sets = make_sets(shapes=2, points=200).normalized(how)
+    model = pointset.create_model("features+embedding-svm", classes=3)
+    baseline = model.model
+    set_pose(baseline, sets)
+    of_pool, alone = extract_rows(baseline, sets, progress=False), baseline.blocks(sets.points)
+    assert len(of_pool) == 1 + len(EMBEDDERS)
+    for known, found in zip(of_pool, alone, strict=True):
+        assert (known - found).norm() < 0.02 * known.norm()
+
+
+def test_features_of_points_are_not_taken_for_numbers_of_neighbourhoods():
+    width = WIDTHS["shifts"]
+    alone = pointset.create_model("embedding-svm", classes=3)
+    featured = pointset.create_model("embedding-svm", classes=3, inputs=3 + width)
+    X = torch.randn(2, 60, 3 + width, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(featured.embed_sets(X), alone.embed_sets(X[..., :3]))
+
+
+def test_members_of_a_product_may_be_told_of_neighbourhoods_in_different_ways():
+    kinds = {"shifts": pointset.create_model("embedding-svm", classes=3), "none": None, "all": None}
+    train = make_sets()
+    pointset.fit(kinds["shifts"], train, progress=False)
+    for kind in ("none", "all"):
+        kinds[kind] = pointset.create_model("rff-max", classes=3, dim=8, neighbourhoods=kind)
+        pointset.fit(kinds[kind], train, pointset.Recipe(epochs=1), progress=False)
+    product = mix(list(kinds.values())).eval()
+    assert product.neighbourhoods == "all"
+    sets = train.with_neighbourhoods("all")
+    own = [pointset.evaluate(member, train).logits for member in kinds.values()]
+    expected = product.model.combine([torch.from_numpy(each) for each in own])
+    assert (product(sets.points) - expected).abs().max() < 0.05 * expected.abs().max()
 
 
 @pytest.mark.parametrize("name", BASELINES)
