@@ -248,8 +248,8 @@ class Mixture(nn.Module):
     def __init__(self, members: list[nn.Module], classes: int) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
-        told = [kind for member in members if (kind := getattr(member, "neighbourhoods", "none")) != "none"]
-        self.neighbourhoods: Neighbourhoods = told[-1] if told else "none"
+        kinds: list[Neighbourhoods] = [getattr(member, "neighbourhoods", "none") for member in members]
+        self.neighbourhoods = next((kind for kind in reversed(kinds) if kind != "none"), "none")
         self.register_buffer("temperatures", torch.ones(len(members)))
         self.register_buffer("weights", torch.ones(len(members)))
         self.register_buffer("prior", torch.zeros(classes))

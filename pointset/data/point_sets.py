@@ -257,7 +257,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def with_imperfect_copies(self, kind: Neighbourhoods, change: Change, seed: int) -> "PointSets":
         """The same shapes with neighbourhoods; in training they are also drawn from copies that `change` has made.
 
-        See `pointset.data.imperfect`. The copies are made once, before sets are drawn, and have their own neighbourhoods.
+        See `pointset.data.imperfect`; the copies are made once, and have their own neighbourhoods.
         """
         view = copy.copy(self)
         most = max(self.size, CLOUD_POINTS)

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.configuration import check, check_seed
+from pointset.configuration import Neighbourhoods, check, check_seed
 from pointset.data.augmentations import SURROUNDINGS, augmentation_from_names
 from pointset.data.batches import mixed_seed
 from pointset.data.dataset import PointSets
@@ -98,18 +98,23 @@ def fit(
     if isinstance(model, Classifier):
         model.by_thresholds = recipe.ordered == "thresholds"
     recipe = measured_precision(recipe)
-    told, taught = getattr(model, "neighbourhoods", "none"), recipe
-    imperfections = tuple(name for name in recipe.augment if name in SURROUNDINGS)
-    if imperfections and told != "none":
-        sets = train.with_imperfect_copies(told, augmentation_from_names(imperfections, train.up), seed)
-        taught = replace(recipe, augment=tuple(name for name in recipe.augment if name not in SURROUNDINGS))
-    else:
-        sets = train.with_neighbourhoods(told)
+    sets, changes = _told(train, getattr(model, "neighbourhoods", "none"), recipe, seed)
     fit_numbers(model, sets)
-    training = Training(model, Classification(sets, taught, seed), recipe, seed, on_epoch)
+    objective = Classification(sets, replace(recipe, augment=changes), seed)
+    training = Training(model, objective, recipe, seed, on_epoch)
     fitted = training.fit(run, partial(describe_run, model, train, recipe, seed), progress)
     set_preparation(model, train.classes, train.preparation)
     return fitted
+
+
+def _told(train: PointSets, kind: Neighbourhoods, recipe: Recipe, seed: int) -> tuple[PointSets, tuple[str, ...]]:
+    """The sets with their neighbourhoods, imperfect copies included, and the augmentations that are left to do."""
+    imperfections = tuple(name for name in recipe.augment if name in SURROUNDINGS)
+    if kind == "none" or not imperfections:
+        return train.with_neighbourhoods(kind), recipe.augment
+    change = augmentation_from_names(imperfections, train.up)
+    others = tuple(name for name in recipe.augment if name not in SURROUNDINGS)
+    return train.with_imperfect_copies(kind, change, seed), others
 
 
 class Training:

@@ -20,12 +20,13 @@ from pointset.data.augmentations import (
     RotateUp,
     Scale,
     Shift,
+    Thin,
     Uneven,
     augmentation_from_names,
 )
 from pointset.data.turns import Columns, rotation_matrices
 
-IMPERFECT: list[Any] = [Background(probability=1.0), Crop(probability=1.0), Uneven(probability=1.0)]
+IMPERFECT: list[Any] = [kind(probability=1.0) for kind in (Background, Crop, Uneven, Thin)]
 ALL: list[Any] = [
     *(Scale(), Scale(anisotropic=True), Jitter(), Shift(), RotateUp(), RotateUp("y", 18.0), RotateAny(), Drop()),
     *IMPERFECT,
@@ -171,10 +172,11 @@ def test_an_imperfect_cloud_keeps_its_mean_and_deviation(augmentation: Augmentat
         torch.testing.assert_close(result.norm(dim=(1, 2)), given.norm(dim=(1, 2)), rtol=1e-4, atol=0)
 
 
-@pytest.mark.parametrize("kind", [Background, Crop, Uneven])
+@pytest.mark.parametrize("kind", [Background, Crop, Uneven, Thin])
 def test_a_share_of_the_clouds_is_imperfect(kind: Any) -> None:
     points = large_clouds(sets=1000)
-    changed = (kind(most=0.9, probability=0.3)(points, seeded()) - points).abs().amax(dim=(1, 2)) > 1e-4
+    much = {"least": 0.1} if kind is Thin else {"most": 0.9}
+    changed = (kind(**much, probability=0.3)(points, seeded()) - points).abs().amax(dim=(1, 2)) > 1e-4
     assert abs(changed.float().mean() - 0.3) < 0.05
 
 
@@ -204,6 +206,13 @@ def test_a_crop_leaves_one_side_of_a_plane() -> None:
     assert max(shares) <= 0.6
     few = Crop(most=0.5, probability=1.0)(points[:, :3], seeded())
     assert min(len(cloud.unique(dim=0)) for cloud in few) == 2  # no more than half is cut off
+
+
+def test_a_thinned_cloud_has_fewer_points_log_uniformly() -> None:
+    result = Thin(least=1 / 16, probability=1.0)(large_clouds(sets=400), seeded())
+    shares = torch.tensor([len(cloud.unique(dim=0)) / 200 for cloud in result])
+    assert shares.min() >= 1 / 16
+    assert shares.log().mean() == pytest.approx(math.log(1 / 16) / 2, abs=0.12)
 
 
 def test_uneven_density_falls_along_a_direction() -> None:
