@@ -242,7 +242,7 @@ class Thin(_Imperfection):
 
     least: PositiveShare = 1 / 16
     """The smallest share that is left."""
-    probability: PositiveShare = 0.3
+    probability: PositiveShare = 0.5
     """Share of the clouds that are changed."""
 
     def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
