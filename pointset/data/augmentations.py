@@ -31,6 +31,10 @@ Augmentation = Callable[..., Tensor]
 """A function of `points`, `generator`, `mask` and `columns`, which returns changed points; see above."""
 
 
+THINNEST = 1 / 16
+"""The smallest share of a cloud's points that `thin` leaves."""
+
+
 class Change(Checked):
     """Base class of augmentations that checks the arguments and pads with zeros."""
 
@@ -240,7 +244,7 @@ class Uneven(_Imperfection):
 class Thin(_Imperfection):
     """Leave a random part of the points, of a size uniform on a logarithmic scale."""
 
-    least: PositiveShare = 1 / 16
+    least: PositiveShare = THINNEST
     """The smallest share that is left."""
     probability: PositiveShare = 0.5
     """Share of the clouds that are changed."""

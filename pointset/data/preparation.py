@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
-from pointset.configuration import Checked, Count, Neighbourhoods, PointCount
+from pointset.configuration import Checked, Count, Neighbourhoods, PointCount, PositiveShare
 from pointset.data.axes import TURNS, Axis, check_up, turned_up, usual_up
 from pointset.data.neighbourhoods import stored_numbers
 from pointset.data.normalize import STANDARDIZED, is_standardized, normalize_points, normalize_rows
@@ -78,6 +78,8 @@ class Preparation(Checked):
     """What happens to isolated points of clouds; see `isolated`."""
     neighbourhoods: Neighbourhoods = "none"
     """What is said of each point's neighbourhood; see `pointset.data.neighbourhoods`."""
+    least: PositiveShare = 0.5
+    """Share of the points of a training shape below which neighbourhoods are too coarse for the model: it warns."""
 
     @property
     def further(self) -> tuple[str, ...]:
@@ -151,10 +153,10 @@ class Preparation(Checked):
     def _prepare_cloud(
         self, cloud: Cloud, now: str, seed: int, keep: bool, name: str, *, untouched: bool = False
     ) -> Prepared:
-        usual = min(self.cloud_points, self.pool_points)
-        if self.neighbourhoods != "none" and 2 * len(cloud.points) < usual:
+        fewest = int(self.least * min(self.cloud_points, self.pool_points))
+        if self.neighbourhoods != "none" and len(cloud.points) < fewest:
             warnings.warn(
-                f"clouds of fewer than {usual // 2:,} points say little of neighbourhoods, which the model "
+                f"clouds of fewer than {fewest:,} points say little of neighbourhoods, which the model "
                 "needs: one of coordinates alone is more accurate on them (`pointset zoo --pretrained`)",
                 UserWarning,
                 stacklevel=4,

@@ -23,7 +23,9 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
+from pointset.data.augmentations import THINNEST
 from pointset.data.point_sets import PointSets
+from pointset.data.preparation import Preparation
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs import records
 from pointset.runs.locks import lock_folder
@@ -188,10 +190,15 @@ class RunFolder:
         records.write_text(self.path / "history.jsonl", lines)
 
 
+def preparation_of(train: PointSets, recipe: Recipe) -> Preparation:
+    """How other shapes are prepared for a model: like the training sets, thinned ones included."""
+    return replace(train.preparation, least=THINNEST) if "thin" in recipe.augment else train.preparation
+
+
 def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
     """Describe a run of one process completely, so that it can be repeated."""
-    data = train.describe()
-    data["preparation"]["neighbourhoods"] = getattr(model, "neighbourhoods", "none")
+    prepared = replace(preparation_of(train, recipe), neighbourhoods=getattr(model, "neighbourhoods", "none"))
+    data = train.describe() | {"preparation": prepared.as_dict()}
     return {
         "model": describe_model(model),
         "recipe": recipe.as_dict(),

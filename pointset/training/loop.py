@@ -37,6 +37,7 @@ from pointset.training.checkpoints import (
     best_epoch,
     describe_run,
     make_fitted,
+    preparation_of,
 )
 from pointset.training.devices import Processes, find_device, join_processes, measured_precision, on_cpu
 from pointset.training.objectives import Classification, Objective
@@ -103,7 +104,7 @@ def fit(
     objective = Classification(sets, replace(recipe, augment=changes), seed)
     training = Training(model, objective, recipe, seed, on_epoch)
     fitted = training.fit(run, partial(describe_run, model, train, recipe, seed), progress)
-    set_preparation(model, train.classes, train.preparation)
+    set_preparation(model, train.classes, preparation_of(train, recipe))
     return fitted
 
 

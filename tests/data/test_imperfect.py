@@ -1,5 +1,7 @@
 """Imperfect copies: their neighbourhoods are those of the changed cloud, and only training draws from them."""
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,6 +72,19 @@ def test_a_network_is_trained_on_copies_and_a_network_of_coordinates_on_changed_
         fitted = pointset.fit(model, sets_of(ragged=True), recipe, progress=False)
         assert set(widths) == {4 + WIDTHS[kind]}
         assert np.isfinite(fitted.history[-1]["loss"])
+
+
+def test_a_network_that_was_trained_on_thinned_clouds_does_not_warn_of_them(tmp_path: Path) -> None:
+    few = np.random.default_rng(1).normal(size=(N // 4, 4))
+    for augment, warned in (("thin", False), ("crop", True)):
+        model: Any = pointset.create_model("rff-max", classes=2, inputs=4, dim=8, neighbourhoods="shifts")
+        recipe = pointset.Recipe(epochs=1, augment=(augment,))
+        pointset.fit(model, sets_of(ragged=False), recipe, run=tmp_path / augment, progress=False)
+        for one in (model, pointset.load_run(tmp_path / augment)[0]):
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                one.predict(few)
+            assert [str(each.message)[:23] for each in seen] == ["clouds of fewer than 30"] * warned
 
 
 def test_a_crop_leaves_as_many_distinct_points_as_it_says() -> None:
