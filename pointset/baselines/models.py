@@ -124,7 +124,7 @@ def _tensor(values: ndarray) -> Tensor:
 
 EMBEDDERS = (
     "dumlp16-max+dumlp16.modelnet40-1024",
-    "dumlp16-max+dumlp16.modelnet40-1024-robust",
+    "dumlp16-max+dumlp16.modelnet40-1024-coordinates",
     "isab16-pma.modelnet40-1024",
     "rff-pma4.modelnet40-1024",
 )
