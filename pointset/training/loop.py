@@ -39,7 +39,14 @@ from pointset.training.checkpoints import (
     make_fitted,
     preparation_of,
 )
-from pointset.training.devices import Processes, find_device, join_processes, measured_precision, on_cpu
+from pointset.training.devices import (
+    Processes,
+    find_device,
+    join_processes,
+    keep_freed_memory,
+    measured_precision,
+    on_cpu,
+)
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
@@ -141,6 +148,7 @@ class Training:
 
     def fit(self, run: str | Path | None, description: Callable[[], dict[str, Any]], progress: bool) -> Fitted:
         """Train to the end, from the state of the folder `run`, whose run.json is `description`."""
+        keep_freed_memory()
         with ExitStack() as held:
 
             def enter_folder() -> Checkpoint:
