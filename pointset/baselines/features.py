@@ -37,7 +37,7 @@ class ShapeFeatures(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         """Return the features; all points are real."""
-        X = scaled(X[..., :3])
+        X = scaled(X)
         blocks = (_occupancy(X), _rings(X), _moments(X), distributions(X), _extents(X), _sections(X))
         return torch.cat(blocks, dim=1)
 
@@ -111,7 +111,7 @@ class SurfaceFeatures(nn.Module):
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
         """Return the features; all points are real."""
-        neighbourhoods, pairs, Q, normals = surface_histograms(scaled(X[..., :3]))
+        neighbourhoods, pairs, Q, normals = surface_histograms(scaled(X))
         return torch.cat([*neighbourhoods, *pairs, *_slopes(Q, normals)], dim=1)
 
 

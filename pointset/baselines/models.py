@@ -6,7 +6,7 @@ They are whole models of the registry, and are fitted by `pointset.fit` like eve
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhoods import PAIRS, SHAPE, WIDTHS, numbers_in_batch
+from pointset.data.neighbourhoods import PAIRS, SHAPE, neighbourhood_numbers
 from pointset.data.normalize import center_standardize
 from pointset.data.ragged import batches_of_one_size
 from pointset.data.turns import Columns, turned
@@ -30,6 +30,8 @@ PENALTY, WIDTH = 30.0, 0.3
 cross-validation on labeled_db and modelnet9_obj; see scripts/experiments/NOTES.md."""
 SHARPNESS = 8.0
 """Factor from decisions of the support vector machine to logits of a pair."""
+Told = dict[Neighbourhoods, Float[Tensor, "B n d"]]
+"""Points by what is told of their neighbourhoods, beside their coordinates."""
 
 
 class SupportVectors(nn.Module):
@@ -122,21 +124,18 @@ def _tensor(values: ndarray) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
 
 
-EMBEDDERS = (
-    "dumlp16-max+dumlp16.modelnet40-1024",
-    "dumlp16-max+dumlp16.modelnet40-1024-coordinates",
-    "isab16-pma.modelnet40-1024",
-    "rff-pma4.modelnet40-1024",
-)
-"""Trained networks of upright shapes whose pooled rows are the embedding."""
-NUMBERS: Final = "shifts"
-"""The numbers of neighbourhoods that they are given; "oriented" are some of them."""
-COLUMNS = {
-    "none": [],
-    "oriented": [*range(3, 3 + SHAPE), *range(-len(PAIRS), 0)],
-    "shifts": [*range(3, 3 + WIDTHS["shifts"])],
+EMBEDDERS = {
+    "embedding": (
+        "dumlp16-max+dumlp16.modelnet40-1024",
+        "dumlp16-max+dumlp16.modelnet40-1024-coordinates",
+        "isab16-pma.modelnet40-1024",
+        "rff-pma4.modelnet40-1024",
+    ),
+    "any": ("dumlp16-max+dumlp16.modelnet40-1024-any",),
 }
-"""Columns of the numbers of each kind in coordinates and numbers "shifts"."""
+"""Trained networks whose pooled rows are an embedding: of upright shapes, and of shapes turned to their axes."""
+ORIENTED = [*range(3 + SHAPE), *range(-len(PAIRS), 0)]
+"""Columns of coordinates and numbers "shifts" that are coordinates and numbers "oriented"."""
 
 SPREAD = 1.3
 """Standard deviation of the logarithms of a product's weights that is expected before shapes are seen."""
@@ -150,7 +149,7 @@ class Baseline(nn.Module):
         head: see `pointset.baselines.models`.
         turn: [3, 3], turns the clouds to Z up.
         views: [k, 3, 3], turns of the clouds over which the predictions are averaged.
-        neighbourhoods: what the extractors are told of neighbourhoods.
+        neighbourhoods: the numbers of neighbourhoods that extractors need; without them they are computed.
         inputs: numbers of each point that are given, before those of its neighbourhood.
     """
 
@@ -161,8 +160,8 @@ class Baseline(nn.Module):
     def __init__(self, extractors: list[nn.Module], head: SupportVectors) -> None:
         super().__init__()
         self.extractors = nn.ModuleList(extractors).requires_grad_(False)
-        embeds = any(isinstance(extract, Embedder) for extract in extractors)
-        self.neighbourhoods: Neighbourhoods = NUMBERS if embeds else "none"
+        kinds = {extract.kind for extract in extractors if isinstance(extract, Embedder)}
+        self.neighbourhoods: Neighbourhoods = "all" if "all" in kinds else "shifts" if kinds else "none"
         self.head = head
         self.register_buffer("turn", torch.eye(3))
         self.register_buffer("views", torch.eye(3)[None])
@@ -177,21 +176,22 @@ class Baseline(nn.Module):
 
     def blocks(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> list[Float[Tensor, "B k width"]]:
         """The rows of each extractor, of each view."""
-        sets = [self._views(cloud.float()) for cloud in batches_of_one_size(points, mask)]
-        return [
-            torch.cat([torch.stack([extract(view) for view in views], dim=1) for views in sets])
-            for extract in self.extractors
-        ]
+        turns = [self.turn @ view for view in self.views]
+        told = [self._told(cloud.float()) for cloud in batches_of_one_size(points, mask)]
+        return [torch.cat([_views(extract, sets, turns) for sets in told]) for extract in self.extractors]
 
-    def _views(self, points: Float[Tensor, "B n d"]) -> list[Float[Tensor, "B n width"]]:
-        """All turns of the coordinates, with numbers of neighbourhoods if an extractor needs them."""
-        told, numbers = points[..., :3], points[..., self.inputs :]
-        if self.neighbourhoods != "none":
+    def _told(self, points: Float[Tensor, "B n d"]) -> Told:
+        """The coordinates, and with the numbers of neighbourhoods."""
+        told: Told = {"none": points[..., :3]}
+        if (kind := self.neighbourhoods) != "none":
+            numbers = points[..., self.inputs :]
             if not numbers.shape[2]:
-                numbers = numbers_in_batch(told, self.neighbourhoods)
-            told = torch.cat([told, numbers], dim=2)
-        turns = [(self.turn @ view).expand(len(told), 3, 3) for view in self.views]
-        return [turned(told, turn, Columns(neighbourhoods=self.neighbourhoods)) for turn in turns]
+                each = [neighbourhood_numbers(cloud, kind) for cloud in points[..., :3].cpu().numpy()]
+                numbers = torch.from_numpy(np.stack(each)).to(points)
+            told[kind] = torch.cat([told["none"], numbers], dim=2)
+            if kind == "shifts":
+                told["oriented"] = told[kind][..., ORIENTED]
+        return told
 
     def logits(self, blocks: list[Float[Tensor, "B k width"]]) -> Float[Tensor, "B classes"]:
         """Logits for these rows: the mean over the views of log probabilities, if there are several."""
@@ -212,21 +212,29 @@ class Baseline(nn.Module):
 class Embedder(nn.Module):
     """The pooled rows of a network [B, k * d], of clouds normalised as its training shapes were.
 
-    X has coordinates and the numbers "shifts" of neighbourhoods, of which the network gets those that it knows.
+    Attributes:
+        kind: what the network is told of neighbourhoods, beside coordinates.
     """
 
     def __init__(self, network: Any) -> None:
         super().__init__()
         self.network = network.eval()
-        self.columns = COLUMNS[network.neighbourhoods]
+        self.kind: Neighbourhoods = network.neighbourhoods
 
     def train(self, mode: bool = True) -> "Embedder":
         """Do nothing: the network keeps its evaluation mode."""
         return self
 
     def forward(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B width"]:
-        rows: Tensor = self.network.embed_sets(torch.cat([center_standardize(X[..., :3]), X[..., self.columns]], dim=2))
+        rows: Tensor = self.network.embed_sets(torch.cat([center_standardize(X[..., :3]), X[..., 3:]], dim=2))
         return rows
+
+
+def _views(extract: nn.Module, told: Told, turns: list[Float[Tensor, "3 3"]]) -> Float[Tensor, "B k width"]:
+    """The rows of the sets, turned in each of these ways."""
+    kind = extract.kind if isinstance(extract, Embedder) else "none"
+    sets, columns = told[kind], Columns(neighbourhoods=kind)
+    return torch.stack([extract(turned(sets, turn.expand(len(sets), 3, 3), columns)) for turn in turns], dim=1)
 
 
 class Mixture(nn.Module):
@@ -297,8 +305,8 @@ def _make(name: str, classes: int, pretrained: Callable[[str], nn.Module]) -> Ba
     """The baseline of a name such as "features+embedding-svm"."""
     extractors: list[nn.Module] = []
     for rows in name.removesuffix("-svm").split("+"):
-        if rows == "embedding":
-            extractors += [Embedder(pretrained(embedder)) for embedder in EMBEDDERS]
+        if rows in EMBEDDERS:
+            extractors += [Embedder(pretrained(embedder)) for embedder in EMBEDDERS[rows]]
         else:
             extractors.append({"features": ShapeFeatures, "surface": SurfaceFeatures}[rows]())
     return Baseline(extractors, SupportVectors(classes))
@@ -309,6 +317,7 @@ BASELINES = (
     "surface-svm",
     "features+surface-svm",
     "embedding-svm",
+    "any-svm",
     "features+embedding-svm",
     "features+surface+embedding-svm",
 )

@@ -23,6 +23,7 @@ from pointset.configuration import check_seed
 from pointset.data.dataset import keys_of_all_splits
 from pointset.data.groups import assign_folds, number_groups
 from pointset.data.likeness.siblings import GIVEN, LIKENESS, Siblings, find_groups
+from pointset.data.options import POSES
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import fit_temperature
@@ -31,7 +32,7 @@ from pointset.runs.atomic import check_folder_path
 from pointset.runs.records import write_or_compare
 from pointset.runs.spreadsheets import as_csv
 from pointset.training.baselines import FEW_SHAPES, FOLDS, baseline_of, extract_rows, fit_head, judged, set_pose
-from pointset.training.candidates import NETWORK, ROWS, accuracy_interval, fit_product, log_loss
+from pointset.training.candidates import NETWORK, ROWS, TURNED_ROWS, accuracy_interval, fit_product, log_loss
 from pointset.training.checkpoints import Fitted, RunFolder, core_seconds, describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
 from pointset.training.loading import load_run
@@ -184,12 +185,13 @@ class _Choice:
         self.seconds: dict[str, float] = {}
         self.earlier = 0.0  # core-seconds of interrupted processes, whose work is used again
         self.seen: dict[str, float] = {}
-        self.members = [*ROWS]  # of the product
+        self.rows = TURNED_ROWS if train.options.normalize == POSES["any"] else ROWS
+        self.members = [*self.rows]  # of the product
         self.neighbourhoods, self.told = True, ""
 
     def run(self) -> Automatic:
         """Judge the candidates and fit the best."""
-        for name in ROWS:
+        for name in self.rows:
             with self._timed(name):
                 self.models[name] = create_for(self.train, name, seed=self.seed)
                 self.outputs[name] = self._held_out_rows(name)
@@ -312,7 +314,7 @@ class _Choice:
         """Outputs of the product of the members, fitted to other shapes; NaN where one of them was not judged."""
         members = {name: self.outputs[name] for name in self.members}
         common = torch.stack([judged(outputs) for outputs in members.values()]).all(dim=0)
-        mixed = torch.full_like(self.outputs[ROWS[0]], torch.nan)
+        mixed = torch.full_like(self.outputs[self.rows[0]], torch.nan)
         parts = torch.full((len(mixed),), -1)  # a single fold of the network has parts, too
         own = self.siblings.groups[common.numpy()]
         parts[common] = torch.from_numpy(assign_folds(own, [0] * len(own), self.seed, FOLDS))

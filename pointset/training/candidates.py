@@ -14,6 +14,8 @@ from pointset.training.baselines import judged
 
 ROWS = ("features-svm", "surface-svm", "embedding-svm")
 """The candidates that are fitted to rows."""
+TURNED_ROWS = (*ROWS[:2], "any-svm")
+"""The same for shapes that are turned to their axes: networks of upright shapes know little of them."""
 NETWORK = "network"
 
 

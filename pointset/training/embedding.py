@@ -75,7 +75,7 @@ class PointSetEmbedding(TransformerMixin, CloudEstimator):
         (8,)
     """
 
-    def __init__(self, model: str = EMBEDDERS[0], up: Axis = "z", device: str = "auto") -> None:
+    def __init__(self, model: str = EMBEDDERS["embedding"][0], up: Axis = "z", device: str = "auto") -> None:
         self.model, self.up, self.device = model, up, device
 
     def fit(self, X: Any, y: Any = None) -> Self:

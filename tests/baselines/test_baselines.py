@@ -105,7 +105,7 @@ def test_rows_are_the_same_from_points_alone(how):
     baseline = model.model
     set_pose(baseline, sets)
     of_pool, alone = extract_rows(baseline, sets, progress=False), baseline.blocks(sets.points)
-    assert len(of_pool) == 1 + len(EMBEDDERS)
+    assert len(of_pool) == 1 + len(EMBEDDERS["embedding"])
     for known, found in zip(of_pool, alone, strict=True):
         assert (known - found).norm() < 0.02 * known.norm()
 
