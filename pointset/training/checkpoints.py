@@ -191,8 +191,8 @@ class RunFolder:
 
 
 def preparation_of(train: PointSets, recipe: Recipe) -> Preparation:
-    """How other shapes are prepared for a model: like the training sets, thinned ones included."""
-    return replace(train.preparation, least=THINNEST) if "thin" in recipe.augment else train.preparation
+    """How other shapes are prepared for a model: like the training sets. One of thinned clouds warns of fewer points."""
+    return replace(train.preparation, least=2 * THINNEST) if "thin" in recipe.augment else train.preparation
 
 
 def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
