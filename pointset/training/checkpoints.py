@@ -191,7 +191,7 @@ class RunFolder:
 
 
 def preparation_of(train: PointSets, recipe: Recipe) -> Preparation:
-    """How other shapes are prepared for a model: like the training sets. One of thinned clouds warns of fewer points."""
+    """How other shapes are prepared for a model: as in training. One of thinned clouds warns of fewer points."""
     return replace(train.preparation, least=2 * THINNEST) if "thin" in recipe.augment else train.preparation
 
 
