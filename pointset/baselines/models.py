@@ -155,10 +155,10 @@ class Baseline(nn.Module):
 
     turn: Tensor
     views: Tensor
-    inputs = 3
 
-    def __init__(self, extractors: list[nn.Module], head: SupportVectors) -> None:
+    def __init__(self, extractors: list[nn.Module], head: SupportVectors, inputs: int = 3) -> None:
         super().__init__()
+        self.inputs = inputs
         self.extractors = nn.ModuleList(extractors).requires_grad_(False)
         kinds = {extract.kind for extract in extractors if isinstance(extract, Embedder)}
         self.neighbourhoods: Neighbourhoods = "all" if "all" in kinds else "shifts" if kinds else "none"
@@ -301,7 +301,7 @@ class Mixture(nn.Module):
         return self
 
 
-def _make(name: str, classes: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
+def _make(name: str, classes: int, inputs: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
     """The baseline of a name such as "features+embedding-svm"."""
     extractors: list[nn.Module] = []
     for rows in name.removesuffix("-svm").split("+"):
@@ -309,7 +309,7 @@ def _make(name: str, classes: int, pretrained: Callable[[str], nn.Module]) -> Ba
             extractors += [Embedder(pretrained(embedder)) for embedder in EMBEDDERS[rows]]
         else:
             extractors.append({"features": ShapeFeatures, "surface": SurfaceFeatures}[rows]())
-    return Baseline(extractors, SupportVectors(classes))
+    return Baseline(extractors, SupportVectors(classes), inputs)
 
 
 BASELINES = (

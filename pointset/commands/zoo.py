@@ -70,7 +70,7 @@ def _list_trained() -> Result:
         [{"model": name, **_plain(card)} for name, card in cards.items()],
         [_row(name, card) for name, card in cards.items()],
         "test accuracy in %, by points per set, drawn from clouds of 1,024 points, where neighbourhoods are known;",
-        "for your own clouds of fewer than 512 points, a model without neighbourhoods is more accurate",
+        "where a model warns that a cloud has too few points for its neighbourhoods, one without them is more accurate",
         "decide: exact support, so many of 1,024 points (median); the logits without the others are equal",
         "for details: pointset zoo --pretrained NAME",
         *([f"classify, attend, evaluate and export use {USUAL} unless you give --model"] if USUAL in cards else []),

@@ -5,14 +5,14 @@ points of the background, has other neighbours. So the whole cloud is changed, i
 are drawn from it, as from the shape itself.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pointset.data.neighbourhood_pools import cut_pool, with_numbers
+from pointset.data.augmentations import Augmentation
+from pointset.data.neighbourhood_pools import with_numbers
 from pointset.data.pool import Pool
 from pointset.data.ragged import pad_rows
 
@@ -22,31 +22,30 @@ WHOLE = 0.4
 """Share of the draws that are from the shape itself; a copy may be unchanged, too."""
 AT_ONCE = 256
 """Shapes that are changed at a time."""
-Change = Callable[[Tensor, torch.Generator, Tensor | None], Tensor]
-"""An augmentation; see `pointset.data.augmentations`."""
 
 
-def pool_with_copies(pool: Pool, kind: str, most: int, seed: int, change: Change) -> Pool:
+def pool_with_copies(pool: Pool, kind: str, change: Augmentation, seed: int) -> Pool:
     """The shapes of a pool and then `COPIES` times all of them, changed; with the numbers of their neighbourhoods.
 
     Points that a change repeats count once in the numbers.
 
     Args:
-        pool, kind, most, seed: see `pool_with_neighbourhoods`.
-        change: what happens to a copy.
+        pool: shapes with as many points as their neighbourhoods are described among.
+        kind: see `pointset.data.neighbourhoods`.
+        change: what happens to the copies.
+        seed: seed of the changes.
     """
-    whole = cut_pool(pool, most, seed)
-    blocks = [whole, *(_changed(whole, change, seed, copy) for copy in range(COPIES))]
+    blocks = [pool, *(_changed(pool, change, seed, copy) for copy in range(COPIES))]
     times = len(blocks)
     copies = replace(
-        whole,
+        pool,
         points=np.concatenate([block.points for block in blocks]),
-        names=[f"{name}#{copy}" if copy else name for copy in range(times) for name in whole.names],
-        labels=np.tile(whole.labels, times),
-        arrays={name: np.concatenate([block.arrays[name] for block in blocks]) for name in whole.arrays},
+        names=[f"{name}#{copy}" if copy else name for copy in range(times) for name in pool.names],
+        labels=np.tile(pool.labels, times),
+        arrays={name: np.concatenate([block.arrays[name] for block in blocks]) for name in pool.arrays},
         checksums=(),
-        offsets=None if whole.offsets is None else np.concatenate([[0], np.tile(whole.sizes, times).cumsum()]),
-        groups=None if whole.groups is None else np.tile(whole.groups, times),
+        offsets=None if pool.offsets is None else np.concatenate([[0], np.tile(pool.sizes, times).cumsum()]),
+        groups=None if pool.groups is None else np.tile(pool.groups, times),
     )
     return with_numbers(copies, kind, repeated=True)
 
@@ -58,7 +57,7 @@ def drawn_copies(rows: np.ndarray, pool: Pool, generator: torch.Generator) -> np
     return rows + len(pool) // (COPIES + 1) * copy
 
 
-def _changed(pool: Pool, change: Change, seed: int, copy: int) -> Pool:
+def _changed(pool: Pool, change: Augmentation, seed: int, copy: int) -> Pool:
     """The pool with all its clouds changed."""
     arrays = {"points": pool.points, **pool.arrays}
     rows = torch.from_numpy(np.concatenate([one.reshape(-1, one.shape[-1]) for one in arrays.values()], axis=1))

@@ -14,11 +14,12 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from pointset.configuration import Neighbourhoods, PointCount, check, check_seed
+from pointset.data.augmentations import Augmentation
 from pointset.data.axes import Axis
 from pointset.data.catalogue.cards import list_cards
 from pointset.data.groups import choose_groups, number_groups
-from pointset.data.imperfect import Change, drawn_copies, pool_with_copies
-from pointset.data.neighbourhood_pools import ARRAY, pool_with_neighbourhoods
+from pointset.data.imperfect import drawn_copies, pool_with_copies
+from pointset.data.neighbourhood_pools import ARRAY, cut_pool, pool_with_neighbourhoods
 from pointset.data.neighbourhoods import WIDTHS
 from pointset.data.normalize import normalize_rows
 from pointset.data.options import MORE_POINTS, SAMPLERS, DataOptions
@@ -254,14 +255,14 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         view.neighbourhoods = kind
         return view
 
-    def with_imperfect_copies(self, kind: Neighbourhoods, change: Change, seed: int) -> "PointSets":
+    def with_imperfect_copies(self, kind: Neighbourhoods, change: Augmentation, seed: int) -> "PointSets":
         """The same shapes with neighbourhoods; in training they are also drawn from copies that `change` has made.
 
         See `pointset.data.imperfect`; the copies are made once, and have their own neighbourhoods.
         """
         view = copy.copy(self)
-        most = max(self.size, CLOUD_POINTS)
-        view.source_pool = pool_with_copies(self.source_pool, kind, most, seed, change)
+        whole = cut_pool(self.source_pool, max(self.size, CLOUD_POINTS), self.options.data_seed)
+        view.source_pool = pool_with_copies(whole, kind, change, seed)
         view.neighbourhoods, view.has_copies = kind, True
         return view
 

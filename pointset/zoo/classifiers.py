@@ -178,8 +178,6 @@ class WholeClassifier(Classifier):
 
     def __init__(self, model: nn.Module, inputs: int = 3) -> None:
         super().__init__(inputs, getattr(model, "neighbourhoods", "none"))
-        if isinstance(model, Baseline):
-            model.inputs = inputs
         self.model = model
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:

@@ -164,7 +164,7 @@ def build_model(spec: Spec) -> nn.Module:
         if len(choices) == 1:
             entry = choices[0].entry
             if entry.kind == "baseline":
-                whole = entry.make(spec.classes, create_pretrained)
+                whole = entry.make(spec.classes, spec.inputs, create_pretrained)
             else:
                 whole = choices[0].make(spec.options, spec.inputs, spec.classes)
             model: nn.Module = WholeClassifier(whole, spec.inputs)

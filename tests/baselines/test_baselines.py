@@ -119,16 +119,14 @@ def test_features_of_points_are_not_taken_for_numbers_of_neighbourhoods():
 
 
 def test_members_of_a_product_may_be_told_of_neighbourhoods_in_different_ways():
-    kinds = {"shifts": pointset.create_model("embedding-svm", classes=3), "none": None, "all": None}
-    train = make_sets()
-    pointset.fit(kinds["shifts"], train, progress=False)
-    for kind in ("none", "all"):
-        kinds[kind] = pointset.create_model("rff-max", classes=3, dim=8, neighbourhoods=kind)
-        pointset.fit(kinds[kind], train, pointset.Recipe(epochs=1), progress=False)
-    product = mix(list(kinds.values())).eval()
+    train, members = make_sets(), [pointset.create_model("embedding-svm", classes=3)]
+    members += [pointset.create_model("rff-max", classes=3, dim=8, neighbourhoods=kind) for kind in ("none", "all")]
+    for member in members:
+        pointset.fit(member, train, pointset.Recipe(epochs=1), progress=False)
+    product = mix(members).eval()
     assert product.neighbourhoods == "all"
     sets = train.with_neighbourhoods("all")
-    own = [pointset.evaluate(member, train).logits for member in kinds.values()]
+    own = [pointset.evaluate(member, train).logits for member in members]
     expected = product.model.combine([torch.from_numpy(each) for each in own])
     assert (product(sets.points) - expected).abs().max() < 0.05 * expected.abs().max()
 
