@@ -147,8 +147,7 @@ def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
     _, folder = locate_data(data)
     unfit: dict[str, Any] = {}
     for name in (name for name in TABLES if getattr(options, name) and not is_released(folder)):
-        others: dict[str, Any] = dict.fromkeys(each for each in TABLES if each != name)
-        alone = dataclasses.replace(options, **others)
+        alone = options.changed(dict.fromkeys({*TABLES} - {name}))
         try:
             _read_tables(folder, alone)
             list_again(folder, alone)
@@ -189,16 +188,16 @@ def on_one_axis(pool: Pool, options: DataOptions) -> Pool:
 
 def _turned(pool: Pool, axes: Sequence[str], up: Axis) -> Pool:
     """The pool whose shapes, each with an axis up or turned as `pointset.data.axes.TURNS` says, have this axis up."""
-    arrays = {"points": pool.points, **pool.arrays}
-    for now in {*axes} - {up}:
-        rows = np.repeat([axis == now for axis in axes], pool.sizes)
-        for name in {"points", "normals"} & {*arrays}:
-            flat = np.array(arrays[name]).reshape(-1, 3)
-            flat[rows] = turned_up(flat[rows], now, up)
-            arrays[name] = flat.reshape(arrays[name].shape)
     if {*axes} <= {up}:
         return pool
-    return dataclasses.replace(pool, points=arrays.pop("points"), arrays=arrays, checksums=())
+    columns = pool.columns
+    for now in {*axes} - {up}:
+        rows = np.repeat([axis == now for axis in axes], pool.sizes)
+        for name in {"points", "normals"} & {*columns}:
+            flat = np.array(columns[name]).reshape(-1, 3)
+            flat[rows] = turned_up(flat[rows], now, up)
+            columns[name] = flat.reshape(columns[name].shape)
+    return pool.with_columns(columns)
 
 
 def _folder_pool(

@@ -8,6 +8,7 @@ import csv
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -40,10 +41,7 @@ def group_sizes(groups: Groups) -> Groups:
 def choose_groups(members: Groups, groups: Groups, count: int) -> Groups:
     """The first members, at most `count`, that are whole groups and leave one; at least one group of two, if any.
 
-    Args:
-        members: int64 [M], of one class, in random order.
-        groups: int64 [N], the group of every shape; members are indices into it.
-        count: how many to choose.
+    Members [M] are of one class, in random order, and indices into the groups [N] of all shapes.
     """
     of_group = {group: members[groups[members] == group] for group in dict.fromkeys(groups[members].tolist())}
     chosen, left = np.empty(0, np.int64), list(of_group.values())[:-1]
@@ -109,16 +107,12 @@ def _rules(longest: int) -> Iterator[tuple[str, Callable[[Parts], Any]]]:
     yield "all up to its last number", _up_to_last_number
     for count in range(1, min(PARTS_CUT, longest - 1) + 1):
         parts = f"{count} part{'s' * (count > 1)}"
-        yield f"all but its last {parts}", _between(None, -count)
-        yield f"all but its first {parts}", _between(count, None)
-        yield f"its first {parts}", _between(None, count)
-        yield f"its last {parts}", _between(-count, None)
+        yield f"all but its last {parts}", itemgetter(slice(None, -count))
+        yield f"all but its first {parts}", itemgetter(slice(count, None))
+        yield f"its first {parts}", itemgetter(slice(count))
+        yield f"its last {parts}", itemgetter(slice(-count, None))
         yield f"all but part {count}", _without(count - 1)
         yield f"all but part {count} from the end", _without(-count)
-
-
-def _between(start: int | None, stop: int | None) -> Callable[[Parts], Parts]:
-    return lambda parts: parts[start:stop]
 
 
 def _without(place: int) -> Callable[[Parts], Parts]:

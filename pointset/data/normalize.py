@@ -148,14 +148,9 @@ def _turn_to_axes(centred: Tensor, about: int | None) -> Tensor:
 
 def _axes(covariance: Tensor, about: int | None) -> Tensor:
     """New axes as columns [B, 3, 3], of increasing variance; with `about`, this axis stays."""
-    if about is None:
-        return torch.linalg.eigh(covariance).eigenvectors
-    plane = [axis for axis in range(3) if axis != about]
-    axes = torch.zeros_like(covariance)
-    axes[:, about, about] = 1
-    vectors = torch.linalg.eigh(covariance[:, plane][:, :, plane]).eigenvectors
-    for row, axis in enumerate(plane):
-        axes[:, axis, plane] = vectors[:, row]
+    plane = torch.tensor([axis for axis in range(3) if axis != about], device=covariance.device)
+    axes = torch.eye(3).to(covariance).repeat(len(covariance), 1, 1)
+    axes[:, plane[:, None], plane] = torch.linalg.eigh(covariance[:, plane[:, None], plane]).eigenvectors
     return axes
 
 

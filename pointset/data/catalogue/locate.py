@@ -12,19 +12,9 @@ from pointset.runs.locks import locked
 
 
 def home() -> Path:
-    """The user's data folder: `POINTSET_HOME`, or `~/.cache/pointset` by default."""
+    """The folder of all `datasets` and `pools`: `POINTSET_HOME`, or `~/.cache/pointset` by default."""
     chosen = os.environ.get("POINTSET_HOME")
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "pointset"
-
-
-def datasets_home() -> Path:
-    """The folder of all datasets, each in its own folder."""
-    return home() / "datasets"
-
-
-def pools_home() -> Path:
-    """The folder of all pools of sampled points."""
-    return home() / "pools"
 
 
 def make_folder(folder: Path) -> Path:
@@ -80,7 +70,7 @@ def check_against_card(
 
 
 def _card_folder(card: Card, progress: bool) -> Path:
-    parent = datasets_home()
+    parent = home() / "datasets"
     if card.kind == "generated":  # a second process waits
         if not is_current(folder := parent / card.name):
             make_folder(parent)
@@ -100,5 +90,5 @@ def _card_folder(card: Card, progress: bool) -> Path:
 
 def present_folder(card: Card) -> Path | None:
     """The folder with a card's data, named like the card or like its archive's folder; None if there is none."""
-    folders = [datasets_home() / name for name in (card.name, card.folder)]
+    folders = [home() / "datasets" / name for name in (card.name, card.folder)]
     return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)

@@ -58,14 +58,9 @@ def _release(folder: Path) -> str:
 def read_released(folder: Path, split: str, variant: str | None = None, *, on_error: str = "raise") -> Pool:
     """Read one split of a released dataset, in one of its variants.
 
-    Clouds are named by file and row, such as "ply_data_train0/17".
-
-    Args:
-        folder: folder of the dataset.
-        split: "train" or "test"; ModelNet40-C has only "test".
-        variant: for ScanObjectNN a key of `SCANS`, by default the first; for ModelNet40-C a corruption with its
-            severity, such as "gaussian_3", or "original".
-        on_error: "raise", or "skip" to leave out clouds that are not finite or have a label without a class.
+    Clouds are named by file and row, such as "ply_data_train0/17". A variant is for ScanObjectNN a key of `SCANS`, by
+    default the first; for ModelNet40-C, which has only "test", a corruption with its severity, such as "gaussian_3", or
+    "original". `on_error` "skip" leaves out clouds that are not finite or have a label without a class.
     """
     classes, files = _classes_and_files(folder, split, variant)
     points, labels, names, failures = list[NDArray[Any]](), list[NDArray[Any]](), list[str](), dict[str, str]()
