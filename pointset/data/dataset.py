@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pointset.configuration import check
 from pointset.data.axes import Axis, check_up, turned_up, usual_up
-from pointset.data.catalogue.cards import Card, list_cards, load_card
+from pointset.data.catalogue.cards import Card, is_on_disk, list_cards, load_card
 from pointset.data.catalogue.folders import Listing, list_folder, list_splits
 from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
@@ -283,7 +283,7 @@ def load_like(
     `pointset.data.axes.TURNS`; "auto" and None use the description's for its own data, the card's for a known dataset,
     and for other files that of their format.
     """
-    if data is None and is_in_memory(description):
+    if data is None and not is_on_disk(description["source"]):
         raise PointsetError(
             f"the run was trained on data in memory ({quoted(description['source'])}) or elsewhere, which is not saved "
             "with it: give files with --data, or use pointset.evaluate in Python"
@@ -319,11 +319,6 @@ def load_like(
     return sets.of_pool(_turned(pool, axes, sets.up))
 
 
-def is_in_memory(description: Mapping[str, Any]) -> bool:
-    """True if the sets were not made from files, so that they cannot be loaded again."""
-    return description["source"] not in list_cards() and not Path(description["source"]).is_absolute()
-
-
 def list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
     """The shapes of each split, without the warnings, which were given when the data was loaded."""
     with warnings.catch_warnings(action="ignore"):
@@ -336,7 +331,7 @@ def keys_of_all_splits(sets: PointSets, groups: str | None) -> dict[str, str]:
     Of data in memory, or whose folder was moved, those of the sets alone. Without `groups` every shape is alone.
     """
     names, folder, options = {*sets.names}, None, sets.options
-    if not is_in_memory({"source": sets.source}):
+    if is_on_disk(sets.source):
         with suppress(PointsetError):
             _, folder = locate_data(sets.source, progress=False)
             if is_released(folder):

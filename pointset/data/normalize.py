@@ -128,7 +128,7 @@ def _normalized(
     """Clouds minus their means over `dims`, divided by their sizes [B, 1, 1]; a size of zero is replaced by 1."""
     if not points.numel():
         return points
-    count = _count(points, mask)
+    count = points.shape[1] if mask is None else mask.sum(1).clamp(min=1)[:, None, None]
     centred = _centred(points, mask, dims, count)
     size = size_of(centred, count)
     kind = torch.finfo(points.dtype)
@@ -179,8 +179,3 @@ def _centred(points: Tensor, mask: Tensor | None, dims: tuple[int, ...], count: 
     moved = zero_padding(points - real.amin(dims, keepdim=True), mask)
     numbers = 3 * count if 2 in dims else count
     return zero_padding(moved - moved.sum(dims, keepdim=True) / numbers, mask)
-
-
-def _count(points: Tensor, mask: Tensor | None) -> Tensor | int:
-    """Real points per cloud, at least 1: [B, 1, 1], or one number for all."""
-    return max(points.shape[1], 1) if mask is None else mask.sum(1).clamp(min=1)[:, None, None]

@@ -4,7 +4,6 @@ import copy
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from torch.utils.data import Dataset
 from pointset.configuration import Neighbourhoods, PointCount, check, check_seed
 from pointset.data.augmentations import Augmentation
 from pointset.data.axes import Axis
-from pointset.data.catalogue.cards import list_cards
+from pointset.data.catalogue.cards import is_on_disk
 from pointset.data.groups import choose_groups, number_groups
 from pointset.data.neighbourhood_pools import ARRAY, drawn_copies, pool_with_copies, pool_with_neighbourhoods
 from pointset.data.neighbourhoods import WIDTHS
@@ -341,7 +340,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         how = self.options.normalize
         if how == "standardize" and self.source_pool.is_centred(self.rows.numpy()):
             how = "center-standardize"
-        from_files = Path(self.source).is_absolute() or self.source in list_cards()
         return Preparation(
             points=self.size,
             normalize=how,
@@ -351,7 +349,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             pool_points=max(1, int(self.source_pool.sizes.max(initial=0))),
             features=self.options.features,
             inputs=self.inputs,
-            isolated="leave out" if from_files else "keep",
+            isolated="leave out" if is_on_disk(self.source) else "keep",
             neighbourhoods=self.neighbourhoods,
         )
 

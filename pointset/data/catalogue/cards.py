@@ -98,6 +98,11 @@ def list_cards() -> list[str]:
     return sorted(path.stem for path in cards_folder().glob("*.toml"))
 
 
+def is_on_disk(source: str) -> bool:
+    """True if sets with this `source` were made from a card or a folder, so that they can be loaded again."""
+    return source in list_cards() or Path(source).is_absolute()
+
+
 def load_card(name: str) -> Card:
     """Read one card.
 
