@@ -89,16 +89,17 @@ class Lines:
             return np.full(len(self), width)
         return np.diff(np.searchsorted(words, starts), append=len(words))
 
-    def numbers(self, keyword: bytes = b"") -> np.ndarray:
-        """All numbers float64, line after line, without the keyword with which each line begins."""
+    def numbers(self, *, have_keyword: bool = False) -> np.ndarray:
+        """All numbers float64, line after line; without the keyword of one letter with which each line may begin."""
 
-        def parsed(count: int) -> np.ndarray | None:
-            block = self[:count].block
-            return flat_numbers(re.sub(rb"(?m)^[ \t\v]*" + keyword, b"", block) if keyword else block)
+        def parsed(lines: Lines) -> np.ndarray | None:
+            text = np.frombuffer(lines.block, np.uint8).copy()
+            text[lines.offsets if have_keyword else []] = ord(" ")
+            return flat_numbers(text.tobytes())
 
-        numbers = parsed(len(self))
+        numbers = parsed(self)
         if numbers is None:
-            wrong = bisect_left(range(len(self)), True, key=lambda line: parsed(line + 1) is None)
+            wrong = bisect_left(range(len(self)), True, key=lambda line: parsed(self[: line + 1]) is None)
             raise self.error(wrong, "expected only numbers")
         return numbers
 

@@ -60,7 +60,7 @@ def _read_vertices(lines: Lines) -> np.ndarray:
     lines.require(np.isin(widths, _WIDTHS), expected)
     is_mixed = any(np.isin(widths, (3, more)).all() for more in (4, 6))  # some may have a weight or a colour
     lines.require((widths == widths[:1]) | is_mixed, "expected as many numbers as in the vertices above")
-    places = lines.numbers(keyword=b"v")[(np.cumsum(widths) - widths)[:, None] + np.arange(3)]
+    places = lines.numbers(have_keyword=True)[(np.cumsum(widths) - widths)[:, None] + np.arange(3)]
     lines.require(np.isfinite(places).all(axis=1), "expected finite coordinates")
     return places
 
