@@ -49,8 +49,7 @@ def batches(
     generator = epoch_generator(seed, epoch)
     for index, rows in enumerate(batches_of_rows(torch.from_numpy(dataset.sizes), batch_size, generator)):
         with torch_threads(1):  # for a batch of points, synchronising threads takes longer than the work
-            where = dataset.draw_indices(rows, generator, size and size(index))
-            points, mask = dataset.points_at(where)
+            points, mask = dataset.points_at(dataset.draw_indices(rows, generator, size and size(index)))
             if augment is not None:
                 points = augment(points, generator, mask, columns=dataset.columns)
             batch = Batch(points, mask, labels := dataset.labels[rows])

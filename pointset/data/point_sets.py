@@ -29,8 +29,6 @@ from pointset.data.turns import Columns
 from pointset.errors import PointsetError, described, quoted
 from pointset.inputs import InputError, as_places
 
-__all__ = ["PointSets", "Pool"]
-
 VALIDATION_STREAM = 1
 """Makes the random numbers of a validation split independent of other uses of the same seed."""
 _AT_ONCE = 256

@@ -24,6 +24,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pointset.configuration import check
 from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.locate import home, make_folder
 from pointset.data.pool import Pool, digest_of
@@ -39,7 +40,7 @@ from pointset.data.pools.manifest import (
 from pointset.data.readers.formats import naming
 from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.sampling import import_open3d, sample_points, seed_for
-from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
+from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
 from pointset.errors import PointsetError, one_line
 from pointset.runs.atomic import full_disk_reported, new_folder
 from pointset.runs.locks import locked
@@ -143,6 +144,7 @@ def build_pool(
     `on_error` "raise" keeps the finished shapes for the next run, and "skip" finishes the pool without the others.
     Returns the number of shapes that were sampled.
     """
+    check("on_error", on_error, OnError)
     folder, unfinished = plan.folder, unfinished_folder(plan.folder)
     fault = _fault(folder) if folder.is_dir() else ""
     if fault:

@@ -34,12 +34,8 @@ MESHES: dict[str, Callable[[bytes, str], Mesh]] = {
     ".off": parse_off,
     ".obj": parse_obj,
     ".stl": parse_stl,
-    ".glb": parse_scene,
-    ".gltf": parse_scene,
-    ".3mf": parse_scene,
-    ".dae": parse_scene,
 }
-"""Readers of meshes by suffix, from the content and the name of a file; PLY is mapped into memory."""
+"""Readers of meshes by suffix, from the content and the name of a file; PLY is mapped, the rest are scenes."""
 CLOUDS: dict[str, Callable[[Path, Sequence[str]], Columns]] = {
     ".npy": npy_columns,
     ".npz": npz_columns,
@@ -78,7 +74,7 @@ def read_mesh(path: str | Path) -> Mesh:
     with naming(path, MeshError):
         require_shape_file(path, MESH_SUFFIXES)
         suffix = path.suffix.lower()
-        mesh = parse_ply(path) if suffix == ".ply" else MESHES[suffix](read_file(path), str(path))
+        mesh = parse_ply(path) if suffix == ".ply" else MESHES.get(suffix, parse_scene)(read_file(path), str(path))
         corners = mesh.vertices[mesh.faces]
         with np.errstate(all="ignore"):
             has_area = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]).any()
