@@ -16,7 +16,7 @@ from pointset.configuration import check
 from pointset.data.axes import Axis, check_up, turned_up, usual_up
 from pointset.data.catalogue.cards import Card, is_on_disk, list_cards, load_card
 from pointset.data.catalogue.folders import Listing, list_folder, list_splits
-from pointset.data.catalogue.locate import check_against_card, locate_data
+from pointset.data.catalogue.locate import check_against_card, locate_data, require_classes
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.groups import group_keys, is_table, number_groups, read_table
 from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
@@ -240,12 +240,8 @@ def _released_pool(
 
 
 def _require_classes(present: Sequence[str], wanted: Sequence[str] | None, name: str) -> None:
-    if wanted is None or list(present) == list(wanted):
-        return
-    odd = one_line(", ".join(sorted({*present} ^ {*wanted}) or ["their order"]), REPEATED)
-    raise PointsetError(
-        f"{name} has other classes than the model was trained on ({odd}): give data with the same classes"
-    )
+    if wanted is not None:
+        require_classes(present, wanted, name, "the model was trained on", "give data with the same classes")
 
 
 def _warn_of_missing_classes(folder: Path, pool: Pool, split: str, present: Mapping[str, Set[int]]) -> None:

@@ -91,7 +91,8 @@ def _cut(pool: Pool, most: int, seed: int) -> Pool:
     where, sizes = fixed_indices(pool, np.arange(len(pool)), most, seed)
     is_ragged = sizes.min() < sizes.max()
     shape = (len(where),) if is_ragged else (len(pool), sizes[0])
-    columns = {name: pool.take(where, name).reshape(*shape, own.shape[-1]) for name, own in pool.columns.items()}
+    taken = {name: pool.take(where, name) for name in pool.columns}
+    columns = {name: rows.reshape(*shape, *rows.shape[1:]) for name, rows in taken.items()}
     return pool.with_columns(columns, offsets=np.cumsum([0, *sizes]) if is_ragged else None)
 
 

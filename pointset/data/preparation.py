@@ -174,6 +174,8 @@ class Preparation(WithFeatures):
 
     def _finished(self, cloud: Cloud, mesh: Mesh | None, *, untouched: bool = False) -> Prepared:
         """The first `points` of a cloud, with the neighbourhoods of all."""
+        if lacking := ", ".join(name for name in self.arrays if name not in cloud.arrays):
+            raise PointsetError(f"the cloud has no {lacking}, which the model needs of its points: give them too")
         parts = [cloud.arrays[name] for name in self.arrays]
         if self.neighbourhoods != "none":
             parts.append(stored_numbers(cloud.points, self.neighbourhoods))

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from pointset.data.catalogue.cards import Card, list_cards, load_card, nearest_cards
@@ -59,14 +60,18 @@ def check_against_card(
     remedy = "unpack it again, or give the folder itself to use what is there"
     if card.kind == "generated":
         remedy = "delete that folder, and it will be built again"
-    if classes != list(card.classes):
-        odd = sorted(set(classes) ^ set(card.classes)) or ["their order"]
-        named = one_line(", ".join(odd), REPEATED)
-        raise PointsetError(f"{folder} has other classes than {card.name} ({named}): {remedy}")
+    require_classes(classes, card.classes, str(folder), card.name, remedy)
     other = variant not in (None, *card.variants[:1]) and "train" in card.splits
     expected = shapes if other else card.splits.get(split, shapes)
     if shapes is not None and expected != shapes:
         raise PointsetError(f"{folder} has {shapes} {split} shapes where {card.name} has {expected}: {remedy}")
+
+
+def require_classes(present: Sequence[str], wanted: Sequence[str], name: str, than: str, remedy: str) -> None:
+    """Raise a PointsetError unless classes are the wanted ones, in their order."""
+    if list(present) != list(wanted):
+        odd = one_line(", ".join(sorted({*present} ^ {*wanted}) or ["their order"]), REPEATED)
+        raise PointsetError(f"{name} has other classes than {than} ({odd}): {remedy}")
 
 
 def _card_folder(card: Card, progress: bool) -> Path:

@@ -30,11 +30,7 @@ from pointset.data.readers.stl import parse_stl
 from pointset.data.readers.tables import npy_columns, npz_columns, text_columns
 from pointset.runs.files import read_file
 
-MESHES: dict[str, Callable[[bytes, str], Mesh]] = {
-    ".off": parse_off,
-    ".obj": parse_obj,
-    ".stl": parse_stl,
-}
+MESHES: dict[str, Callable[[bytes, str], Mesh]] = {".off": parse_off, ".obj": parse_obj, ".stl": parse_stl}
 """Readers of meshes by suffix, from the content and the name of a file; PLY is mapped, the rest are scenes."""
 CLOUDS: dict[str, Callable[[Path, Sequence[str]], Columns]] = {
     ".npy": npy_columns,
