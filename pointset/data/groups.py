@@ -127,18 +127,12 @@ def _up_to_last_number(parts: Parts) -> Parts:
 def group_keys(
     groups: str, names: Sequence[str], folder: Path | None = None, *, all_have_one: bool = True
 ) -> list[str]:
-    """The name of each shape's group, as a user gives it.
+    """The name of each shape's group, as a user gives it; without `all_have_one` a shape may be alone, under its name.
 
-    Args:
-        groups: a table (*.csv) whose first column has the files and whose second their groups; the number of a level
-            of folders, counted from 1 at the top; a rule of `groups_by_rule` in words; or a regular expression, whose
-            parentheses, or else the whole match, are the group.
-        names: of the shapes, relative to their folder.
-        folder: in which a relative path of a table is looked for, too.
-        all_have_one: if False, a shape without a group is alone, under its own name.
-
-    Raises:
-        PointsetError: it is none of these, or does not say the group of every shape that must have one.
+    Groups are said by a table (*.csv) whose first column has the files and whose second their groups, which is looked
+    for in the folder of the data, too; by the number of a level of folders, counted from 1 at the top; by a rule of
+    `groups_by_rule` in words; or by a regular expression, whose parentheses, or else the whole match, are the group. A
+    PointsetError if it is none of these, or does not say the group of every shape that must have one.
     """
     if is_table(groups):
         known = read_table(Path(groups), folder, "groups", 2)

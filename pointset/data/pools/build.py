@@ -269,11 +269,7 @@ def _write_pool(target: Path, manifest: Manifest, files: Iterable[Path]) -> None
 
 
 def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Workers) -> Generator[MadeShape, None, None]:
-    """Make the points of many files, in any order.
-
-    Raises:
-        PointsetError: a worker process died.
-    """
+    """Make the points of many files, in any order; a PointsetError if a worker process dies."""
     from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 

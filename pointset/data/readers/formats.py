@@ -75,11 +75,7 @@ def is_mesh_file(path: Path) -> bool:
 
 
 def require_shape_file(path: Path, suffixes: Set[str] = SHAPE_SUFFIXES) -> None:
-    """Require a file with one of some suffixes: by default those of meshes and point clouds.
-
-    Raises:
-        PointsetError: the file does not exist, is a folder, a pipe or a device, or its suffix is another.
-    """
+    """Require a file, which is no folder, pipe or device, with one of some suffixes, and the library that reads it."""
     with naming(path, PointsetError):
         if not path.exists():
             raise PointsetError("the file or folder does not exist: check its spelling")

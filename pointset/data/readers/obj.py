@@ -76,7 +76,7 @@ def _read_faces(lines: Lines, vertex_count: int, above: np.ndarray) -> tuple[np.
     text = np.frombuffer(block, np.uint8)
     between = (text <= ord(" ")) | (text == ord("/"))
     before = text[:-1][between[:-1] & ~between[1:]]  # the character before each number
-    indices = np.fromstring(block.replace(b"/", b" "), np.int64, sep=" ")[: len(before)][before != ord("/")]
+    indices = np.fromstring(block.replace(b"/", b" "), np.int64, sep=" ")[before != ord("/")]
     corners = np.where(indices < 0, indices + np.repeat(above, sizes), indices - 1)
     right = (corners >= 0) & (corners < vertex_count)
     if not right.all():
