@@ -30,7 +30,8 @@ from pointset.data.augmentations import (
 from pointset.data.groups import group_keys
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
-from pointset.data.point_sets import PointSets, Pool
+from pointset.data.point_sets import PointSets
+from pointset.data.pool import Pool
 from pointset.data.preparation import Preparation
 from pointset.data.sampling import downsample, sample_points
 from pointset.errors import PointsetError

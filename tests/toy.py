@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import pointset
 from pointset.comparison.runs import Run
-from pointset.data.point_sets import Pool
+from pointset.data.pool import Pool
 from pointset.nn import registry
 from pointset.runs import records
 from pointset.training.recipe import Recipe

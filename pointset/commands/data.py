@@ -145,7 +145,7 @@ def check(
 def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Result:
     """Count the shapes and draw a few of them."""
     from pointset.data.axes import recommend_pose
-    from pointset.data.catalogue.locate import make_folder, pools_home
+    from pointset.data.catalogue.locate import home, make_folder
     from pointset.data.pools.inspection import PER_CLASS, look_at
     from pointset.evaluation.upright import best_turn, turn_scores
 
@@ -162,7 +162,7 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Res
     title = f"{overview['name']}: drawn with {overview['up'].upper()} up"
     drawn, called = [clouds[row] for row in shown], [names[row] for row in shown]
     picture = viz.draw_clouds(drawn, names=called, camera=viz.Camera(up=axis), title=title, columns=8)
-    path = viz.save(picture, output or make_folder(pools_home()) / f"{overview['name']}.png", dpi=100)
+    path = viz.save(picture, output or make_folder(home() / "pools") / f"{overview['name']}.png", dpi=100)
     overview |= {"pose": recommend_pose([*zip(names, clouds, strict=True)], axis), "picture": str(path)}
     return Result(overview, *_in_words(overview))
 

@@ -18,8 +18,6 @@ from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
 from pointset.errors import PointsetError, described, one_line, quoted
 from pointset.inputs import InputError, require_unmasked
 
-ARRAYS_NAME = "arrays"
-"""Name of every dataset that is made from arrays."""
 Arrays = dict[str, np.ndarray]
 """The "points" [n, 3] of a cloud, and other numbers of each point [n, ...], by name."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
@@ -88,7 +86,7 @@ def from_arrays(
     if failures:
         reasons = one_line("; ".join(failures.values()), MOST_SAID)
         warnings.warn(f"{len(failures)} of {count} clouds of X are left out: {reasons}", stacklevel=2)
-    one_width("the features", {chosen[row]: _width(cloud) for row, cloud in made.items()})
+    one_width("the features", {chosen[row]: np.shape(cloud.get("features", [[]]))[1] for row, cloud in made.items()})
     sizes = [len(cloud["points"]) for cloud in made.values()]
     ragged = len(set(sizes)) > 1
     join = np.concatenate if ragged else np.stack
@@ -114,7 +112,7 @@ def from_arrays(
         "on_error": on_error,
         "features": tuple(dict.fromkeys(["columns"] * (shape[1] > 3) + list(beside))),
     }
-    return PointSets(pool, DataOptions.from_dict(options), name=ARRAYS_NAME, split=split)
+    return PointSets(pool, DataOptions.from_dict(options), name="arrays", split=split)
 
 
 def _clouds(given: Any) -> list[Any]:
@@ -147,10 +145,6 @@ def _cloud(given: Any, features: Mapping[str, Any]) -> Arrays:
     tables = [rows[:, 3:]] * (rows.shape[1] > 3) + [table[:, None] if table.ndim == 1 else table for table in further]
     normals = [as_array(features[NORMALS])] if NORMALS in features else []
     return require_cloud(np.hstack([rows[:, :3], *normals]), np.hstack(tables) if tables else None).arrays
-
-
-def _width(cloud: Arrays) -> int:
-    return cloud["features"].shape[1] if "features" in cloud else 0
 
 
 def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tuple[list[int], list[str]]:

@@ -49,16 +49,14 @@ def batches(
     generator = epoch_generator(seed, epoch)
     for index, rows in enumerate(batches_of_rows(torch.from_numpy(dataset.sizes), batch_size, generator)):
         with torch_threads(1):  # for a batch of points, synchronising threads takes longer than the work
-            where = dataset.draw_indices(rows, generator, size and size(index))
-            points, mask = dataset.points_at(where)
+            points, mask = dataset.points_at(dataset.draw_indices(rows, generator, size and size(index)))
             if augment is not None:
                 points = augment(points, generator, mask, columns=dataset.columns)
-            mixed = None if mix is None else mix(points, generator, mask)
-            points, labels = points if mixed is None else mixed.points, dataset.labels[rows]
-        if mixed is None:
-            yield Batch(points, mask, labels)
-        else:
-            yield Batch(points, mask, labels, labels[mixed.partners], mixed.shares)
+            batch = Batch(points, mask, labels := dataset.labels[rows])
+            if mix is not None:
+                mixed = mix(points, generator, mask)
+                batch = Batch(mixed.points, mask, labels, labels[mixed.partners], mixed.shares)
+        yield batch
 
 
 def batches_of_rows(sizes: Tensor, batch_size: int, generator: torch.Generator) -> list[Tensor]:

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from pointset.configuration import check
 from pointset.data.axes import Axis, check_up, turned_up, usual_up
-from pointset.data.catalogue.cards import Card, list_cards, load_card
+from pointset.data.catalogue.cards import Card, is_on_disk, list_cards, load_card
 from pointset.data.catalogue.folders import Listing, list_folder, list_splits
-from pointset.data.catalogue.locate import check_against_card, locate_data
+from pointset.data.catalogue.locate import check_against_card, locate_data, require_classes
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.groups import group_keys, is_table, number_groups, read_table
 from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
@@ -147,8 +147,7 @@ def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
     _, folder = locate_data(data)
     unfit: dict[str, Any] = {}
     for name in (name for name in TABLES if getattr(options, name) and not is_released(folder)):
-        others: dict[str, Any] = dict.fromkeys(each for each in TABLES if each != name)
-        alone = dataclasses.replace(options, **others)
+        alone = options.changed(dict.fromkeys({*TABLES} - {name}))
         try:
             _read_tables(folder, alone)
             list_again(folder, alone)
@@ -189,16 +188,16 @@ def on_one_axis(pool: Pool, options: DataOptions) -> Pool:
 
 def _turned(pool: Pool, axes: Sequence[str], up: Axis) -> Pool:
     """The pool whose shapes, each with an axis up or turned as `pointset.data.axes.TURNS` says, have this axis up."""
-    arrays = {"points": pool.points, **pool.arrays}
-    for now in {*axes} - {up}:
-        rows = np.repeat([axis == now for axis in axes], pool.sizes)
-        for name in {"points", "normals"} & {*arrays}:
-            flat = np.array(arrays[name]).reshape(-1, 3)
-            flat[rows] = turned_up(flat[rows], now, up)
-            arrays[name] = flat.reshape(arrays[name].shape)
     if {*axes} <= {up}:
         return pool
-    return dataclasses.replace(pool, points=arrays.pop("points"), arrays=arrays, checksums=())
+    columns = pool.columns
+    for now in {*axes} - {up}:
+        rows = np.repeat([axis == now for axis in axes], pool.sizes)
+        for name in {"points", "normals"} & {*columns}:
+            flat = np.array(columns[name]).reshape(-1, 3)
+            flat[rows] = turned_up(flat[rows], now, up)
+            columns[name] = flat.reshape(columns[name].shape)
+    return pool.with_columns(columns)
 
 
 def _folder_pool(
@@ -241,12 +240,8 @@ def _released_pool(
 
 
 def _require_classes(present: Sequence[str], wanted: Sequence[str] | None, name: str) -> None:
-    if wanted is None or list(present) == list(wanted):
-        return
-    odd = one_line(", ".join(sorted({*present} ^ {*wanted}) or ["their order"]), REPEATED)
-    raise PointsetError(
-        f"{name} has other classes than the model was trained on ({odd}): give data with the same classes"
-    )
+    if wanted is not None:
+        require_classes(present, wanted, name, "the model was trained on", "give data with the same classes")
 
 
 def _warn_of_missing_classes(folder: Path, pool: Pool, split: str, present: Mapping[str, Set[int]]) -> None:
@@ -284,7 +279,7 @@ def load_like(
     `pointset.data.axes.TURNS`; "auto" and None use the description's for its own data, the card's for a known dataset,
     and for other files that of their format.
     """
-    if data is None and is_in_memory(description):
+    if data is None and not is_on_disk(description["source"]):
         raise PointsetError(
             f"the run was trained on data in memory ({quoted(description['source'])}) or elsewhere, which is not saved "
             "with it: give files with --data, or use pointset.evaluate in Python"
@@ -320,11 +315,6 @@ def load_like(
     return sets.of_pool(_turned(pool, axes, sets.up))
 
 
-def is_in_memory(description: Mapping[str, Any]) -> bool:
-    """True if the sets were not made from files, so that they cannot be loaded again."""
-    return description["source"] not in list_cards() and not Path(description["source"]).is_absolute()
-
-
 def list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
     """The shapes of each split, without the warnings, which were given when the data was loaded."""
     with warnings.catch_warnings(action="ignore"):
@@ -337,7 +327,7 @@ def keys_of_all_splits(sets: PointSets, groups: str | None) -> dict[str, str]:
     Of data in memory, or whose folder was moved, those of the sets alone. Without `groups` every shape is alone.
     """
     names, folder, options = {*sets.names}, None, sets.options
-    if not is_in_memory({"source": sets.source}):
+    if is_on_disk(sets.source):
         with suppress(PointsetError):
             _, folder = locate_data(sets.source, progress=False)
             if is_released(folder):

@@ -8,6 +8,7 @@ import csv
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -40,10 +41,7 @@ def group_sizes(groups: Groups) -> Groups:
 def choose_groups(members: Groups, groups: Groups, count: int) -> Groups:
     """The first members, at most `count`, that are whole groups and leave one; at least one group of two, if any.
 
-    Args:
-        members: int64 [M], of one class, in random order.
-        groups: int64 [N], the group of every shape; members are indices into it.
-        count: how many to choose.
+    Members [M] are of one class, in random order, and indices into the groups [N] of all shapes.
     """
     of_group = {group: members[groups[members] == group] for group in dict.fromkeys(groups[members].tolist())}
     chosen, left = np.empty(0, np.int64), list(of_group.values())[:-1]
@@ -109,16 +107,12 @@ def _rules(longest: int) -> Iterator[tuple[str, Callable[[Parts], Any]]]:
     yield "all up to its last number", _up_to_last_number
     for count in range(1, min(PARTS_CUT, longest - 1) + 1):
         parts = f"{count} part{'s' * (count > 1)}"
-        yield f"all but its last {parts}", _between(None, -count)
-        yield f"all but its first {parts}", _between(count, None)
-        yield f"its first {parts}", _between(None, count)
-        yield f"its last {parts}", _between(-count, None)
+        yield f"all but its last {parts}", itemgetter(slice(None, -count))
+        yield f"all but its first {parts}", itemgetter(slice(count, None))
+        yield f"its first {parts}", itemgetter(slice(count))
+        yield f"its last {parts}", itemgetter(slice(-count, None))
         yield f"all but part {count}", _without(count - 1)
         yield f"all but part {count} from the end", _without(-count)
-
-
-def _between(start: int | None, stop: int | None) -> Callable[[Parts], Parts]:
-    return lambda parts: parts[start:stop]
 
 
 def _without(place: int) -> Callable[[Parts], Parts]:
@@ -133,18 +127,12 @@ def _up_to_last_number(parts: Parts) -> Parts:
 def group_keys(
     groups: str, names: Sequence[str], folder: Path | None = None, *, all_have_one: bool = True
 ) -> list[str]:
-    """The name of each shape's group, as a user gives it.
+    """The name of each shape's group, as a user gives it; without `all_have_one` a shape may be alone, under its name.
 
-    Args:
-        groups: a table (*.csv) whose first column has the files and whose second their groups; the number of a level
-            of folders, counted from 1 at the top; a rule of `groups_by_rule` in words; or a regular expression, whose
-            parentheses, or else the whole match, are the group.
-        names: of the shapes, relative to their folder.
-        folder: in which a relative path of a table is looked for, too.
-        all_have_one: if False, a shape without a group is alone, under its own name.
-
-    Raises:
-        PointsetError: it is none of these, or does not say the group of every shape that must have one.
+    Groups are said by a table (*.csv) whose first column has the files and whose second their groups, which is looked
+    for in the folder of the data, too; by the number of a level of folders, counted from 1 at the top; by a rule of
+    `groups_by_rule` in words; or by a regular expression, whose parentheses, or else the whole match, are the group. A
+    PointsetError if it is none of these, or does not say the group of every shape that must have one.
     """
     if is_table(groups):
         known = read_table(Path(groups), folder, "groups", 2)

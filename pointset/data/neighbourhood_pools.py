@@ -1,4 +1,9 @@
-"""Pools whose points know their neighbourhoods: numbers computed once per pool, of many points on disk."""
+"""Pools whose points know their neighbourhoods, and imperfect copies of shapes with neighbourhoods of their own.
+
+What a point is told of its neighbourhood must be that of the cloud which is given: a scan without its back, or with
+points of the background, has other neighbours. So the whole cloud is changed, its numbers are computed once per pool,
+of many points on disk, and then sets are drawn from it, as from the shape itself.
+"""
 
 import dataclasses
 import hashlib
@@ -7,11 +12,15 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from pointset.data.augmentations import Augmentation
 from pointset.data.catalogue.locate import home
 from pointset.data.neighbourhoods import WIDTHS, stored_numbers
 from pointset.data.pool import Pool, fixed_indices
+from pointset.data.ragged import pad_rows
 from pointset.runs.atomic import write_atomically
 from pointset.runs.progress import followed
 
@@ -21,42 +30,75 @@ VERSION = 4
 """Increased whenever the same points get other numbers."""
 FEW_POINTS = 2**18
 """Numbers of so many points or fewer are computed again, and not kept on disk."""
+COPIES = 3
+"""Copies of each shape: so many times neighbourhoods are computed again."""
+WHOLE = 0.4
+"""Share of the draws that are from the shape itself; a copy may be unchanged, too."""
+AT_ONCE = 256
+"""Shapes that are changed at a time."""
 _MADE: "WeakKeyDictionary[Pool, dict[tuple[str, int, int], Pool]]" = WeakKeyDictionary()
 
 
 def pool_with_neighbourhoods(pool: Pool, kind: str, most: int, seed: int) -> Pool:
-    """The pool with at most `most` points of each shape, and the numbers of their neighbourhoods.
-
-    Args:
-        pool: any pool.
-        kind: see `pointset.data.neighbourhoods`.
-        most: points of the cloud whose neighbourhoods are described; of larger shapes a random part.
-        seed: seed of these parts.
-    """
+    """The pool with the numbers of neighbourhoods, among at most `most` points of each shape: a part by the seed."""
     made = _MADE.setdefault(pool, {})
     if (kind, most, seed) not in made:
-        made[kind, most, seed] = with_numbers(cut_pool(pool, most, seed), kind)
+        made[kind, most, seed] = _with_numbers(_cut(pool, most, seed), kind)
     return made[kind, most, seed]
 
 
-def with_numbers(pool: Pool, kind: str, repeated: bool = False) -> Pool:
-    """The pool with the numbers of the neighbourhoods of all points, of which `repeated` ones count once."""
-    return dataclasses.replace(pool, arrays={**pool.arrays, ARRAY: _numbers(pool, kind, repeated)})
+def pool_with_copies(pool: Pool, kind: str, most: int, seed: int, change: Augmentation, change_seed: int) -> Pool:
+    """`pool_with_neighbourhoods`, and then `COPIES` times all shapes, changed; points that repeat count once."""
+    pool = _cut(pool, most, seed)
+    blocks = [pool.columns, *(_changed(pool, change, change_seed, copy) for copy in range(COPIES))]
+    times = len(blocks)
+    copies = pool.with_columns(
+        {name: np.concatenate([block[name] for block in blocks]) for name in pool.columns},
+        names=[f"{name}#{copy}" if copy else name for copy in range(times) for name in pool.names],
+        labels=np.tile(pool.labels, times),
+        offsets=None if pool.offsets is None else np.cumsum([0, *np.tile(pool.sizes, times)]),
+        groups=None if pool.groups is None else np.tile(pool.groups, times),
+    )
+    return _with_numbers(copies, kind, repeated=True)
 
 
-def cut_pool(pool: Pool, most: int, seed: int) -> Pool:
+def drawn_copies(rows: np.ndarray, pool: Pool, generator: torch.Generator) -> np.ndarray:
+    """For rows [B] of the shapes of a pool with copies, the rows of the shapes themselves or of random copies."""
+    which = torch.rand(len(rows), generator=generator).numpy()
+    copy = np.ceil((which - WHOLE) / (1 - WHOLE) * COPIES).clip(min=0).astype(np.int64)
+    return rows + len(pool) // (COPIES + 1) * copy
+
+
+def _changed(pool: Pool, change: Augmentation, seed: int, copy: int) -> dict[str, NDArray[Any]]:
+    """The columns of the pool with all its clouds changed."""
+    old = pool.columns
+    rows = torch.from_numpy(np.concatenate([one.reshape(-1, one.shape[-1]) for one in old.values()], axis=1))
+    generator = torch.Generator().manual_seed(int(np.random.default_rng((seed, copy)).integers(2**62)))
+    sizes = torch.from_numpy(pool.sizes).split(AT_ONCE)
+    changed = list[Tensor]()
+    for together, some in zip(rows.split([int(each.sum()) for each in sizes]), sizes, strict=True):
+        sets, mask = pad_rows(together, some)
+        sets = change(sets, generator, mask)
+        changed.append(sets.flatten(0, 1) if mask is None else sets[mask])
+    new = torch.cat(changed).split([one.shape[-1] for one in old.values()], dim=1)
+    return {name: own.numpy().reshape(old[name].shape) for name, own in zip(old, new, strict=True)}
+
+
+def _cut(pool: Pool, most: int, seed: int) -> Pool:
     """At most `most` points of each shape."""
     if not len(pool) or pool.sizes.max(initial=0) <= most:
         return pool
     where, sizes = fixed_indices(pool, np.arange(len(pool)), most, seed)
-    ragged = pool.offsets is not None and len(set(sizes.tolist())) > 1
+    is_ragged = sizes.min() < sizes.max()
+    shape = (len(where),) if is_ragged else (len(pool), sizes[0])
+    taken = {name: pool.take(where, name) for name in pool.columns}
+    columns = {name: rows.reshape(*shape, *rows.shape[1:]) for name, rows in taken.items()}
+    return pool.with_columns(columns, offsets=np.cumsum([0, *sizes]) if is_ragged else None)
 
-    def shaped(array: NDArray[Any]) -> NDArray[Any]:
-        return array if ragged else array.reshape(len(pool), int(sizes[0]), *array.shape[1:])
 
-    offsets = np.concatenate([[0], sizes.cumsum()]) if ragged else None
-    arrays = {name: shaped(pool.take(where, name)) for name in pool.arrays}
-    return dataclasses.replace(pool, points=shaped(pool.take(where)), arrays=arrays, offsets=offsets, checksums=())
+def _with_numbers(pool: Pool, kind: str, repeated: bool = False) -> Pool:
+    """The pool with the numbers of the neighbourhoods of all points, of which `repeated` ones count once."""
+    return dataclasses.replace(pool, arrays={**pool.arrays, ARRAY: _numbers(pool, kind, repeated)})
 
 
 def _numbers(pool: Pool, kind: str, repeated: bool) -> NDArray[np.float16]:

@@ -128,7 +128,7 @@ def _normalized(
     """Clouds minus their means over `dims`, divided by their sizes [B, 1, 1]; a size of zero is replaced by 1."""
     if not points.numel():
         return points
-    count = _count(points, mask)
+    count = points.shape[1] if mask is None else mask.sum(1).clamp(min=1)[:, None, None]
     centred = _centred(points, mask, dims, count)
     size = size_of(centred, count)
     kind = torch.finfo(points.dtype)
@@ -148,14 +148,9 @@ def _turn_to_axes(centred: Tensor, about: int | None) -> Tensor:
 
 def _axes(covariance: Tensor, about: int | None) -> Tensor:
     """New axes as columns [B, 3, 3], of increasing variance; with `about`, this axis stays."""
-    if about is None:
-        return torch.linalg.eigh(covariance).eigenvectors
-    plane = [axis for axis in range(3) if axis != about]
-    axes = torch.zeros_like(covariance)
-    axes[:, about, about] = 1
-    vectors = torch.linalg.eigh(covariance[:, plane][:, :, plane]).eigenvectors
-    for row, axis in enumerate(plane):
-        axes[:, axis, plane] = vectors[:, row]
+    plane = torch.tensor([axis for axis in range(3) if axis != about], device=covariance.device)
+    axes = torch.eye(3).to(covariance).repeat(len(covariance), 1, 1)
+    axes[:, plane[:, None], plane] = torch.linalg.eigh(covariance[:, plane[:, None], plane]).eigenvectors
     return axes
 
 
@@ -184,8 +179,3 @@ def _centred(points: Tensor, mask: Tensor | None, dims: tuple[int, ...], count: 
     moved = zero_padding(points - real.amin(dims, keepdim=True), mask)
     numbers = 3 * count if 2 in dims else count
     return zero_padding(moved - moved.sum(dims, keepdim=True) / numbers, mask)
-
-
-def _count(points: Tensor, mask: Tensor | None) -> Tensor | int:
-    """Real points per cloud, at least 1: [B, 1, 1], or one number for all."""
-    return max(points.shape[1], 1) if mask is None else mask.sum(1).clamp(min=1)[:, None, None]

@@ -26,8 +26,29 @@ TABLES = ("groups", "without")
 """Options that are paths of tables; groups may be something else."""
 
 
+class WithFeatures(Checked):
+    """Base class of what has `features` of points."""
+
+    features: tuple[str, ...]
+
+    @property
+    def has_normals(self) -> bool:
+        """True if columns 3 to 5 of the points are unit normals."""
+        return NORMALS in self.features
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The features other than normals, which follow them."""
+        return tuple(name for name in self.features if name != NORMALS)
+
+    @property
+    def arrays(self) -> list[str]:
+        """Names of the arrays of a shape whose columns are those of its points, in this order."""
+        return ["points"] + ["normals"] * self.has_normals + ["features"] * bool(self.further)
+
+
 @dataclass(frozen=True, kw_only=True)
-class DataOptions(Checked):
+class DataOptions(WithFeatures):
     """How the point sets of a run are made; all models of a comparison share them.
 
     Example:
@@ -95,16 +116,6 @@ class DataOptions(Checked):
             object.__setattr__(self, "up", None)
         if self.has_normals:  # normals come first, so that they are always columns 3 to 5
             object.__setattr__(self, "features", (NORMALS, *self.further))
-
-    @property
-    def has_normals(self) -> bool:
-        """True if columns 3 to 5 of the points are unit normals."""
-        return NORMALS in self.features
-
-    @property
-    def further(self) -> tuple[str, ...]:
-        """The features other than normals, which follow them."""
-        return tuple(name for name in self.features if name != NORMALS)
 
     def describe(self) -> dict[str, Any]:
         """The fields that results save, without `on_error`: results list skipped shapes."""

@@ -4,7 +4,6 @@ import copy
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,9 @@ from torch.utils.data import Dataset
 from pointset.configuration import Neighbourhoods, PointCount, check, check_seed
 from pointset.data.augmentations import Augmentation
 from pointset.data.axes import Axis
-from pointset.data.catalogue.cards import list_cards
+from pointset.data.catalogue.cards import is_on_disk
 from pointset.data.groups import choose_groups, number_groups
-from pointset.data.imperfect import drawn_copies, pool_with_copies
-from pointset.data.neighbourhood_pools import ARRAY, cut_pool, pool_with_neighbourhoods
+from pointset.data.neighbourhood_pools import ARRAY, drawn_copies, pool_with_copies, pool_with_neighbourhoods
 from pointset.data.neighbourhoods import WIDTHS
 from pointset.data.normalize import normalize_rows
 from pointset.data.options import MORE_POINTS, SAMPLERS, DataOptions
@@ -30,8 +28,6 @@ from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
 from pointset.data.turns import Columns
 from pointset.errors import PointsetError, described, quoted
 from pointset.inputs import InputError, as_places
-
-__all__ = ["PointSets", "Pool"]
 
 VALIDATION_STREAM = 1
 """Makes the random numbers of a validation split independent of other uses of the same seed."""
@@ -93,7 +89,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             PointsetError: the pool has no shape with enough points, or lacks features, or has features not asked for.
         """
         self.source_pool, self.options = pool, options
-        if not {*self._beside} <= {*pool.arrays} or ("features" in pool.arrays) != bool(options.further):
+        if not {*options.arrays} <= {*pool.columns} or ("features" in pool.arrays) != bool(options.further):
             raise PointsetError(
                 f"features={list(options.features)} do not fit the pool of points, which has {[*pool.arrays] or 'none'}"
             )
@@ -115,17 +111,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @property
     def inputs(self) -> int:
         """Numbers per point that the data have: 3 coordinates and the features."""
-        return 3 + sum(self.source_pool.arrays[name].shape[-1] for name in self._beside)
+        return sum(self.source_pool.columns[name].shape[-1] for name in self.options.arrays)
 
     @property
     def columns(self) -> Columns:
         """What augmentations turn with the shapes."""
         return Columns(self.options.has_normals, self.neighbourhoods)
-
-    @property
-    def _beside(self) -> list[str]:
-        """Names of the pool's arrays that follow the coordinates, in this order."""
-        return ["normals"] * self.options.has_normals + ["features"] * bool(self.options.further)
 
     def require_inputs(self, model: Any) -> None:
         """Raise a PointsetError if a model expects another number of inputs per point."""
@@ -224,9 +215,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
         Padded with zeros; the mask is None when all sets have one size.
         """
-        points, mask = self._padded("points", where)
-        arrays = [*self._beside, *([ARRAY] if self.neighbourhoods != "none" else [])]
-        rows = torch.cat([points, *(self._padded(name, where)[0].float() for name in arrays)], dim=2)
+        indices, sizes = where[0], torch.from_numpy(where[1])
+        arrays = self.options.arrays + [ARRAY] * (self.neighbourhoods != "none")
+        padded = [pad_rows(torch.from_numpy(self.source_pool.take(indices, name)), sizes) for name in arrays]
+        rows, mask = torch.cat([values.float() for values, _ in padded], dim=2), padded[0][1]
         return normalize_rows(rows, self.options.normalize, mask, self.columns), mask
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
@@ -258,11 +250,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def with_imperfect_copies(self, kind: Neighbourhoods, change: Augmentation, seed: int) -> "PointSets":
         """The same shapes with neighbourhoods; in training they are also drawn from copies that `change` has made.
 
-        See `pointset.data.imperfect`; the copies are made once, and have their own neighbourhoods.
+        The copies are made once, and have their own neighbourhoods.
         """
-        view = copy.copy(self)
-        whole = cut_pool(self.source_pool, max(self.size, CLOUD_POINTS), self.options.data_seed)
-        view.source_pool = pool_with_copies(whole, kind, change, seed)
+        view, most = copy.copy(self), max(self.size, CLOUD_POINTS)
+        view.source_pool = pool_with_copies(self.source_pool, kind, most, self.options.data_seed, change, seed)
         view.neighbourhoods, view.has_copies = kind, True
         return view
 
@@ -347,7 +338,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         how = self.options.normalize
         if how == "standardize" and self.source_pool.is_centred(self.rows.numpy()):
             how = "center-standardize"
-        from_files = Path(self.source).is_absolute() or self.source in list_cards()
         return Preparation(
             points=self.size,
             normalize=how,
@@ -357,14 +347,14 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             pool_points=max(1, int(self.source_pool.sizes.max(initial=0))),
             features=self.options.features,
             inputs=self.inputs,
-            isolated="leave out" if from_files else "keep",
+            isolated="leave out" if is_on_disk(self.source) else "keep",
             neighbourhoods=self.neighbourhoods,
         )
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """A hash of the classes and of the names, labels and points of all shapes, in order; not of file paths."""
-        return self.source_pool.fingerprint(self.rows.tolist(), self._beside)
+        return self.source_pool.fingerprint(self.rows.tolist(), self.options.arrays[1:])
 
     def _choose(self, rows: Tensor) -> None:
         self.rows = rows
@@ -378,10 +368,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
                 f"shape {quoted(self.names[odd[0]])} has label {int(self.labels[odd[0]])}, and there are "
                 f"{len(self.classes)} classes, counted from 0: correct the labels"
             )
-
-    def _padded(self, array: str, where: Indices) -> tuple[Tensor, Tensor | None]:
-        """The numbers of one of the pool's arrays at the points of subsets, [B, n, ...], and their mask."""
-        return pad_rows(torch.from_numpy(self.source_pool.take(where[0], array)), torch.from_numpy(where[1]))
 
     def _fixed(self, rows: NDArray[np.int64]) -> Indices:
         """Fixed subsets of some rows of the pool."""

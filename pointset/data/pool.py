@@ -4,7 +4,7 @@ import functools
 import hashlib
 import mmap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -61,6 +61,16 @@ class Pool:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The points and the other arrays, by name."""
+        return {"points": self.points, **self.arrays}
+
+    def with_columns(self, columns: Mapping[str, NDArray[Any]], **fields: Any) -> "Pool":
+        """The pool with other points and arrays, and other `fields`."""
+        arrays = {name: array for name, array in columns.items() if name != "points"}
+        return replace(self, points=columns["points"], arrays=arrays, checksums=(), **fields)
+
     @functools.cached_property
     def sizes(self) -> NDArray[np.int64]:
         """Points of each shape, [M]."""
@@ -75,7 +85,7 @@ class Pool:
 
     def take(self, where: NDArray[np.int64], array: str = "points") -> NDArray[Any]:
         """Rows [S, ...] of the points, or of one of the `arrays`, at the indices `where` [S] into all points."""
-        source = self.points if array == "points" else self.arrays[array]
+        source = self.columns[array]
         return source.view(np.ndarray).reshape(-1, *source.shape[self.points.ndim - 1 :]).take(where, axis=0)
 
     def cloud(self, row: int, array: str = "points") -> NDArray[Any]:

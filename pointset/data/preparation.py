@@ -16,11 +16,11 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
-from pointset.configuration import Checked, Count, Neighbourhoods, PointCount, PositiveShare
+from pointset.configuration import Count, Neighbourhoods, PointCount, PositiveShare
 from pointset.data.axes import TURNS, Axis, check_up, turned_up, usual_up
 from pointset.data.neighbourhoods import stored_numbers
 from pointset.data.normalize import STANDARDIZED, is_standardized, normalize_points, normalize_rows
-from pointset.data.options import NORMALS, Normalize, Sampler
+from pointset.data.options import Normalize, Sampler, WithFeatures
 from pointset.data.readers.clouds import Cloud, require_cloud
 from pointset.data.readers.formats import is_mesh_file, require_shape_file, suffix_of
 from pointset.data.readers.meshes import Mesh
@@ -54,7 +54,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preparation(Checked):
+class Preparation(WithFeatures):
     """How shapes become sets of points."""
 
     points: PointCount = 1024
@@ -80,11 +80,6 @@ class Preparation(Checked):
     """What is said of each point's neighbourhood; see `pointset.data.neighbourhoods`."""
     least: PositiveShare = 0.5
     """Share of the points of a training shape below which neighbourhoods are too coarse for the model: it warns."""
-
-    @property
-    def further(self) -> tuple[str, ...]:
-        """The features other than normals, which follow them."""
-        return tuple(name for name in self.features if name != NORMALS)
 
     @property
     def cloud_points(self) -> int:
@@ -125,9 +120,10 @@ class Preparation(Checked):
             path = Path(shape)
             require_shape_file(path)
             name, now = name or str(path), self._file_up(path, up)
-            with_normals = NORMALS in self.features
-            is_mesh = is_mesh_file(path)
-            shape = read_mesh(path) if is_mesh else read_cloud(path, normals=with_normals, features=self.further)
+            if is_mesh_file(path):
+                shape = read_mesh(path)
+            else:
+                shape = read_cloud(path, normals=self.has_normals, features=self.further)
         else:
             now = up if up not in (None, "auto") else self.up
         given = isinstance(shape, Mesh | Cloud)
@@ -178,28 +174,25 @@ class Preparation(Checked):
 
     def _finished(self, cloud: Cloud, mesh: Mesh | None, *, untouched: bool = False) -> Prepared:
         """The first `points` of a cloud, with the neighbourhoods of all."""
-        first = slice(0, self.points)
-        raw = torch.from_numpy(np.ascontiguousarray(cloud.points[first], np.float32))[None]
-        parts = [raw[0]]
-        if NORMALS in self.features:
-            parts.append(_tensor(cloud.normals, first))
-        if self.further:
-            parts.append(_tensor(cloud.features, first))
+        if lacking := ", ".join(name for name in self.arrays if name not in cloud.arrays):
+            raise PointsetError(f"the cloud has no {lacking}, which the model needs of its points: give them too")
+        parts = [cloud.arrays[name] for name in self.arrays]
         if self.neighbourhoods != "none":
-            parts.append(_tensor(stored_numbers(cloud.points, self.neighbourhoods), first))
+            parts.append(stored_numbers(cloud.points, self.neighbourhoods))
+        rows = torch.from_numpy(np.hstack(parts)[: self.points].astype(np.float32))[None]
+        raw = rows[..., :3]
         # Sets that `standardize` made stay as they are: a random part of a centred shape is not quite centred.
         as_given = untouched and self.normalize == "center-standardize" and bool(is_standardized(raw))
-        columns = Columns(NORMALS in self.features, self.neighbourhoods)
-        how = "none" if as_given else self.normalize
-        points = normalize_rows(torch.cat(parts, dim=1)[None], how, None, columns)[0]
-        return Prepared(points, raw[0].numpy(), mesh)
+        columns = Columns(self.has_normals, self.neighbourhoods)
+        points = normalize_rows(rows, "none" if as_given else self.normalize, None, columns)[0]
+        return Prepared(points, np.ascontiguousarray(raw[0]), mesh)
 
     def _as_cloud(self, shape: Any) -> Cloud:
         rows = as_points(shape, self.inputs, None, "[n, {}]").detach().cpu()
         if rows.dim() != 2:
             raise InputError(f"points must be [n, {self.inputs}], got {described(shape)}")
         table = (rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows).numpy()
-        first = 6 if NORMALS in self.features else 3
+        first = 6 if self.has_normals else 3
         return require_cloud(table[:, :first], table[:, first:] if self.inputs > first else None)
 
     def _file_up(self, path: Path, up: str | None) -> str:
@@ -219,11 +212,6 @@ class Preparation(Checked):
 def _part(cloud: Cloud, most: int, seed: int) -> Cloud:
     """A random part of a cloud with more points than `most`."""
     return cloud if len(cloud.points) <= most else cloud[downsample(cloud.points, most, seed=seed)]
-
-
-def _tensor(values: ndarray | None, rows: slice) -> Tensor:
-    assert values is not None
-    return torch.from_numpy(np.ascontiguousarray(values[rows], np.float32))
 
 
 def warn_of_turning(given: str | None, usually: str, wanted: Axis) -> None:

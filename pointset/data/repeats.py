@@ -23,16 +23,12 @@ def repeats_in_words(name_or_folder: str | Path, options: DataOptions) -> tuple[
     _, folder = locate_data(name_or_folder, progress=False)
     if is_released(folder):
         return ()
-    listings = list_again(folder, options)
-    train, test = (
-        [(shape.path.stat().st_size, shape.path) for shape in listings[split].shapes if shape.path.exists()]
-        if split in listings
-        else []
-        for split in SPLITS
-    )
-    sizes = {size for size, _ in train} & {size for size, _ in test}
-    trained = {hash_source(path) for size, path in train if size in sizes}
-    count = sum(size in sizes and hash_source(path) in trained for size, path in test)
+    listings = list_again(folder, options).items()
+    files = {split: [shape.path for shape in listing.shapes if shape.path.exists()] for split, listing in listings}
+    train, test = (files.get(split, []) for split in SPLITS)
+    sizes = {path.stat().st_size for path in train} & {path.stat().st_size for path in test}
+    trained = {hash_source(path) for path in train if path.stat().st_size in sizes}
+    count = sum(path.stat().st_size in sizes and hash_source(path) in trained for path in test)
     if not count:
         return ()
     return (

@@ -22,12 +22,7 @@ NO_COLUMNS = Columns()
 
 
 def turned_by_one_of(
-    matrices: Tensor,
-    points: Tensor,
-    generator: Generator,
-    mask: Tensor | None = None,
-    *,
-    columns: Columns = NO_COLUMNS,
+    matrices: Tensor, points: Tensor, generator: Generator, mask: Tensor | None = None, *, columns: Columns = NO_COLUMNS
 ) -> Tensor:
     """The sets [B, n, d], each turned about the origin by one of the matrices [k, 3, 3], chosen at random."""
     chosen = torch.randint(len(matrices), (len(points),), generator=generator)

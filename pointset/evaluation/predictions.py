@@ -14,7 +14,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from pointset.configuration import Count, Positive, check
-from pointset.data.dataset import PointSets, is_in_memory, load_like
+from pointset.data.catalogue.cards import is_on_disk
+from pointset.data.dataset import PointSets, load_like
 from pointset.data.likeness.siblings import split_validation
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, Objective, brier_score, fit_temperature, reliability
@@ -175,7 +176,7 @@ def validation_temperature(
     share = description["recipe"]["validation"]
     if share == 0.0:
         raise PointsetError("the run has no validation split to calibrate on: train with --validation 0.1, for example")
-    if is_in_memory(description["data"]):
+    if not is_on_disk(description["data"]["source"]):
         raise PointsetError(
             "the run was trained on data in memory, which is not saved with it, and calibration needs its validation "
             "shapes: in Python, evaluate on held-out shapes of your own and pass the logits to fit_temperature"

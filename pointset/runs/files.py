@@ -7,6 +7,8 @@ from pointset.errors import PointsetError
 
 MOST_BYTES = 4 << 30
 """Most bytes of a file that is read as a whole."""
+SMALL, MOST_RATIO = 1 << 26, 100
+"""Bytes that any archive may unpack to, and unpacked bytes per packed byte of larger ones; text of meshes has 10."""
 MOST_SETTINGS = 16 << 20
 """Most bytes of a file with settings or names, such as an experiment."""
 
@@ -27,6 +29,13 @@ def require_file(path: Path, most: int | None = MOST_BYTES) -> None:
         )
     if most is not None and status.st_size > most:
         raise PointsetError(f"{path}: has {status.st_size:,} bytes, more than the {most:,} that are read as a whole")
+
+
+def require_unpackable(archive: Path, size: int) -> None:
+    """Refuse an archive whose `size` bytes would fill the disk or the memory: zeros pack extremely well."""
+    packed = archive.stat().st_size
+    if size > max(SMALL, MOST_RATIO * packed):
+        raise PointsetError(f"{archive} has {packed:,} bytes and unpacks to {size:,}: get it from its source")
 
 
 def read_file(path: Path, most: int = MOST_BYTES) -> bytes:

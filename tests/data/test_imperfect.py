@@ -10,7 +10,7 @@ import torch
 
 import pointset
 from pointset.data.augmentations import SURROUNDINGS, Crop, augmentation_from_names
-from pointset.data.imperfect import COPIES, WHOLE
+from pointset.data.neighbourhood_pools import COPIES, WHOLE
 from pointset.data.neighbourhoods import WIDTHS, stored_numbers
 from pointset.data.point_sets import PointSets
 

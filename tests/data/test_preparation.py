@@ -18,6 +18,7 @@ from pointset.data.preparation import CLOUD_POINTS, EXAMINED, Preparation
 from pointset.data.readers.off import write_off
 from pointset.data.sampling import sample_points
 from pointset.data.shapes10.build import make_shape
+from pointset.errors import PointsetError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:of clouds with more points", "ignore:.*usually have Y up", "ignore:.*say little of neigh"
@@ -137,3 +138,9 @@ def test_a_preparation_is_saved_and_read_again(run: Path) -> None:
     saved = description["data"]["preparation"]
     assert Preparation.from_dict(saved) == model.preparation
     assert saved["neighbourhoods"] == model.neighbourhoods
+
+
+def test_a_cloud_without_what_the_model_needs_is_refused() -> None:
+    cloud = pointset.data.Cloud(np.random.default_rng(0).random((20, 3), np.float32))
+    with pytest.raises(PointsetError, match="the cloud has no normals, which the model needs"):
+        Preparation(features=("normals",), inputs=6).prepare(cloud)

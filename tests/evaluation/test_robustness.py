@@ -8,7 +8,8 @@ from torch import Tensor, nn
 import pointset
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
-from pointset.data.point_sets import PointSets, Pool
+from pointset.data.point_sets import PointSets
+from pointset.data.pool import Pool
 from pointset.errors import PointsetError
 from pointset.evaluation import Robustness, accuracy_by_size, corrupted_sets, robustness
 from pointset.evaluation.corruptions import CORRUPTIONS

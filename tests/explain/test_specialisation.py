@@ -8,7 +8,8 @@ from torch import nn
 import pointset
 from pointset.configuration import AttentionOptions
 from pointset.data.options import DataOptions
-from pointset.data.point_sets import PointSets, Pool
+from pointset.data.point_sets import PointSets
+from pointset.data.pool import Pool
 from pointset.errors import PointsetError
 from pointset.explain.specialisation import DESCRIPTIONS, specialisation, untrained
 from pointset.nn.blocks import ISAB

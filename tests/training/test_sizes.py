@@ -10,7 +10,7 @@ from torch import nn
 import pointset
 from pointset.data.dataset import PointSets
 from pointset.data.options import DataOptions
-from pointset.data.point_sets import Pool
+from pointset.data.pool import Pool
 from pointset.errors import PointsetError
 from pointset.training.objectives import Classification, drawn_size
 from pointset.training.recipe import Recipe

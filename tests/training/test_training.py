@@ -15,7 +15,8 @@ from toy import numbers, same_weights, small
 import pointset
 from pointset.cli import main
 from pointset.data.options import DataOptions
-from pointset.data.point_sets import PointSets, Pool
+from pointset.data.point_sets import PointSets
+from pointset.data.pool import Pool
 from pointset.errors import PointsetError
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loading import load_run

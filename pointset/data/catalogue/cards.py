@@ -12,12 +12,9 @@ from msgspec import Meta
 from pointset.configuration import Count, Text, check
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
-ClassNames = Annotated[tuple[Text, ...], Meta(min_length=2)]
 MD5 = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 SHA256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Digest = Annotated[str, Meta(pattern="^([0-9a-f]{32}|[0-9a-f]{64})$")]
-
-MD5_DIGITS = 32
 PROJECT_FOLDER = Path(__file__).resolve().parents[2]
 
 
@@ -45,7 +42,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The terms."""
     citation: Text
     """The paper to cite."""
-    classes: ClassNames
+    classes: Annotated[tuple[Text, ...], Meta(min_length=2)]
     """Names of the classes, in the order of the labels."""
     up: Literal["y", "z"]
     """The axis that points up."""
@@ -71,7 +68,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def fault_of(self, folder: Path, name: str) -> str:
         """Why a file in the data's folder is not the one whose digest is on the card; "" if it is."""
         path, digest = folder / name, self.files[name]
-        kind = "md5" if len(digest) == MD5_DIGITS else "sha256"
+        kind = "md5" if len(digest) == 32 else "sha256"
         try:
             return "" if file_digest(path, kind) == digest else f"{path} is not the file of {self.name}"
         except OSError as error:
@@ -93,22 +90,17 @@ def cards_folder() -> Path:
 
 
 def list_cards() -> list[str]:
-    """List the names of all cards.
-
-    Returns:
-        Names for `load_card` and `pointset.load_dataset`, sorted.
-    """
+    """List the names of all cards, for `load_card` and `pointset.load_dataset`, sorted."""
     return sorted(path.stem for path in cards_folder().glob("*.toml"))
 
 
+def is_on_disk(source: str) -> bool:
+    """True if sets with this `source` were made from a card or a folder, so that they can be loaded again."""
+    return source in list_cards() or Path(source).is_absolute()
+
+
 def load_card(name: str) -> Card:
-    """Read one card.
-
-    Args:
-        name: one of `list_cards()`.
-
-    Returns:
-        The card.
+    """Read the card with one of the names of `list_cards()`.
 
     Raises:
         PointsetError: no card has that name, or its file is wrong; the message then names the file and the key.

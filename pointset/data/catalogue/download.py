@@ -10,17 +10,16 @@ from urllib.parse import urlsplit
 import requests
 
 from pointset.data.catalogue.cards import Card, Download, file_digest, load_card
-from pointset.data.catalogue.locate import datasets_home, locate_data, make_folder, present_folder
+from pointset.data.catalogue.locate import home, locate_data, make_folder, present_folder
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs.atomic import full_disk_reported
+from pointset.runs.files import require_unpackable
 from pointset.runs.locks import locked
 from pointset.runs.progress import progress_bar
 
 BLOCK = 1 << 16
 TIMEOUT = (15, 60)
 """Seconds to wait for a connection, and for the next bytes."""
-SMALL, MOST_RATIO = 1 << 26, 100
-"""Bytes that any archive may unpack to, and unpacked bytes per packed byte of larger ones; text of meshes has 10."""
 METADATA = "__MACOSX"
 """A folder that macOS adds to archives."""
 
@@ -33,7 +32,7 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     """
     card = load_card(name)
     if card.urls and present_folder(card) is None:  # checked before locking, because the home may be read-only
-        parent = make_folder(datasets_home())
+        parent = make_folder(home() / "datasets")
         with locked(parent / f".{card.name}.lock"):
             if present_folder(card) is None:
                 _fetch(card, parent, progress)
@@ -52,21 +51,10 @@ def _fetch(card: Card, parent: Path, progress: bool) -> None:
 
 
 def download(urls: Sequence[str], target: Path, expected: Download, *, progress: bool = True) -> Path:
-    """Download a file from the first mirror that has it, and check it.
+    """Download a file from the first mirror that has the one which is expected, to a hidden file next to `target`.
 
-    It is written to a hidden file next to `target`, which the next call continues if the server supports it.
-
-    Args:
-        urls: mirrors of the same file, tried in order.
-        target: where the user may save the file.
-        expected: known size and digests.
-        progress: show a bar, or lines if the output is not a terminal.
-
-    Returns:
-        Path of the complete, verified file.
-
-    Raises:
-        PointsetError: no mirror delivered the right file (with a reason for each), or the disk is full or read-only.
+    The next call continues it if the server supports that. A PointsetError if no mirror delivers the right file (with a
+    reason for each), or the disk is full or read-only.
     """
     part, reasons = target.with_name(f".{target.name}.part"), []
     with full_disk_reported(target):
@@ -139,10 +127,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
     The files are unpacked to a temporary folder, which is renamed when it is complete. Nothing is written outside of
     it: the libraries refuse or ignore parent folders and drives in names, and links to other folders and devices.
-
-    Args:
-        archive: a zip file, or a tar file with any compression.
-        folder: the target; the archive's folder of the same name, at any depth, is moved there.
+    The archive's folder with the name of the target `folder`, at any depth, is moved there.
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -150,11 +135,11 @@ def unpack(archive: Path, folder: Path) -> None:
         with full_disk_reported(folder):
             if zipfile.is_zipfile(archive):
                 with zipfile.ZipFile(archive) as content:
-                    _require_size(sum(entry.file_size for entry in content.infolist()), archive)
+                    require_unpackable(archive, sum(entry.file_size for entry in content.infolist()))
                     content.extractall(temporary)
             else:
                 with tarfile.open(archive) as packed:
-                    _require_size(sum(entry.size for entry in packed), archive)
+                    require_unpackable(archive, sum(entry.size for entry in packed))
                     packed.extractall(temporary, filter="data")
             _named(folder.name, temporary, archive).rename(folder)
     except PointsetError:
@@ -164,13 +149,6 @@ def unpack(archive: Path, folder: Path) -> None:
         raise PointsetError(f"{archive} cannot be unpacked ({fault}): delete it and fetch it again") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _require_size(size: int, archive: Path) -> None:
-    """Refuse an archive that would fill the disk with what packs extremely well, such as zeros."""
-    packed = archive.stat().st_size
-    if size > max(SMALL, MOST_RATIO * packed):
-        raise PointsetError(f"{archive} has {packed:,} bytes and unpacks to {size:,}: get it from its source")
 
 
 def _named(name: str, root: Path, archive: Path) -> Path:

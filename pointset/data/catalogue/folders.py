@@ -158,10 +158,9 @@ def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> di
         split_of = _splits_by_rule(class_of, keys, seed)
         rule += f", whole groups by {groups}" if groups is not None else ""
     classes = sorted({*class_of.values()})
-    in_order = sorted(tree.files, key=lambda name: (class_of[name], split_of[name], name.split("/")))
     listed = [
         ShapeFile(tree.files[name], name, class_of[name], classes.index(class_of[name]), split_of[name])
-        for name in in_order
+        for name in sorted(tree.files, key=lambda name: (class_of[name], split_of[name], name.split("/")))
     ]
     tree.warn_of_skipped()
     of_split = {name: [shape for shape in listed if shape.split == name] for name in {*split_of.values()}}

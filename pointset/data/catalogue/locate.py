@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from pointset.data.catalogue.cards import Card, list_cards, load_card, nearest_cards
@@ -12,19 +13,9 @@ from pointset.runs.locks import locked
 
 
 def home() -> Path:
-    """The user's data folder: `POINTSET_HOME`, or `~/.cache/pointset` by default."""
+    """The folder of all `datasets` and `pools`: `POINTSET_HOME`, or `~/.cache/pointset` by default."""
     chosen = os.environ.get("POINTSET_HOME")
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "pointset"
-
-
-def datasets_home() -> Path:
-    """The folder of all datasets, each in its own folder."""
-    return home() / "datasets"
-
-
-def pools_home() -> Path:
-    """The folder of all pools of sampled points."""
-    return home() / "pools"
 
 
 def make_folder(folder: Path) -> Path:
@@ -69,18 +60,22 @@ def check_against_card(
     remedy = "unpack it again, or give the folder itself to use what is there"
     if card.kind == "generated":
         remedy = "delete that folder, and it will be built again"
-    if classes != list(card.classes):
-        odd = sorted(set(classes) ^ set(card.classes)) or ["their order"]
-        named = one_line(", ".join(odd), REPEATED)
-        raise PointsetError(f"{folder} has other classes than {card.name} ({named}): {remedy}")
+    require_classes(classes, card.classes, str(folder), card.name, remedy)
     other = variant not in (None, *card.variants[:1]) and "train" in card.splits
     expected = shapes if other else card.splits.get(split, shapes)
     if shapes is not None and expected != shapes:
         raise PointsetError(f"{folder} has {shapes} {split} shapes where {card.name} has {expected}: {remedy}")
 
 
+def require_classes(present: Sequence[str], wanted: Sequence[str], name: str, than: str, remedy: str) -> None:
+    """Raise a PointsetError unless classes are the wanted ones, in their order."""
+    if list(present) != list(wanted):
+        odd = one_line(", ".join(sorted({*present} ^ {*wanted}) or ["their order"]), REPEATED)
+        raise PointsetError(f"{name} has other classes than {than} ({odd}): {remedy}")
+
+
 def _card_folder(card: Card, progress: bool) -> Path:
-    parent = datasets_home()
+    parent = home() / "datasets"
     if card.kind == "generated":  # a second process waits
         if not is_current(folder := parent / card.name):
             make_folder(parent)
@@ -100,5 +95,5 @@ def _card_folder(card: Card, progress: bool) -> Path:
 
 def present_folder(card: Card) -> Path | None:
     """The folder with a card's data, named like the card or like its archive's folder; None if there is none."""
-    folders = [datasets_home() / name for name in (card.name, card.folder)]
+    folders = [home() / "datasets" / name for name in (card.name, card.folder)]
     return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)

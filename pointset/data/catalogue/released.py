@@ -24,18 +24,15 @@ SHAPE_NAMES = "shape_names.txt"
 # ScanObjectNN (Uy et al., arXiv 1908.04616): folder and suffix of the file names of each variant, from the authors'
 # README, section "h5 files". Variants that end in _nobg have no background, like OBJ_ONLY; the authors do not name
 # them, except by their folder. The first is the hardest and the most reported.
-SCANS = {
-    "PB_T50_RS": ("main_split", "_augmentedrot_scale75"),
-    "PB_T50_R": ("main_split", "_augmentedrot"),
-    "PB_T25_R": ("main_split", "_augmented25rot"),
-    "PB_T25": ("main_split", "_augmented25_norot"),
-    "OBJ_BG": ("main_split", ""),
-    "OBJ_ONLY": ("main_split_nobg", ""),
-    "PB_T50_RS_nobg": ("main_split_nobg", "_augmentedrot_scale75"),
-    "PB_T50_R_nobg": ("main_split_nobg", "_augmentedrot"),
-    "PB_T25_R_nobg": ("main_split_nobg", "_augmented25rot"),
-    "PB_T25_nobg": ("main_split_nobg", "_augmented25_norot"),
+_MOVED = {
+    "PB_T50_RS": "_augmentedrot_scale75",
+    "PB_T50_R": "_augmentedrot",
+    "PB_T25_R": "_augmented25rot",
+    "PB_T25": "_augmented25_norot",
 }
+SCANS = {name: ("main_split", ending) for name, ending in _MOVED.items()}
+SCANS |= {"OBJ_BG": ("main_split", ""), "OBJ_ONLY": ("main_split_nobg", "")}
+SCANS |= {f"{name}_nobg": ("main_split_nobg", ending) for name, ending in _MOVED.items()}
 SCAN_SPLITS = {"train": "training", "test": "test"}
 LABELS = "label.npy"
 """The labels of ModelNet40-C (Sun et al., arXiv 2201.12296), beside data_CORRUPTION_SEVERITY.npy."""
@@ -58,14 +55,9 @@ def _release(folder: Path) -> str:
 def read_released(folder: Path, split: str, variant: str | None = None, *, on_error: str = "raise") -> Pool:
     """Read one split of a released dataset, in one of its variants.
 
-    Clouds are named by file and row, such as "ply_data_train0/17".
-
-    Args:
-        folder: folder of the dataset.
-        split: "train" or "test"; ModelNet40-C has only "test".
-        variant: for ScanObjectNN a key of `SCANS`, by default the first; for ModelNet40-C a corruption with its
-            severity, such as "gaussian_3", or "original".
-        on_error: "raise", or "skip" to leave out clouds that are not finite or have a label without a class.
+    Clouds are named by file and row, such as "ply_data_train0/17". A variant is for ScanObjectNN a key of `SCANS`, by
+    default the first; for ModelNet40-C, which has only "test", a corruption with its severity, such as "gaussian_3", or
+    "original". `on_error` "skip" leaves out clouds that are not finite or have a label without a class.
     """
     classes, files = _classes_and_files(folder, split, variant)
     points, labels, names, failures = list[NDArray[Any]](), list[NDArray[Any]](), list[str](), dict[str, str]()

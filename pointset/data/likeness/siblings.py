@@ -25,8 +25,6 @@ AS_GOOD = 0.8
 """Share of the best agreement at which a rule with more groups is taken instead."""
 FEWEST = 8
 """Shapes with siblings from which a rule can be confirmed."""
-
-
 LIKENESS, GIVEN = "likeness", "given"
 """The rules of groups that were found without names, and that the data has."""
 ENOUGH = 2000

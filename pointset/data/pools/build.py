@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from pointset.configuration import check
 from pointset.data.catalogue.folders import Listing, ShapeFile
-from pointset.data.catalogue.locate import make_folder, pools_home
+from pointset.data.catalogue.locate import home, make_folder
 from pointset.data.pool import Pool, digest_of
 from pointset.data.pools.manifest import (
     MANIFEST_FILE,
@@ -36,7 +36,6 @@ from pointset.data.pools.manifest import (
     Sampling,
     Source,
     read_manifest,
-    write_header,
 )
 from pointset.data.readers.formats import naming
 from pointset.data.readers.reading import read_cloud, read_mesh
@@ -86,7 +85,7 @@ class PoolPlan:
             "names": [[shape.name, shape.label, str(shape.path)] for shape in self.listing.shapes],
         }
         key = hashlib.sha256(json.dumps([POOL_FORMAT, identity], sort_keys=True).encode()).hexdigest()[:16]
-        return pools_home() / f"{self.name}-{key}"
+        return home() / "pools" / f"{self.name}-{key}"
 
 
 def load_pool(
@@ -259,7 +258,8 @@ def _write_pool(target: Path, manifest: Manifest, files: Iterable[Path]) -> None
             names = manifest.sampling.arrays
             arrays = {name: opened.enter_context((folder / f"{name}.npy").open("wb")) for name in names}
             for name, array in arrays.items():
-                write_header(array, manifest.shape(name))
+                header = {"descr": "<f4", "fortran_order": False, "shape": manifest.shape(name)}
+                np.lib.format.write_array_header_1_0(array, header)
             for file in files:
                 if not (finished := read_shape(file)):
                     raise PointsetError(f"{file} is damaged: run the command again, which makes its shape again")
@@ -269,11 +269,7 @@ def _write_pool(target: Path, manifest: Manifest, files: Iterable[Path]) -> None
 
 
 def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Workers) -> Generator[MadeShape, None, None]:
-    """Make the points of many files, in any order.
-
-    Raises:
-        PointsetError: a worker process died.
-    """
+    """Make the points of many files, in any order; a PointsetError if a worker process dies."""
     from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 

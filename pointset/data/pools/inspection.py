@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from pointset.data.axes import Axis, turned_up, usual_up
 from pointset.data.catalogue.folders import ShapeFile, list_folder, list_splits
-from pointset.data.catalogue.locate import locate_data, pools_home
+from pointset.data.catalogue.locate import home, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS, DataOptions
 from pointset.data.pools.build import make_pool_shape
@@ -49,10 +49,12 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
         faults = tuple(fault for name in card.files if (fault := card.fault_of(root, name)))
         return [Verified(root, len(card.files), 0, faults, "files")]
     called = re.compile(rf"{re.escape(root.name)}-[^/]+-[0-9a-f]{{16}}")
-    pools = [folder for folder in sorted(pools_home().glob("*")) if folder.is_dir() and called.fullmatch(folder.name)]
+    pools = [
+        folder for folder in sorted((home() / "pools").glob("*")) if folder.is_dir() and called.fullmatch(folder.name)
+    ]
     verified = [found for folder in pools if (found := _verify_pool(folder, root, progress))]
     if not verified:
-        raise PointsetError(f"{name_or_folder} has no pool in {pools_home()}: it is made when the data is used")
+        raise PointsetError(f"{name_or_folder} has no pool in {home() / 'pools'}: it is made when the data is used")
     return verified
 
 
@@ -74,9 +76,6 @@ def look_at(
     """Count the shapes of a dataset, and load points of some random shapes of each class, see `PER_CLASS`.
 
     `up` None or "auto" means the axis of the card, or the usual one of the file format, which is then "up_assumed".
-
-    Raises:
-        PointsetError: the data is missing or in no known layout, or no file can be used.
     """
     card, folder = locate_data(name_or_folder)
     known = up if up in ("y", "z") else card.up if card else None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Self
+from typing import Any, Literal, Self
 
 import msgspec
 import numpy as np
@@ -160,11 +160,6 @@ class Manifest:
         head = {"format": POOL_FORMAT, "version": pointset.__version__, "folder": self.folder, "classes": self.classes}
         content = {**head, **self.sampling.as_dict(), "shapes": self.entries}
         return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
-
-
-def write_header(file: BinaryIO, shape: tuple[int, ...]) -> None:
-    """Write the start of the file of an array."""
-    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
 
 
 def read_manifest(folder: Path) -> Manifest:

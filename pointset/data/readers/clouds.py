@@ -57,9 +57,7 @@ class Cloud:
 def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cloud:
     """Make a cloud from an array [n, 3] or, with normals, [n, 6], and optional features [n, f].
 
-    Raises:
-        CloudError: an array has a wrong shape or type, no rows, all points at one place, or numbers that float32 cannot
-            represent.
+    A CloudError if one has a wrong shape or type, no rows, all points at one place, or numbers too large for float32.
     """
     if columns.ndim != 2 or columns.shape[1] not in (3, 6) or columns.dtype.kind not in "fiu":
         raise CloudError(f"expected numbers [n, 3] or [n, 6], found {columns.dtype} {list(columns.shape)}")

@@ -17,8 +17,7 @@ MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf", ".3m
 NOTE_SUFFIXES = frozenset({".txt", ".csv", ".tsv"})
 """Suffixes of points as text that notes and tables have, too."""
 LIST_SUFFIXES = NOTE_SUFFIXES | {".npy", ".npz"}
-LAS_SUFFIXES = frozenset({".las", ".laz"})
-CLOUD_SUFFIXES = LIST_SUFFIXES | LAS_SUFFIXES | {".ply", ".pcd", ".xyz", ".asc", ".pts", ".xyzn", ".xyzrgb"}
+CLOUD_SUFFIXES = LIST_SUFFIXES | {".ply", ".pcd", ".las", ".laz", ".xyz", ".asc", ".pts", ".xyzn", ".xyzrgb"}
 SHAPE_SUFFIXES = MESH_SUFFIXES | CLOUD_SUFFIXES
 UNREAD_SUFFIXES = frozenset({".3ds", ".bin", ".e57", ".fbx", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
 """Suffixes of unsupported shape formats."""
@@ -76,11 +75,7 @@ def is_mesh_file(path: Path) -> bool:
 
 
 def require_shape_file(path: Path, suffixes: Set[str] = SHAPE_SUFFIXES) -> None:
-    """Require a file with one of some suffixes: by default those of meshes and point clouds.
-
-    Raises:
-        PointsetError: the file does not exist, is a folder, a pipe or a device, or its suffix is another.
-    """
+    """Require a file, which is no folder, pipe or device, with one of some suffixes, and the library that reads it."""
     with naming(path, PointsetError):
         if not path.exists():
             raise PointsetError("the file or folder does not exist: check its spelling")

@@ -26,15 +26,13 @@ from pointset.data.readers.clouds import (
 )
 from pointset.data.readers.formats import require_count, require_end
 from pointset.errors import PointsetError, quoted
-from pointset.runs.files import read_file
+from pointset.runs.files import read_file, require_unpackable
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
 NORMAL_KEYS = ("normals", "normal")
 """Names of points and normals in an .npz file; the first name that is present is used."""
 FACE_KEYS = ("faces", "triangles")
 """Names of arrays that show that an .npz file holds a mesh."""
-SMALL, MOST_RATIO = 1 << 26, 100
-"""Bytes that any .npz file may unpack to, and unpacked bytes per packed byte of larger ones: zip bombs have more."""
 NAMES_BY_SUFFIX = {
     (".xyzn", 6): [*AXES, *NORMAL_COLUMNS],
     (".xyzrgb", 6): [*AXES, *COLOR_COLUMNS[0]],
@@ -69,9 +67,7 @@ def npy_columns(path: Path, features: Sequence[str]) -> Columns:
 def npz_columns(path: Path, features: Sequence[str]) -> Columns:
     """The columns of the points in an .npz file; features are further columns, or arrays with the features' names."""
     with zipfile.ZipFile(path) as archive:
-        unpacked = sum(info.file_size for info in archive.infolist())
-    if unpacked > max(SMALL, MOST_RATIO * path.stat().st_size):
-        raise PointsetError(f"unpacks to {unpacked:,} bytes, which is too much for a point cloud")
+        require_unpackable(path, sum(info.file_size for info in archive.infolist()))
     with _pickles_refused(), np.load(path, allow_pickle=False) as arrays:
         key = next((key for key in POINT_KEYS if key in arrays), arrays.files[0] if len(arrays.files) == 1 else None)
         if key is None:

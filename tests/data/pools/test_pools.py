@@ -14,7 +14,7 @@ from building import TETRAHEDRON, build, plan_of, write_mesh
 from damage import flip
 
 from pointset.data.dataset import load_dataset
-from pointset.data.point_sets import Pool
+from pointset.data.pool import Pool
 from pointset.data.pools.build import build_pool, load_pool
 from pointset.data.pools.inspection import verify_dataset
 from pointset.data.pools.manifest import POOL_FORMAT, faults_of_pool
