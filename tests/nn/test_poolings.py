@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from toy import normal
 
 import pointset
-from pointset.nn import SumPool, registry
+from pointset.nn import registry
 from pointset.nn.pooling.aggregation import AGGREGATIONS
 from pointset.nn.pooling.moments import AttentiveStatisticsPool, CovariancePool, GeneralisedMeanPool
 from pointset.nn.pooling.sorted import FeaturewiseSortPool, FixedWassersteinPool, TopPool, WassersteinPool
-from pointset.nn.pooling.statistics import JoinedPool
 from pointset.nn.pooling.whole import ApproxRepSetPool, WholePool
 
 DIM = 4
@@ -243,25 +242,6 @@ def test_mixed_precision_pools_in_float32(listed):
     assert mixed.dtype == torch.float32
     assert rows.grad.isfinite().all()
     torch.testing.assert_close(mixed, pool(rows.float()))
-
-
-class Two(nn.Module):
-    """The largest and the smallest row, [B, 2, d]."""
-
-    def forward(self, X, mask=None):
-        return torch.cat([X.amax(1, keepdim=True), X.amin(1, keepdim=True)], dim=1)
-
-
-class Flat(nn.Module):
-    """Only the first feature, [B, 1], without an axis of rows."""
-
-    def forward(self, X, mask=None):
-        return X.sum(dim=1)[:, :1]
-
-
-def test_rows_are_laid_out_flat_in_the_order_of_the_name():
-    pooled = JoinedPool([SumPool(), Two(), Flat()])(X[1:])
-    assert pooled.tolist() == [[[7.0, 4.0, 9.0, 8.0, -7.0, -10.0, 7.0]]]
 
 
 @pytest.mark.parametrize("encoder", ["rff", "isab3"])
