@@ -9,7 +9,10 @@ from memory import step_memory
 from torch import Tensor, nn
 
 import pointset
-from pointset.evaluation.costs import latency_ms, measure_costs, multiply_adds
+from pointset.configuration import AttentionOptions
+from pointset.evaluation.costs import flops, latency_ms, measure_costs, multiply_adds
+from pointset.nn.blocks import ISAB, PMA, SAB
+from pointset.nn.fast import kernels, writing
 from pointset.nn.fast.kernels import FEW_KEYS
 
 DIM, HEADS, CLASSES = 8, 2, 5
@@ -19,12 +22,6 @@ HEAD = DIM * DIM + DIM * CLASSES
 
 def model(name: str, **options) -> nn.Module:
     return pointset.create_model(name, classes=CLASSES, **{"dim": DIM, "heads": HEADS, **options})
-
-
-@pytest.mark.parametrize("n", [1, 7, 90])
-def test_multiply_adds_of_rowwise_layers(n):
-    """Four row-wise layers: one from 3 to 8, three from 8 to 8."""
-    assert multiply_adds(model("rff-max"), n) == n * (3 * DIM + 3 * DIM * DIM) + HEAD
 
 
 @pytest.mark.parametrize("n", [40, FEW_KEYS + 26], ids=["explicit attention", "fused attention"])
@@ -126,3 +123,40 @@ def test_on_a_gpu_counts_are_the_same():
     assert multiply_adds(on_gpu, 100) == multiply_adds(on_cpu, 100)
     assert step_memory(on_gpu, 100, 8) > 4 * sum(parameter.numel() for parameter in on_gpu.parameters())
     assert latency_ms(on_gpu, 100) > 0
+
+
+N, M, D, H = 300, 6, 32, 4
+OPTIONS = AttentionOptions(heads=H)
+LONG = 3
+"""Sets in a batch."""
+
+FORMULAS = {
+    # For each inducing point Q and its fold with W^K; what it reads times W^V, feed-forward, K and V; then the rows.
+    "ISAB": (
+        ISAB(D, D, M, OPTIONS),
+        M * 2 * D**2,
+        M * 4 * D**2 + N * (2 * H * M * D + 2 * D**2 + 2 * M * D),
+    ),
+    "PMA": (PMA(D, M, OPTIONS), M * 2 * D**2, M * 2 * D**2 + N * 2 * H * M * D),
+    "SAB": (SAB(D, D, OPTIONS), 0, N * 4 * D**2 + 2 * N * N * D),
+}
+"""By block: itself, the multiply-adds it makes once for a batch, and those for every set."""
+
+
+@pytest.fixture(params=["tiled", "plain"])
+def order(request, monkeypatch):
+    for module in (kernels, writing):
+        if request.param == "plain":
+            monkeypatch.setattr(module, "may_tile", lambda *_: False)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_block_makes_the_products_of_its_formula_and_thrice_as_many_in_training(name, order):
+    """Each product has two in the backward pass; the tiled way also recomputes queries that it does not keep."""
+    block, once, each = FORMULAS[name]
+    X = torch.randn(LONG, N, D, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    with torch.no_grad():
+        assert flops(lambda: block(X)) == 2 * (once + LONG * each)
+    made = flops(lambda: block(X).sum().backward()) / 2
+    made_up = LONG * (H * N * M**2 + M**2 * D) if name == "ISAB" else 0
+    assert 2.95 * (once + LONG * each) <= made <= 3 * (once + LONG * each) + made_up
