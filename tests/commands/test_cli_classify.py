@@ -30,6 +30,13 @@ def predictions(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[
     return asked(capsys, "classify", *arguments)["predictions"]
 
 
+def heard(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[list[dict[str, Any]], str]:
+    """The predictions, and what is said beside them."""
+    main(["classify", *map(str, arguments), "--json"])
+    printed, said = capsys.readouterr()
+    return json.loads(printed)["predictions"], said
+
+
 def expected(run: Path, cloud: np.ndarray) -> dict[str, float]:
     """Classes and probabilities of the model in memory, most probable first."""
     model, description = pointset.load_run(run)
@@ -54,17 +61,8 @@ def test_of_a_large_cloud_a_random_part_is_used_and_one_line_says_so(isab_run, s
         np.save(scan.with_name(f"{name}.npy"), np.random.default_rng(1).normal(size=(700, 3)))
     answers = []
     for _ in range(2):
-        main(
-            [
-                "classify",
-                *(str(scan.with_name(f"{name}.npy")) for name in ("large", "larger")),
-                "--model",
-                str(isab_run),
-                "--json",
-            ]
-        )
-        printed, said = capsys.readouterr()
-        answers.append(json.loads(printed)["predictions"])
+        found, said = heard(capsys, scan.with_name("large.npy"), scan.with_name("larger.npy"), "--model", isab_run)
+        answers.append(found)
         assert said.count("of clouds with more points a random 24 are used") == 1
     assert answers[0] == answers[1]
     assert [answer["points"] for answer in answers[0]] == [24, 24]
@@ -148,22 +146,19 @@ def test_evaluate_writes_the_same_table(isab_run, tmp_path, capsys) -> None:
 
 
 @pytest.mark.filterwarnings("default")
-def test_points_without_a_position_are_left_out_in_one_line(isab_run, tmp_path, capsys) -> None:
-    broken = CLOUD.copy()
-    broken[5] = np.nan
-    np.save(tmp_path / "broken.npy", broken)
-    main(["classify", str(tmp_path / "broken.npy"), "--model", str(isab_run), "--json"])
-    printed, said = capsys.readouterr()
-    assert json.loads(printed)["predictions"][0]["points"] == 19
-    assert "1 of 20 points have no position and were left out" in said
-    assert said.count("\n") == 1
-
-
-@pytest.mark.filterwarnings("default")
-def test_isolated_points_are_left_out_unless_they_are_kept(isab_run, tmp_path, capsys) -> None:
-    cloud = np.random.default_rng(0).normal(size=(700, 3))
-    np.save(tmp_path / "stray.npy", np.concatenate([cloud, [[900.0, 0, 0]]]))
-    for flags in ((), ("--keep-outliers",)):
-        main(["classify", str(tmp_path / "stray.npy"), "--model", str(isab_run), "--json", *flags])
-        _, said = capsys.readouterr()
-        assert ("1 of 701 points left out as isolated" in said) == (not flags)
+@pytest.mark.parametrize(
+    ("stray", "flags", "points", "words"),
+    [
+        ([np.nan, 0, 0], (), 20, "1 of 21 points have no position and were left out"),
+        ([900.0, 0, 0], (), 20, "1 of 21 points left out as isolated"),
+        ([900.0, 0, 0], ("--keep-outliers",), 21, ""),
+    ],
+)
+def test_points_without_a_position_or_neighbours_are_left_out_in_one_line(
+    stray, flags, points, words, isab_run, tmp_path, capsys
+) -> None:
+    np.save(tmp_path / "stray.npy", np.concatenate([CLOUD, [stray]]))
+    ((answer,), said) = heard(capsys, tmp_path / "stray.npy", "--model", isab_run, *flags)
+    assert answer["points"] == points
+    assert words in said
+    assert said.count("\n") == bool(words)

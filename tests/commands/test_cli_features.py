@@ -33,16 +33,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    return asked(capsys, *arguments)
-
-
 def test_the_run_is_tested_and_looked_at(folder: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POINTSET_HOME", str(folder / "home"))
     run = ("--model", folder / "run")
-    assert said(capsys, "evaluate", *run)["shapes"] == 2
+    assert asked(capsys, "evaluate", *run)["shapes"] == 2
     mesh = folder / "parts" / "class0" / "test" / "6.off"
-    assert said(capsys, "attend", mesh, *run, "-o", folder / "a.html")["prediction"].startswith("class")
+    assert asked(capsys, "attend", mesh, *run, "-o", folder / "a.html")["prediction"].startswith("class")
     description = json.loads((folder / "run" / "run.json").read_text())
     assert (description["model"]["inputs"], description["data"]["features"]) == (6, ["normals"])
 
@@ -55,7 +51,7 @@ def test_clouds_with_normals_are_turned_with_them(folder: Path, capsys: Any) -> 
     np.save(folder / "lying.npy", turned_up(rows, "z", "y", normals=True))
     found = {}
     for name, up in (("upright", "auto"), ("lying", "y"), ("lying", "z")):
-        told = said(capsys, "classify", folder / f"{name}.npy", "--model", folder / "run", "--up", up)
+        told = asked(capsys, "classify", folder / f"{name}.npy", "--model", folder / "run", "--up", up)
         classes = told["predictions"][0]["classes"]
         found[name, up] = {one["class"]: one["probability"] for one in classes}["class0"]
     assert found["lying", "y"] == pytest.approx(found["upright", "auto"], abs=1e-5)
@@ -89,8 +85,8 @@ def test_a_folder_of_laser_scans(tmp_path: Path, capsys: Any, monkeypatch: pytes
     features = ("--features", "intensity,return_number")
     main(["train", "rff-max", "--data", str(tmp_path / "tiles"), *features, *sizes, "--run", str(tmp_path / "run")])
     capsys.readouterr()
-    answer = said(capsys, "classify", tmp_path / "tiles", *run, "--keep-outliers")
+    answer = asked(capsys, "classify", tmp_path / "tiles", *run, "--keep-outliers")
     assert answer["accuracy"] == 1
     assert {row["points"] for row in answer["predictions"]} == {64}
-    assert said(capsys, "evaluate", *run)["shapes"] == 2
-    assert said(capsys, "data", "show", tmp_path / "tiles")["classes"] == {"flat": 4, "round": 4}
+    assert asked(capsys, "evaluate", *run)["shapes"] == 2
+    assert asked(capsys, "data", "show", tmp_path / "tiles")["classes"] == {"flat": 4, "round": 4}

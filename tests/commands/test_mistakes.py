@@ -26,6 +26,7 @@ FILES = {
     "broken.off": "OFF\n3 1 0\n0 0 0\n",
     "heap.xyz": "1 1 1\n" * 9,
     "notes.doc": "",
+    "all.csv": "item,label,prediction\n0,cup,cup\n1,lamp,cup\n",
 }
 """Files in the folder of the commands."""
 ATTEND = "attend box.obj --model {isab} --points 60"
@@ -122,6 +123,16 @@ MISTAKES = [
     ("export --model {plain} -o model.h5", ".pt2 or .onnx, got model.h5"),
     ("export --model {plain} -o no/such/folder/model.onnx", "the folder no/such/folder does not exist"),
     ("export --model {plain}", "--out"),
+    ("judge missing.csv", "missing.csv"),
+    ("judge all.csv --columns item", "item=uid"),
+    ("judge all.csv --columns thing=uid", "'thing'"),
+    ("judge all.csv --columns item=uid", "'uid'"),
+    ("judge all.csv -o verdict.doc", "verdict.doc"),
+    ("judge all.csv all.csv", "2 times"),
+    ("judge all.parquet", "give a CSV file"),
+    ("judge all.csv --level 1", "level must be in (0, 1)"),
+    ("judge all.csv --deterministic forest", "'forest'"),
+    ("judge .", "predictions.csv"),
     ("zoo isab16-pma", "no trained model is called 'isab16-pma'"),
     ("data show modelnet50", "modelnet40"),
     ("data show no/such", "'no/such' is neither a folder nor the name of a dataset"),

@@ -37,11 +37,3 @@ def test_from_a_folder_to_rows_to_similar_shapes(shapes: Path, tmp_path: Path, c
     assert "rows.csv is a table" in fail(capsys, "find", shape, rows.with_suffix(".csv"))
     words = succeed(capsys, "find", shape, rows, "-k", 5).split()
     assert {f"{row['distance']:.3g}" for row in found} <= {*words}, "rows may be small numbers"
-
-
-def test_a_file_that_cannot_be_used_is_named(shapes: Path, tmp_path: Path, capsys) -> None:
-    (shapes / "rod/train/broken.npy").write_text("nothing")
-    rows = tmp_path / "rows.npz"
-    assert "broken.npy" in fail(capsys, "embed", shapes, "-o", rows, "--model", NAME)
-    assert not rows.exists()
-    assert "12 shapes" in succeed(capsys, "embed", shapes, "-o", rows, "--model", NAME, "--on-error", "skip")

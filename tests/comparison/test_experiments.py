@@ -136,12 +136,10 @@ def test_the_protocol_is_what_runs_share_and_no_more(read):
         ("[sets]\nnormalise = 'none'", ("'normalise'", "DataOptions", "points, pool_points")),
         ("[sets]\npoints = 100", ("sets.points",)),
         ("sets = 100", ("sets", "100")),
-        ("threads = 0", ("threads", "from 1 to", "got 0")),
         ("points = '100'", ("points", "('100',)")),
         ("points = [9, 9]", ("size 9 is given twice",)),
         ("points = []", ("at least one set size",)),
         ("seeds = [-1]", ("seed", "-1")),
-        ("seeds = [1, 2, 1]", ("seed 1 is given twice",)),
         ("models = []", ("at least one model and one seed",)),
         ("models = 'rff-max'", ("models", "'rff-max'")),
         ("models = [{ norm = 'none' }]", ("name", "{'norm': 'none'}")),
@@ -169,16 +167,7 @@ def test_wrong_entries_are_refused_and_the_file_is_named(text, words, read):
     assert all(word in str(raised.value) for word in (*words, "some.toml"))
 
 
-def test_a_broken_file_of_parts_is_no_fault_of_the_experiment(read, tmp_path, monkeypatch):
-    (tmp_path / "broken.py").write_text("1 / 0")
-    monkeypatch.setenv("POINTSET_PARTS", str(tmp_path / "broken.py"))
-    with pytest.raises(PointsetError, match=r"^POINTSET_PARTS names .*broken\.py, which cannot be imported"):
-        read('models = ["rff-mine"]')
-
-
-def test_a_file_that_is_not_there_or_no_text(tmp_path):
-    with pytest.raises(PointsetError, match=r"none\.toml does not exist: give a TOML file"):
-        read_experiment(tmp_path / "none.toml")
+def test_a_file_must_be_text(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PointsetError, match=r"binary\.toml is not a TOML file"):
         read_experiment(tmp_path / "binary.toml")
@@ -202,18 +191,13 @@ def with_recipe(**changes):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (compared(["isab-max"]), "isab-max"),
         (compared("two.toml"), "list of names.*two.toml"),
         (compared(seeds=3), r"seeds must be a list of seeds, got 3: three seeds are \(0, 1, 2\)"),
         (compared(data=[[0.0, 0.0, 0.0]]), "data must be the name of a dataset or a folder, got list: save clouds"),
-        (compared(points=0), r"points must be .*, got \(0,\)"),
-        (compared(seeds=[]), "at least one model and one seed"),
-        (compared(workers=0), "workers must be .* from 1 to 4,096, got 0"),
         (compared(workers="2"), "workers must be .*, got '2'"),
         (with_recipe(epochs=7), "the recipe of a set problem has no epochs"),
         (with_recipe(augment=("scale",)), "the recipe of a set problem has no augment"),
         (with_recipe(steps="none"), "max-regression is trained by steps, not epochs: give steps in its recipe"),
-        (with_recipe(steps=0), "steps must be .* got 0"),
         (published("accuracy", 0.5, 0.25, 4), r"rFF \+ max.accuracy is not of a metric .*: choose from MAE"),
         (published("MAE", 0.5, -0.25, 4), r"rFF \+ max.MAE must be .*deviation=-0.25"),
     ],

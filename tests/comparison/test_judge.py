@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pandas
 import pytest
-from command_line import fail, succeed
+from command_line import succeed
 
 import pointset
 from pointset.comparison.judge import judge
@@ -168,24 +168,3 @@ def test_names_of_models_and_classes_are_text(frame, tmp_path, capsys):
         assert "\x1b" not in text
         assert "<b>x</b>\n" not in text
     assert r"a\|\<b\>x\</b\>\\n\`" in verdict.as_markdown()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (["missing.csv"], "missing.csv"),
-        (["all.csv", "--columns", "item"], "item=uid"),
-        (["all.csv", "--columns", "thing=uid"], "'thing'"),
-        (["all.csv", "--columns", "item=uid"], "'uid'"),
-        (["all.csv", "-o", "verdict.doc"], "verdict.doc"),
-        (["all.csv", "all.csv"], "2 times"),
-        (["all.parquet"], "give a CSV file"),
-        (["all.csv", "--level", "1"], "level must be in (0, 1)"),
-        (["all.csv", "--deterministic", "forest"], "'forest'"),
-        (["."], "predictions.csv"),
-    ],
-)
-def test_wrong_commands_end_with_one_sentence(frame, tmp_path, monkeypatch, capsys, arguments, word):
-    monkeypatch.chdir(tmp_path)
-    frame.to_csv("all.csv", index=False)
-    assert word in fail(capsys, "judge", *arguments)

@@ -1,20 +1,21 @@
-"""The content of a report: results from the folders of runs, tables, verdicts, sections and figures."""
+"""The content of a report, and its pages: results from the folders of runs, tables, verdicts, sections and figures."""
 
 import csv
 import json
+import re
 import shutil
 from dataclasses import replace
+from html.parser import HTMLParser
 from statistics import fmean
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas
 import pytest
 from toy import ODD
 
-import pointset
 from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
-from pointset.comparison.judge import read_csv_table
 from pointset.comparison.report.charts import pareto
 from pointset.comparison.report.sections import report_texts
 from pointset.comparison.results import origins
@@ -77,8 +78,6 @@ def test_the_verdict_in_sentences(reported):
     said = reported.sentences()
     assert said[0] == f"At 24 points: {first.summary()}"
     assert f"At 12 points: {second.summary()}" in said
-    best = next(row for row in reported.rows if row.best and row.points == 24)
-    assert first.rows[0].mean == pytest.approx(best.metrics["accuracy"].mean)
 
 
 def test_a_report_that_cannot_be_drawn_costs_no_table(reported, tmp_path, monkeypatch):
@@ -200,8 +199,119 @@ def test_the_tables_of_a_comparison_agree_with_it(reported):
         data = predictions[predictions.data == f"{run.points} points"]
         rows = data[(data.model == run.model) & (data.seed == run.seed)]
         assert (rows.label == rows.prediction).mean() == pytest.approx(accuracy)
-    table = read_csv_table(reported.folder / "predictions.csv")
-    for size, verdict in reported.verdicts.items():
-        assert pointset.judge(table[table.data == f"{size} points"]).sentences() == verdict.sentences()
-    with pytest.raises(pointset.PointsetError, match=r"2 data sets \(24 points, 12 points\): judge those of one"):
-        pointset.judge(reported.folder)
+
+
+SECTIONS = {
+    "Which models are distinguishable": "matrix",
+    "Accuracy against cost": "pareto",
+    "Learning curves": "learning-curves",
+    "Corrupted and smaller test sets": "",
+    "Calibration": "reliability",
+    "Confusion matrices": "confusion",
+    "Accuracy of every class": "",
+}
+"""Titles of the sections of a size, with the names of their charts."""
+TITLES = [f"{title}, {points} points" for points in (24, 12) for title in SECTIONS]
+CHARTS = {
+    f"{title}, {points} points": f"{name}-n{points}" for points in (24, 12) for title, name in SECTIONS.items() if name
+}
+
+
+class Page(HTMLParser):
+    """The elements of a page, and a check that its tags are nested correctly."""
+
+    VOID = ("meta", "img", "br", "wbr", "link", "hr")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if data.strip():
+            self.words.append((self.open[-1] if self.open else "", data.strip()))
+
+    def under(self, *tags: str) -> list[str]:
+        return [words for parent, words in self.words if parent in tags]
+
+
+@pytest.fixture(scope="module")
+def html(reported) -> str:
+    return (reported.folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(html) -> Page:
+    return Page(html)
+
+
+def test_every_figure_is_there_with_text_as_text(reported):
+    charts = [*(reported.folder / "figures").glob("*.svg")]
+    assert {path.stem for path in charts} == {*CHARTS.values()}
+    for path in charts:
+        words = [element.text for element in ElementTree.parse(path).iter() if element.tag.endswith("}text")]
+        assert len([word for word in words if word]) > 5, path.name
+
+
+def test_the_page_has_every_section_with_its_figures(reported, page):
+    assert page.under("h2") == [*TITLES, "How to repeat and cite"]
+    drawn = [
+        attributes["aria-label"] for tag, attributes in page.tags if tag == "figure" and "aria-label" in attributes
+    ]
+    assert drawn == [*CHARTS]
+    assert sum(tag == "svg" for tag, _ in page.tags) == len(drawn)
+
+
+def test_the_page_may_ask_the_network_for_nothing(page):
+    policy = next(attributes["content"] for tag, attributes in page.tags if "http-equiv" in attributes)
+    assert "default-src 'none'" in policy
+
+
+def test_the_best_row_of_each_size_is_bold(reported, page):
+    rows = [attributes.get("class") for tag, attributes in page.tags if tag == "tr"]
+    best = [None if not row.best else "best" for row in reported.rows]
+    assert rows[1 : 1 + len(best)] == best, "the first is the head"
+    assert best.count("best") == 2
+
+
+def test_what_users_wrote_is_text_and_no_markup(html, page):
+    assert "Two <b>models</b>" in page.under("h1")
+    assert page.under("title") == ["Two <b>models</b>"]
+    assert ODD in page.under("td")
+    assert "<4>" not in html
+    assert "<b>" not in html
+
+
+def test_a_failed_run_is_shown_with_its_reason(reported, page):
+    assert len(reported.failures) == 4
+    failed = page.under("p")
+    for failure in reported.failures:
+        assert failure.model == "too cold"
+        assert f"Failed: {failure.name}: {failure.reason}" in failed
+    assert "too cold" not in page.under("td")
+
+
+def test_the_page_says_what_was_run_and_how_to_repeat_it(reported, page):
+    configuration = next(text for text in page.under("pre") if text.startswith("{"))
+    assert json.loads(configuration) == json.loads(json.dumps(reported.experiment.as_dict()))
+    terms, meanings = page.under("dt"), page.under("dd")
+    about = dict(zip(terms, meanings, strict=True))
+    assert about["seeds"] == "0, 3"
+    assert "1 thread a run" in about["machine"]
+    assert "torch 2." in about["versions"]
+    assert reported.caption() in about["cite"]
+    assert re.match(r"[0-9a-f]{40}\+?$|pointset \d", about["commit"])
+    machine = json.loads((reported.run("rff-max", 0, 24).folder / "run.json").read_text())["machine"]
+    assert about["machine"].startswith(f"{machine['system']}, {machine['cores']} cores, ")
