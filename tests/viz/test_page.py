@@ -5,8 +5,6 @@ import dataclasses
 import html
 import json
 import re
-import shutil
-import subprocess
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,6 @@ import torch
 from pointset.errors import PointsetError
 from pointset.explain.faithfulness import REMOVED_SHARES, Curves
 from pointset.viz import make_page
-from pointset.viz.html_page import script_of
 
 
 def content(page: str) -> dict[str, Any]:
@@ -94,19 +91,6 @@ def test_the_page_opens_with_the_chosen_or_the_most_informative_layer(attention,
         make_page([sharp, blurred], cloud, layer="encoder.7")
     with pytest.raises(PointsetError, match="no map has points"):
         make_page([pooled], cloud)
-
-
-@pytest.mark.parametrize("start", ["page", "live"])
-def test_the_joined_script_is_one_valid_module(start, tmp_path):
-    """Its modules share one scope, in which node finds names that stand twice."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
-    script = tmp_path / "joined.mjs"
-    script.write_text(script_of(start))
-    done = subprocess.run([node, "--check", str(script)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert not re.search(r"^import |^export |</script|<!--", script.read_text(), re.MULTILINE)
 
 
 def test_heads_and_queries_can_be_chosen(attention, cloud):
