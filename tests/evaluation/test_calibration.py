@@ -204,8 +204,7 @@ def test_five_classes_are_shown_with_the_entropy_of_all_classes():
 
 
 @pytest.mark.parametrize(
-    ("classes", "expected"),
-    [(["bed", "night_stand"], (2 / 3, 3)), (["bed", "Bed"], (0.0, 2)), (["x", "y"], (0.0, 0))],
+    ("classes", "expected"), [(["bed", "night_stand"], (2 / 3, 3)), (["bed", "Bed"], (0.0, 2)), (["x", "y"], (0.0, 0))]
 )
 def test_classes_are_compared_by_name_and_spelling_does_not_matter_where_it_decides_nothing(classes, expected):
     prediction = Prediction(torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))

@@ -308,8 +308,7 @@ def test_free_form_distortion_is_the_sum_of_its_definition(severity, amount):
 
 
 @pytest.mark.parametrize(
-    ("name", "kernel"),
-    [("distortion_rbf", "multiquadric"), ("distortion_rbf_inv", "inverse_multiquadric")],
+    ("name", "kernel"), [("distortion_rbf", "multiquadric"), ("distortion_rbf_inv", "inverse_multiquadric")]
 )
 def test_radial_distortion_agrees_with_scipy(name, kernel):
     points = clouds(2, 50).double()

@@ -132,11 +132,7 @@ LONG = 3
 
 FORMULAS = {
     # For each inducing point Q and its fold with W^K; what it reads times W^V, feed-forward, K and V; then the rows.
-    "ISAB": (
-        ISAB(D, D, M, OPTIONS),
-        M * 2 * D**2,
-        M * 4 * D**2 + N * (2 * H * M * D + 2 * D**2 + 2 * M * D),
-    ),
+    "ISAB": (ISAB(D, D, M, OPTIONS), M * 2 * D**2, M * 4 * D**2 + N * (2 * H * M * D + 2 * D**2 + 2 * M * D)),
     "PMA": (PMA(D, M, OPTIONS), M * 2 * D**2, M * 2 * D**2 + N * 2 * H * M * D),
     "SAB": (SAB(D, D, OPTIONS), 0, N * 4 * D**2 + 2 * N * N * D),
 }

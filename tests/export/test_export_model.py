@@ -86,10 +86,7 @@ RECORDED = [
     ("isab4-pma3", {"form": "paper", "norm": "set", "prenorm": True, "pool_seeds": "statistics", "scale": "head"}),
     ("isab70-max", {"norm": "batch", "score": "bilinear", "trained_temperature": True}),
     ("rffp-mean", {"layers": 2, "norm": "batch"}),
-    (
-        "rff-pma",
-        {"heads": 2, "score": "additive", "weights": ("csoftmax", "csparsemax"), "coverage": "heads"},
-    ),
+    ("rff-pma", {"heads": 2, "score": "additive", "weights": ("csoftmax", "csparsemax"), "coverage": "heads"}),
     ("rff-pma2", {"heads": 2, "weights": ("sparsemax", "entmax15")}),
 ]
 

@@ -238,11 +238,7 @@ PARAMETERS = {
             "SAB": mab(2, 2, D) + mab(D, D, D),
             "ISAB16": isab(2, D, 16) + isab(D, D, 16),
         },
-        {
-            "mean": fc(D, D, D, D, 20),
-            "max": fc(D, D, D, D, 20),
-            "PMA4": 4 * D + mab(D, D, D) + mab(D, D, D) + fc(D, 5),
-        },
+        {"mean": fc(D, D, D, D, 20), "max": fc(D, D, D, D, 20), "PMA4": 4 * D + mab(D, D, D) + mab(D, D, D) + fc(D, 5)},
     ),
     "max-regression": (
         64,
