@@ -20,7 +20,6 @@ from pointset.tasks.experiments import TASKS
 
 CHECKOUT = Path(__file__).parent.parent
 PACKAGE = CHECKOUT / "pointset"
-ROOMS = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE)
 
 
 def test_packages_import_only_lower_ones_without_circles() -> None:
@@ -39,14 +38,6 @@ def test_packages_import_only_lower_ones_without_circles() -> None:
 
 def test_the_package_has_few_files_at_its_top() -> None:
     assert len(list(PACKAGE.glob("*.py"))) <= 5
-
-
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.relative_to(PACKAGE).as_posix())
-def test_each_package_docstring_says_what_belongs_there(room: Path) -> None:
-    assert ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")))
-
-
-CHECKOUT = Path(__file__).parent.parent
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -138,10 +129,6 @@ def test_everything_that_is_imported_is_declared() -> None:
                 imported.add(str(node.module).split(".")[0])
     foreign = imported - set(sys.stdlib_module_names) - {"pointset"}
     assert {DISTRIBUTIONS.get(name, name) for name in foreign} <= declared
-
-
-def test_no_python_file_lies_under_datasets() -> None:
-    assert not list((CHECKOUT / "datasets").rglob("*.py"))
 
 
 @pytest.mark.parametrize("package", ["pointset", "pointset.data", "pointset.viz", "pointset.tasks"])

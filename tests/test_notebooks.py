@@ -60,14 +60,6 @@ def lasting(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"--+", "-", text)).strip()
 
 
-def test_numbers_that_may_vary_are_removed_from_a_text() -> None:
-    text = (
-        "encoder.0.reads  [4, 16] 0.97\n-----\n12 s, -2,000 steps, 17,546 in isab16-pma, 2.1e-07, <Picture size 8x4.5>"
-    )
-    left = "encoder.0.reads [4, 16] # - # s, # steps, 17,546 in isab16-pma, #, <Picture size #>"
-    assert lasting(text) == left
-
-
 def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 

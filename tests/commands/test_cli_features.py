@@ -62,31 +62,3 @@ def test_a_cloud_without_normals_is_refused_by_name(folder: Path, capsys: Any) -
     np.save(folder / "bare.npy", np.eye(3))
     said = fail(capsys, "classify", folder / "bare.npy", "--model", folder / "run")
     assert "bare.npy: lacks the feature 'normals'" in said
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*a random 64")
-def test_a_folder_of_laser_scans(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In UTM coordinates, with fields by name; of the largest a random part is used."""
-    laspy = pytest.importorskip("laspy")
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
-    rng, utm = np.random.default_rng(0), np.array([500_000.0, 5_000_000.0, 300.0])
-    for number in range(8):
-        header = laspy.LasHeader(point_format=1, version="1.2")
-        header.scales, header.offsets = [0.001] * 3, utm
-        data, count = laspy.LasData(header), 20_000 if number == 7 else 200
-        data.x, data.y, data.z = (rng.normal(size=(count, 3)) * [1, 1, 0.01 + number % 2] + utm).T
-        data.intensity, data.return_number = rng.integers(0, 65_536, count), rng.integers(1, 5, count)
-        place = tmp_path / "tiles" / ("flat", "round")[number % 2] / ("test" if number > 5 else "train")
-        place.mkdir(parents=True, exist_ok=True)
-        data.write(place / f"{number}.{'laz' if number % 2 else 'las'}")
-    sizes = ("--points", "64", "--dim", "16", "--epochs", "100", "--batch-size", "6")
-    run = ("--model", tmp_path / "run")
-    features = ("--features", "intensity,return_number")
-    main(["train", "rff-max", "--data", str(tmp_path / "tiles"), *features, *sizes, "--run", str(tmp_path / "run")])
-    capsys.readouterr()
-    answer = asked(capsys, "classify", tmp_path / "tiles", *run, "--keep-outliers")
-    assert answer["accuracy"] == 1
-    assert {row["points"] for row in answer["predictions"]} == {64}
-    assert asked(capsys, "evaluate", *run)["shapes"] == 2
-    assert asked(capsys, "data", "show", tmp_path / "tiles")["classes"] == {"flat": 4, "round": 4}

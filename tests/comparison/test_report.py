@@ -73,13 +73,6 @@ def test_tables_of_the_report(reported, results):
     assert classes[2]["rff-max %"] == f"{100 * fmean(run.per_class['rod'] for run in runs):.1f}"
 
 
-def test_the_verdict_in_sentences(reported):
-    first, second = (reported.verdicts[size] for size in (24, 12))
-    said = reported.sentences()
-    assert said[0] == f"At 24 points: {first.summary()}"
-    assert f"At 12 points: {second.summary()}" in said
-
-
 def test_a_report_that_cannot_be_drawn_costs_no_table(reported, tmp_path, monkeypatch):
     folder = shutil.copytree(reported.folder, tmp_path / "copy")
     before = (folder / "table.md").read_text()

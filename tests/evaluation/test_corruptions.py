@@ -76,32 +76,20 @@ def test_the_generator_decides_everything_and_the_input_is_left_alone(name):
     assert torch.equal(torch.get_rng_state(), state)
     assert first.dtype == points.dtype
     assert corrupt_sphere(points.double(), name, 3, seeded()).dtype == torch.float64
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_clouds_of_a_batch_are_corrupted_differently(name):
-    same = clouds(1, 60).expand(4, -1, -1)
-    changed = corrupt_sphere(same, name, 5, seeded())
-    assert (changed != changed[:1]).any()
+    twins = corrupt_sphere(points[:1].expand(4, -1, -1), name, 5, seeded())
+    assert (twins != twins[:1]).any(), "each cloud of a batch is corrupted differently"
 
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 100])
-def test_small_clouds_keep_at_least_a_point(name, n):
+def test_clouds_of_few_points_on_one_spot_or_none_at_all_are_fine(name, n):
     for severity in SEVERITIES:
         changed = corrupt_sphere(clouds(2, 100)[:, :n], name, severity, seeded())
         assert changed.shape[0] == 2
         assert 1 <= changed.shape[1] <= 2 * n + 1
         assert changed.isfinite().all()
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_no_clouds_and_points_on_one_spot_are_fine(name):
-    assert (
-        corrupt_sphere(torch.zeros(0, 64, 3), name, 2, seeded()).shape
-        == corrupt_sphere(clouds(1, 64), name, 2, seeded())[:0].shape
-    )
-    assert corrupt_sphere(torch.zeros(2, 64, 3), name, 2, seeded()).isfinite().all()
+    assert corrupt_sphere(torch.zeros(0, n, 3), name, 2, seeded()).shape[0] == 0
+    assert corrupt_sphere(torch.zeros(2, n, 3), name, 2, seeded()).isfinite().all()
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -88,16 +88,6 @@ def test_with_prenorm_the_sums_are_not_normalised(form):
     torch.testing.assert_close(mab(x[None], y[None])[0], H + fed)
 
 
-@pytest.mark.parametrize("prenorm", [False, True])
-@pytest.mark.parametrize("form", TRANSCRIBED)
-def test_norms_over_sets_see_neither_padded_queries_nor_padded_keys(form, prenorm):
-    mab = MAB(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form=form, norm="set", prenorm=prenorm)).double()
-    x, y = normal(1, N, DIM), normal(1, M, DIM, seed=1)
-    mask, query_mask = torch.arange(M)[None] < M - 2, torch.arange(N)[None] < N - 1
-    expected = mab(x[:, : N - 1], y[:, : M - 2])
-    torch.testing.assert_close(mab(x, y, mask, query_mask)[:, : N - 1], expected)
-
-
 def test_seeds_take_the_set_s_statistics_in_turn():
     """Five seeds: mean, maximum, minimum, deviation, and the mean again, each with its own linear map."""
     pma = PMA(DIM, 5, AttentionOptions(heads=HEADS), "statistics").double()

@@ -1,10 +1,9 @@
-"""Poolings against the papers' formulas, in plain loops over the rows of one set, or by hand; masks, gradients, mixed
-precision; and poolings joined by `+`.
-"""
+"""Poolings of one set against the papers' formulas, or by hand; masks, gradients, mixed precision; joined poolings."""
 
 import inspect
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -41,26 +40,21 @@ def moved(part: nn.Module) -> nn.Module:
     return part
 
 
-def pooled(pool: nn.Module, X: Tensor) -> list[float]:
-    (found,) = pool(X[None])
-    assert found.shape[0] == 1
-    return found[0].tolist()
+def assert_pools(pool: nn.Module, X: Tensor, *expected: Tensor) -> None:
+    torch.testing.assert_close(pool(X[None])[0, 0], torch.cat(expected).detach())
 
 
 @pytest.mark.parametrize("k", [1, 3, 7, 50])
 def test_top_is_the_mean_of_the_largest(k):
     for X in sets():
-        largest = [sorted(feature, reverse=True)[:k] for feature in X.T.tolist()]
-        assert pooled(TopPool(k), X) == pytest.approx([sum(one) / len(one) for one in largest])
+        assert_pools(TopPool(k), X, X.sort(dim=0, descending=True).values[:k].mean(dim=0))
 
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 3.0, 20.0])
 def test_gem_is_the_generalised_mean(exponent):
     pool = GeneralisedMeanPool(exponent).double()
     for X in sets():
-        positive = X.clamp(min=1e-6).T.tolist()
-        expected = [(sum(x**exponent for x in one) / len(one)) ** (1 / exponent) for one in positive]
-        assert pooled(pool, X) == pytest.approx(expected)
+        assert_pools(pool, X, (X.clamp(min=1e-6) ** exponent).mean(dim=0) ** (1 / exponent))
 
 
 def test_gem_trains_its_exponent_and_no_power_overflows():
@@ -80,19 +74,11 @@ def test_gem_trains_its_exponent_and_no_power_overflows():
 
 def test_asp_is_the_weighted_mean_and_deviation():
     pool = moved(AttentiveStatisticsPool(DIM))
-    W, b, v = (one.tolist() for one in (pool.hidden.weight, pool.hidden.bias, pool.score.weight[0]))
     for X in sets():
-        rows = X.tolist()
-        scores = [
-            sum(one * max(0.0, math.fsum(map(float.__mul__, w, x)) + c) for one, w, c in zip(v, W, b, strict=True))
-            for x in rows
-        ]
-        powers = [math.exp(score - max(scores)) for score in scores]
-        weights = [power / sum(powers) for power in powers]
-        means = [sum(a * x[f] for a, x in zip(weights, rows, strict=True)) for f in range(DIM)]
-        squares = [sum(a * x[f] ** 2 for a, x in zip(weights, rows, strict=True)) for f in range(DIM)]
-        deviations = [math.sqrt(s - m * m + 1e-6) for s, m in zip(squares, means, strict=True)]
-        assert pooled(pool, X) == pytest.approx(means + deviations)
+        scores = (X @ pool.hidden.weight.T + pool.hidden.bias).relu() @ pool.score.weight[0]
+        weights = scores.exp() / scores.exp().sum()
+        mean = weights @ X
+        assert_pools(pool, X, mean, (weights @ X.square() - mean.square() + 1e-6).sqrt())
 
 
 def test_cov_is_the_square_root_of_the_covariance():
@@ -101,17 +87,13 @@ def test_cov_is_the_square_root_of_the_covariance():
         R = (X @ pool.reduce.weight.T + pool.reduce.bias).clamp(min=0).detach()
         values, vectors = torch.linalg.eigh(torch.cov(R.T, correction=0))
         root = (vectors * values.clamp(min=0).sqrt()) @ vectors.T
-        expected = [float(root[i, j]) for i in range(3) for j in range(i, 3)]
-        assert pooled(pool, X) == pytest.approx(expected, abs=1e-9)
+        torch.testing.assert_close(pool(X[None])[0, 0], root[*torch.triu_indices(3, 3)], atol=1e-9, rtol=1e-6)
 
 
 def test_repset_sums_the_best_matches():
     pool = moved(ApproxRepSetPool(3, DIM))
     for X in sets():
-        expected = [
-            sum(max(max(0.0, float(x @ pool.elements.detach()[j, f])) for j in range(3)) for x in X) for f in range(DIM)
-        ]
-        assert pooled(pool, X) == pytest.approx(expected)
+        assert_pools(pool, X, torch.einsum("nd,jfd->njf", X, pool.elements).relu().amax(dim=1).sum(dim=0))
     assert float(ApproxRepSetPool(5, 64).elements.detach().abs().max()) <= 1.0
 
 
@@ -119,17 +101,10 @@ def test_repset_sums_the_best_matches():
 def test_fspool_is_the_papers_sum(pieces):
     pool = FeaturewiseSortPool(DIM, pieces).double()
 
-    def weight(values: list[float], r: float) -> float:
-        left = min(math.floor(r * pieces), pieces - 1)
-        return values[left] + (r * pieces - left) * (values[left + 1] - values[left])
-
     for X in sets(1, 2, 7, 20, 21, 64):
-        falling = [sorted(feature, reverse=True) for feature in X.T.tolist()]
-        expected = [
-            sum(weight(values, i / max(1, len(X) - 1)) * x for i, x in enumerate(feature))
-            for values, feature in zip(pool.values.tolist(), falling, strict=True)
-        ]
-        torch.testing.assert_close(pool(X[None])[0, 0], torch.tensor(expected, dtype=torch.float64))
+        places, falling = np.linspace(0, 1, len(X)), X.sort(dim=0, descending=True).values.T.numpy()
+        weights = [np.interp(places, np.linspace(0, 1, pieces + 1), values) for values in pool.values.tolist()]
+        assert_pools(pool, X, torch.from_numpy((weights * falling).sum(axis=1)))
 
 
 def quantile(values: list[float], p: float) -> float:
@@ -156,7 +131,7 @@ def test_pswe_moves_each_point_of_the_reference_to_its_quantile(m, make):
             values, reference = sorted((X @ theta).tolist()), pool.reference[f].tolist()
             moved = [quantile(values, (sorted(reference).index(r) + 1) / (m + 1)) for r in reference]
             expected.append(sum(w * (r - q) for w, r, q in zip(pool.scales[f].tolist(), reference, moved, strict=True)))
-        torch.testing.assert_close(pool(X[None])[0, 0], torch.tensor(expected, dtype=torch.float64))
+        assert_pools(pool, X, torch.tensor(expected, dtype=torch.float64))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import pickle
 import re
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 import toy
 
@@ -126,12 +125,3 @@ def test_runs_of_every_task_travel_without_their_data(name, tmp_path):
     travelling = pickle.dumps(one)
     assert len(travelling) < 5_000
     assert pickle.loads(travelling) == one
-
-
-def test_curves_are_means_over_seeds(done):
-    results = done.results(None)
-    (section,) = done.experiment.task.sections(results)
-    losses = section.chart.axes[0]
-    for line, label in zip(losses.lines, results, strict=True):
-        np.testing.assert_array_equal(line.get_xdata(), [4, 8, 10])
-        np.testing.assert_allclose(line.get_ydata(), np.mean(results.curves(label, "loss"), axis=0))
