@@ -70,12 +70,8 @@ def test_a_notebook_begins_with_its_aim_and_all_its_links_work(path: Path) -> No
     first, *_ = notebook.cells
     assert first.source.startswith("# ")
     assert "At the end you will know" in first.source
-    links = [
-        link
-        for cell in notebook.cells
-        if cell.cell_type == "markdown"
-        for link in re.findall(r"\]\((?!https?:)([^)]+)\)", cell.source)
-    ]
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    links = re.findall(r"\]\((?!https?:)([^)]+)\)", text)
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 

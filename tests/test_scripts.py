@@ -51,15 +51,9 @@ def uv(copy: Path, does: str) -> None:
 def bash(copy: Path, *arguments: str, **environment: str) -> tuple[int, str, list[str]]:
     """Exit status, output and errors, and the logged calls of a script."""
     (copy / "calls").unlink(missing_ok=True)
-    done = subprocess.run(
-        ["bash", *arguments],
-        cwd=copy.parent,
-        env={**os.environ, "PYTHON": "", "PATH": f"{copy / 'bin'}:{os.environ['PATH']}", **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=60,
-    )
+    environment = {**os.environ, "PYTHON": "", "PATH": f"{copy / 'bin'}:{os.environ['PATH']}", **environment}
+    outputs = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    done = subprocess.run(["bash", *arguments], cwd=copy.parent, env=environment, timeout=60, **outputs)
     calls = copy / "calls"
     return done.returncode, done.stdout, calls.read_text().splitlines() if calls.exists() else []
 

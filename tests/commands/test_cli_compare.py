@@ -63,9 +63,8 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     assert "  pointset attend SHAPE.off --model runs/two/runs/attention-n" in half
 
     whole = asked(capsys, "compare", file, "--workers", "1")
-    assert [(row["model"], row["points"], row["seeds"]) for row in whole["rows"]] == [
-        (label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")
-    ]
+    rows = [(row["model"], row["points"], row["seeds"]) for row in whole["rows"]]
+    assert rows == [(label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")]
     assert whole["rows"][0]["metrics"]["accuracy"]["published"] == [0.5, 0.1, 5]
     assert len(list((tmp_path / "runs" / "two" / "runs").glob("*seed1/robustness.json"))) == 4
     assert not list((tmp_path / "runs" / "two" / "runs").glob("*seed0/robustness.json"))

@@ -62,21 +62,16 @@ def test_a_class_more_likely_wrong_than_right_is_not_to_be_trusted(
     temperature, median, doubtful, scan, folder, tmp_path, capsys, monkeypatch
 ):
     trained = shutil.copytree(folder, tmp_path / "trained")
-    text = (
-        (trained / NAME / "card.toml").read_text().replace("= 2.0", f"= {temperature}").replace("= 1e9", f"= {median}")
-    )
-    records.write_text(trained / NAME / "card.toml", text)
+    card = trained / NAME / "card.toml"
+    text = card.read_text().replace("= 2.0", f"= {temperature}").replace("= 1e9", f"= {median}")
+    records.write_text(card, text)
     monkeypatch.setattr(pretrained, "FOLDER", trained)
     (tmp_path / "more").mkdir()
     for number in range(6):
         shutil.copy(scan, tmp_path / "more" / f"{number}.npy")
-    printed = [
-        succeed(capsys, "classify", scan),
-        succeed(capsys, "classify", tmp_path / "more"),
-        succeed(capsys, "attend", scan, "-o", tmp_path / "scan.html"),
-        (tmp_path / "scan.html").read_text(encoding="utf-8"),
-    ]
-    assert [("do not trust" in text) for text in printed] == [doubtful] * 4
+    for command in (("classify", scan), ("classify", tmp_path / "more"), ("attend", scan, "-o", tmp_path / "a.html")):
+        assert ("do not trust" in succeed(capsys, *command)) == doubtful
+    assert ("do not trust" in (tmp_path / "a.html").read_text(encoding="utf-8")) == doubtful
     (guess,) = asked(capsys, "classify", scan)["predictions"]
     assert guess["do_not_trust"] is doubtful
 
@@ -88,12 +83,6 @@ def test_trained_models_are_listed_and_shown(capsys):
     (row,) = asked(capsys, "zoo", "--pretrained")
     assert (row["model"], row["accuracy"]["64"]["high"]) == (NAME, 0.6)
     shown = succeed(capsys, "zoo", "--pretrained", NAME)
-    for words in (
-        "for nobody",
-        "64 points 50.0 % (40.0 to 60.0)",
-        "ball, box, rod",
-        "unit-sphere",
-        "AUROC of errors 0.875, calibration error 12.5 %",
-    ):
-        assert words in shown
+    facts = ("for nobody", "64 points 50.0 % (40.0 to 60.0)", "ball, box, rod", "unit-sphere")
+    assert all(words in shown for words in (*facts, "AUROC of errors 0.875, calibration error 12.5 %"))
     assert asked(capsys, "zoo", NAME)["data_classes"] == ["ball", "box", "rod"]

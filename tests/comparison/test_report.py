@@ -167,9 +167,7 @@ def test_curves_and_points_are_at_their_values(reported, results):
     diagram = axes_of(classifiers.reliability_section(results))[1]
     run = load_predictions(results.first(ODD))
     kept = calibration.reliability(run.logits, run.labels, "mass")
-    assert diagram.collections[0].get_offsets().data.tolist() == pytest.approx(
-        np.stack([kept.confidence, kept.accuracy], axis=1)
-    )
+    np.testing.assert_allclose(diagram.collections[0].get_offsets(), np.c_[kept.confidence, kept.accuracy])
     assert f"ECE {100 * kept.error:.1f} %" in diagram.get_title()
 
 

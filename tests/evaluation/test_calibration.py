@@ -150,10 +150,8 @@ def test_changed_training_data_is_refused(clouds_folder, tmp_path):
 
 def test_a_temperature_may_fit_the_calibration_error(drawn):
     logits, labels = drawn
-    temperature = fit_temperature(logits, labels, "calibration error")
-    errors = [
-        reliability(logits / t, labels, "mass").error for t in (temperature, fit_temperature(logits, labels), 1.0)
-    ]
+    temperatures = fit_temperature(logits, labels, "calibration error"), fit_temperature(logits, labels), 1.0
+    errors = [reliability(logits / temperature, labels, "mass").error for temperature in temperatures]
     assert errors[0] <= min(errors)
     assert errors[0] < errors[2] / 2
     even = np.zeros((4, 2))  # every temperature is as good: the nearest to 1

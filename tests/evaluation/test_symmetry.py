@@ -200,6 +200,5 @@ def test_a_comparison_warns_and_says_where_in_ones_own_code_a_run_failed(tmp_pat
     (failure,) = found.failures
     line = FailsLater.forward.__code__.co_firstlineno + 2
     # A class that is pickled by value has no file from cloudpickle 3.1.3 on.
-    assert re.fullmatch(
-        rf"RuntimeError: too many sets \((.*test_symmetry\.py|<dynamic-code>), line {line}\)", failure.reason
-    )
+    words = rf"RuntimeError: too many sets \((.*test_symmetry\.py|<dynamic-code>), line {line}\)"
+    assert re.fullmatch(words, failure.reason)

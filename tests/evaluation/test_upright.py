@@ -3,12 +3,10 @@
 And what to try after a class that is not to be trusted: the other axis, another pose, or none of the classes.
 """
 
-import json
-
 import numpy as np
 import pytest
 import torch
-from command_line import fail, succeed
+from command_line import asked, fail, succeed
 from scipy.stats import ttest_rel
 
 import pointset
@@ -74,15 +72,11 @@ def test_commands_take_the_guess_for_all_files(tmp_path, stools, capsys):
             path = tmp_path / folder / "stool" / "test" / f"{number}.npy"
             path.parent.mkdir(parents=True, exist_ok=True)
             np.save(path, lying(cloud, turn))
-    expected = succeed(capsys, "classify", tmp_path / "upright", "--up", "guess", "--json")
-    output = succeed(capsys, "classify", tmp_path / "lying", "--up", "guess", "--json")
-    names = [
-        [row["classes"][0]["class"] for row in answer["predictions"]] for answer in map(json.loads, (expected, output))
-    ]
+    both = [asked(capsys, "classify", tmp_path / name, "--up", "guess") for name in ("upright", "lying")]
+    names = [[row["classes"][0]["class"] for row in answer["predictions"]] for answer in both]
     assert names[0] == names[1]
-    assert "up: -x, then turned by 270 degrees (--up -x@270), " in succeed(
-        capsys, "data", "show", tmp_path / "lying", "--up", "guess"
-    )
+    said = succeed(capsys, "data", "show", tmp_path / "lying", "--up", "guess")
+    assert "up: -x, then turned by 270 degrees (--up -x@270), " in said
 
 
 def test_what_cannot_be_guessed_is_refused(tmp_path, stools, capsys):

@@ -62,9 +62,8 @@ def computed(attention: Multihead, kernel: str, X: Tensor, Y: Tensor, mask: Tens
     ("kernel", "weights"), [*((name, "softmax") for name in KERNELS), *(("explicit", own) for own in OWN_WEIGHTS)]
 )
 def test_every_kernel_equals_the_formula(kernel, weights, masked, batch):
-    attention = Multihead(
-        DIM_QUERY, DIM_KEY, DIM, AttentionOptions(heads=HEADS, form="paper", weights=weights)
-    ).double()
+    options = AttentionOptions(heads=HEADS, form="paper", weights=weights)
+    attention = Multihead(DIM_QUERY, DIM_KEY, DIM, options).double()
     X, Y, mask = inputs(1 if kernel == "absorbed_in_tiles" else batch)
     keep = mask if masked else None
     result = attention.output(computed(attention, kernel, X, Y, keep))

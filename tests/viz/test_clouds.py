@@ -13,9 +13,8 @@ def dots(axes):
 
 
 def test_every_cloud_has_a_panel_with_its_name(cloud):
-    picture = draw_clouds(
-        [cloud, 100 * cloud + 7, cloud[:40]], names=["one", "large", "x" * 120], title="a title " * 30
-    )
+    shapes, names = [cloud, 100 * cloud + 7, cloud[:40]], ["one", "large", "x" * 120]
+    picture = draw_clouds(shapes, names=names, title="a title " * 30)
     assert [len(dots(axes)) for axes in picture.axes] == [150, 150, 40]
     np.testing.assert_allclose(dots(picture.axes[0]), dots(picture.axes[1]), atol=1e-6)
     assert [axes.get_title(loc="left") for axes in picture.axes[:2]] == ["one", "large"]

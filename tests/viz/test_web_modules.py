@@ -57,10 +57,7 @@ def test_panels_fit_the_width_and_do_not_overlap(in_node, width, count, columns)
 
 
 OFF = "OFF\n5 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n0 0 1\n4 0 1 2 3\n3 0 1 4\n"
-OBJ = (
-    "# a box\nmtllib a.mtl\nv 0 0 0\nv 1 0 0 # second\nv 1 1 0\nv 0 1 0\nvt 0 0\n"
-    "f 1/1 2/1 3/1 4/1\nf -1//3 -2//2 -3//1\n"
-)
+OBJ = "# box\nmtllib a\nv 0 0 0\nv 1 0 0 # second\nv 1 1 0\nv 0 1 0\nvt 0 0\nf 1/1 2/1 3/1 4/1\nf -1//3 -2//2 -3//1\n"
 CORNERS = "vertex 0 0 0\nvertex 1 0 0\nvertex 0 1 5e-1\n"
 STL = f"solid a name\nfacet normal 0 0 1\nouter loop\n{CORNERS}endloop\nendfacet\nendsolid a name\n"
 BINARY_STL = b"solid?".ljust(80) + struct.pack("<I3f9fH", 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0.5, 0)
@@ -116,9 +113,8 @@ def as_bytes(content: str | bytes) -> bytes:
 def read(in_node: Callable[..., Any]) -> dict[str, Any]:
     """The results of the JavaScript readers for each file."""
     contents = MESHES | CLOUDS | {name: content for name, (content, _) in WRONG.items()}
-    given = [
-        {"name": name, "bytes": base64.b64encode(as_bytes(content)).decode()} for name, content in contents.items()
-    ]
+    coded = {name: base64.b64encode(as_bytes(content)).decode() for name, content in contents.items()}
+    given = [{"name": name, "bytes": code} for name, code in coded.items()]
     return dict(zip(contents, in_node("shapes", READ, given), strict=True))
 
 
@@ -148,14 +144,9 @@ def test_wrong_files_are_refused_in_one_sentence(read, name):
 
 
 def test_points_are_drawn_by_area_and_by_seed(in_node):
-    mesh = {
-        "vertices": [0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 5, 1, 0, 5, 0, 2, 5],
-        "triangles": [0, 1, 2, 3, 4, 5, 0, 0, 1],
-    }
-    calls = ", ".join(
-        f"[...samplePoints(given, {n}, {seed})]" for n, seed in ((4000, 1), (4000, 1), (100, 1), (100, 2))
-    )
-    many, again, few, other = in_node("shapes", f"[{calls}]", mesh)
+    vertices, triangles = [0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 5, 1, 0, 5, 0, 2, 5], [0, 1, 2, 3, 4, 5, 0, 0, 1]
+    calls = "[[4000, 1], [4000, 1], [100, 1], [100, 2]].map(([n, seed]) => [...samplePoints(given, n, seed)])"
+    many, again, few, other = in_node("shapes", calls, {"vertices": vertices, "triangles": triangles})
     assert many == again
     assert many[:300] == few
     assert few != other

@@ -14,6 +14,7 @@ import pointset
 from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.dataset import load_like
+from pointset.data.normalize import normalize_points
 from pointset.data.options import POSES
 from pointset.errors import PointsetError
 from pointset.evaluation.shape_files import classify_files
@@ -83,9 +84,8 @@ def test_damaged_weights_are_named(tmp_path, monkeypatch):
 def test_the_accuracy_of_the_card_is_found_again_on_the_real_clouds(name, real_data):
     model, description = pointset.load_run(name)
     test = load_like(description["data"], "test", real_data / "modelnet40_ply_hdf5_1024", points=100)
-    assert pointset.evaluate(model, test).accuracy == pytest.approx(
-        pretrained_card(name).accuracy["100"].accuracy, abs=1e-3
-    )
+    expected = pretrained_card(name).accuracy["100"].accuracy
+    assert pointset.evaluate(model, test).accuracy == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore:clouds of fewer than")  # 50 points
@@ -101,9 +101,7 @@ def test_probabilities_are_those_of_classify(name, tmp_path):
     for model in (loaded, pointset.create_model(kind, pretrained=tag).eval()):
         probabilities = model.predict_proba(X)
         assert float(probabilities[0].max()) == pytest.approx(guess.likeliest[0][1], abs=1e-4)
-        plain = (
-            model(pointset.data.normalize_points(X, model.preparation.normalize)) / pretrained_card(name).temperature
-        )
+        plain = model(normalize_points(X, model.preparation.normalize)) / pretrained_card(name).temperature
         largest, expected = probabilities.max(dim=1).values, plain.softmax(dim=1).max(dim=1).values
         assert (largest < expected).all() if has_trust else torch.allclose(largest, expected, atol=1e-3)
     assert loaded.temperature != 1
