@@ -93,9 +93,7 @@ def gappy(parts: Path) -> Path:
 
 
 @pytest.mark.filterwarnings("default::UserWarning")
-def test_warnings_are_one_line_each_and_what_is_left_out_is_saved(
-    gappy: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_warnings_are_one_line_each_and_what_is_left_out_is_saved(gappy, capsys, tmp_path) -> None:
     command = ("train", "rff-max", "--data", str(gappy), "--points", "4", "--epochs", "1", "--dim", "8")
     refused = printed(capsys, *command, code=2)
     assert "2 of 13 files cannot be used" in refused

@@ -85,9 +85,8 @@ def learned(model: nn.Module, points: Tensor, masked: bool) -> list[Tensor]:
     ("name", "dtype", "tolerance"),
     [("isab16-pma", torch.float64, 1e-12), ("isab3-pma4", torch.float32, 2e-5), ("sab-pma", torch.float64, 1e-12)],
 )
-def test_models_give_the_same_results_with_and_without_tiles(
-    name, dtype, tolerance, form, masked, small_tiles, monkeypatch
-):
+@pytest.mark.usefixtures("small_tiles")
+def test_models_compute_the_same_with_and_without_tiles(name, dtype, tolerance, form, masked, monkeypatch):
     model = create_model(name, classes=5, dim=32, form=form, dropout=0.0).to(dtype)
     points = normal(3, 83, 3).to(dtype)
     found = learned(model, points, masked)

@@ -226,26 +226,20 @@ def test_heads_order_and_uniform_maps_are_chosen(opened):
     assert shown() == [3, 4, 5]
 
 
-SIZES = {"desk": (1280, 900), "phone": (360, 740)}
-
-
-@pytest.fixture(params=SIZES)
+@pytest.fixture(params=[(1280, 900), (360, 740)], ids=["desk", "phone"])
 def report(request: pytest.FixtureRequest, browser: Any, reported: Any) -> Any:
-    """The report in a window of a given size, with its requests and console messages."""
-    width, height = SIZES[request.param]
-    tab = browser.new_page(viewport={"width": width, "height": height}, is_mobile=request.param == "phone")
-    seen: list[str] = []
-    tab.on("console", lambda message: seen.append(message.text))
-    tab.on("pageerror", lambda error: seen.append(str(error)))
-    address = (reported.folder / "report.html").as_uri()
-    tab.on("request", lambda asked: None if asked.url.startswith(("data:", address)) else seen.append(asked.url))
-    tab.goto(address)
-    yield tab, width, seen
-    tab.close()
+    """The report in a window of a desk and of a phone."""
+    width, height = request.param
+    seen = Seen(browser.new_page(viewport={"width": width, "height": height}, is_mobile=width < 400))
+    seen.open(reported.folder / "report.html")
+    yield seen
+    seen.tab.close()
+    assert seen.complaints == []
+    assert [url for url in seen.requests if not url.startswith(("data:", "file:"))] == []
 
 
 def test_the_report_page_fits_its_window_and_can_be_read(report):
-    tab, width, seen = report
+    tab, width = report.tab, report.tab.viewport_size["width"]
     assert tab.title() == "Two <b>models</b>"
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     outside = tab.evaluate(
@@ -269,11 +263,10 @@ def test_the_report_page_fits_its_window_and_can_be_read(report):
             return cell.getBoundingClientRect().left - before; }"""
     )
     assert moved == pytest.approx(0, abs=1), "the first column of a table stays"
-    assert seen == [], "no requests, nothing on the console"
 
 
 def test_columns_sort_by_pointer_and_by_keyboard_and_go_back(report):
-    tab, _, _ = report
+    tab = report.tab
     column = """(name) => { const table = document.querySelector("table");
         const place = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === name);
         return [...table.tBodies[0].rows].map((row) => row.cells[place].textContent); }"""
@@ -294,10 +287,8 @@ def test_columns_sort_by_pointer_and_by_keyboard_and_go_back(report):
     assert tab.evaluate(column, "published %")[-1] == "", "empty cells stay below"
 
 
-def test_text_has_enough_contrast(browser, reported):
-    tab = browser.new_page()
-    tab.goto((reported.folder / "report.html").as_uri())
-    contrasts = tab.evaluate(
+def test_text_has_enough_contrast(report):
+    contrasts = report.tab.evaluate(
         """() => { const light = (color) => { const [r, g, b] = color.match(/[0-9.]+/g).map((c) => (c / 255) ** 2.2);
               return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05; };
             const paper = light(getComputedStyle(document.body).backgroundColor);
@@ -307,5 +298,4 @@ def test_text_has_enough_contrast(browser, reported):
             return [page.map((e) => of(getComputedStyle(e).color)),
               charts.map((e) => of(getComputedStyle(e).fill))].map((found) => Math.min(...found)); }"""
     )
-    tab.close()
     assert min(contrasts) > 4.5, "as WCAG 2.2 asks for small text"

@@ -73,9 +73,8 @@ def test_the_example_of_the_documentation_is_a_pooling_like_any_other(scratch, t
         ("isab3-pma", {"weights": "squared"}, ("weights", "squared"), "no weights function is called 'squared'"),
     ],
 )
-def test_a_run_is_loaded_where_it_is_registered_and_elsewhere_says_what_is_missing(
-    name, options, part, words, scratch, tmp_path, clouds_folder
-):
+@pytest.mark.usefixtures("scratch")
+def test_a_run_is_loaded_where_its_parts_are_registered(name, options, part, words, tmp_path, clouds_folder):
     pointset.register_weights("squared")(squared)
     sets = pointset.load_dataset(clouds_folder, split="train", points=16)
     model = pointset.create_model(name, classes=3, dim=8, **options)
