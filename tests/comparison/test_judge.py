@@ -42,6 +42,8 @@ def test_a_verdict_says_who_is_best_and_who_is_not_distinguishable(frame):
     assert not verdict.pair("network", "svm").distinguishable
     second = verdict.rows[1].model
     assert f"not distinguishable from: {second}" in verdict.summary()
+    assert f"{ITEMS} items and 3 seeds cannot tell differences below" in str(verdict)
+    assert "level 0.05" in str(verdict)
 
 
 def test_rows_may_be_in_any_order_and_files_give_the_same_verdict(frame, tmp_path):
@@ -81,11 +83,6 @@ def test_one_seed_judges_runs_and_says_so(frame):
     assert not verdict.pair("network", "tree").distinguishable
     assert "Every model has one run" in " ".join(verdict.sentences())
     assert verdict.resolution() == ""
-
-
-def test_the_resolution_and_the_level_are_said(frame):
-    assert f"{ITEMS} items and 3 seeds cannot tell differences below" in str(judge(frame))
-    assert "level 0.05" in str(judge(frame))
 
 
 def test_few_items_and_seeds_tell_no_difference_and_no_text_speaks_of_more_than_100_points():

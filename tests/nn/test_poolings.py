@@ -224,20 +224,6 @@ def test_a_joined_model_pools_what_its_poolings_pool(encoder):
     torch.testing.assert_close(model.pool(model.encode(points))[:, 0], expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "head", "maps", "statistic"),
-    [
-        ("max+pma", "hidden", True, "max"),
-        ("pma+pma3", "linear", True, "max"),
-        ("mean+max", "hidden", False, "mean"),
-        ("max+mean+sum", "hidden", False, "max"),
-    ],
-)
-def test_a_join_can_do_what_all_of_its_poolings_can(name, head, maps, statistic):
-    part = registry.find_part("pooling", name)
-    assert (part.head, part.has_maps, part.statistic) == (head, maps, statistic)
-
-
 @pytest.mark.parametrize("name", ["max+", "+max", "max++mean", "max+men", "+", "max+rff"])
 def test_a_join_with_an_unknown_name_is_not_a_pooling(name):
     assert registry.find_part("pooling", name) is None

@@ -123,9 +123,8 @@ def test_what_can_be_converted_gives_the_logits_of_the_same_points(name, given, 
     model = pointset.create_model(name, classes=3).eval()
     with torch.no_grad():
         assert torch.equal(model(given), model(same))
-        rows = np.ones(len(given[0]), bool) if len(given) == 2 else None
-        if rows is not None:
-            assert torch.equal(model(given, np.stack([rows, rows])), model(same))
+        mask = np.ones(given.shape[:-1], bool)
+        assert torch.equal(model(given, mask), model(same))
 
 
 def test_a_model_in_double_precision_takes_single_points_and_an_empty_batch_has_no_logits():
