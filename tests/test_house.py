@@ -84,14 +84,8 @@ def test_the_wheel_works_in_an_empty_environment_away_from_the_checkout(wheel: P
 
 
 # The name under which a distribution is imported, where it is another.
-DISTRIBUTIONS = {
-    "IPython": "ipython",
-    "PIL": "pillow",
-    "lazy_loader": "lazy-loader",
-    "mapbox_earcut": "mapbox-earcut",
-    "sklearn": "scikit-learn",
-    "torch_geometric": "torch-geometric",
-}
+DISTRIBUTIONS = {"IPython": "ipython", "PIL": "pillow", "lazy_loader": "lazy-loader", "sklearn": "scikit-learn"}
+DISTRIBUTIONS |= {"mapbox_earcut": "mapbox-earcut", "torch_geometric": "torch-geometric"}
 
 
 def test_everything_that_is_imported_is_declared() -> None:

@@ -29,22 +29,22 @@ def shape(tmp_path) -> Path:
     return tmp_path / "box.off"
 
 
+BEGINS = {
+    "html": b"<!doctype html>",
+    "png": b"\x89png",
+    "svg": b"<?xml",
+    "pdf": b"%pdf",
+    "ply": b"ply\n",
+    "glb": b"gltf",
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "begins"),
-    [
-        ("box.html", b"<!doctype html>"),
-        ("box.png", b"\x89PNG"),
-        ("box.svg", b"<?xml"),
-        ("box.pdf", b"%pdf"),
-        ("box.ply", b"ply\n"),
-        ("box.glb", b"glTF"),
-    ],
-)
-def test_every_format_is_written(name, begins, isab_run, shape, tmp_path, capsys):
-    output = tmp_path / name
+@pytest.mark.parametrize("suffix", BEGINS)
+def test_every_format_is_written(suffix, isab_run, shape, tmp_path, capsys):
+    output = tmp_path / f"box.{suffix}"
     printed = succeed(capsys, "attend", shape, "--model", isab_run, "-o", output, "--points", "60")
-    assert output.read_bytes()[:20].lower().startswith(begins.lower())
+    assert output.read_bytes()[:20].lower().startswith(BEGINS[suffix])
     assert printed.startswith("box.off: ")
     assert "%)" in printed
     assert f"saved in {output}" in printed
@@ -52,8 +52,8 @@ def test_every_format_is_written(name, begins, isab_run, shape, tmp_path, capsys
 
 def test_the_prediction_and_the_layers_are_there_for_programs(isab_run, shape, tmp_path, capsys):
     output = tmp_path / "box.png"
-    options = ("--layer", "encoder.0.reads", "--head", "1", "--query", "3", "--json")
-    found = json.loads(succeed(capsys, "attend", shape, "--model", isab_run, "-o", output, "--points", "60", *options))
+    options = ("--layer", "encoder.0.reads", "--head", "1", "--query", "3")
+    found = asked(capsys, "attend", shape, "--model", isab_run, "-o", output, "--points", "60", *options)
     assert found["prediction"] in ("ball", "box", "rod")
     assert 1 / 3 <= found["confidence"] <= 1
     assert found["layers"][0] == {"layer": "encoder.0.reads", "kind": "reads", "shape": [2, 4, 60]}
@@ -111,9 +111,6 @@ def test_from_a_folder_to_rows_to_similar_shapes(shapes: Path, tmp_path: Path, c
     assert {f"{row['distance']:.3g}" for row in found} <= {*words}, "rows may be small numbers"
 
 
-OFF = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
-
-
 @pytest.fixture(scope="module")
 def normals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Meshes, and a run on them."""
@@ -121,7 +118,7 @@ def normals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(8):
         place = folder / "parts" / f"class{number % 2}" / ("test" if number > 5 else "train")
         place.mkdir(parents=True, exist_ok=True)
-        (place / f"{number}.off").write_text(OFF.format(size=1 + number))
+        (place / f"{number}.off").write_text(BOX.replace("2 0 0", f"{1 + number} 0 0"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("POINTSET_HOME", str(folder / "home"))
         sizes = ("--points", "16", "--pool-points", "32", "--dim", "8", "--heads", "2", "--epochs", "1")
@@ -130,7 +127,7 @@ def normals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_run_is_tested_and_looked_at(normals: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_with_normals_is_tested_and_looked_at(normals: Path, capsys: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("POINTSET_HOME", str(normals / "home"))
     run = ("--model", normals / "run")
     assert asked(capsys, "evaluate", *run)["shapes"] == 2

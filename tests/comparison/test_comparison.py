@@ -35,13 +35,8 @@ from pointset.zoo.options import ModelOptions
 
 pytestmark = pytest.mark.slow
 
-PROTOCOL = {
-    "data_options": DataOptions(points=24),
-    "model_options": ModelOptions(dim=16),
-    "recipe": Recipe(epochs=2, batch_size=16),
-    "progress": False,
-    "report": False,
-}
+PROTOCOL = {"data_options": DataOptions(points=24), "model_options": ModelOptions(dim=16), "progress": False}
+PROTOCOL |= {"recipe": Recipe(epochs=2, batch_size=16), "report": False}
 
 
 def run(folder, data, **changes) -> Comparison:
