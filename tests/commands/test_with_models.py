@@ -29,14 +29,7 @@ def shape(tmp_path) -> Path:
     return tmp_path / "box.off"
 
 
-BEGINS = {
-    "html": b"<!doctype html>",
-    "png": b"\x89png",
-    "svg": b"<?xml",
-    "pdf": b"%pdf",
-    "ply": b"ply\n",
-    "glb": b"gltf",
-}
+BEGINS = {"html": b"<!doctype", "png": b"\x89png", "svg": b"<?xml", "pdf": b"%pdf", "ply": b"ply\n", "glb": b"gltf"}
 
 
 @pytest.mark.slow
