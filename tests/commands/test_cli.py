@@ -4,18 +4,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
-from command_line import asked, fail, succeed
-from cyclopts import App
+from command_line import asked, fail, options_of_commands, succeed
 
 import pointset
 from pointset.cli import main, of_memory
-from pointset.commands.app import make_app
 from pointset.training.recipe import Recipe
 from pointset.zoo import models
 from pointset.zoo.models import describe_models
@@ -54,21 +51,13 @@ def test_help_shows_what_matters_and_help_all_every_option(command, capsys):
     assert "None" not in re.findall(r"default: ([^]]+)", every)
 
 
-def commands(app: App, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], App]]:
-    for name in app:
-        if not name.startswith("-"):
-            if app[name].default_command is not None:
-                yield (*words, name), app[name]
-            yield from commands(app[name], (*words, name))
-
-
 def test_help_all_works_for_every_command_and_outputs_have_one_flag(capsys):
     assert "Usage: pointset" in succeed(capsys, "--help")
-    for words, command in commands(make_app()):
-        few, every = (succeed(capsys, *words, flag) for flag in ("-h", "--help-all"))
-        assert words[0] in ("train", "compare") or few == every
-        names = [argument.names for argument in command.assemble_argument_collection()]
-        assert all(("-o" in each) == ("--out" in each) and "--output" not in each for each in names)
+    for name, options in options_of_commands().items():
+        few, every = (succeed(capsys, *name.split(), flag) for flag in ("-h", "--help-all"))
+        assert name in ("train", "compare") or few == every
+        assert ("-o" in options) == ("--out" in options)
+        assert "--output" not in options
 
 
 def test_debug_shows_the_traceback():
