@@ -25,10 +25,6 @@ def masked(X: Tensor, mask: Tensor) -> Tensor:
     return X.masked_fill(~mask.unsqueeze(-1), 0.0)
 
 
-def counts_padding(X: Tensor, mask: Tensor) -> Tensor:
-    return X.mean(dim=1)
-
-
 def first_largest(X: Tensor, mask: Tensor) -> Tensor:
     """The largest first coordinate; it depends on positions only if the first two elements have an equal one."""
     place = torch.arange(X.shape[1]).to(X) * (X[:, :, 0] == X[:, :1, 0]) * (X[:, :, 0] == X[:, 1:2, 0])
@@ -49,39 +45,27 @@ def nearly_masked(X: Tensor, mask: Tensor) -> Tensor:
     return (torch.where(mask, 0.0, -10.0).softmax(dim=1).unsqueeze(-1) * X.nan_to_num()).sum(dim=1)
 
 
-def silenced(X: Tensor, mask: Tensor) -> Tensor:
-    """Multiplies padding by 0, which removes every number except NaN."""
-    return (X * mask.unsqueeze(-1)).sum(dim=1)
-
-
-def nan_for_equals(X: Tensor, mask: Tensor) -> Tensor:
-    return X.amax(dim=1) / X.sort(dim=1).values.diff(dim=1).ne(0).all(dim=1)
-
-
 @pytest.mark.parametrize(
-    ("function", "fault"),
+    ("function", "fault", "least"),
     [
-        (lambda X, mask: X[:, 0], "permutation"),
-        (lambda X, mask: X + torch.arange(X.shape[1])[None, :, None], "permutation"),
-        (lambda X, mask: X.sum(dim=-1).cumsum(dim=1), "permutation"),
-        (first_largest, "duplicates"),
-        (nan_for_equals, "duplicates"),
-        (counts_padding, "padding"),
-        (assumes_padding_at_the_end, "padding"),
-        (sees_padding_at_the_end, "padding"),
-        (nearly_masked, "padding"),
-        (silenced, "padding"),
+        (lambda X, mask: X[:, 0], "permutation", 0.1),
+        (lambda X, mask: X + torch.arange(X.shape[1])[None, :, None], "permutation", 0.1),
+        (lambda X, mask: X.sum(dim=-1).cumsum(dim=1), "permutation", 0.1),
+        (first_largest, "duplicates", 0.1),
+        (lambda X, mask: X.amax(dim=1) / X.sort(dim=1).values.diff(dim=1).ne(0).all(dim=1), "duplicates", math.inf),
+        (lambda X, mask: X.mean(dim=1), "padding", 0.1),
+        (assumes_padding_at_the_end, "padding", 0.1),
+        (sees_padding_at_the_end, "padding", 0.1),
+        (nearly_masked, "padding", 0.1),
+        (lambda X, mask: (X * mask.unsqueeze(-1)).sum(dim=1), "padding", math.inf),  # 0 times NaN is NaN
     ],
 )
-def test_every_fault_is_caught(function, fault):
+def test_every_fault_is_caught(function, fault, least):
     """Where random sets have no equal elements, only the check with duplicates shows a fault."""
     found = check_symmetry(function, sizes=(7, 31) if fault == "duplicates" else (1, 2, 7, 31))
-    assert getattr(found, fault) > 0.1
-    assert found.worst >= getattr(found, fault)
+    assert found.worst >= getattr(found, fault) >= least
     if fault != "permutation":
         assert found.permutation < 1e-5
-    if function in (silenced, nan_for_equals):
-        assert found.worst == math.inf
 
 
 @pytest.mark.parametrize(
