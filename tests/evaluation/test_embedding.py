@@ -29,21 +29,16 @@ def embedded() -> Embedded:
     return Embedded(NAME, ["a/0.off", "b/007", "c, d"], ["a", "b", ""], rows, ["/a/0.off", "/b/007", "/c, d"])
 
 
-def test_rows_are_what_the_head_gets(model, clouds_folder):
+def test_rows_are_what_the_head_gets_of_clouds_of_any_size(model, clouds_folder):
     sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.preparation.normalize)
     rows = pointset.embed(model, sets)
     assert rows.dtype == np.float32
     with torch.inference_mode():
         assert torch.allclose(model.head(torch.from_numpy(rows)), model(sets.points), atol=1e-4)
-
-
-def test_clouds_are_normalised_and_may_be_of_any_size(model, clouds_folder):
-    sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.preparation.normalize)
-    clouds = [100 + 7 * sets.points[0], sets.points[1], sets.points[2, :9]]
-    rows = model.embed(clouds)
-    assert isinstance(rows, torch.Tensor)
-    assert torch.allclose(rows[:2], torch.from_numpy(pointset.embed(model, sets)[:2]), atol=1e-2)
-    assert torch.allclose(rows[2], model.embed(sets.points[2, :9])[0], atol=1e-4)
+    found = model.embed([100 + 7 * sets.points[0], sets.points[1], sets.points[2, :9]])  # normalised, of any size
+    assert isinstance(found, torch.Tensor)
+    assert torch.allclose(found[:2], torch.from_numpy(rows[:2]), atol=1e-2)
+    assert torch.allclose(found[2], model.embed(sets.points[2, :9])[0], atol=1e-4)
 
 
 def test_the_transformer_works_in_a_pipeline(clouds_folder):
