@@ -23,12 +23,6 @@ def model() -> Any:
     return pointset.load_run(NAME)[0]
 
 
-@pytest.fixture
-def embedded() -> Embedded:
-    rows = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
-    return Embedded(NAME, ["a/0.off", "b/007", "c, d"], ["a", "b", ""], rows, ["/a/0.off", "/b/007", "/c, d"])
-
-
 def test_rows_are_what_the_head_gets_of_clouds_of_any_size(model, clouds_folder):
     sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.preparation.normalize)
     rows = pointset.embed(model, sets)
@@ -61,7 +55,9 @@ def test_normals_are_turned_with_their_points(monkeypatch):
     np.testing.assert_allclose(pointset.PointSetEmbedding("runs/mine", up="y").fit_transform(y_up), rows, atol=1e-5)
 
 
-def test_a_file_of_rows_gives_the_same_back(embedded, tmp_path):
+def test_a_file_of_rows_gives_the_same_back(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    embedded = Embedded(NAME, ["a/0.off", "b/007", "c, d"], ["a", "b", ""], rows, ["/a/0.off", "/b/007", "/c, d"])
     embedded.save(tmp_path / "rows.npz")
     loaded = load_embedded(tmp_path / "rows.npz")
     assert np.allclose(loaded.rows, embedded.rows)

@@ -26,12 +26,6 @@ def sets(shapes: int = 11, points: int = 96, size: int = 48, **options: Any) -> 
     return PointSets(source, DataOptions(**usual | options), name="toys", split="test")
 
 
-def ragged() -> PointSets:
-    sizes = np.array([30, 48, 7, 48, 30, 100])
-    offsets, flat = np.concatenate([[0], sizes.cumsum()]), pool(1, points=sizes.sum()).points[0]
-    return PointSets(dataclasses.replace(pool(6, 2), points=flat, offsets=offsets), DataOptions(points=48))
-
-
 class Counter(nn.Module):
     """Classifies clouds by whether they have an odd number of points, so that logits show the size of the input."""
 
@@ -84,7 +78,9 @@ def test_local_density_needs_twice_the_points_and_takes_them_from_the_pool():
 
 
 def test_sets_of_several_sizes_are_corrupted_each_at_its_own():
-    data = ragged()
+    sizes = np.array([30, 48, 7, 48, 30, 100])
+    offsets, flat = np.concatenate([[0], sizes.cumsum()]), pool(1, points=sizes.sum()).points[0]
+    data = PointSets(dataclasses.replace(pool(6, 2), points=flat, offsets=offsets), DataOptions(points=48))
     changed = corrupted_sets(data, "drop_global", 3)  # half of each
     assert changed.sizes.tolist() == [15, 24, 3, 24, 15, 24]
     assert corrupted_sets(data, "upsampling", 5).sizes.tolist() == [60, 96, 14, 96, 60, 96]

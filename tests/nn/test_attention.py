@@ -51,11 +51,6 @@ def transcribed(attention: Multihead, X: Tensor, Y: Tensor, mask: Tensor | None,
 KERNELS = {kernel.__name__: kernel for kernel in (explicit, fused, absorbed, absorbed_in_tiles)}
 
 
-def computed(attention: Multihead, kernel: str, X: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
-    Q, K, V = attention.query(X), Projection(Y, attention.key), Projection(Y, attention.value)
-    return KERNELS[kernel](Q, K, V, mask, attention.score, attention.weights)
-
-
 @pytest.mark.parametrize("batch", [1, B], ids=["shared queries", "own queries"])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(
@@ -66,7 +61,8 @@ def test_every_kernel_equals_the_formula(kernel, weights, masked, batch):
     attention = Multihead(DIM_QUERY, DIM_KEY, DIM, options).double()
     X, Y, mask = inputs(1 if kernel == "absorbed_in_tiles" else batch)
     keep = mask if masked else None
-    result = attention.output(computed(attention, kernel, X, Y, keep))
+    Q, K, V = attention.query(X), Projection(Y, attention.key), Projection(Y, attention.value)
+    result = attention.output(KERNELS[kernel](Q, K, V, keep, attention.score, attention.weights))
     torch.testing.assert_close(result, transcribed(attention, X, Y, keep, 1 / math.sqrt(DIM)))
 
 

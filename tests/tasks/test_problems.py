@@ -10,7 +10,6 @@ from scipy.stats import multivariate_normal, poisson
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
-from torch import Tensor
 
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
@@ -321,25 +320,6 @@ def test_digits_are_split_by_image_class_by_class():
 SETS, SIZE, COMPONENTS, WIDTH = 2, 7, 3, 5
 
 
-def random_mixture(seed: int = 0) -> GaussianMixtures:
-    generator = torch.Generator().manual_seed(seed)
-    output = torch.randn(SETS, COMPONENTS, 1 + 2 * WIDTH, generator=generator, dtype=torch.float64)
-    return GaussianMixtures.from_output(output)
-
-
-def random_sets(seed: int = 1) -> Tensor:
-    return torch.randn(SETS, SIZE, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def scipy_joint(X: Tensor, mixture: GaussianMixtures) -> np.ndarray:
-    """log(pi_j N(x_i)) [B, n, k]."""
-    joint = np.empty((SETS, SIZE, COMPONENTS))
-    for b, j in itertools.product(range(SETS), range(COMPONENTS)):
-        normal = multivariate_normal(mixture.means[b, j], np.diag(mixture.scales[b, j].square()))
-        joint[b, :, j] = mixture.log_proportions[b, j] + normal.logpdf(X[b])
-    return joint
-
-
 def test_a_mixture_is_read_from_the_output_of_a_model():
     softplus_of_zero = np.log(2)
     output = torch.tensor([[[0.0, 1.0, 2.0, 0.0, 30.0], [np.log(3.0), -1.0, -2.0, -200.0, 0.0]]])
@@ -352,8 +332,13 @@ def test_a_mixture_is_read_from_the_output_of_a_model():
 
 
 def test_densities_are_those_of_scipy():
-    X, mixture = random_sets(), random_mixture()
-    joint = scipy_joint(X, mixture)
+    generator = torch.Generator().manual_seed(0)
+    output = torch.randn(SETS, COMPONENTS, 1 + 2 * WIDTH, generator=generator, dtype=torch.float64)
+    X = torch.randn(SETS, SIZE, WIDTH, generator=generator, dtype=torch.float64)
+    mixture, joint = GaussianMixtures.from_output(output), np.empty((SETS, SIZE, COMPONENTS))
+    for b, j in itertools.product(range(SETS), range(COMPONENTS)):
+        normal = multivariate_normal(mixture.means[b, j], np.diag(mixture.scales[b, j].square()))
+        joint[b, :, j] = mixture.log_proportions[b, j] + normal.logpdf(X[b])
     np.testing.assert_allclose(mixture.log_joint(X), joint, rtol=1e-10)
     each = np.logaddexp.reduce(joint, axis=2)
     np.testing.assert_allclose(mixture.log_likelihood(X), each.mean(axis=1), rtol=1e-10)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from open_page import Seen
 
 import pointset
@@ -19,15 +18,12 @@ ANSWER = "() => pointset.answer()"
 NAMES = ("isab16-pma", "rff-pma4", "dumlp16-max+dumlp16")
 
 
-def trained(name: str) -> tuple[torch.nn.Module, dict[str, Any]]:
-    return pointset.load_run(f"{name}.modelnet40-1024")
-
-
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of the shipped models, on a cloud of 60 points."""
     cloud = np.random.default_rng(0).uniform(-1, 1, size=(60, 3))
-    page = make_live_page([to_plain_data(*trained(name)) for name in NAMES], {"</script><b>box": cloud}, title="<i>ask")
+    models = [to_plain_data(*pointset.load_run(f"{name}.modelnet40-1024")) for name in NAMES]
+    page = make_live_page(models, {"</script><b>box": cloud}, title="<i>ask")
     return page.save(tmp_path_factory.mktemp("live") / "live.html")
 
 
