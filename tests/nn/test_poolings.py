@@ -220,6 +220,12 @@ def test_a_joined_model_pools_what_its_poolings_pool(encoder):
     torch.testing.assert_close(model.pool(model.encode(points))[:, 0], expected)
 
 
+def test_a_join_can_do_what_all_of_its_poolings_can():
+    joins = [registry.find_part("pooling", name) for name in ("max+pma", "pma+pma3", "mean+max")]
+    found = [(part.head, part.has_maps, part.statistic) for part in joins]
+    assert found == [("hidden", True, "max"), ("linear", True, "max"), ("hidden", False, "mean")]
+
+
 @pytest.mark.parametrize("name", ["max+", "+max", "max++mean", "max+men", "+", "max+rff"])
 def test_a_join_with_an_unknown_name_is_not_a_pooling(name):
     assert registry.find_part("pooling", name) is None

@@ -139,6 +139,8 @@ def test_ply_keeps_points_and_colours(attention, cloud, tmp_path):
     back = read(export_cloud(reads, cloud, tmp_path / "a.ply", 1, 2))
     np.testing.assert_allclose(back.vertices, cloud, atol=1e-6)
     np.testing.assert_allclose(back.colors[:, :3] / 255, scale_for(values).colors_of(values), atol=0.003)
+    with pytest.raises(PointsetError, match=r"a\.obj.* must end in \.ply or \.glb"):
+        export_cloud(reads, cloud, tmp_path / "a.obj")
 
 
 def test_glb_has_y_up_and_linear_colours(attention, cloud, tmp_path):
