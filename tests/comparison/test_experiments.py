@@ -169,6 +169,13 @@ def test_wrong_entries_are_refused_and_the_file_is_named(text, words, read):
     assert all(word in str(raised.value) for word in (*words, "some.toml"))
 
 
+def test_a_broken_file_of_parts_is_no_fault_of_the_experiment(read, tmp_path, monkeypatch):
+    (tmp_path / "broken.py").write_text("1 / 0")
+    monkeypatch.setenv("POINTSET_PARTS", str(tmp_path / "broken.py"))
+    with pytest.raises(PointsetError, match=r"^POINTSET_PARTS names .*broken\.py, which cannot be imported"):
+        read('models = ["rff-mine"]')
+
+
 def test_a_file_must_be_text(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PointsetError, match=r"binary\.toml is not a TOML file"):

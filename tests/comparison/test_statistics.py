@@ -182,3 +182,8 @@ def test_the_resolution_is_the_difference_at_which_the_test_begins_to_reject():
     apart = spreads[0].item_means - spreads[1].item_means
     at = [crossed_estimate(spreads, apart - apart.mean() + design.resolution() * share).p_value for share in (0.9, 1.1)]
     assert at[0] > 0.05 > at[1]
+
+
+def test_more_seeds_and_items_resolve_smaller_differences(pair):
+    design = compare_models(pair)[0].design
+    assert design.resolution(seeds=8) < design.resolution() > design.resolution(items=600)
