@@ -137,7 +137,7 @@ def caption(folder, **changes) -> str:
     ("changes", "words"),
     [
         ({"models": (Entry("rff-max", {"dim": 32}), Entry("features-svm"))}, "width 32,"),
-        ({"models": (Entry("rff-max", {"dim": 32}), Entry("isab4-pma"))}, "width 16 and 32,"),
+        ({"models": (Entry("isab4-pma"), Entry("rff-max", {"dim": 32}))}, "width 16 and 32,"),
         ({"recipe": Recipe(epochs=3, least_steps=300)}, "1 seed, 3 epochs, at least 300 steps,"),
         ({"recipe": Recipe(steps=5, least_steps=300)}, "1 seed, 5 steps, width"),
     ],
