@@ -1,11 +1,17 @@
-"""The notebooks run in fresh kernels, and give the committed outputs."""
+"""The notebooks run in fresh kernels and give the committed outputs; the recipes of scripts/docs/tools.md run too."""
 
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from toy import train_run
+
+import pointset
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -25,7 +31,6 @@ SHORTER = {
 }
 """What the tests change in a notebook that trains or measures for its figures' sake. Starting workers, and a report,
 take longer than so short a training; other tests have them."""
-
 
 RULE = r"\n---|\\midrule"
 """The line below the headings of a table, as text and as LaTeX."""
@@ -61,20 +66,8 @@ def lasting(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"--+", "-", text)).strip()
 
 
-def test_numbers_that_may_vary_are_removed_from_a_text() -> None:
-    text = (
-        "encoder.0.reads  [4, 16] 0.97\n-----\n12 s, -2,000 steps, 17,546 in isab16-pma, 2.1e-07, <Picture size 8x4.5>"
-    )
-    left = "encoder.0.reads [4, 16] # - # s, # steps, 17,546 in isab16-pma, #, <Picture size #>"
-    assert lasting(text) == left
-
-
 def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def test_every_notebook_has_an_entry_of_what_is_shortened() -> None:
-    assert [path.name[:2] for path in NOTEBOOKS] == sorted(SHORTER)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -83,12 +76,8 @@ def test_a_notebook_begins_with_its_aim_and_all_its_links_work(path: Path) -> No
     first, *_ = notebook.cells
     assert first.source.startswith("# ")
     assert "At the end you will know" in first.source
-    links = [
-        link
-        for cell in notebook.cells
-        if cell.cell_type == "markdown"
-        for link in re.findall(r"\]\((?!https?:)([^)]+)\)", cell.source)
-    ]
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    links = re.findall(r"\]\((?!https?:)([^)]+)\)", text)
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 
@@ -109,5 +98,81 @@ def test_a_notebook_runs_and_shows_what_was_committed(path: Path, tmp_path: Path
         assert shown(now) == shown(then), "run scripts/notebooks.py and commit what it writes"
     outputs = [output for cell in code_cells(committed) for output in cell.outputs]
     assert any("image/png" in output.get("data", {}) for output in outputs)
-    assert path.stat().st_size < 1_500_000, "small enough to be looked at on the web"
     assert not any(output.output_type == "stream" and output.name == "stderr" for output in outputs)
+
+
+PAGE = (Path(__file__).parent.parent / "scripts" / "docs" / "tools.md").read_text(encoding="utf-8")
+RECIPES = dict(re.findall(r"```python\n# recipe: (\w+)\n(.*?)```", PAGE, flags=re.DOTALL))
+MOST_LINES = 25
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
+    """Run a recipe in an empty folder, with shorter trainings; the result has its names."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+
+    def run_recipe(title: str) -> dict[str, Any]:
+        code = RECIPES[title]
+        assert len(code.splitlines()) <= MOST_LINES
+        names: dict[str, Any] = {"__name__": "recipe"}
+        try:
+            exec(compile(re.sub(r"epochs=\d+", "epochs=1", code), title, "exec"), names)
+        except ModuleNotFoundError as error:
+            pytest.skip(f"{error.name} is not installed")
+        return names
+
+    return run_recipe
+
+
+@pytest.mark.slow
+def test_options_are_tuned(run: Any) -> None:
+    search = run("tune")["search"]
+    assert set(search.best_params_) == {"dim", "learning_rate"}
+    assert search.best_score_ > 0.1
+
+
+@pytest.mark.slow
+def test_a_training_is_logged(run: Any, tmp_path: Path) -> None:
+    run("log")
+    (log,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    assert log.stat().st_size
+
+
+@pytest.mark.slow
+def test_a_model_is_served(run: Any) -> None:
+    recipe = run("serve")
+    from fastapi.testclient import TestClient
+
+    client = TestClient(recipe["app"])
+    mesh = b"OFF\n4 4 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
+    answer = client.post("/classify", files={"file": ("a.off", mesh)}).json()
+    assert answer["classes"][0]["class"] in recipe["model"].classes
+    refused = client.post("/classify", files={"file": ("a.off", b"OFF\n")})
+    assert refused.status_code == 422
+    assert "shape.off" in refused.json()["detail"]
+
+
+@pytest.mark.slow
+def test_an_exported_model_is_run(run: Any) -> None:
+    recipe = run("run")
+    assert recipe["about"]["normalize"].startswith("standardize: subtract the mean of all numbers")
+    test = pointset.load_dataset("shapes10", split="test", points=512, normalize="standardize")
+    expected = recipe["model"](test.points[:1])[0].detach().numpy()
+    assert recipe["logits"] == pytest.approx(expected, abs=1e-3)
+    assert recipe["about"]["classes"] == list(test.classes)
+
+
+@pytest.mark.slow
+def test_a_model_is_sent(run: Any, clouds_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe, sent = run("send"), tmp_path / "sent.pointset"
+    import huggingface_hub
+
+    api = huggingface_hub.HfApi
+    monkeypatch.setattr(api, "create_repo", lambda *_, **__: None)
+    monkeypatch.setattr(api, "upload_file", lambda _, path_or_fileobj, **__: shutil.copy(path_or_fileobj, sent))
+    train_run(tmp_path / "run", clouds_folder, "rff-max")
+    recipe["push"](str(tmp_path / "run"), "user/parts")
+    monkeypatch.setitem(recipe, "hf_hub_download", lambda *_: str(sent))
+    assert recipe["pull"]("user/parts").classes == pointset.load_run(tmp_path / "run")[0].classes

@@ -28,38 +28,23 @@ PROGRAMS = sorted(path for path in (CHECKOUT / "scripts").rglob("[a-z]*.py") if 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """scripts/, pyproject.toml, and a .venv that logs its calls to `calls`."""
+    """scripts/, pyproject.toml, and programs that log their calls to `calls`; uv fails."""
     shutil.copytree(CHECKOUT / "scripts", tmp_path / "scripts")
     shutil.copy(CHECKOUT / "pyproject.toml", tmp_path)
-    (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    for name in ("python", "pointset"):
-        program = tmp_path / ".venv" / "bin" / name
-        program.write_text(f'#!/bin/sh\necho "{name} $*" >> "{tmp_path}/calls"\n')
+    for name, status in ((".venv/bin/python", 0), (".venv/bin/pointset", 0), ("bin/uv", 1)):
+        program = tmp_path / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f'#!/bin/sh\necho "{program.name} $*" >> "{tmp_path}/calls"\nexit {status}\n')
         program.chmod(0o755)
-    uv(tmp_path, "exit 1")
     return tmp_path
-
-
-def uv(copy: Path, does: str) -> None:
-    """Puts a fake uv on the path of the scripts that records its arguments."""
-    (copy / "bin").mkdir(exist_ok=True)
-    program = copy / "bin" / "uv"
-    program.write_text(f'#!/bin/sh\necho "uv $*" >> "{copy}/calls"\n{does}\n')
-    program.chmod(0o755)
 
 
 def bash(copy: Path, *arguments: str, **environment: str) -> tuple[int, str, list[str]]:
     """Exit status, output and errors, and the logged calls of a script."""
     (copy / "calls").unlink(missing_ok=True)
-    done = subprocess.run(
-        ["bash", *arguments],
-        cwd=copy.parent,
-        env={**os.environ, "PYTHON": "", "PATH": f"{copy / 'bin'}:{os.environ['PATH']}", **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=60,
-    )
+    environment = {**os.environ, "PYTHON": "", "PATH": f"{copy / 'bin'}:{os.environ['PATH']}", **environment}
+    outputs = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    done = subprocess.run(["bash", *arguments], cwd=copy.parent, env=environment, timeout=60, **outputs)
     calls = copy / "calls"
     return done.returncode, done.stdout, calls.read_text().splitlines() if calls.exists() else []
 

@@ -1,23 +1,22 @@
 """`pointset classify`: the model's answer for every kind of file, and one line for a mistake."""
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from command_line import asked, fail, succeed
 from scipy.spatial.transform import Rotation
 
 import pointset
 from pointset.cli import main
-from pointset.data import normalize_points
+from pointset.runs.spreadsheets import read_csv
 from pointset.training.recipe import Recipe
 
 TETRAHEDRON = "OFF 4 4 6\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 2 1\n3 0 1 3\n3 1 2 3\n3 0 3 2\n"
 CLOUD = np.random.default_rng(0).normal(size=(20, 3)) * 5 + 3
+LARGE = np.random.default_rng(0).normal(size=(700, 3))
 
 
 @pytest.fixture
@@ -30,12 +29,17 @@ def predictions(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[
     return asked(capsys, "classify", *arguments)["predictions"]
 
 
+def heard(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[list[dict[str, Any]], str]:
+    """The predictions, and what is said beside them."""
+    main(["classify", *map(str, arguments), "--json"])
+    printed, said = capsys.readouterr()
+    return json.loads(printed)["predictions"], said
+
+
 def expected(run: Path, cloud: np.ndarray) -> dict[str, float]:
     """Classes and probabilities of the model in memory, most probable first."""
-    model, description = pointset.load_run(run)
-    points = normalize_points(torch.from_numpy(cloud).float()[None], description["data"]["normalize"])
-    probabilities = model(points)[0].softmax(0).tolist()
-    pairs = zip(description["data"]["classes"], probabilities, strict=True)
+    model, _ = pointset.load_run(run)
+    pairs = zip(model.classes, model.predict_proba(cloud)[0].tolist(), strict=True)
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
 
@@ -51,20 +55,11 @@ def test_the_answer_is_that_of_the_model_in_memory(isab_run, scan, capsys) -> No
 @pytest.mark.filterwarnings("default")
 def test_of_a_large_cloud_a_random_part_is_used_and_one_line_says_so(isab_run, scan, capsys) -> None:
     for name in ("large", "larger"):
-        np.save(scan.with_name(f"{name}.npy"), np.random.default_rng(1).normal(size=(700, 3)))
+        np.save(scan.with_name(f"{name}.npy"), LARGE)
     answers = []
     for _ in range(2):
-        main(
-            [
-                "classify",
-                *(str(scan.with_name(f"{name}.npy")) for name in ("large", "larger")),
-                "--model",
-                str(isab_run),
-                "--json",
-            ]
-        )
-        printed, said = capsys.readouterr()
-        answers.append(json.loads(printed)["predictions"])
+        found, said = heard(capsys, scan.with_name("large.npy"), scan.with_name("larger.npy"), "--model", isab_run)
+        answers.append(found)
         assert said.count("of clouds with more points a random 24 are used") == 1
     assert answers[0] == answers[1]
     assert [answer["points"] for answer in answers[0]] == [24, 24]
@@ -108,7 +103,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_becomes_a_table_of_predictions(isab_run, folder, tmp_path, capsys) -> None:
     run, output = isab_run, tmp_path / "predictions.csv"
     printed = succeed(capsys, "classify", folder, "--model", run, "-o", output)
-    rows = list(csv.DictReader(output.read_text(encoding="utf-8").splitlines()))
+    rows = read_csv(output)
     names = [f"ball/{name}.npy" for name in ("test/0", "test/1", "train/0", "train/1", "train/2")]
     assert [row["name"] for row in rows] == [*names, "cat/train/0.npy", "cat/train/1.npy", "cat/train/mesh.off"]
     assert [row["true_class"] for row in rows] == ["ball"] * 5 + ["cat"] * 3
@@ -128,10 +123,8 @@ def test_bad_files_are_all_named_or_left_out(isab_run, folder, tmp_path, capsys)
     (folder / "cat" / "train" / "0.npy").write_bytes(b"no array")
     (folder / "cat" / "train" / "mesh.off").write_text("OFF\n")
     error = fail(capsys, "classify", folder, "--model", run, "-o", output)
-    assert "2 of 8 files cannot be used" in error
-    assert "cat/train/0.npy" in error
-    assert "mesh.off" in error
-    assert "--on-error skip" in error
+    words = ("2 of 8 files cannot be used", "cat/train/0.npy", "mesh.off", "--on-error skip")
+    assert all(word in error for word in words)
     assert not output.exists()
     printed = succeed(capsys, "classify", folder, "--model", run, "-o", output, "--on-error", "skip")
     assert "left out cat/train/mesh.off: " in printed
@@ -139,31 +132,26 @@ def test_bad_files_are_all_named_or_left_out(isab_run, folder, tmp_path, capsys)
 
 
 def test_evaluate_writes_the_same_table(isab_run, tmp_path, capsys) -> None:
-    printed = succeed(capsys, "evaluate", "--model", isab_run, "-o", tmp_path / "test.csv", "--json")
-    rows = list(csv.DictReader((tmp_path / "test.csv").read_text().splitlines()))
+    found = asked(capsys, "evaluate", "--model", isab_run, "-o", tmp_path / "test.csv")
+    rows = read_csv(tmp_path / "test.csv")
     right = sum(row["class_1"] == row["true_class"] for row in rows) / len(rows)
-    assert right == pytest.approx(json.loads(printed)["accuracy"])
+    assert right == pytest.approx(found["accuracy"])
     assert len({row["name"] for row in rows}) == 60
     assert {row["points"] for row in rows} == {"24"}
 
 
 @pytest.mark.filterwarnings("default")
-def test_points_without_a_position_are_left_out_in_one_line(isab_run, tmp_path, capsys) -> None:
-    broken = CLOUD.copy()
-    broken[5] = np.nan
-    np.save(tmp_path / "broken.npy", broken)
-    main(["classify", str(tmp_path / "broken.npy"), "--model", str(isab_run), "--json"])
-    printed, said = capsys.readouterr()
-    assert json.loads(printed)["predictions"][0]["points"] == 19
-    assert "1 of 20 points have no position and were left out" in said
-    assert said.count("\n") == 1
-
-
-@pytest.mark.filterwarnings("default")
-def test_isolated_points_are_left_out_unless_they_are_kept(isab_run, tmp_path, capsys) -> None:
-    cloud = np.random.default_rng(0).normal(size=(700, 3))
-    np.save(tmp_path / "stray.npy", np.concatenate([cloud, [[900.0, 0, 0]]]))
-    for flags in ((), ("--keep-outliers",)):
-        main(["classify", str(tmp_path / "stray.npy"), "--model", str(isab_run), "--json", *flags])
-        _, said = capsys.readouterr()
-        assert ("1 of 701 points left out as isolated" in said) == (not flags)
+@pytest.mark.parametrize(
+    ("cloud", "stray", "flags", "words"),
+    [
+        (CLOUD, [np.nan, 0, 0], (), "1 of 21 points have no position and were left out"),
+        (LARGE, [900.0, 0, 0], (), "1 of 701 points left out as isolated"),
+        (LARGE, [900.0, 0, 0], ("--keep-outliers",), ""),
+    ],
+)
+def test_points_without_position_or_neighbours_are_left_out(cloud, stray, flags, words, isab_run, tmp_path, capsys):
+    np.save(tmp_path / "stray.npy", np.concatenate([cloud, [stray]]))
+    ((answer,), said) = heard(capsys, tmp_path / "stray.npy", "--model", isab_run, *flags)
+    assert answer["points"] == min(len(cloud), 24)
+    assert words in said
+    assert said.count("left out") == bool(words)

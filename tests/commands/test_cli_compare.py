@@ -6,6 +6,7 @@ import pytest
 from command_line import asked, fail, fail_late, succeed
 
 from pointset.comparison import comparing
+from pointset.comparison.experiment import Experiment
 from pointset.comparison.runs import make_runs
 from pointset.errors import PointsetError
 from pointset.runs import records
@@ -25,18 +26,6 @@ epochs = 1
 24 = [0.5, 0.1, 5]
 """
 
-TASK = """
-title = "Two of them"
-task = "max-regression"
-seeds = [0, 1]
-models = ["rFF + max", { name = "SAB + PMA", label = "attention", weights = "sparsemax" }]
-[model]
-dim = 8
-heads = 2
-[recipe]
-steps = 3
-batch_size = 4
-"""
 SHORT = ("max-regression", "--steps", "3", "--seeds", "0", "--workers", "1")
 
 
@@ -51,6 +40,19 @@ def file(clouds_folder, tmp_path) -> str:
     return "two.toml"
 
 
+@pytest.fixture
+def asked_for(monkeypatch) -> list[Experiment]:
+    """The experiments of commands, which are not run."""
+    found = []
+
+    def run(experiment, *_):
+        found.append(experiment)
+        raise PointsetError("enough")
+
+    monkeypatch.setattr(comparing, "run_experiment", run)
+    return found
+
+
 @pytest.mark.slow
 def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     """Half of the runs, all of the runs, and the report again."""
@@ -61,9 +63,8 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     assert "  pointset attend SHAPE.off --model runs/two/runs/attention-n" in half
 
     whole = asked(capsys, "compare", file, "--workers", "1")
-    assert [(row["model"], row["points"], row["seeds"]) for row in whole["rows"]] == [
-        (label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")
-    ]
+    rows = [(row["model"], row["points"], row["seeds"]) for row in whole["rows"]]
+    assert rows == [(label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")]
     assert whole["rows"][0]["metrics"]["accuracy"]["published"] == [0.5, 0.1, 5]
     assert len(list((tmp_path / "runs" / "two" / "runs").glob("*seed1/robustness.json"))) == 4
     assert not list((tmp_path / "runs" / "two" / "runs").glob("*seed0/robustness.json"))
@@ -86,16 +87,10 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     ],
     ids=["rows of a file, in its order", "flags alone"],
 )
-def test_flags_choose_the_runs(arguments, rows, capsys, file, clouds_folder, monkeypatch):
-    found = []
-
-    def run(experiment, *_):
-        found.extend((run.model, run.points, run.seed) for run in make_runs(experiment, Path("out")))
-        raise PointsetError("enough")
-
-    monkeypatch.setattr(comparing, "run_experiment", run)
+def test_flags_choose_the_runs(arguments, rows, capsys, file, clouds_folder, asked_for):
     fail(capsys, "compare", *arguments, *(() if "two.toml" in arguments else ("--data", clouds_folder)))
-    assert found == rows
+    found = make_runs(asked_for[0], Path("out"))
+    assert [(run.model, run.points, run.seed) for run in found] == rows
 
 
 @pytest.mark.parametrize(
@@ -108,16 +103,9 @@ def test_flags_choose_the_runs(arguments, rows, capsys, file, clouds_folder, mon
     ],
     ids=["the usual recipe", "epochs", "epochs and steps", "points"],
 )
-def test_no_default_of_the_usual_recipe_outdoes_a_flag(flags, wanted, capsys, clouds_folder, monkeypatch):
-    recipes = []
-
-    def run(experiment, *_):
-        recipes.append(experiment.recipe)
-        raise PointsetError("enough")
-
-    monkeypatch.setattr(comparing, "run_experiment", run)
+def test_no_default_of_the_usual_recipe_outdoes_a_flag(flags, wanted, capsys, clouds_folder, asked_for):
     fail(capsys, "compare", "--data", clouds_folder, "--models", "rff-max", "--points", "24", *flags)
-    assert {name: getattr(recipes[0], name) for name in wanted} == wanted
+    assert {name: getattr(asked_for[0].recipe, name) for name in wanted} == wanted
 
 
 @pytest.mark.slow
@@ -130,15 +118,10 @@ def test_a_table_with_a_baseline_ends_with_the_next_commands(capsys, clouds_fold
 
 @pytest.mark.slow
 def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_path):
-    text = (
-        Path(file)
-        .read_text(encoding="utf-8")
-        .replace("points = [24, 9]", "points = 24")
-        .replace("robustness_seeds = [1]", "")
-    )
-    Path(file).write_text(
-        text.replace('"rff-max",', '"rff-max", { name = "sab-max", temperature = 1e-60 },'), encoding="utf-8"
-    )
+    text = Path(file).read_text(encoding="utf-8").replace("points = [24, 9]", "points = 24")
+    text = text.replace("robustness_seeds = [1]", "")
+    cold = '"rff-max", { name = "sab-max", temperature = 1e-60 },'
+    Path(file).write_text(text.replace('"rff-max",', cold), encoding="utf-8")
     out, error = fail_late(capsys, "compare", file, "--workers", "1", "--seeds", "0")
     assert "attention" in out
     assert "accuracy %" in out
@@ -159,12 +142,3 @@ def test_a_task_by_name(capsys, tmp_path):
     assert (tmp_path / "t.tex").read_text().startswith(r"\begin{tabular}{lrlr")
     assert "interval" not in (tmp_path / "t.md").read_text()
     assert [row["model"] for row in whole["rows"]] == ["rFF + max"]
-
-
-@pytest.mark.slow
-def test_a_file_on_a_task(capsys, tmp_path):
-    (tmp_path / "two.toml").write_text(TASK)
-    out = succeed(capsys, "compare", "two.toml", "--seeds", "1", "--workers", "1")
-    assert "attention" in out
-    assert "saved in runs/two: report.html" in out
-    assert (tmp_path / "runs" / "two" / "runs" / "attention-seed1" / "model.safetensors").exists()

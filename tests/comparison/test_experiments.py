@@ -1,19 +1,21 @@
-"""Experiments from files: all entries are used, and wrong ones are errors that name them."""
+"""Experiments from files, the shipped ones too: all entries are used, and wrong ones are errors that name them."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import pointset
+from pointset.commands.flags import Options, quick_options
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Published
 from pointset.comparison.runs import make_runs
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
-from pointset.tasks import MaxRegression, task_recipe
+from pointset.tasks import MaxRegression, shipped_experiment, task_recipe
 from pointset.tasks.classification import Classification
-from pointset.tasks.experiments import read_experiment
+from pointset.tasks.experiments import TASKS, read_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -136,12 +138,10 @@ def test_the_protocol_is_what_runs_share_and_no_more(read):
         ("[sets]\nnormalise = 'none'", ("'normalise'", "DataOptions", "points, pool_points")),
         ("[sets]\npoints = 100", ("sets.points",)),
         ("sets = 100", ("sets", "100")),
-        ("threads = 0", ("threads", "from 1 to", "got 0")),
         ("points = '100'", ("points", "('100',)")),
         ("points = [9, 9]", ("size 9 is given twice",)),
         ("points = []", ("at least one set size",)),
         ("seeds = [-1]", ("seed", "-1")),
-        ("seeds = [1, 2, 1]", ("seed 1 is given twice",)),
         ("models = []", ("at least one model and one seed",)),
         ("models = 'rff-max'", ("models", "'rff-max'")),
         ("models = [{ norm = 'none' }]", ("name", "{'norm': 'none'}")),
@@ -176,9 +176,7 @@ def test_a_broken_file_of_parts_is_no_fault_of_the_experiment(read, tmp_path, mo
         read('models = ["rff-mine"]')
 
 
-def test_a_file_that_is_not_there_or_no_text(tmp_path):
-    with pytest.raises(PointsetError, match=r"none\.toml does not exist: give a TOML file"):
-        read_experiment(tmp_path / "none.toml")
+def test_a_file_must_be_text(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PointsetError, match=r"binary\.toml is not a TOML file"):
         read_experiment(tmp_path / "binary.toml")
@@ -202,18 +200,13 @@ def with_recipe(**changes):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (compared(["isab-max"]), "isab-max"),
         (compared("two.toml"), "list of names.*two.toml"),
         (compared(seeds=3), r"seeds must be a list of seeds, got 3: three seeds are \(0, 1, 2\)"),
         (compared(data=[[0.0, 0.0, 0.0]]), "data must be the name of a dataset or a folder, got list: save clouds"),
-        (compared(points=0), r"points must be .*, got \(0,\)"),
-        (compared(seeds=[]), "at least one model and one seed"),
-        (compared(workers=0), "workers must be .* from 1 to 4,096, got 0"),
         (compared(workers="2"), "workers must be .*, got '2'"),
         (with_recipe(epochs=7), "the recipe of a set problem has no epochs"),
         (with_recipe(augment=("scale",)), "the recipe of a set problem has no augment"),
         (with_recipe(steps="none"), "max-regression is trained by steps, not epochs: give steps in its recipe"),
-        (with_recipe(steps=0), "steps must be .* got 0"),
         (published("accuracy", 0.5, 0.25, 4), r"rFF \+ max.accuracy is not of a metric .*: choose from MAE"),
         (published("MAE", 0.5, -0.25, 4), r"rFF \+ max.MAE must be .*deviation=-0.25"),
     ],
@@ -226,3 +219,77 @@ def test_mistakes_are_found_before_anything_is_trained(make, words, tmp_path):
 
 def test_published_numbers_may_be_negative():
     assert published("MAE", -1.5, 0.25, 4)(None).published == {"rFF + max": {"MAE": Published(-1.5, 0.25, 4)}}
+
+
+FOLDER = Path(__file__).parents[2] / "scripts" / "experiments"
+FILES = sorted([*FOLDER.glob("*.toml"), *FOLDER.glob("tasks/*.toml")])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_model_of_every_file_can_be_built(file):
+    experiment = read_experiment(file)
+    assert experiment.title
+    task = experiment.task if None in experiment.task.facts.sizes else replace(experiment.task, data="shapes10")
+    for entry in experiment.models:
+        small = ModelOptions.from_dict({**entry.options(experiment.model).as_dict(), "dim": 8})
+        assert task.build(entry.name, small, 0, task.facts.sizes[0])
+
+
+@pytest.mark.parametrize("name", [*TASKS][1:])
+def test_every_set_problem_has_an_experiment_of_its_name(name):
+    file = shipped_experiment(name)
+    assert file == FOLDER / "tasks" / f"{name}.toml"
+    assert read_experiment(file).task == TASKS[name]()
+    with pytest.raises(PointsetError, match=f"no task is called '{name}s': did you mean {name}"):
+        shipped_experiment(f"{name}s")
+
+
+NO_FLAGS = Options(DataOptions(), ModelOptions(), Recipe())
+
+
+def test_the_flags_of_the_main_job_begin_where_its_file_is():
+    assert shipped_experiment("quick") == FOLDER / "quick.toml"
+    experiment = read_experiment(FOLDER / "quick.toml")
+    sets, model, recipe = quick_options("shapes10").changed(NO_FLAGS, frozenset())
+    assert sets == experiment.task.sets_of(128)
+    assert (model, recipe) == (experiment.model, experiment.recipe)
+    assert (model.dim, recipe.epochs, experiment.task.points) == (64, 40, (128,))
+
+
+@pytest.mark.parametrize(
+    ("data", "flags", "points"),
+    [
+        ("shapes10", {"epochs": 3}, (48, 48)),
+        ("shapes10", {"train_points": (16, 32)}, (16, 32)),
+        ("path/to/parts", {}, None),
+        ("path/to/parts", {"train_points": (16, 32)}, (16, 32)),
+    ],
+)
+def test_trainings_see_fewer_points_on_the_files_own_data_alone(data, flags, points):
+    given = frozenset(name.replace("_", "-") for name in flags)
+    options = quick_options(data).changed(NO_FLAGS._replace(recipe=Recipe(**flags)), given)
+    assert options.recipe.train_points == points
+
+
+def test_flags_replace_what_an_experiment_has_even_by_the_defaults_of_the_options():
+    flags = Options(DataOptions(pose="any"), ModelOptions(dim=256, pool_seeds="mean"), Recipe(learning_rate=1e-3))
+    given = frozenset({"pose", "dim", "pool-seeds", "learning-rate"})
+    sets, model, recipe = quick_options("path/to/parts").changed(flags, given)
+    assert (sets.normalize, sets.points) == ("principal-axes", 128)
+    assert (model.dim, model.pool_seeds, model.dropout) == (256, "mean", 0.2)
+    assert (recipe.learning_rate, recipe.epochs) == (1e-3, 40)
+
+
+def test_training_sets_are_no_larger_than_the_evaluated_ones():
+    own = Options(DataOptions(), ModelOptions(), Recipe(train_points=(64, 256)))
+    flags = NO_FLAGS._replace(sets=DataOptions(points=100))
+    assert own.changed(flags, frozenset({"points"})).recipe.train_points == (64, 100)
+
+
+def test_max_regression_as_shipped_is_as_published():
+    experiment = read_experiment(shipped_experiment("max-regression"))
+    usual = Experiment(task=MaxRegression())
+    assert experiment.protocol() == usual.protocol()
+    assert (experiment.labels, experiment.seeds) == (usual.labels, (0, 1, 2, 3, 4))
+    assert experiment.published.keys() == {*usual.labels}

@@ -1,20 +1,21 @@
-"""The content of a report: results from the folders of runs, tables, verdicts, sections and figures."""
+"""The content of a report, and its pages: results from the folders of runs, tables, verdicts, sections and figures."""
 
-import csv
 import json
+import re
 import shutil
 from dataclasses import replace
 from statistics import fmean
+from unittest.mock import Mock
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas
 import pytest
+from lxml.html import HtmlElement, fromstring
 from toy import ODD
 
-import pointset
 from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
-from pointset.comparison.judge import read_csv_table
 from pointset.comparison.report.charts import pareto
 from pointset.comparison.report.sections import report_texts
 from pointset.comparison.results import origins
@@ -43,9 +44,8 @@ def test_curves_and_robustness_are_what_lies_in_the_folders(reported, results):
     assert list(results) == ["rff-max", ODD]
     files = [(reported.run(ODD, seed, 24).folder / "history.jsonl") for seed in (0, 3)]
     histories = [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
-    assert results.curves(ODD, "validation_accuracy") == [
-        [row["validation_accuracy"] for row in rows] for rows in histories
-    ]
+    expected = [[row["validation_accuracy"] for row in rows] for rows in histories]
+    assert results.curves(ODD, "validation_accuracy") == expected
     assert results.curves(ODD, "no such column") == []
     assert list(robustness_of(results.folders[ODD])) == [0], "seed 3 was not asked for"
 
@@ -54,9 +54,8 @@ def test_tables_of_the_report(reported, results):
     first, second = robustness_table({label: robustness_of(results.folders[label]) for label in results})
     assert (first["model"], first["mCE %"], first["seeds"]) == ("rff-max", "100.0", 1)
     ours, base = (saved(reported, label, 0, "robustness.json") for label in (ODD, "rff-max"))
-    relative = fmean(
-        fmean(ours["errors"][name].values()) / fmean(errors.values()) for name, errors in base["errors"].items()
-    )
+    pairs = [(ours["errors"][name], errors) for name, errors in base["errors"].items()]
+    relative = fmean(fmean(own.values()) / fmean(theirs.values()) for own, theirs in pairs)
     assert second["mCE %"] == f"{100 * relative:.1f}"
     assert second["clean error %"] == f"{100 * ours['clean_error']:.1f}"
     assert second["accuracy % at 16"] == f"{100 * ours['by_size']['16']:.1f}"
@@ -72,22 +71,10 @@ def test_tables_of_the_report(reported, results):
     assert classes[2]["rff-max %"] == f"{100 * fmean(run.per_class['rod'] for run in runs):.1f}"
 
 
-def test_the_verdict_in_sentences(reported):
-    first, second = (reported.verdicts[size] for size in (24, 12))
-    said = reported.sentences()
-    assert said[0] == f"At 24 points: {first.summary()}"
-    assert f"At 12 points: {second.summary()}" in said
-    best = next(row for row in reported.rows if row.best and row.points == 24)
-    assert first.rows[0].mean == pytest.approx(best.metrics["accuracy"].mean)
-
-
 def test_a_report_that_cannot_be_drawn_costs_no_table(reported, tmp_path, monkeypatch):
     folder = shutil.copytree(reported.folder, tmp_path / "copy")
     before = (folder / "table.md").read_text()
-
-    def fails(*_, **__):
-        raise ValueError("Width and height specified must be non-negative")
-
+    fails = Mock(side_effect=ValueError("Width and height specified must be non-negative"))
     monkeypatch.setattr("pointset.tasks.classification_report.reliability_section", fails)
     with pytest.warns(UserWarning, match="report .*was not written: ValueError: Width and height"):
         assert report_finished(reported.experiment, folder).table()
@@ -116,11 +103,10 @@ def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
     assert not (folder / "costs-n24.json").exists(), "nothing is timed"
     assert all(row.cost is None for row in found.rows)
     assert "too cold" not in (folder / "report.html").read_text(encoding="utf-8").split("Configuration")[0]
-    with (folder / "classes.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["model"] == "rff-max"]
-    assert [(row["class"], row["shapes"]) for row in rows] == [("ball", "20"), ("box", "20"), ("rod", "20")]
+    rows = pandas.read_csv(folder / "classes.csv").query("model == 'rff-max'")
+    assert [*zip(rows["class"], rows.shapes, strict=True)] == [("ball", 20), ("box", 20), ("rod", 20)]
     run = load_predictions(found.run("rff-max", 0, 24).folder)
-    assert [float(row["accuracy"]) for row in rows] == pytest.approx([*run.per_class.values()])
+    assert [*rows.accuracy] == pytest.approx([*run.per_class.values()])
     for one in found.runs:
         one.result_file.unlink()
     with pytest.raises(PointsetError, match=r"no run in .* is finished"):
@@ -146,19 +132,15 @@ def test_a_report_names_every_commit_that_trained_a_run(reported):
 
 
 def test_errors_on_changed_sets_are_a_table_of_their_own(reported):
-    with (reported.folder / "robustness.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["model", "points", "seed", "test", "level", "error"]
+    rows = pandas.read_csv(reported.folder / "robustness.csv")
+    assert list(rows) == ["model", "points", "seed", "test", "level", "error"]
+    assert set(rows.seed) == {0}, "seed 3 was not asked for"
     kept = saved(reported, ODD, 0, "robustness.json")
-    own = {
-        (row["test"], int(row["level"])): float(row["error"])
-        for row in rows
-        if (row["model"], row["points"], row["seed"]) == (ODD, "24", "0")
-    }
-    assert own.pop(("clean", 0)) == kept["clean_error"]
+    own = rows[(rows.model == ODD) & (rows.points == 24)].set_index(["test", "level"]).error.to_dict()
+    assert own.pop(("clean", 0)) == pytest.approx(kept["clean_error"])
     assert {size: 1.0 - own.pop(("points", int(size))) for size in kept["by_size"]} == pytest.approx(kept["by_size"])
-    assert own == {(name, int(level)): error for name, by in kept["errors"].items() for level, error in by.items()}
-    assert {row["seed"] for row in rows} == {"0"}, "seed 3 was not asked for"
+    expected = {(name, int(level)): error for name, by in kept["errors"].items() for level, error in by.items()}
+    assert own == pytest.approx(expected)
 
 
 def axes_of(figure) -> list:
@@ -185,9 +167,7 @@ def test_curves_and_points_are_at_their_values(reported, results):
     diagram = axes_of(classifiers.reliability_section(results))[1]
     run = load_predictions(results.first(ODD))
     kept = calibration.reliability(run.logits, run.labels, "mass")
-    assert diagram.collections[0].get_offsets().data.tolist() == pytest.approx(
-        np.stack([kept.confidence, kept.accuracy], axis=1)
-    )
+    np.testing.assert_allclose(diagram.collections[0].get_offsets(), np.c_[kept.confidence, kept.accuracy])
     assert f"ECE {100 * kept.error:.1f} %" in diagram.get_title()
 
 
@@ -200,8 +180,89 @@ def test_the_tables_of_a_comparison_agree_with_it(reported):
         data = predictions[predictions.data == f"{run.points} points"]
         rows = data[(data.model == run.model) & (data.seed == run.seed)]
         assert (rows.label == rows.prediction).mean() == pytest.approx(accuracy)
-    table = read_csv_table(reported.folder / "predictions.csv")
-    for size, verdict in reported.verdicts.items():
-        assert pointset.judge(table[table.data == f"{size} points"]).sentences() == verdict.sentences()
-    with pytest.raises(pointset.PointsetError, match=r"2 data sets \(24 points, 12 points\): judge those of one"):
-        pointset.judge(reported.folder)
+
+
+SECTIONS = {
+    "Which models are distinguishable": "matrix",
+    "Accuracy against cost": "pareto",
+    "Learning curves": "learning-curves",
+    "Corrupted and smaller test sets": "",
+    "Calibration": "reliability",
+    "Confusion matrices": "confusion",
+    "Accuracy of every class": "",
+}
+"""Titles of the sections of a size, with the names of their charts."""
+SIZED = [(f"{title}, {n} points", name and f"{name}-n{n}") for n in (24, 12) for title, name in SECTIONS.items()]
+CHARTS = {title: name for title, name in SIZED if name}
+
+
+@pytest.fixture(scope="module")
+def html(reported) -> str:
+    return (reported.folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(html) -> HtmlElement:
+    return fromstring(html)
+
+
+def texts(page: HtmlElement, tag: str) -> list[str]:
+    return [element.text_content().strip() for element in page.iter(tag)]
+
+
+def test_every_tag_is_closed(html):
+    elements = re.sub(r"<(script|style)[ >].*?</\1>", "", html, flags=re.DOTALL)
+    opened, closed = re.findall(r"<([a-z]\w*)(?:\s[^>]*[^/>])?>", elements), re.findall(r"</(\w+)>", elements)
+    assert sorted(tag for tag in opened if tag not in ("meta", "img", "br", "wbr")) == sorted(closed)
+
+
+def test_every_figure_is_there_with_text_as_text(reported):
+    charts = [*(reported.folder / "figures").glob("*.svg")]
+    assert {path.stem for path in charts} == {*CHARTS.values()}
+    for path in charts:
+        words = [element.text for element in ElementTree.parse(path).iter() if element.tag.endswith("}text")]
+        assert len([word for word in words if word]) > 5, path.name
+
+
+def test_the_page_has_every_section_with_its_figures(reported, page):
+    assert texts(page, "h2") == [*dict(SIZED), "How to repeat and cite"]
+    assert page.xpath("//figure/@aria-label") == [*CHARTS]
+    assert len(page.xpath("//svg")) == len(CHARTS)
+    (policy,) = page.xpath("//meta[@http-equiv]/@content")
+    assert "default-src 'none'" in policy
+
+
+def test_the_best_row_of_each_size_is_bold(reported, page):
+    rows = [row.get("class") for row in page.iter("tr")]
+    best = [None if not row.best else "best" for row in reported.rows]
+    assert rows[1 : 1 + len(best)] == best, "the first is the head"
+    assert best.count("best") == 2
+
+
+def test_what_users_wrote_is_text_and_no_markup(html, page):
+    assert texts(page, "title") == texts(page, "h1") == ["Two <b>models</b>"]
+    assert ODD in texts(page, "td")
+    assert "<4>" not in html
+    assert "<b>" not in html
+
+
+def test_a_failed_run_is_shown_with_its_reason(reported, page):
+    assert len(reported.failures) == 4
+    failed = texts(page, "p")
+    for failure in reported.failures:
+        assert failure.model == "too cold"
+        assert f"Failed: {failure.name}: {failure.reason}" in failed
+    assert "too cold" not in texts(page, "td")
+
+
+def test_the_page_says_what_was_run_and_how_to_repeat_it(reported, page):
+    configuration = next(text for text in texts(page, "pre") if text.startswith("{"))
+    assert json.loads(configuration) == json.loads(json.dumps(reported.experiment.as_dict()))
+    about = dict(zip(texts(page, "dt"), texts(page, "dd"), strict=True))
+    assert about["seeds"] == "0, 3"
+    assert "1 thread a run" in about["machine"]
+    assert "torch 2." in about["versions"]
+    assert reported.caption() in about["cite"]
+    assert re.match(r"[0-9a-f]{40}\+?$|pointset \d", about["commit"])
+    machine = json.loads((reported.run("rff-max", 0, 24).folder / "run.json").read_text())["machine"]
+    assert about["machine"].startswith(f"{machine['system']}, {machine['cores']} cores, ")

@@ -1,22 +1,27 @@
-"""Calibration: by hand, against scikit-learn and torchmetrics, invariances, and temperatures of held-out shapes."""
+"""Metrics of predictions and calibration: by hand, against torchmetrics, and temperatures of held-out shapes."""
 
 import json
 import math
 import shutil
+from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+import torch
 from command_line import succeed
 
 import pointset
+from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.dataset import load_split
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
 from pointset.evaluation.calibration import brier_score, fit_temperature, probabilities, reliability
 from pointset.evaluation.predictions import validation_temperature
+from pointset.evaluation.shape_files import accuracy_of, guess
 from pointset.training.recipe import Recipe
+from pointset.zoo.predicting import Prediction
 
 SHAPES, CLASSES = 211, 5
 
@@ -89,33 +94,18 @@ def test_fitting_finds_the_temperature_that_was_applied(drawn):
     assert fitted == pytest.approx(3.0, abs=0.7), "as drawn"
     assert fit_temperature(logits.astype(np.float64) * 7, labels) == pytest.approx(7 * fitted, rel=1e-4)
     assert fit_temperature(logits / fitted, labels) == pytest.approx(1.0, rel=1e-4)
-
-
-@pytest.mark.parametrize("objective", ["log loss", "calibration error"])
-def test_shapes_that_are_all_right_do_not_make_the_next_one_certain(drawn, objective):
-    logits = drawn[0][:8]
-    temperature = fit_temperature(logits, logits.argmax(axis=1), objective)
-    assert probabilities(logits, temperature).max(axis=1).mean() == pytest.approx(9 / 10), "Laplace"
-    assert fit_temperature(1e9 * logits, logits.argmax(axis=1), objective) == 100, "the highest"
-
-
-@pytest.mark.parametrize("objective", ["log loss", "calibration error"])
-def test_shapes_of_one_group_that_are_all_right_count_as_one(drawn, objective):
-    logits, groups = drawn[0][:12], np.arange(12) // 4
-    temperature = fit_temperature(logits, logits.argmax(axis=1), objective, groups)
-    assert probabilities(logits, temperature).max(axis=1).mean() == pytest.approx(4 / 5), "Laplace"
-
-
-def test_a_temperature_lowers_the_loss_and_moves_no_prediction(drawn):
-    logits, labels = drawn
     before = Evaluation(logits, labels, list("abcde"))
-    after = before.at_temperature(fit_temperature(logits, labels))
-    assert after.loss < before.loss - 0.1
-    assert after.calibration_error() < before.calibration_error() / 2
-    np.testing.assert_array_equal(after.predictions, before.predictions)
-    assert after.accuracy == before.accuracy
-    for other in (0.5, 0.9, 1.1, 2.0):
-        assert after.loss < after.at_temperature(other).loss, "the best there is"
+    assert before.at_temperature(fitted).calibration_error() < before.calibration_error() / 2
+
+
+@pytest.mark.parametrize("objective", ["log loss", "calibration error"])
+@pytest.mark.parametrize(("groups", "laplace"), [(None, 13 / 14), (np.arange(12) // 4, 4 / 5)])
+def test_shapes_that_are_all_right_do_not_make_the_next_one_certain(drawn, objective, groups, laplace):
+    """Those of one group count as one."""
+    logits = drawn[0][:12]
+    temperature = fit_temperature(logits, logits.argmax(axis=1), objective, groups)
+    assert probabilities(logits, temperature).max(axis=1).mean() == pytest.approx(laplace)
+    assert fit_temperature(1e9 * logits, logits.argmax(axis=1), objective, groups) == 100, "the highest"
 
 
 def train(data, run, **changes):
@@ -160,11 +150,52 @@ def test_changed_training_data_is_refused(clouds_folder, tmp_path):
 
 def test_a_temperature_may_fit_the_calibration_error(drawn):
     logits, labels = drawn
-    temperature = fit_temperature(logits, labels, "calibration error")
-    errors = [
-        reliability(logits / t, labels, "mass").error for t in (temperature, fit_temperature(logits, labels), 1.0)
-    ]
+    temperatures = fit_temperature(logits, labels, "calibration error"), fit_temperature(logits, labels), 1.0
+    errors = [reliability(logits / temperature, labels, "mass").error for temperature in temperatures]
     assert errors[0] <= min(errors)
     assert errors[0] < errors[2] / 2
     even = np.zeros((4, 2))  # every temperature is as good: the nearest to 1
     assert fit_temperature(even, np.array([0, 1, 0, 1]), "calibration error") == pytest.approx(1.0)
+
+
+def evaluation(predicted: list[int], labels: list[int], classes: int = 4) -> Evaluation:
+    return Evaluation(np.eye(classes, dtype=np.float32)[predicted] * 3, np.array(labels), list("abcd"[:classes]))
+
+
+def test_accuracy_counts_shapes_and_mean_class_accuracy_counts_classes():
+    found = evaluation(predicted=[0, 0, 0, 1, 1, 1], labels=[0, 0, 0, 0, 1, 1])
+    assert found.accuracy == pytest.approx(5 / 6)
+    assert found.per_class == {"a": 0.75, "b": 1.0}  # c and d have no shape
+    assert found.mean_class_accuracy == pytest.approx(0.875)
+
+
+@pytest.mark.slow
+def test_every_shape_is_used_once_and_the_batch_size_does_not_matter(clouds_folder):
+    test = pointset.load_dataset(clouds_folder, "test", 32)
+    model = pointset.create_model("isab4-pma", classes=3, dim=16).train()
+    results = [pointset.evaluate(model, test, batch_size=size) for size in (1, 7, 1000)]
+    assert model.training  # left as it was
+    for found in results:
+        assert found.logits.shape == (60, 3)
+        np.testing.assert_allclose(found.logits, results[0].logits, atol=1e-5)
+        np.testing.assert_array_equal(found.labels, test.labels)
+
+
+def test_five_classes_are_shown_with_the_entropy_of_all_classes():
+    logits = np.log(np.array([[1, 2, 3, 4, 5, 6, 7]])).astype(np.float32)
+    (found,) = guess([ShapeFile(Path("a"), "a")], Prediction(torch.from_numpy(logits), 0.5), list("abcdefg"), [9])
+    shares = np.arange(1, 8) ** 2 / 140
+    assert [name for name, _ in found.likeliest] == list("gfedc")
+    assert [share for _, share in found.likeliest] == pytest.approx(shares[:1:-1].tolist(), rel=1e-5)
+    assert found.entropy == pytest.approx(-(shares * np.log(shares)).sum(), rel=1e-5)
+    assert found.as_row()["class_5"] == "c"
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"), [(["bed", "night_stand"], (2 / 3, 3)), (["bed", "Bed"], (0.0, 2)), (["x", "y"], (0.0, 0))]
+)
+def test_classes_are_compared_by_name_and_spelling_does_not_matter_where_it_decides_nothing(classes, expected):
+    prediction = Prediction(torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
+    shapes = [ShapeFile(Path(true), "a", true) for true in ("Night-Stand", "Bed", "bed", "cat")]
+    found = guess(shapes, prediction, classes, [9] * 4)
+    assert accuracy_of(found, classes) == pytest.approx(expected)

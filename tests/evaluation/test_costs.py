@@ -1,15 +1,19 @@
 """Costs of models: multiply-adds against counts by hand, memory against tensors of known size, times."""
 
-import itertools
+import copy
 import time
 
 import pytest
 import torch
 from memory import step_memory
 from torch import Tensor, nn
+from toy import same_weights
 
 import pointset
-from pointset.evaluation.costs import latency_ms, measure_costs, multiply_adds
+from pointset.configuration import AttentionOptions
+from pointset.evaluation.costs import flops, latency_ms, measure_costs, multiply_adds
+from pointset.nn.blocks import ISAB, PMA, SAB
+from pointset.nn.fast import kernels, writing
 from pointset.nn.fast.kernels import FEW_KEYS
 
 DIM, HEADS, CLASSES = 8, 2, 5
@@ -19,12 +23,6 @@ HEAD = DIM * DIM + DIM * CLASSES
 
 def model(name: str, **options) -> nn.Module:
     return pointset.create_model(name, classes=CLASSES, **{"dim": DIM, "heads": HEADS, **options})
-
-
-@pytest.mark.parametrize("n", [1, 7, 90])
-def test_multiply_adds_of_rowwise_layers(n):
-    """Four row-wise layers: one from 3 to 8, three from 8 to 8."""
-    assert multiply_adds(model("rff-max"), n) == n * (3 * DIM + 3 * DIM * DIM) + HEAD
 
 
 @pytest.mark.parametrize("n", [40, FEW_KEYS + 26], ids=["explicit attention", "fused attention"])
@@ -51,17 +49,17 @@ def test_distances_between_rows_are_counted():
 
 
 def test_counting_changes_nothing():
-    counted = model("isab4-pma").train()
-    before = {name: tensor.clone() for name, tensor in counted.state_dict().items()}
-    state = torch.random.get_rng_state()
-    settings = (torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled, torch.get_num_threads())
+    def settings() -> tuple:
+        return torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled, torch.get_num_threads()
+
+    counted, state, before = model("isab4-pma").train(), torch.random.get_rng_state(), settings()
+    copied = copy.deepcopy(counted)
     measure_costs([counted], 11, repeats=1, threads=1 if torch.get_num_threads() > 1 else 2)
     assert counted.training
     assert all(parameter.requires_grad and parameter.grad is None for parameter in counted.parameters())
-    assert all(torch.equal(tensor, before[name]) for name, tensor in counted.state_dict().items())
+    assert same_weights(counted, copied)
     assert torch.equal(torch.random.get_rng_state(), state)
-    after = (torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled, torch.get_num_threads())
-    assert after == settings
+    assert settings() == before
 
 
 class Hungry(nn.Module):
@@ -74,12 +72,10 @@ class Hungry(nn.Module):
         self.head = nn.Linear(3, CLASSES)
 
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
-        first = torch.zeros(40_000)
-        second = torch.zeros(80_000)
+        first, second = torch.zeros(40_000), torch.zeros(80_000)
         views = [second[10:].view(-1, 2).T, first.unflatten(0, (4, -1))]
         del first, second, views
-        third = torch.zeros(90_000)
-        del third
+        torch.zeros(90_000)
         return self.head(points.mean(dim=1))
 
 
@@ -88,36 +84,15 @@ def test_memory_is_the_peak_of_simultaneous_tensors():
     assert 480_000 <= step_memory(Hungry(), points=10, batch_size=2) < 485_000
 
 
-def test_memory_holds_the_activations_and_the_gradients():
-    small = model("rff-max", dropout=0.0)
-    parameters = 4 * sum(parameter.numel() for parameter in small.parameters())
-    by_size = [step_memory(small, points, batch_size=3) for points in (50, 150, 250)]
-    assert by_size[0] > parameters
-    # Each of four layers keeps its rows of 8 floats, for 3 sets; nothing is kept that is not needed more than twice.
-    per_points = 100 * 3 * DIM * 4
-    for less, more in itertools.pairwise(by_size):
-        assert 4 * per_points <= more - less <= 10 * per_points
-    assert step_memory(small, 50, batch_size=6) > 1.5 * by_size[0] - parameters
-    assert step_memory(small, 50, batch_size=3) == by_size[0], "the same each time"
-
-
 def test_the_latency_is_that_of_the_model():
-    class Slow(nn.Module):
-        inputs = 3
-        calls = 0
-
-        def __init__(self, seconds: float) -> None:
-            super().__init__()
-            self.seconds, self.head = seconds, nn.Linear(3, CLASSES)
-
+    class Slow(Hungry):
         def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
             assert points.shape == (1, 6, 3)
             assert not self.training
-            time.sleep(self.seconds)
-            return self.head(points.mean(dim=1))
+            time.sleep(0.02)
+            return super().forward(points)
 
-    assert latency_ms(Slow(0.02), 6) >= 20
-    assert latency_ms(Slow(0.0), 6) > 0
+    assert latency_ms(Slow(), 6) >= 20
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
@@ -126,3 +101,32 @@ def test_on_a_gpu_counts_are_the_same():
     assert multiply_adds(on_gpu, 100) == multiply_adds(on_cpu, 100)
     assert step_memory(on_gpu, 100, 8) > 4 * sum(parameter.numel() for parameter in on_gpu.parameters())
     assert latency_ms(on_gpu, 100) > 0
+
+
+N, M, D, H = 300, 6, 32, 4
+OPTIONS = AttentionOptions(heads=H)
+LONG = 3
+"""Sets in a batch."""
+
+FORMULAS = {
+    # For each inducing point Q and its fold with W^K; what it reads times W^V, feed-forward, K and V; then the rows.
+    "ISAB": (ISAB(D, D, M, OPTIONS), M * 2 * D**2, M * 4 * D**2 + N * (2 * H * M * D + 2 * D**2 + 2 * M * D)),
+    "PMA": (PMA(D, M, OPTIONS), M * 2 * D**2, M * 2 * D**2 + N * 2 * H * M * D),
+    "SAB": (SAB(D, D, OPTIONS), 0, N * 4 * D**2 + 2 * N * N * D),
+}
+"""By block: itself, the multiply-adds it makes once for a batch, and those for every set."""
+
+
+@pytest.mark.parametrize("tiled", [True, False])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_block_makes_the_products_of_its_formula_and_thrice_as_many_in_training(name, tiled, monkeypatch):
+    """Each product has two in the backward pass; the tiled way also recomputes queries that it does not keep."""
+    for module in (kernels, writing):
+        monkeypatch.setattr(module, "may_tile", module.may_tile if tiled else lambda *_: False)
+    block, once, each = FORMULAS[name]
+    X = torch.randn(LONG, N, D, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    with torch.no_grad():
+        assert flops(lambda: block(X)) == 2 * (once + LONG * each)
+    made = flops(lambda: block(X).sum().backward()) / 2
+    made_up = LONG * (H * N * M**2 + M**2 * D) if name == "ISAB" else 0
+    assert 2.95 * (once + LONG * each) <= made <= 3 * (once + LONG * each) + made_up

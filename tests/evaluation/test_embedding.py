@@ -23,27 +23,16 @@ def model() -> Any:
     return pointset.load_run(NAME)[0]
 
 
-@pytest.fixture
-def embedded() -> Embedded:
-    rows = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
-    return Embedded(NAME, ["a/0.off", "b/007", "c, d"], ["a", "b", ""], rows, ["/a/0.off", "/b/007", "/c, d"])
-
-
-def test_rows_are_what_the_head_gets(model, clouds_folder):
+def test_rows_are_what_the_head_gets_of_clouds_of_any_size(model, clouds_folder):
     sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.preparation.normalize)
     rows = pointset.embed(model, sets)
     assert rows.dtype == np.float32
     with torch.inference_mode():
         assert torch.allclose(model.head(torch.from_numpy(rows)), model(sets.points), atol=1e-4)
-
-
-def test_clouds_are_normalised_and_may_be_of_any_size(model, clouds_folder):
-    sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.preparation.normalize)
-    clouds = [100 + 7 * sets.points[0], sets.points[1], sets.points[2, :9]]
-    rows = model.embed(clouds)
-    assert isinstance(rows, torch.Tensor)
-    assert torch.allclose(rows[:2], torch.from_numpy(pointset.embed(model, sets)[:2]), atol=1e-2)
-    assert torch.allclose(rows[2], model.embed(sets.points[2, :9])[0], atol=1e-4)
+    found = model.embed([100 + 7 * sets.points[0], sets.points[1], sets.points[2, :9]])  # normalised, of any size
+    assert isinstance(found, torch.Tensor)
+    assert torch.allclose(found[:2], torch.from_numpy(rows[:2]), atol=1e-2)
+    assert torch.allclose(found[2], model.embed(sets.points[2, :9])[0], atol=1e-4)
 
 
 def test_the_transformer_works_in_a_pipeline(clouds_folder):
@@ -62,13 +51,13 @@ def test_normals_are_turned_with_their_points(monkeypatch):
     monkeypatch.setattr("pointset.training.embedding.load_run", lambda _: (trained, {}))
     X = np.random.default_rng(0).normal(size=(4, 32, 6)).astype(np.float32)
     y_up = X[..., [0, 2, 1, 3, 5, 4]] * np.float32([1, 1, -1, 1, 1, -1])
-    rows = [
-        pointset.PointSetEmbedding("runs/mine", up=up).fit_transform(clouds) for up, clouds in (("z", X), ("y", y_up))
-    ]
-    np.testing.assert_allclose(*rows, atol=1e-5)
+    rows = pointset.PointSetEmbedding("runs/mine", up="z").fit_transform(X)
+    np.testing.assert_allclose(pointset.PointSetEmbedding("runs/mine", up="y").fit_transform(y_up), rows, atol=1e-5)
 
 
-def test_a_file_of_rows_gives_the_same_back(embedded, tmp_path):
+def test_a_file_of_rows_gives_the_same_back(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    embedded = Embedded(NAME, ["a/0.off", "b/007", "c, d"], ["a", "b", ""], rows, ["/a/0.off", "/b/007", "/c, d"])
     embedded.save(tmp_path / "rows.npz")
     loaded = load_embedded(tmp_path / "rows.npz")
     assert np.allclose(loaded.rows, embedded.rows)

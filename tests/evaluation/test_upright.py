@@ -1,15 +1,19 @@
-"""`--up guess`: shapes that stand alike are turned as those of training; without reasons a guess is called unsure."""
+"""`--up guess`: shapes that stand alike are turned as those of training; without reasons a guess is called unsure.
 
-import json
+And what to try after a class that is not to be trusted: the other axis, another pose, or none of the classes.
+"""
 
 import numpy as np
 import pytest
-from command_line import fail, succeed
+import torch
+from command_line import asked, fail, succeed
 from scipy.stats import ttest_rel
 
 import pointset
 from pointset.data.axes import TURNS, UP_TO_Z, turned_up
+from pointset.data.catalogue.folders import ShapeFile
 from pointset.errors import PointsetError
+from pointset.evaluation.shape_files import next_step
 from pointset.evaluation.upright import best_turn, turn_scores
 from pointset.training.loading import load_run
 from pointset.zoo.pretrained import ANY_POSE, USUAL
@@ -68,15 +72,11 @@ def test_commands_take_the_guess_for_all_files(tmp_path, stools, capsys):
             path = tmp_path / folder / "stool" / "test" / f"{number}.npy"
             path.parent.mkdir(parents=True, exist_ok=True)
             np.save(path, lying(cloud, turn))
-    expected = succeed(capsys, "classify", tmp_path / "upright", "--up", "guess", "--json")
-    output = succeed(capsys, "classify", tmp_path / "lying", "--up", "guess", "--json")
-    names = [
-        [row["classes"][0]["class"] for row in answer["predictions"]] for answer in map(json.loads, (expected, output))
-    ]
+    both = [asked(capsys, "classify", tmp_path / name, "--up", "guess") for name in ("upright", "lying")]
+    names = [[row["classes"][0]["class"] for row in answer["predictions"]] for answer in both]
     assert names[0] == names[1]
-    assert "up: -x, then turned by 270 degrees (--up -x@270), " in succeed(
-        capsys, "data", "show", tmp_path / "lying", "--up", "guess"
-    )
+    said = succeed(capsys, "data", "show", tmp_path / "lying", "--up", "guess")
+    assert "up: -x, then turned by 270 degrees (--up -x@270), " in said
 
 
 def test_what_cannot_be_guessed_is_refused(tmp_path, stools, capsys):
@@ -86,3 +86,39 @@ def test_what_cannot_be_guessed_is_refused(tmp_path, stools, capsys):
     (tmp_path / "a.off").write_text("OFF")
     assert "a.off" in fail(capsys, "classify", tmp_path / "a.off", "--up", "guess")
     assert "--data" in fail(capsys, "evaluate", "--up", "guess")
+
+
+LAID = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], np.float32)
+"""Rows that are multiplied by it have y up."""
+TURNED = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))[0].astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def table():
+    test = pointset.load_dataset("shapes10", split="test", points=1024, normalize="none")
+    return test.points[int((test.labels == test.classes.index("table")).nonzero()[0])].numpy()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("turn", "words"),
+    [
+        (LAID, "try --up y, with which table is 9"),
+        (TURNED, f"try --model {ANY_POSE}, with which "),
+        (None, "perhaps the shape is"),
+    ],
+)
+def test_what_to_try_is_named(turn, words, table, tmp_path):
+    noise = torch.rand(1024, 3, generator=torch.Generator().manual_seed(0)).numpy()
+    np.save(tmp_path / "shape.npy", noise if turn is None else table @ turn)
+    model, _ = pointset.load_run(USUAL)
+    assert next_step(model, [ShapeFile(tmp_path / "shape.npy", "shape.npy")], up="z").startswith(words)
+
+
+@pytest.mark.slow
+def test_most_of_several_shapes_decide(table, tmp_path):
+    files = [ShapeFile(tmp_path / f"{number}.npy", f"{number}.npy") for number in range(3)]
+    for file in files:
+        np.save(file.path, table @ LAID)
+    model, _ = pointset.load_run(USUAL)
+    assert next_step(model, files, up="z") == "try --up y, with which 3 of 3 are surer"

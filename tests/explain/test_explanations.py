@@ -1,21 +1,29 @@
-"""Rollout, occlusion, critical points and what is pooled: values by hand, and relations between them."""
+"""Rollout, occlusion, critical points, exact support and gradients: by hand, related to each other, and checked."""
 
+import json
 import math
+from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from command_line import asked
 from torch import nn
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.explain.faithfulness import EXPLANATIONS
+from pointset.explain.faithfulness import EXPLANATIONS, check_explanations
 from pointset.explain.importance import critical_points, occlusion_influence, rollout
+from pointset.explain.inspection import network_of
 from pointset.explain.maps import attention_maps
+from pointset.explain.support import exact_support, support_map
+from pointset.zoo.models import mix
 
-N = 17
+FEW = 17
 
 
-def cloud(n: int = N) -> torch.Tensor:
+def cloud(n: int = FEW) -> torch.Tensor:
     return torch.randn(n, 3, generator=torch.Generator().manual_seed(5))
 
 
@@ -40,7 +48,7 @@ def test_occlusion_finds_the_point_that_decides():
     highest = int(points[:, 2].argmax())
     found = occlusion_influence(Decides(), points, 0, neighbours=1)
     assert found.argmax() == highest
-    others = torch.arange(N) != highest
+    others = torch.arange(FEW) != highest
     assert (found[others] == 0).all()
     whole = (3 * points[:, 2].max()).sigmoid().log()
     without = (3 * points[others, 2].max()).sigmoid().log()
@@ -89,17 +97,17 @@ def test_points_that_are_not_critical_can_be_left_out(name):
 @pytest.mark.parametrize("name", ["isab4-pma", "sab-pma", "rff-pma", "isab4-pma3"])
 def test_rollout_equals_the_product_of_whole_matrices(name):
     maps = attention_maps(model_of(name), cloud())
-    matrix, rows = torch.eye(N), None
+    matrix, rows = torch.eye(FEW), None
     for found in maps:
         mean = found.weights.mean(dim=0)
         if found.kind == "reads":
             read = mean
         elif found.kind == "writes":
-            matrix = (0.5 * torch.eye(N) + 0.5 * mean @ read) @ matrix
+            matrix = (0.5 * torch.eye(FEW) + 0.5 * mean @ read) @ matrix
         elif found.kind == "pools":
             rows = mean @ matrix
         elif found.points_are == "both":
-            matrix = (0.5 * torch.eye(N) + 0.5 * mean) @ matrix
+            matrix = (0.5 * torch.eye(FEW) + 0.5 * mean) @ matrix
         else:
             rows = 0.5 * rows + 0.5 * mean @ rows
     torch.testing.assert_close(rollout(maps), rows)
@@ -122,6 +130,143 @@ def test_rollout_refuses_maps_that_do_not_belong_together():
 def test_pooled_attention_is_the_mean_over_heads_and_seeds_times_points(name):
     model = model_of(name)
     importance, pools = EXPLANATIONS["attention"](model, cloud(), 0), attention_maps(model, cloud())[-1]
-    torch.testing.assert_close(importance, N * pools.weights.mean(dim=(0, 1)))
+    torch.testing.assert_close(importance, FEW * pools.weights.mean(dim=(0, 1)))
     with pytest.raises(PointsetError, match="does not pool by attention"):
         EXPLANATIONS["attention"](model_of("isab4-mean"), cloud(), 0)  # reads of its encoder are not the pooling's
+
+
+class FarPoints(nn.Module):
+    """Class 1 if the set has far points: its logit is the sum over points of max(0, radius - 1)."""
+
+    inputs = 3
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, points, mask=None):
+        far = (points.norm(dim=2) - 1).clamp(min=0)
+        far = far if mask is None else far * mask
+        return torch.stack([far.new_zeros(len(far)), self.scale * far.sum(dim=1) - 1], dim=1)
+
+
+@pytest.fixture
+def far_cloud():
+    """Forty points inside the unit ball and four far outside."""
+    points = torch.randn(44, 3, generator=torch.Generator().manual_seed(0))
+    points = 0.5 * points / points.norm(dim=1, keepdim=True)
+    points[7], points[8], points[20], points[40] = torch.eye(3).repeat(2, 1)[:4].mul(4)
+    return points
+
+
+@pytest.mark.parametrize("name", ["gradient x input", "integrated gradients"])
+def test_gradients_put_the_points_first_that_the_model_needs(far_cloud, name):
+    model = FarPoints()
+    importance = EXPLANATIONS[name](model, far_cloud, 1)
+    assert set(importance.topk(4).indices.tolist()) == {7, 8, 20, 40}
+    if name == "integrated gradients":  # they sum to the difference from the origin
+        whole, origin = model(torch.stack([far_cloud, torch.zeros_like(far_cloud)])).detach()[:, 1].tolist()
+        assert float(importance.sum()) == pytest.approx(whole - origin, rel=0.05)
+
+
+def test_a_faithful_explanation_beats_the_random_order(far_cloud):
+    curves = check_explanations(FarPoints(), [far_cloud] * 3, ["gradient x input"])
+    explained, random = curves["gradient x input"].areas, curves["random"].areas
+    assert explained["deletion"].mean() < random["deletion"].mean() - 0.1
+    assert explained["insertion"].mean() > random["insertion"].mean() + 0.05
+    whole = FarPoints()(far_cloud[None]).softmax(dim=1)[0, 1].item()
+    for by in curves.values():  # both curves begin with the whole set
+        assert by.deletion[0, 0] == by.insertion[0, 0] == pytest.approx(whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"), [("isab4-pma", {"critical points"}), ("rff-max", {"attention", "rollout"})]
+)
+def test_every_explanation_that_a_model_has_is_checked(name, missing):
+    model = pointset.create_model(name, classes=3, dim=16).eval()
+    curves = check_explanations(model, [torch.randn(20, 3)])
+    assert set(curves) == {*EXPLANATIONS, "random"} - missing
+    assert all(np.isfinite(by.deletion).all() for by in curves.values())
+
+
+def test_the_same_seed_gives_the_same_random_order(far_cloud):
+    first, same, other = (check_explanations(FarPoints(), [far_cloud], ["occlusion"], seed) for seed in (0, 0, 1))
+    assert np.array_equal(first["random"].deletion, same["random"].deletion)
+    assert not np.array_equal(first["random"].deletion, other["random"].deletion)
+
+
+N = 120
+
+
+CLOUD = torch.randn(N, 3, generator=torch.Generator().manual_seed(0))
+
+
+def network(name: str, neighbourhoods: str = "none", **options: object) -> torch.nn.Module:
+    return pointset.create_model(name, classes=4, dim=16, heads=2, neighbourhoods=neighbourhoods, seed=1, **options)
+
+
+SPARSE = {"pool_weights": ("sparsemax",), "temperature": 0.05}
+SUPPORTED = [("rff-max", {}), ("rff-pma", SPARSE), ("rff-pma2", SPARSE), ("none-top8", {}), ("rff-max+pma", SPARSE)]
+UNSUPPORTED = [("rff-pma", {}), ("rff-mean", {}), ("isab4-max", {}), ("sab-pma", SPARSE), ("dgcnn", {})]
+
+
+@pytest.mark.parametrize("neighbourhoods", ["none", "oriented"])
+@pytest.mark.parametrize(("name", "options"), SUPPORTED)
+def test_logits_are_those_of_the_deciding_points_alone(name, options, neighbourhoods) -> None:
+    model = network(name, neighbourhoods, **options)
+    support = exact_support(model, CLOUD)
+    assert support is not None
+    assert 0 < support.points.sum() < N
+    rows = model.with_numbers(CLOUD[None])  # type: ignore[operator]
+    with torch.no_grad():
+        expected = model.eval()(rows)
+        torch.testing.assert_close(model(rows[:, support.points]), expected, atol=1e-5, rtol=1e-5)
+        changed = []
+        for point in support.points.nonzero().flatten()[:5]:
+            kept = support.points.clone()
+            kept[point] = False
+            changed.append(float((model(rows[:, kept]) - expected).abs().max()))
+    assert max(changed) > 1e-4, "a point that decides can change the logits"
+    assert support.change == pytest.approx(0, abs=1e-5)
+
+
+def test_of_a_maximum_they_are_the_critical_points() -> None:
+    model = network("rff-max")
+    support = exact_support(model, CLOUD)
+    assert support is not None
+    assert torch.equal(support.points, critical_points(model, CLOUD) > 0)
+    weights = support_map(support).weights
+    assert weights.shape == (1, 1, N)
+    assert float(weights.sum()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("name", "options"), UNSUPPORTED)
+def test_there_is_none_where_all_points_have_a_weight_or_points_interact(name, options) -> None:
+    assert exact_support(network(name, **options), CLOUD) is None
+
+
+def test_attend_prints_it_and_draws_it(tmp_path: Path, capsys) -> None:
+    sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(8, N, 3)), [0, 1] * 4)
+    model = pointset.create_model("rff-max", classes=2, dim=8, neighbourhoods="oriented")
+    pointset.fit(model, sets, pointset.Recipe(epochs=1), run=tmp_path / "run", progress=False)
+    np.save(tmp_path / "cloud.npy", CLOUD)
+    options = ("--model", tmp_path / "run", "-o", tmp_path / "page.html")
+    found = asked(capsys, "attend", tmp_path / "cloud.npy", *options)
+    assert found["layers"] == [{"layer": "support", "kind": "decides", "shape": [1, 1, N]}]
+    assert 0 < found["support"]["deciding"] <= 8
+    assert found["support"]["change"] < 1e-5
+    assert "the points that decide" in (tmp_path / "page.html").read_text()
+    assert json.dumps(found)
+
+
+def test_of_a_product_of_classifiers_the_network_is_looked_into() -> None:
+    sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(12, N, 3)), [0, 1, 2, 3] * 3)
+    svm = pointset.fit(pointset.create_model("features-svm", classes=4), sets, progress=False).model
+    members = [network("rff-max", "oriented"), svm]
+    product = mix(members).eval()
+    product.preparation = replace(members[0].preparation, points=N, pool_points=N, neighbourhoods="oriented")
+    product.classes = list("abcd")
+    seen = pointset.inspect_shape(product, CLOUD)
+    assert [entry.kind for entry in seen.maps] == ["decides"]
+    with pytest.raises(pointset.PointsetError, match="without a network"):
+        network_of(mix([svm, svm]))

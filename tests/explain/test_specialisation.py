@@ -1,15 +1,17 @@
 """Measures of specialisation, on models constructed to have extreme values."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from toy import pool
 
 import pointset
 from pointset.configuration import AttentionOptions
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
-from pointset.data.pool import Pool
 from pointset.errors import PointsetError
 from pointset.explain.specialisation import DESCRIPTIONS, specialisation, untrained
 from pointset.nn.blocks import ISAB
@@ -24,11 +26,8 @@ def sets() -> PointSets:
     points = torch.rand(SHAPES, POINTS, 3, generator=torch.Generator().manual_seed(0)) - 0.5
     labels = torch.arange(SHAPES) % 2
     points = points * torch.where(labels == 0, 0.2, 1.0)[:, None, None].expand(-1, -1, 3)
-    names = [f"shape{row}" for row in range(SHAPES)]
-    return PointSets(
-        Pool(points.numpy(), names, labels.numpy(), ["flat", "tall"], "uniform"),
-        DataOptions(points=POINTS, normalize="none"),
-    )
+    own = replace(pool(SHAPES, classes=2), points=points.numpy())
+    return PointSets(own, DataOptions(points=POINTS, normalize="none"))
 
 
 class Looks(nn.Module):
@@ -75,9 +74,8 @@ def ragged() -> PointSets:
     sizes = [17, 5, 29, 11, 8, 23]
     points = torch.rand(sum(sizes), 3, generator=generator) + torch.tensor([1.0, 2.0, 3.0])
     offsets = np.cumsum([0, *sizes])
-    names, labels = [f"shape{row}" for row in range(6)], np.array([0, 1, 1, 0, 1, 0])
-    pool = Pool(points.numpy(), names, labels, ["one", "two"], "uniform", offsets=offsets)
-    return PointSets(pool, DataOptions(points=29, normalize="none"))
+    own = replace(pool(6, classes=2), points=points.numpy(), labels=np.array([0, 1, 1, 0, 1, 0]), offsets=offsets)
+    return PointSets(own, DataOptions(points=29, normalize="none"))
 
 
 def test_padding_of_ragged_sets_does_not_affect_the_measures(ragged):
@@ -96,10 +94,9 @@ def test_padding_of_ragged_sets_does_not_affect_the_measures(ragged):
         weights = maps[row].weights[head, inducing].double().numpy()
         return np.histogramdd(clouds[row].numpy(), edges, weights=weights)[0]
 
-    pairs = {0: [(0, 3), (0, 5), (3, 5)], 1: [(1, 2), (1, 4), (2, 4)]}
-    likeness = [
-        np.mean([1 - np.abs(region(a, 1, 2) - region(b, 1, 2)).sum() / 2 for a, b in pairs[label]]) for label in pairs
-    ]
+    pairs = [(0, 3), (0, 5), (3, 5), (1, 2), (1, 4), (2, 4)]
+    # As many pairs of each class: the mean over pairs is that over classes.
+    likeness = [1 - np.abs(region(a, 1, 2) - region(b, 1, 2)).sum() / 2 for a, b in pairs]
     assert found.measures["same place"][1, 2].item() == pytest.approx(np.mean(likeness), abs=1e-5)
 
 
@@ -135,14 +132,12 @@ def test_the_control_standardises_numbers_of_neighbourhoods_as_the_model_does(se
 def test_seeds_are_measured_like_inducing_points(sets):
     """Three equal seeds, and three that share a bound on the weights of each point."""
     sharp = {"pool_weights": "csparsemax", "bound": 1.0, "temperature": 1e-3}
-    alike, shared = (
-        pointset.create_model("rff-pma3", classes=2, dim=8, **sharp, coverage=coverage)
-        for coverage in ("none", "seeds")
-    )
-    for model in (alike, shared):
+    found = []
+    for coverage in ("none", "seeds"):
+        model = pointset.create_model("rff-pma3", classes=2, dim=8, **sharp, coverage=coverage)
         with torch.no_grad():
             model.pool.pma.seeds.copy_(model.pool.pma.seeds[:, :1].expand_as(model.pool.pma.seeds))
-    found = [specialisation(model, sets) for model in (alike, shared)]
+        found.append(specialisation(model, sets))
     assert [one.layer for one in found] == ["pool.pma.mab"] * 2
     torch.testing.assert_close(found[0].measures["overlap"], torch.ones(4, 3))
     assert found[1].measures["overlap"].max() < 0.5

@@ -164,9 +164,8 @@ COMPUTED = {"none", "rff", "sab", "isab", "dumlp", "max", "mean", "sum", "max+me
     ("kind", "listed"), [(part.kind, part.listed) for kind in ("encoder", "pooling") for part in registry.entries(kind)]
 )
 def test_every_other_part_is_refused_by_name(kind: str, listed: str) -> None:
-    model = pointset.create_model(
-        f"{listed}-max" if kind == "encoder" else f"rff-{listed}", classes=4, dim=8, heads=2, layers=1
-    )
+    name = f"{listed}-max" if kind == "encoder" else f"rff-{listed}"
+    model = pointset.create_model(name, classes=4, dim=8, heads=2, layers=1)
     if listed.rstrip("0123456789") in COMPUTED:
         to_plain_data(model)
     else:

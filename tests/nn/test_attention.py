@@ -1,6 +1,7 @@
-"""Every way to compute attention, against a transcription of the formula and against torch's own module; also with
-user-defined functions in place of softmax."""
+"""Attention against its formulas and torch's own module: scores, weights by head with bounds, and every way to compute
+them; also with user-defined functions in place of softmax."""
 
+import itertools
 import math
 
 import pytest
@@ -12,29 +13,31 @@ import pointset
 from pointset.configuration import AttentionOptions
 from pointset.errors import PointsetError
 from pointset.explain.importance import rollout
-from pointset.nn import ISAB
+from pointset.nn import ISAB, Weights, scores
 from pointset.nn.attention import Multihead, explicit
 from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles
 from pointset.nn.fast.kernels import fused
+from pointset.nn.scores import SCORES, BilinearScore, DotScore
+from pointset.nn.simplex import BOUNDED, WEIGHTS, constrained_sparsemax
 
 # Every size differs, so that a swapped axis fails.
-B, N, M, DIM_QUERY, DIM_KEY, DIM, HEADS = 2, 3, 7, 5, 11, 12, 4
+MASK = torch.tensor([[True] * 4 + [False] * 3, [True, False] * 3 + [True]])
+B, N, M, DIM_QUERY, DIM_KEY, DIM, HEADS, WIDTH = 2, 3, 7, 5, 11, 24, 4, 6
 
 
 def inputs(batch: int = B) -> tuple[Tensor, Tensor, Tensor]:
-    mask = torch.tensor([[True] * 4 + [False] * 3, [True, False] * 3 + [True]])
-    return normal(batch, N, DIM_QUERY), normal(B, M, DIM_KEY, seed=1), mask
+    return normal(batch, N, DIM_QUERY), normal(B, M, DIM_KEY, seed=1), MASK.clone()
 
 
 def transcribed(attention: Multihead, X: Tensor, Y: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     """concat_j(w(Q_j K_j^T s) V_j) W^O with w = softmax or another, one set, one head and one query at a time."""
     result = torch.zeros(Y.shape[0], X.shape[1], DIM, dtype=torch.float64)
-    own, width = [*attention.weights.functions.values()], DIM // HEADS
+    own = [*attention.weights.functions.values()]
     for b in range(Y.shape[0]):
         x = X[b if X.shape[0] > 1 else 0]
         y = Y[b] if mask is None else Y[b][mask[b]]
         for j in range(HEADS):
-            part = slice(j * width, (j + 1) * width)
+            part = slice(j * WIDTH, (j + 1) * WIDTH)
             keys = y @ attention.key.weight[part].T + attention.key.bias[part]
             values = y @ attention.value.weight[part].T + attention.value.bias[part]
             for i in range(X.shape[1]):
@@ -48,48 +51,36 @@ def transcribed(attention: Multihead, X: Tensor, Y: Tensor, mask: Tensor | None,
 KERNELS = {kernel.__name__: kernel for kernel in (explicit, fused, absorbed, absorbed_in_tiles)}
 
 
-def computed(attention: Multihead, kernel: str, X: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
-    Q, K, V = attention.query(X), Projection(Y, attention.key), Projection(Y, attention.value)
-    return KERNELS[kernel](Q, K, V, mask, attention.score, attention.weights)
-
-
 @pytest.mark.parametrize("batch", [1, B], ids=["shared queries", "own queries"])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(
     ("kernel", "weights"), [*((name, "softmax") for name in KERNELS), *(("explicit", own) for own in OWN_WEIGHTS)]
 )
 def test_every_kernel_equals_the_formula(kernel, weights, masked, batch):
-    attention = Multihead(
-        DIM_QUERY, DIM_KEY, DIM, AttentionOptions(heads=HEADS, form="paper", weights=weights)
-    ).double()
+    options = AttentionOptions(heads=HEADS, form="paper", weights=weights)
+    attention = Multihead(DIM_QUERY, DIM_KEY, DIM, options).double()
     X, Y, mask = inputs(1 if kernel == "absorbed_in_tiles" else batch)
     keep = mask if masked else None
-    result = attention.output(computed(attention, kernel, X, Y, keep))
+    Q, K, V = attention.query(X), Projection(Y, attention.key), Projection(Y, attention.value)
+    result = attention.output(KERNELS[kernel](Q, K, V, keep, attention.score, attention.weights))
     torch.testing.assert_close(result, transcribed(attention, X, Y, keep, 1 / math.sqrt(DIM)))
 
 
-@pytest.mark.parametrize("scale", ["model", "head"])
-def test_agrees_with_torch(scale):
-    """torch.nn.MultiheadAttention scales by sqrt(d / h): ours equals it with "head", and must not with "model"."""
-    ours = Multihead(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form="paper", scale=scale)).double()
+def test_agrees_with_torch():
+    """torch.nn.MultiheadAttention scales by sqrt(d / h)."""
+    ours = Multihead(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form="paper", scale="head")).double()
     theirs = torch.nn.MultiheadAttention(DIM, HEADS, batch_first=True, dtype=torch.float64)
     with torch.no_grad():
         theirs.in_proj_weight.copy_(torch.cat([part.weight for part in (ours.query, ours.key, ours.value)]))
         theirs.in_proj_bias.copy_(torch.cat([part.bias for part in (ours.query, ours.key, ours.value)]))
         theirs.out_proj.weight.copy_(ours.output.weight)
         theirs.out_proj.bias.copy_(ours.output.bias)
-    X = torch.randn(B, N, DIM, dtype=torch.float64)
-    Y = torch.randn(B, M, DIM, dtype=torch.float64)
-    mask = inputs()[2]
-    record: list[torch.Tensor] = []
+    X, Y, mask = normal(B, N, DIM), normal(B, M, DIM, seed=1), inputs()[2]
+    record: list[Tensor] = []
     ours.record = record.append
     expected, weights = theirs(X, Y, Y, key_padding_mask=~mask, average_attn_weights=False)
-    found = ours(X, Y, mask)
-    if scale == "head":
-        torch.testing.assert_close(found, expected)
-        torch.testing.assert_close(record[0], weights)
-    else:
-        assert (found - expected).abs().max() > 1e-3
+    torch.testing.assert_close(ours(X, Y, mask), expected)
+    torch.testing.assert_close(record[0], weights)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -127,6 +118,179 @@ def test_maps_of_ones_own_weights_need_not_sum_to_one():
         rollout([found[0] for found in maps])
 
 
-def test_mixed_precision_may_give_other_types():
-    with torch.autocast("cpu", torch.bfloat16):
-        assert pointset.nn.SAB(8, 8)(torch.zeros(2, 5, 8).bfloat16()).shape == (2, 5, 8)
+def score_of(name, **options):
+    given = {"scale": 0.3, "temperature": 0.5, **options}
+    score = SCORES[name](DIM, AttentionOptions(heads=HEADS, score=name, **given)).double()
+    with torch.no_grad():
+        for parameter in score.parameters():
+            parameter.normal_()
+    return score
+
+
+def pair_by_pair(score, Q: Tensor, K: Tensor) -> Tensor:
+    """The formulas of the module's text, for one query and one key of one head each."""
+    temperature = 0.5 if score.log_temperature is None else None
+    logits = torch.empty(B, HEADS, N, M, dtype=torch.float64)
+    for b, j, i, k in itertools.product(*map(range, logits.shape)):
+        heat = temperature or 0.5 * math.exp(score.log_temperature[j].item())
+        logits[b, j, i, k] = one_pair(score, j, Q[b, j, i], K[b, j, k]) / heat
+    return logits
+
+
+def one_pair(score, j: int, query: Tensor, key: Tensor) -> Tensor:
+    if isinstance(score, BilinearScore):
+        return 0.3 * key @ score.weight[j] @ query
+    if isinstance(score, DotScore):
+        return 0.3 * key @ query
+    W = torch.cat([score.of_key[j], score.of_query[j]]).T  # [c, 2 c]
+    hidden = torch.relu(W @ torch.cat([key, query]))
+    for weight in score.hidden:
+        hidden = torch.relu(weight[j].T @ hidden)
+    return score.out[j] @ hidden
+
+
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize(("name", "layers"), [("dot", 1), ("bilinear", 1), ("additive", 1), ("additive", 3)])
+def test_logits_are_the_formula(name, layers, trained):
+    score = score_of(name, score_layers=layers, trained_temperature=trained)
+    Q, K = normal(B, HEADS, N, WIDTH), normal(B, HEADS, M, WIDTH, seed=2)
+    torch.testing.assert_close(score(Q, K), pair_by_pair(score, Q, K))
+
+
+def test_the_bilinear_score_is_initially_the_dot_product():
+    Q, K = normal(B, HEADS, N, WIDTH), normal(B, HEADS, M, WIDTH, seed=2)
+    options = [AttentionOptions(heads=HEADS, score=name) for name in ("bilinear", "dot")]
+    bilinear, dot = (SCORES[one.score](DIM, one).double() for one in options)
+    torch.testing.assert_close(bilinear(Q, K), dot(Q, K), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_additive_logits_in_pieces_equal_those_computed_at_once(layers, monkeypatch):
+    score = score_of("additive", score_layers=layers)
+    inputs = [normal(1, HEADS, N, WIDTH).requires_grad_(), normal(B, HEADS, M, WIDTH, seed=2).requires_grad_()]
+    asked = [*inputs, *score.parameters()]
+    whole = score(*inputs)
+    expected = torch.autograd.grad(whole.square().sum(), asked)
+    monkeypatch.setattr(scores, "MOST_HIDDEN", 2 * B * HEADS * M * WIDTH)  # two queries at a time
+    pieces = score(*inputs)
+    found = torch.autograd.grad(pieces.square().sum(), asked)
+    torch.testing.assert_close(pieces, whole)
+    torch.testing.assert_close(found, expected)
+
+
+NAMES = tuple(WEIGHTS)
+
+
+def logits_of(*shape: int) -> Tensor:
+    return 3 * normal(*shape)
+
+
+def weights_of(name: str | tuple[str, ...], heads: int = HEADS, **options) -> Weights:
+    return Weights(AttentionOptions(weights=name, heads=heads, **options))
+
+
+@pytest.mark.parametrize(
+    ("name", "coverage"),
+    [(name, "none") for name in NAMES] + [(name, axis) for name in sorted(BOUNDED) for axis in ("seeds", "heads")],
+)
+def test_weights_of_each_row_sum_to_one_over_the_real_keys(name, coverage):
+    found = weights_of(name, bound=1.5, coverage=coverage)(logits_of(B, HEADS, N, M), MASK)
+    torch.testing.assert_close(found.sum(dim=-1), torch.ones(B, HEADS, N, dtype=torch.float64))
+    assert (found >= 0).all()
+    assert not found[~MASK[:, None, None, :].expand_as(found)].any()
+
+
+def test_every_head_has_its_own_function():
+    names = ("softmax", "sparsemax", "entmax15", "csparsemax")
+    logits = logits_of(B, HEADS, N, M)
+    found = weights_of(names, bound=2.0)(logits)
+    for head, name in enumerate(names):
+        alone = weights_of(name, 1, bound=2.0)(logits[:, head : head + 1])
+        torch.testing.assert_close(found[:, head : head + 1], alone)
+    assert (found[:, 0] > 0).all()
+    assert (found[:, 1] == 0).any()
+
+
+@pytest.mark.parametrize("name", ["csoftmax", "csparsemax"])
+def test_the_bound_is_a_multiple_of_uniform_attention(name):
+    found = weights_of(name, bound=1.25)(logits_of(B, HEADS, N, M), MASK)
+    sizes = MASK.sum(dim=1).double()[:, None, None, None]
+    assert (found * sizes).max() == pytest.approx(1.25)
+
+
+@pytest.mark.parametrize("name", ["csoftmax", "csparsemax"])
+@pytest.mark.parametrize(("coverage", "axis", "sharers"), [("seeds", 2, N), ("heads", 1, HEADS)])
+def test_the_weights_of_a_key_sum_to_at_most_its_fertility(name, coverage, axis, sharers):
+    logits = logits_of(B, HEADS, N, M)
+    weights = (weights_of(name, bound=1.5, coverage=one)(logits, MASK) for one in ("none", coverage))
+    alone, covered = (found.sum(dim=axis) for found in weights)
+    sizes = MASK.sum(dim=1).double()[:, None, None]
+    fertility = 1.5 * sharers / sizes
+    assert (covered <= fertility + 1e-12).all()
+    assert not torch.allclose(covered, alone)
+
+
+def test_coverage_is_what_the_docstring_says():
+    """u_1 = bound T / m, u_(t+1) = u_t minus the weights of row t, each a constrained sparsemax."""
+    logits = logits_of(1, 1, 3, M)
+    left = torch.full((M,), 1.2 * 3 / M, dtype=torch.float64)
+    found = weights_of("csparsemax", 1, bound=1.2, coverage="seeds")(logits)[0, 0]
+    for row, weights in zip(logits[0, 0], found, strict=True):
+        expected = constrained_sparsemax(row, left)
+        torch.testing.assert_close(weights, expected)
+        left = (left - expected).clamp(min=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+@pytest.mark.parametrize("coverage", ["seeds", "heads"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("keys", [230, 279, 335])
+def test_half_precision_leaves_the_last_seed_a_complete_row(name, coverage, dtype, keys):
+    """With bound 1, the bounds left for the last row sum to 1 only if nothing is rounded, not even the key count."""
+    shape = (1, 1, 4, keys) if coverage == "seeds" else (1, 4, 1, keys)
+    logits = torch.randn(shape, generator=torch.Generator().manual_seed(keys)).to(dtype)
+    mask = torch.arange(keys + 30)[None] < keys
+    padded = torch.nn.functional.pad(logits, (0, 30))
+    weights = weights_of(name, shape[1], bound=1.0, coverage=coverage)
+    found = weights(logits)
+    assert found.dtype == dtype
+    assert torch.equal(found, weights(logits.float()).to(dtype))
+    torch.testing.assert_close(weights(padded, mask)[..., :keys], found)
+
+
+def test_dropped_weights_are_zero_and_the_others_larger():
+    weights = weights_of("softmax", attention_dropout=0.25)
+    logits = logits_of(B, HEADS, 100, M)
+    found, kept = weights.train()(logits), weights.eval()(logits)
+    dropped = found == 0
+    assert dropped.double().mean() == pytest.approx(0.25, abs=0.03)
+    torch.testing.assert_close(found[~dropped], kept[~dropped] / 0.75)
+
+
+@pytest.mark.parametrize("weights", [*NAMES, ("softmax", "sparsemax", "entmax15", "csoftmax"), *OWN_WEIGHTS])
+@pytest.mark.parametrize("score", ["dot", "bilinear", "additive"])
+@pytest.mark.parametrize("output", [False, True])
+@pytest.mark.parametrize(("n", "m", "sets"), [(2, 90, 1), (2, 50, B), (50, 2, B), (80, 100, B)])
+def test_every_order_of_products_gives_the_same_attention(weights, score, output, n, m, sets):
+    """The cheapest way against projected keys with explicit weights, in equal values and gradients: for few shared
+    queries, few queries, few keys, and many of both.
+    """
+    form = "paper" if output else "reference"
+    options = AttentionOptions(heads=HEADS, form=form, score=score, weights=weights, trained_temperature=True)
+    attention = Multihead(5, 6, 8, options).double()
+    X, Y = normal(sets, n, 5), normal(B, m, 6, seed=1)
+    mask = torch.arange(m).expand(B, m) < torch.tensor([[m], [m - 1]])
+
+    def gradients(result: Tensor) -> list[Tensor | None]:
+        return torch.autograd.grad(result.square().sum(), list(attention.parameters()), allow_unused=True)
+
+    found = attention(X, Y, mask)
+    K, V = Projection(Y, attention.key), Projection(Y, attention.value)
+    expected = attention.output(explicit(attention.query(X), K, V, mask, attention.score, attention.weights))
+    torch.testing.assert_close(found, expected)
+    for (name, parameter), *both in zip(
+        attention.named_parameters(), gradients(found), gradients(expected), strict=True
+    ):
+        one, other = (torch.zeros_like(parameter) if gradient is None else gradient for gradient in both)
+        torch.testing.assert_close(one, other, msg=lambda text, name=name: f"{name}: {text}")

@@ -1,4 +1,4 @@
-"""The blocks against straight-line float64 transcriptions of the published formulas, and their symmetries."""
+"""The blocks, norms and DeepSets layers against transcriptions of the published formulas, in float64, or by hand."""
 
 import math
 
@@ -8,7 +8,10 @@ from torch import Tensor, nn
 from toy import normal
 
 from pointset.configuration import AttentionOptions
+from pointset.evaluation.symmetry import check_symmetry
+from pointset.nn import EquivariantLayer
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows
+from pointset.nn.norms import BatchNorm, GroupNorm, InstanceNorm, SetNorm
 from pointset.nn.pooling.pma import AttentionPool
 
 B, N, M, DIM, HEADS = 2, 5, 7, 12, 3
@@ -61,7 +64,7 @@ def test_mab_equals_its_formula(form, scale, keys):
 
 
 @pytest.mark.parametrize("form", TRANSCRIBED)
-def test_sab_isab_and_pma_equal_their_formulas(form):
+def test_sab_and_isab_equal_their_formulas(form):
     mab, scale = TRANSCRIBED[form], SCALES["model"]
     X = normal(1, N, DIM)
     sab = SAB(DIM, DIM, AttentionOptions(heads=HEADS, form=form)).double()
@@ -69,11 +72,6 @@ def test_sab_isab_and_pma_equal_their_formulas(form):
     isab = ISAB(DIM, DIM, 4, AttentionOptions(heads=HEADS, form=form)).double()
     H = mab(isab.reads, isab.inducing_points[0], X[0], scale)
     torch.testing.assert_close(isab(X)[0], mab(isab.writes, X[0], H, scale))
-    pma = PMA(DIM, 2, AttentionOptions(heads=HEADS, form=form)).double()
-    Z = X[0]
-    if form == "paper":
-        Z = linear(pma.feed_forward[2], torch.relu(linear(pma.feed_forward[0], Z)))
-    torch.testing.assert_close(pma(X)[0], mab(pma.mab, pma.seeds[0], Z, scale))
 
 
 @pytest.mark.parametrize("form", TRANSCRIBED)
@@ -91,16 +89,6 @@ def test_with_prenorm_the_sums_are_not_normalised(form):
         H = Q + read
         fed = torch.relu(linear(mab.feed_forward[0], layer_norm(H)))
     torch.testing.assert_close(mab(x[None], y[None])[0], H + fed)
-
-
-@pytest.mark.parametrize("prenorm", [False, True])
-@pytest.mark.parametrize("form", TRANSCRIBED)
-def test_norms_over_sets_see_neither_padded_queries_nor_padded_keys(form, prenorm):
-    mab = MAB(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form=form, norm="set", prenorm=prenorm)).double()
-    x, y = normal(1, N, DIM), normal(1, M, DIM, seed=1)
-    mask, query_mask = torch.arange(M)[None] < M - 2, torch.arange(N)[None] < N - 1
-    expected = mab(x[:, : N - 1], y[:, : M - 2])
-    torch.testing.assert_close(mab(x, y, mask, query_mask)[:, : N - 1], expected)
 
 
 def test_seeds_take_the_set_s_statistics_in_turn():
@@ -134,15 +122,78 @@ def test_the_published_decoder_is_its_formula(form, seeds):
     mask = torch.tensor([[True] * N, [True] * 3 + [False] * (N - 3)])
     torch.testing.assert_close(decoder(Z, mask), expected)
     transcribed_ones = [value for name, value in decoder.named_parameters() if "norm" not in name]
-    wanted, found = (
-        torch.autograd.grad(out.square().sum(), transcribed_ones, materialize_grads=True)
-        for out in (expected, decoder(Z, mask))
-    )
-    for one, other in zip(found, wanted, strict=True):
-        torch.testing.assert_close(one, other)
+    losses = [found.square().sum() for found in (decoder(Z, mask), expected)]
+    found, wanted = (torch.autograd.grad(loss, transcribed_ones, materialize_grads=True) for loss in losses)
+    torch.testing.assert_close(found, wanted)
 
 
 def test_normal_rows_start_further_apart_than_the_released_ones():
     spread = {name: torch.pdist(initial_rows(16, 256, name)[0]).mean() for name in ("normal", "xavier")}
     assert spread["normal"] > 20 * spread["xavier"]
     assert initial_rows(16, 256, "xavier").abs().max() <= math.sqrt(6 / (17 * 256))
+
+
+X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [99.0, 99.0]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])
+MASK = torch.tensor([[True, True, False], [True, True, True]])
+
+
+@pytest.mark.parametrize("statistic", ["max", "mean"])
+def test_equivariant_layer_by_hand(statistic):
+    layer = EquivariantLayer(2, 2, statistic)
+    with torch.no_grad():
+        layer.gamma.weight.copy_(torch.eye(2))
+        layer.gamma.bias.fill_(0.5)
+    centre = {"max": [3.0, -2.0], "mean": [2.0, -3.0]}[statistic]
+    expected = torch.tanh(X[0, :2] - torch.tensor(centre) + 0.5)
+    torch.testing.assert_close(layer(X, MASK)[0, :2], expected)
+
+
+@pytest.mark.parametrize("mask", [None, torch.zeros(1, 1, dtype=torch.bool)])
+@pytest.mark.parametrize("norm", [SetNorm, GroupNorm, InstanceNorm])
+def test_norms_of_one_row_or_none_are_finite(norm, mask):
+    assert norm(4)(torch.ones(1, 1, 4), mask).isfinite().all()
+
+
+@pytest.mark.parametrize(("norm", "groups"), [(SetNorm, 1), (GroupNorm, 8), (InstanceNorm, 24)])
+def test_norms_of_sets_are_torch_s_group_norm_of_each_set(norm, groups):
+    """torch needs features before rows, and no padding. 24 features have gcd(24, 8) = 8 groups."""
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(2, 9, 24, generator=generator, dtype=torch.float64) * 4 + 3
+    mask = torch.ones(2, 9, dtype=torch.bool)
+    mask[0, 6:] = False
+    ours, theirs = norm(24).double(), torch.nn.GroupNorm(groups, 24).double()
+    with torch.no_grad():
+        ours.weight.copy_(torch.randn(24, generator=generator))
+        ours.bias.copy_(torch.randn(24, generator=generator))
+    theirs.load_state_dict(ours.state_dict())
+    found = ours(rows.masked_fill(~mask.unsqueeze(-1), float("nan")), mask)
+    for index in range(2):
+        real = rows[index][mask[index]]
+        torch.testing.assert_close(found[index][mask[index]], theirs(real.T[None])[0].T)
+
+
+@pytest.mark.parametrize("norm", ["none", "layer", "set", "group", "instance", "batch"])
+def test_equivariant_layers_take_every_norm(norm):
+    layer = EquivariantLayer(2, 8, "max", norm).double()
+    assert check_symmetry(layer, dim=2).worst < 1e-12
+    expected = torch.tanh(layer.norm(layer.gamma(X.double() - X.double().amax(dim=1, keepdim=True)), None))
+    torch.testing.assert_close(layer(X.double()), expected)
+
+
+def test_batch_norm_counts_real_rows_only():
+    """The five real rows equal those normalised by torch's batch norm; values in padding have no effect."""
+    norm, plain = BatchNorm(2), torch.nn.BatchNorm1d(2)
+    spoiled = X.masked_fill(~MASK.unsqueeze(-1), float("nan"))
+    found = norm(spoiled, MASK)
+    torch.testing.assert_close(found[MASK], plain(X[MASK]))
+    assert (found[~MASK] == 0).all()
+    torch.testing.assert_close(norm.running_mean, plain.running_mean)
+    torch.testing.assert_close(norm(X, None), plain(X.flatten(0, 1)).view_as(X))
+    torch.testing.assert_close(norm.eval()(X[:1], MASK[:1])[0, :2], plain.eval()(X[0, :2]))
+
+
+def test_batch_norm_leaves_a_single_row_alone():
+    row = torch.tensor([[[3.0, -1.0]]])
+    assert torch.equal(BatchNorm(2)(row), row)
+    padded = torch.tensor([[[3.0, -1.0], [7.0, 7.0]]])
+    assert torch.equal(BatchNorm(2)(padded, torch.tensor([[True, False]])), torch.tensor([[[3.0, -1.0], [0.0, 0.0]]]))

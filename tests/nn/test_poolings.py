@@ -1,32 +1,25 @@
-"""Poolings against the papers' formulas, in plain loops over the rows of one set, or by hand; masks, gradients, mixed
-precision; and poolings joined by `+`.
-"""
+"""Poolings of one set against the papers' formulas, or by hand; masks, gradients, mixed precision; joined poolings."""
 
-import inspect
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 from toy import normal
 
 import pointset
-from pointset.nn import SumPool, registry
+from pointset.nn import registry
 from pointset.nn.pooling.aggregation import AGGREGATIONS
 from pointset.nn.pooling.moments import AttentiveStatisticsPool, CovariancePool, GeneralisedMeanPool
 from pointset.nn.pooling.sorted import FeaturewiseSortPool, FixedWassersteinPool, TopPool, WassersteinPool
-from pointset.nn.pooling.statistics import JoinedPool
 from pointset.nn.pooling.whole import ApproxRepSetPool, WholePool
 
 DIM = 4
 NAN = float("nan")
 X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [NAN, NAN]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])
 MASK = torch.tensor([[True, True, False], [True, True, True]])
-WHOLE = [
-    part.listed
-    for part in registry.entries("pooling")
-    if inspect.isclass(part.make) and issubclass(part.make, WholePool)
-]
+WHOLE = [part.listed for part in registry.entries("pooling") if WholePool in getattr(part.make, "__mro__", ())]
 EVERY = sorted({*WHOLE, *(f"aggr.{name}" for name in AGGREGATIONS)})
 
 
@@ -42,26 +35,21 @@ def moved(part: nn.Module) -> nn.Module:
     return part
 
 
-def pooled(pool: nn.Module, X: Tensor) -> list[float]:
-    (found,) = pool(X[None])
-    assert found.shape[0] == 1
-    return found[0].tolist()
+def assert_pools(pool: nn.Module, X: Tensor, *expected: Tensor) -> None:
+    torch.testing.assert_close(pool(X[None])[0, 0], torch.cat(expected).detach())
 
 
 @pytest.mark.parametrize("k", [1, 3, 7, 50])
 def test_top_is_the_mean_of_the_largest(k):
     for X in sets():
-        largest = [sorted(feature, reverse=True)[:k] for feature in X.T.tolist()]
-        assert pooled(TopPool(k), X) == pytest.approx([sum(one) / len(one) for one in largest])
+        assert_pools(TopPool(k), X, X.sort(dim=0, descending=True).values[:k].mean(dim=0))
 
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 3.0, 20.0])
 def test_gem_is_the_generalised_mean(exponent):
     pool = GeneralisedMeanPool(exponent).double()
     for X in sets():
-        positive = X.clamp(min=1e-6).T.tolist()
-        expected = [(sum(x**exponent for x in one) / len(one)) ** (1 / exponent) for one in positive]
-        assert pooled(pool, X) == pytest.approx(expected)
+        assert_pools(pool, X, (X.clamp(min=1e-6) ** exponent).mean(dim=0) ** (1 / exponent))
 
 
 def test_gem_trains_its_exponent_and_no_power_overflows():
@@ -81,19 +69,11 @@ def test_gem_trains_its_exponent_and_no_power_overflows():
 
 def test_asp_is_the_weighted_mean_and_deviation():
     pool = moved(AttentiveStatisticsPool(DIM))
-    W, b, v = (one.tolist() for one in (pool.hidden.weight, pool.hidden.bias, pool.score.weight[0]))
     for X in sets():
-        rows = X.tolist()
-        scores = [
-            sum(one * max(0.0, math.fsum(map(float.__mul__, w, x)) + c) for one, w, c in zip(v, W, b, strict=True))
-            for x in rows
-        ]
-        powers = [math.exp(score - max(scores)) for score in scores]
-        weights = [power / sum(powers) for power in powers]
-        means = [sum(a * x[f] for a, x in zip(weights, rows, strict=True)) for f in range(DIM)]
-        squares = [sum(a * x[f] ** 2 for a, x in zip(weights, rows, strict=True)) for f in range(DIM)]
-        deviations = [math.sqrt(s - m * m + 1e-6) for s, m in zip(squares, means, strict=True)]
-        assert pooled(pool, X) == pytest.approx(means + deviations)
+        scores = (X @ pool.hidden.weight.T + pool.hidden.bias).relu() @ pool.score.weight[0]
+        weights = scores.exp() / scores.exp().sum()
+        mean = weights @ X
+        assert_pools(pool, X, mean, (weights @ X.square() - mean.square() + 1e-6).sqrt())
 
 
 def test_cov_is_the_square_root_of_the_covariance():
@@ -102,35 +82,23 @@ def test_cov_is_the_square_root_of_the_covariance():
         R = (X @ pool.reduce.weight.T + pool.reduce.bias).clamp(min=0).detach()
         values, vectors = torch.linalg.eigh(torch.cov(R.T, correction=0))
         root = (vectors * values.clamp(min=0).sqrt()) @ vectors.T
-        expected = [float(root[i, j]) for i in range(3) for j in range(i, 3)]
-        assert pooled(pool, X) == pytest.approx(expected, abs=1e-9)
+        torch.testing.assert_close(pool(X[None])[0, 0], root[*torch.triu_indices(3, 3)], atol=1e-9, rtol=1e-6)
 
 
 def test_repset_sums_the_best_matches():
     pool = moved(ApproxRepSetPool(3, DIM))
     for X in sets():
-        expected = [
-            sum(max(max(0.0, float(x @ pool.elements.detach()[j, f])) for j in range(3)) for x in X) for f in range(DIM)
-        ]
-        assert pooled(pool, X) == pytest.approx(expected)
+        assert_pools(pool, X, torch.einsum("nd,jfd->njf", X, pool.elements).relu().amax(dim=1).sum(dim=0))
     assert float(ApproxRepSetPool(5, 64).elements.detach().abs().max()) <= 1.0
 
 
 @pytest.mark.parametrize("pieces", [1, 4, 20])
 def test_fspool_is_the_papers_sum(pieces):
     pool = FeaturewiseSortPool(DIM, pieces).double()
-
-    def weight(values: list[float], r: float) -> float:
-        left = min(math.floor(r * pieces), pieces - 1)
-        return values[left] + (r * pieces - left) * (values[left + 1] - values[left])
-
     for X in sets(1, 2, 7, 20, 21, 64):
-        falling = [sorted(feature, reverse=True) for feature in X.T.tolist()]
-        expected = [
-            sum(weight(values, i / max(1, len(X) - 1)) * x for i, x in enumerate(feature))
-            for values, feature in zip(pool.values.tolist(), falling, strict=True)
-        ]
-        torch.testing.assert_close(pool(X[None])[0, 0], torch.tensor(expected, dtype=torch.float64))
+        places, falling = np.linspace(0, 1, len(X)), X.sort(dim=0, descending=True).values.T.numpy()
+        weights = [np.interp(places, np.linspace(0, 1, pieces + 1), values) for values in pool.values.tolist()]
+        assert_pools(pool, X, torch.from_numpy((weights * falling).sum(axis=1)))
 
 
 def quantile(values: list[float], p: float) -> float:
@@ -157,7 +125,7 @@ def test_pswe_moves_each_point_of_the_reference_to_its_quantile(m, make):
             values, reference = sorted((X @ theta).tolist()), pool.reference[f].tolist()
             moved = [quantile(values, (sorted(reference).index(r) + 1) / (m + 1)) for r in reference]
             expected.append(sum(w * (r - q) for w, r, q in zip(pool.scales[f].tolist(), reference, moved, strict=True)))
-        torch.testing.assert_close(pool(X[None])[0, 0], torch.tensor(expected, dtype=torch.float64))
+        assert_pools(pool, X, torch.tensor(expected, dtype=torch.float64))
 
 
 @pytest.mark.parametrize(
@@ -195,18 +163,14 @@ def part_of(kind: str, listed: str, dim: int = 8) -> nn.Module:
     return model.encoder if kind == "encoder" else model.pool
 
 
-def sets_with_padding() -> tuple[Tensor, Tensor]:
-    """Five sets of up to 7 rows, NaN in the padding: full, scattered, empty, one row, the last rows."""
-    rows = ["1111111", "0101100", "0000000", "0010000", "0000111"]
-    mask = torch.tensor([[digit == "1" for digit in row] for row in rows])
-    return normal(5, 7, 8, seed=1).masked_fill(~mask.unsqueeze(-1), NAN), mask
-
-
 @pytest.mark.parametrize("listed", EVERY)
 @pytest.mark.parametrize("training", [True, False])
 def test_an_empty_set_pools_to_zero_and_no_gradient_is_lost_or_broken(listed, training):
-    (Z, mask), pool = sets_with_padding(), moved(part_of("pooling", listed)).train(training)
-    Z.requires_grad_()
+    """NaN in the padding, which is nowhere, scattered, everywhere, around one row, or before the last rows."""
+    rows = ["1111111", "0101100", "0000000", "0010000", "0000111"]
+    mask = torch.tensor([[digit == "1" for digit in row] for row in rows])
+    Z = normal(5, 7, 8, seed=1).masked_fill(~mask.unsqueeze(-1), NAN).requires_grad_()
+    pool = moved(part_of("pooling", listed)).train(training)
     pooled = pool(Z, mask)
     pooled.square().sum().backward()
     assert (pooled[2] == 0).all()
@@ -245,25 +209,6 @@ def test_mixed_precision_pools_in_float32(listed):
     torch.testing.assert_close(mixed, pool(rows.float()))
 
 
-class Two(nn.Module):
-    """The largest and the smallest row, [B, 2, d]."""
-
-    def forward(self, X, mask=None):
-        return torch.cat([X.amax(1, keepdim=True), X.amin(1, keepdim=True)], dim=1)
-
-
-class Flat(nn.Module):
-    """Only the first feature, [B, 1], without an axis of rows."""
-
-    def forward(self, X, mask=None):
-        return X.sum(dim=1)[:, :1]
-
-
-def test_rows_are_laid_out_flat_in_the_order_of_the_name():
-    pooled = JoinedPool([SumPool(), Two(), Flat()])(X[1:])
-    assert pooled.tolist() == [[[7.0, 4.0, 9.0, 8.0, -7.0, -10.0, 7.0]]]
-
-
 @pytest.mark.parametrize("encoder", ["rff", "isab3"])
 def test_a_joined_model_pools_what_its_poolings_pool(encoder):
     """The first pooling has the same initial weights as alone, and all poolings get the same rows."""
@@ -275,18 +220,10 @@ def test_a_joined_model_pools_what_its_poolings_pool(encoder):
     torch.testing.assert_close(model.pool(model.encode(points))[:, 0], expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "head", "maps", "statistic"),
-    [
-        ("max+pma", "hidden", True, "max"),
-        ("pma+pma3", "linear", True, "max"),
-        ("mean+max", "hidden", False, "mean"),
-        ("max+mean+sum", "hidden", False, "max"),
-    ],
-)
-def test_a_join_can_do_what_all_of_its_poolings_can(name, head, maps, statistic):
-    part = registry.find_part("pooling", name)
-    assert (part.head, part.has_maps, part.statistic) == (head, maps, statistic)
+def test_a_join_can_do_what_all_of_its_poolings_can():
+    joins = [registry.find_part("pooling", name) for name in ("max+pma", "pma+pma3", "mean+max")]
+    found = [(part.head, part.has_maps, part.statistic) for part in joins]
+    assert found == [("hidden", True, "max"), ("linear", True, "max"), ("hidden", False, "mean")]
 
 
 @pytest.mark.parametrize("name", ["max+", "+max", "max++mean", "max+men", "+", "max+rff"])

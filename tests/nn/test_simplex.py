@@ -24,15 +24,7 @@ SHAPE = (2, 3, 4)
 """Sets, heads and queries, before the keys."""
 
 
-def case(
-    seed: int,
-    keys: int,
-    scale: float = 1.0,
-    masked: bool = True,
-    room: float = 1.5,
-    dtype: torch.dtype = torch.float64,
-    ties: bool = True,
-) -> tuple[Tensor, Tensor, Tensor | None]:
+def case(seed, keys, scale=1.0, masked=True, room=1.5, dtype=torch.float64, ties=True) -> tuple:
     """Scores [2, 3, 4, keys], bounds likewise that sum to `room` over the real keys, and a mask [2, 1, 1, keys].
 
     A sixth of the bounds is 0, and a sixth of the scores are equal to others, unless there are no `ties`.

@@ -42,8 +42,7 @@ def test_reading(small_tiles, masked, rows):
         keep[1] = False
     expected = gradients(lambda *inputs: read_plainly(*inputs, keep), (X, queries))
     found = gradients(lambda *inputs: read_sets(*inputs, keep), (X, queries))
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     assert keep is None or found[0][1].eq(0).all()
     with torch.no_grad():
         torch.testing.assert_close(read_sets(X, queries, keep), expected[0], rtol=1e-12, atol=1e-12)
@@ -63,8 +62,7 @@ def written(write):
 @pytest.mark.parametrize("rows", [0, 1, 3, 23])
 def test_writing(small_tiles, rows):
     expected, found = (gradients(written(write), written_inputs(rows=rows)) for write in (write_plainly, write_rows))
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     with torch.no_grad():
         torch.testing.assert_close(written(write_rows)(*written_inputs(rows=rows)), expected[0], rtol=1e-12, atol=1e-12)
 
@@ -87,16 +85,14 @@ def learned(model: nn.Module, points: Tensor, masked: bool) -> list[Tensor]:
     ("name", "dtype", "tolerance"),
     [("isab16-pma", torch.float64, 1e-12), ("isab3-pma4", torch.float32, 2e-5), ("sab-pma", torch.float64, 1e-12)],
 )
-def test_models_give_the_same_results_with_and_without_tiles(
-    name, dtype, tolerance, form, masked, small_tiles, monkeypatch
-):
+@pytest.mark.usefixtures("small_tiles")
+def test_models_compute_the_same_with_and_without_tiles(name, dtype, tolerance, form, masked, monkeypatch):
     model = create_model(name, classes=5, dim=32, form=form, dropout=0.0).to(dtype)
     points = normal(3, 83, 3).to(dtype)
     found = learned(model, points, masked)
     plain_operations(monkeypatch)
     expected = learned(model, points, masked)
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.slow

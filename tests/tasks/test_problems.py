@@ -3,9 +3,13 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
-from scipy.stats import poisson
+from scipy.stats import multivariate_normal, poisson
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
 
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
@@ -15,6 +19,8 @@ from pointset.tasks.clustering import (
     LEAST_SCALE,
     GaussianMixtures,
     PositionedEquivariantLayer,
+    draw_elements,
+    draw_mixtures,
     em_step,
     mean_log_likelihood,
     mixture_of,
@@ -27,9 +33,7 @@ from pointset.zoo.options import ModelOptions
 
 SMALL = ModelOptions(dim=16, heads=2, dropout=0.0)
 TASKS = {name: make() for name, make in [*experiments.TASKS.items()][1:]}
-ANOMALY, CLUSTERING, COUNTING, MAXIMA = (
-    TASKS[name] for name in ("anomaly", "clustering", "counting", "max-regression")
-)
+ANOMALY, CLUSTERING, COUNTING, MAXIMA = (TASKS[name] for name in sorted(TASKS))
 
 
 def draw(task, count: int, seed: int = 0) -> SetBatch:
@@ -68,11 +72,8 @@ def test_clusters_are_of_one_size_with_their_truth():
     assert 100 <= min(sizes) < 150
     assert 450 < max(sizes) <= 500
     assert len(sizes) > 30
-    assert {name: tuple(value.shape) for name, value in batches[0].target.items()} == {
-        "log_proportions": (3, 4),
-        "means": (3, 4, 2),
-        "scales": (3, 4, 2),
-    }
+    shapes = {name: tuple(value.shape) for name, value in batches[0].target.items()}
+    assert shapes == {"log_proportions": (3, 4), "means": (3, 4, 2), "scales": (3, 4, 2)}
 
 
 def test_in_an_anomaly_seven_belong_together_and_the_stranger_is_anywhere_and_of_any_class():
@@ -156,12 +157,14 @@ def test_losses():
     assert float(MAXIMA.loss(outputs[0], batches[0])) == 2.0
     outputs, batches, _ = METRICS["anomaly"]
     assert float(ANOMALY.loss(outputs[0], batches[0])) == pytest.approx(-math.log(0.7))
-    batch, output = draw(CLUSTERING, 5), torch.randn(5, 20, generator=torch.Generator().manual_seed(1))
-    metrics = CLUSTERING.score([output], [batch])
-    assert CLUSTERING.loss(output, batch).item() == pytest.approx(-metrics["LL0"])
-    after = em_step(batch.X, mixture_of(output)).log_likelihood(batch.X).mean()
-    assert metrics["LL1"] == pytest.approx(after.item())
-    assert metrics["LL1"] > metrics["LL0"]
+    batches = [draw(CLUSTERING, count) for count in (2, 5)]  # a mean of means would differ
+    outputs = [torch.randn(count, 20, generator=torch.Generator().manual_seed(1)) for count in (2, 5)]
+    before = [mixture_of(output).log_likelihood(batch.X) for output, batch in zip(outputs, batches, strict=True)]
+    after = [em_step(batch.X, mixture_of(output)) for output, batch in zip(outputs, batches, strict=True)]
+    metrics = CLUSTERING.score(outputs, batches)
+    assert CLUSTERING.loss(outputs[0], batches[0]).item() == pytest.approx(-before[0].mean().item())
+    assert metrics["LL0"] == pytest.approx(torch.cat(before).mean().item())
+    assert metrics["LL0"] < metrics["LL1"] == pytest.approx(mean_log_likelihood(after, batches))
 
 
 def test_poisson_is_scipys():
@@ -182,29 +185,12 @@ def test_poisson_stays_finite_where_the_rate_underflows():
     torch.testing.assert_close(output.grad[:, 0] * 3, torch.tensor([-3.0, -2.0, -1.0]), rtol=1e-5, atol=1e-6)
 
 
-def output_of(mixture: GaussianMixtures) -> torch.Tensor:
-    """The output of a model that predicts this mixture."""
-    raw = (mixture.scales - LEAST_SCALE).expm1().log()  # the inverse of softplus
-    return torch.cat([mixture.log_proportions.unsqueeze(2) + 1.5, mixture.means, raw], dim=2).flatten(1)
-
-
-def truth_of(batch: SetBatch) -> GaussianMixtures:
-    return GaussianMixtures(**batch.target)
-
-
-def test_the_true_mixture_reaches_the_likelihood_of_the_truth():
-    batches = [draw(CLUSTERING, count) for count in (2, 5)]
-    metrics = CLUSTERING.score([output_of(truth_of(batch)) for batch in batches], batches)
-    truth = mean_log_likelihood([truth_of(batch) for batch in batches], batches)
-    assert metrics["LL0"] == pytest.approx(truth, abs=1e-4)
-    assert metrics["LL1"] > truth
-
-
 @pytest.mark.slow
 def test_the_published_oracle_is_the_likelihood_of_the_truth():
     """The published value is -1.4726; the standard error of ours is 0.007."""
     batches = CLUSTERING.test_sets()
-    assert mean_log_likelihood([truth_of(batch) for batch in batches], batches) == pytest.approx(-1.4726, abs=0.02)
+    truth = [GaussianMixtures(**batch.target) for batch in batches]
+    assert mean_log_likelihood(truth, batches) == pytest.approx(-1.4726, abs=0.02)
 
 
 def fc(*widths: int) -> int:
@@ -232,11 +218,7 @@ PARAMETERS = {
             "SAB": mab(2, 2, D) + mab(D, D, D),
             "ISAB16": isab(2, D, 16) + isab(D, D, 16),
         },
-        {
-            "mean": fc(D, D, D, D, 20),
-            "max": fc(D, D, D, D, 20),
-            "PMA4": 4 * D + mab(D, D, D) + mab(D, D, D) + fc(D, 5),
-        },
+        {"mean": fc(D, D, D, D, 20), "max": fc(D, D, D, D, 20), "PMA4": 4 * D + mab(D, D, D) + mab(D, D, D) + fc(D, 5)},
     ),
     "max-regression": (
         64,
@@ -321,3 +303,96 @@ def test_padding_of_anomalies_changes_nothing_and_gets_no_probability():
     assert output.softmax(dim=1)[:, 8:].abs().max() == 0
     X[:, 7] = torch.rand(3, 64)
     assert not torch.allclose(model(X)[:, :7], output[:, :7]), "an element's logit depends on the others"
+
+
+def test_digits_are_split_by_image_class_by_class():
+    pixels, labels = load_digits(return_X_y=True)
+    whole = {row.tobytes(): label for row, label in zip(pixels, labels, strict=True)}
+    assert len(whole) == 1797, "no two images are the same, so that they can be told apart"
+    for part in (digits("train"), digits("test")):
+        assert (part.pixels.min(), part.pixels.max()) == (0, 1)
+        for row, label in zip((part.pixels * 16).double().numpy(), part.labels.tolist(), strict=True):
+            assert whole.pop(row.tobytes()) == label, "in one split, with its own label"
+    assert whole == {}
+    assert torch.bincount(digits("test").labels).tolist() == [int(n) // 5 for n in np.bincount(labels)]
+
+
+SETS, SIZE, COMPONENTS, WIDTH = 2, 7, 3, 5
+
+
+def test_a_mixture_is_read_from_the_output_of_a_model():
+    softplus_of_zero = np.log(2)
+    output = torch.tensor([[[0.0, 1.0, 2.0, 0.0, 30.0], [np.log(3.0), -1.0, -2.0, -200.0, 0.0]]])
+    found = GaussianMixtures.from_output(output)
+    assert found.log_proportions.exp().tolist() == [pytest.approx([0.25, 0.75])]
+    assert found.means.tolist() == [[[1.0, 2.0], [-1.0, -2.0]]]
+    expected = torch.tensor([[softplus_of_zero, 30.0], [0.0, softplus_of_zero]]) + LEAST_SCALE
+    torch.testing.assert_close(found.scales[0], expected, check_dtype=False)
+    assert found.scales.min() > 0
+
+
+def test_densities_are_those_of_scipy():
+    generator = torch.Generator().manual_seed(0)
+    output = torch.randn(SETS, COMPONENTS, 1 + 2 * WIDTH, generator=generator, dtype=torch.float64)
+    X = torch.randn(SETS, SIZE, WIDTH, generator=generator, dtype=torch.float64)
+    mixture, joint = GaussianMixtures.from_output(output), np.empty((SETS, SIZE, COMPONENTS))
+    for b, j in itertools.product(range(SETS), range(COMPONENTS)):
+        normal = multivariate_normal(mixture.means[b, j], np.diag(mixture.scales[b, j].square()))
+        joint[b, :, j] = mixture.log_proportions[b, j].item() + normal.logpdf(X[b])
+    np.testing.assert_allclose(mixture.log_joint(X), joint, rtol=1e-10)
+    each = np.logaddexp.reduce(joint, axis=2)
+    np.testing.assert_allclose(mixture.log_likelihood(X), each.mean(axis=1), rtol=1e-10)
+    assert mixture.log_joint(X).argmax(dim=2).tolist() == joint.argmax(axis=2).tolist()
+
+
+def test_gradients_are_finite_where_a_scale_is_as_small_as_it_gets():
+    output = torch.tensor([[[0.0, 3.0, 3.0, -300.0, -300.0], [0.0, 0.0, 0.0, 0.0, 0.0]]], requires_grad=True)
+    GaussianMixtures.from_output(output).log_likelihood(torch.zeros(1, 3, 2)).sum().backward()
+    assert output.grad.isfinite().all()
+
+
+def test_draws_have_the_distribution_of_the_paper():
+    generator = torch.Generator().manual_seed(0)
+    mixture = draw_mixtures(4000, generator)
+    proportions = mixture.log_proportions.exp()
+    assert mixture.means.shape == (4000, 4, 2)
+    torch.testing.assert_close(proportions.sum(dim=1), torch.ones(4000))
+    # Dirichlet(1, 1, 1, 1): mean 1/4, variance 3/80, and P(pi_1 > t) = (1 - t)^3.
+    assert proportions.mean(dim=0).tolist() == pytest.approx([0.25] * 4, abs=0.01)
+    assert proportions.var(dim=0).tolist() == pytest.approx([3 / 80] * 4, rel=0.08)
+    assert (proportions > 0.5).double().mean(dim=0).tolist() == pytest.approx([0.125] * 4, abs=0.02)
+    assert mixture.means.min() >= -4
+    assert mixture.means.max() <= 4
+    assert mixture.means.mean(dim=(0, 1)).tolist() == pytest.approx([0, 0], abs=0.06)
+    assert mixture.means.var(dim=(0, 1)).tolist() == pytest.approx([64 / 12] * 2, rel=0.05)
+    torch.testing.assert_close(mixture.scales, torch.full((4000, 4, 2), 0.3))
+
+
+def test_elements_lie_around_the_mean_of_their_component():
+    generator = torch.Generator().manual_seed(0)
+    mixture = draw_mixtures(3, generator)
+    X = draw_elements(mixture, 5000, generator)
+    assert X.shape == (3, 5000, 2)
+    p, mu, sigma = mixture.log_proportions.exp()[..., None], mixture.means, mixture.scales
+    mean = (p * mu).sum(dim=1)
+    variance = (p * (mu.square() + sigma.square())).sum(dim=1) - mean.square()
+    assert (X.mean(dim=1) - mean).abs().max() < 5 * variance.max().sqrt() / 5000**0.5
+    torch.testing.assert_close(X.var(dim=1), variance, rtol=0.1, atol=0.05)
+
+
+def test_a_step_of_em_is_scikit_learns():
+    generator = torch.Generator().manual_seed(0)
+    X = draw_elements(draw_mixtures(3, generator), 60, generator).double()
+    means = X[:, :4] + torch.randn(3, 4, 2, generator=generator)
+    start = GaussianMixtures(torch.full((3, 4), 0.25).log().double(), means, torch.full((3, 4, 2), 0.8).double())
+    found = em_step(X, start)
+    for place in range(3):
+        begin = {"means_init": means[place].numpy(), "precisions_init": np.full((4, 2), 0.8**-2)}
+        once = {"covariance_type": "diag", "reg_covar": LEAST_SCALE**2, "max_iter": 1}
+        theirs = GaussianMixture(4, weights_init=np.full(4, 0.25), **begin, **once)
+        with pytest.warns(ConvergenceWarning):
+            theirs.fit(X[place].numpy())
+        np.testing.assert_allclose(found.log_proportions[place].exp(), theirs.weights_, rtol=1e-6)
+        np.testing.assert_allclose(found.means[place], theirs.means_, rtol=1e-6)
+        np.testing.assert_allclose(found.scales[place], np.sqrt(theirs.covariances_), rtol=1e-6)
+    assert (found.log_likelihood(X) > start.log_likelihood(X)).all()

@@ -42,9 +42,7 @@ def attention(cloud: NDArray[np.float64]) -> Callable[..., AttentionMap]:
 
 
 @pytest.fixture
-def opened(
-    browser: Any, attention: Callable, cloud: NDArray[np.float64], tmp_path: Path
-) -> Iterator[Callable[..., Seen]]:
+def opened(browser: Any, attention: Callable, cloud: Any, tmp_path: Path) -> Iterator[Callable[..., Seen]]:
     """Open a page of three layers from a file, in a new tab."""
     tabs = []
 

@@ -2,46 +2,34 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from open_page import Seen
 
 import pointset
 from pointset.export.javascript import to_plain_data
 from pointset.viz.live import make_live_page
 
+ANSWER = "() => pointset.answer()"
+"""Waits until the page has answered for the current points."""
 NAMES = ("isab16-pma", "rff-pma4", "dumlp16-max+dumlp16")
-
-
-def trained(name: str) -> tuple[torch.nn.Module, dict[str, Any]]:
-    return pointset.load_run(f"{name}.modelnet40-1024")
 
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of the shipped models, on a cloud of 60 points."""
     cloud = np.random.default_rng(0).uniform(-1, 1, size=(60, 3))
-    page = make_live_page([to_plain_data(*trained(name)) for name in NAMES], {"</script><b>box": cloud}, title="<i>ask")
+    models = [to_plain_data(*pointset.load_run(f"{name}.modelnet40-1024")) for name in NAMES]
+    page = make_live_page(models, {"</script><b>box": cloud}, title="<i>ask")
     return page.save(tmp_path_factory.mktemp("live") / "live.html")
 
 
-@dataclass
-class Asked(Seen):
-    """An open live page."""
-
-    def answered(self) -> None:
-        """Wait until the page has answered for the current points."""
-        self.tab.evaluate("() => pointset.answer()")
-
-
 @pytest.fixture
-def asked(browser: Any, page_file: Path) -> Iterator[Asked]:
-    seen = Asked(browser.new_page(viewport={"width": 1100, "height": 900}))
+def asked(browser: Any, page_file: Path) -> Iterator[Seen]:
+    seen = Seen(browser.new_page(viewport={"width": 1100, "height": 900}))
     seen.open(page_file)
     seen.until("Boolean(window.pointset?.view)")
     yield seen
@@ -60,7 +48,7 @@ def test_a_file_of_the_user_is_classified(asked, tmp_path):
     (tmp_path / "bad.off").write_text(OFF.replace("0 2 0", "0 2"))
     asked.tab.set_input_files("#file", tmp_path / name)
     asked.until(f"Boolean(document.getElementById('shape-name').textContent === {name!r})")
-    asked.answered()
+    asked.tab.evaluate(ANSWER)
     before = asked.tab.inner_text("#left")
     assert re.match(r"([\d,]+) of \1 points", before)
     asked.tab.set_input_files("#file", tmp_path / "bad.off")
@@ -88,7 +76,7 @@ def test_a_file_of_the_user_is_classified(asked, tmp_path):
 @pytest.mark.slow
 def test_points_can_be_removed_and_restored(asked):
     tab = asked.tab
-    asked.answered()
+    asked.tab.evaluate(ANSWER)
     assert tab.inner_text("#left") == "60 of 60 points"
     whole = tab.inner_text("#sides .answer >> nth=0")
     box = tab.locator("#shape").bounding_box()
@@ -100,7 +88,7 @@ def test_points_can_be_removed_and_restored(asked):
         tab.mouse.down()
         tab.mouse.move(x, y + 40, steps=6)
         tab.mouse.up()
-        asked.answered()
+        asked.tab.evaluate(ANSWER)
 
     drag("#mode-turn")
     assert tab.inner_text("#left") == "60 of 60 points"
@@ -112,11 +100,11 @@ def test_points_can_be_removed_and_restored(asked):
     assert tab.inner_text("#left") == "60 of 60 points"
     assert tab.inner_text("#sides .answer >> nth=0") == whole
     tab.keyboard.press("l")
-    asked.answered()
+    asked.tab.evaluate(ANSWER)
     assert tab.inner_text("#left") == "54 of 60 points"
     tab.keyboard.press("r")
     tab.evaluate("() => { const e = document.getElementById('drop'); e.value = 50; e.oninput(); }")
-    asked.answered()
+    asked.tab.evaluate(ANSWER)
     assert tab.inner_text("#left") == "30 of 60 points"
 
 
@@ -124,7 +112,7 @@ def test_points_can_be_removed_and_restored(asked):
 def test_which_points_decide(asked):
     tab = asked.tab
     tab.evaluate("() => { const e = document.getElementById('points'); e.value = 0; e.oninput(); }")
-    asked.answered()
+    asked.tab.evaluate(ANSWER)
     assert tab.inner_text("#left") == "16 of 16 points"
     tab.keyboard.press("o")
     asked.until("Boolean(document.getElementById('progress').textContent.startsWith('coloured'))")

@@ -166,14 +166,11 @@ def test_reads_and_writes_have_a_scale_each(attention, cloud):
     assert len(clouds_of(many)) == 12
 
 
-def test_instances_in_a_row(attention, cloud):
+def test_instances_and_poolings_say_what_each_panel_shows(attention, cloud):
     maps, shapes = [attention(seed=seed) for seed in (1, 2, 3)], [cloud, 2 * cloud, cloud[:, [1, 0, 2]]]
     picture = draw_instances(maps, shapes, 1, 2, names=["a", "b", "c"])
     assert len(clouds_of(picture)) == 3
     assert "encoder.0.reads, head 1, inducing point 2, on 3 shapes" in texts_of(picture)
-
-
-def test_the_pooling_comparison_says_what_each_panel_counts(cloud):
     critical, influence = np.where(np.arange(N) < 7, 3, 0), np.linspace(-0.1, 0.2, N)
     picture = draw_pooling_comparison(cloud, critical=critical, pools=FLAT, influence=influence)
     assert len(clouds_of(picture)) == 3
@@ -200,7 +197,7 @@ def test_saving(attention, cloud, tmp_path):
     assert save(picture, tmp_path / "a.png", dpi=50).read_bytes().startswith(b"\x89PNG")
     svg = save(picture, tmp_path / "new" / "a.SVG").read_text()
     assert "<svg" in svg
-    assert len(svg) < 150_000  # dots are images, not thousands of elements
+    assert "<image" in svg  # dots are images, not thousands of elements
     assert "encoder.0.reads: what each inducing point reads</text>" in svg
     with pytest.raises(PointsetError, match=r"a\.gif.*\.png or \.svg"):
         save(picture, tmp_path / "a.gif")

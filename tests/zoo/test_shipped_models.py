@@ -7,18 +7,21 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from scipy.spatial.distance import mahalanobis
 from scipy.spatial.transform import Rotation
 
 import pointset
 from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.dataset import load_like
+from pointset.data.normalize import normalize_points
 from pointset.data.options import POSES
 from pointset.errors import PointsetError
 from pointset.evaluation.shape_files import classify_files
 from pointset.runs import records
 from pointset.zoo import pretrained
-from pointset.zoo.pretrained import ANY_POSE, FOLDER, USUAL, pretrained_card
+from pointset.zoo.pretrained import ANY_POSE, FOLDER, USUAL, TrustFigures, pretrained_card
+from pointset.zoo.trust import TRUST_FILE, Trust, load_trust
 
 NAMES = pointset.list_pretrained()
 
@@ -81,9 +84,8 @@ def test_damaged_weights_are_named(tmp_path, monkeypatch):
 def test_the_accuracy_of_the_card_is_found_again_on_the_real_clouds(name, real_data):
     model, description = pointset.load_run(name)
     test = load_like(description["data"], "test", real_data / "modelnet40_ply_hdf5_1024", points=100)
-    assert pointset.evaluate(model, test).accuracy == pytest.approx(
-        pretrained_card(name).accuracy["100"].accuracy, abs=1e-3
-    )
+    expected = pretrained_card(name).accuracy["100"].accuracy
+    assert pointset.evaluate(model, test).accuracy == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore:clouds of fewer than")  # 50 points
@@ -99,12 +101,11 @@ def test_probabilities_are_those_of_classify(name, tmp_path):
     for model in (loaded, pointset.create_model(kind, pretrained=tag).eval()):
         probabilities = model.predict_proba(X)
         assert float(probabilities[0].max()) == pytest.approx(guess.likeliest[0][1], abs=1e-4)
-        plain = (
-            model(pointset.data.normalize_points(X, model.preparation.normalize)) / pretrained_card(name).temperature
-        )
+        plain = model(normalize_points(X, model.preparation.normalize)) / pretrained_card(name).temperature
         largest, expected = probabilities.max(dim=1).values, plain.softmax(dim=1).max(dim=1).values
         assert (largest < expected).all() if has_trust else torch.allclose(largest, expected, atol=1e-3)
     assert loaded.temperature != 1
+    assert not any(layer._forward_pre_hooks for layer in loaded.modules())
     untrained = pointset.create_model(kind, classes=3, pretrained=tag)
     assert (untrained.temperature, untrained.trust) == (1, None)
 
@@ -115,3 +116,33 @@ def test_the_model_for_any_pose_predicts_turned_shapes_alike():
     skewed = np.random.default_rng(0).beta(1, 3, size=(1000, 3)) * [1.0, 2.0, 4.0]  # axes and signs are determined
     turned = Rotation.random(rng=np.random.default_rng(1)).apply(skewed)
     np.testing.assert_allclose(model.predict_proba(turned), model.predict_proba(skewed), atol=1e-4)
+
+
+def make_trust(width: int = 3, median: float = 2.0, exponent: float = 0.5) -> Trust:
+    generator = torch.Generator().manual_seed(0)
+    half = torch.randn(width, width, generator=generator)
+    return Trust(torch.randn(2, width, generator=generator), half @ half.T + torch.eye(width), median, exponent)
+
+
+def test_the_distance_is_to_the_nearest_mean_under_one_covariance():
+    trust, rows = make_trust(), torch.randn(5, 3)
+    expected = [min(mahalanobis(x, mean, trust.precision) ** 2 for mean in trust.means) for x in rows]
+    np.testing.assert_allclose(trust.distances(rows), expected, rtol=1e-5)
+    assert trust.distances(trust.means).tolist() == pytest.approx([0, 0], abs=1e-9)
+
+
+def test_the_factor_is_one_near_the_means_and_grows_with_the_distance():
+    trust = make_trust()
+    near, far = trust.means[:1] + 1e-3, trust.means[:1] + 10.0
+    assert trust.factors(trust.novelty(near)).tolist() == [[1.0]]
+    assert trust.factors(trust.novelty(far)).item() == pytest.approx(float(trust.distances(far) / 2.0) ** 0.5)
+
+
+def test_what_is_saved_is_loaded(tmp_path):
+    trust = make_trust()
+    trust.save(tmp_path)
+    again = load_trust(TrustFigures(median=2.0, exponent=0.5), tmp_path)
+    assert torch.equal(again.novelty(rows := torch.randn(4, 3)), trust.novelty(rows))
+    (tmp_path / TRUST_FILE).write_bytes(b"?")
+    with pytest.raises(PointsetError, match=TRUST_FILE):
+        load_trust(TrustFigures(median=2.0, exponent=0.5), tmp_path)

@@ -1,0 +1,226 @@
+"""Commands with a trained model: `attend`, `embed` and `find`, models of normals, those of the package, the default."""
+
+import base64
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import asked, fail, succeed
+from toy import ship
+
+from pointset.cli import main
+from pointset.commands import trained as trained_models
+from pointset.data import read_mesh, sample_points
+from pointset.data.axes import turned_up
+from pointset.runs import records
+from pointset.zoo import pretrained
+
+pytestmark = pytest.mark.filterwarnings("ignore:of clouds with more points")
+BOX = "OFF\n4 4 0\n0 0 0\n2 0 0\n0 1 0\n0 0 1\n3 0 2 1\n3 0 1 3\n3 1 2 3\n3 0 3 2\n"
+
+
+@pytest.fixture
+def shape(tmp_path) -> Path:
+    (tmp_path / "box.off").write_text(BOX)
+    return tmp_path / "box.off"
+
+
+BEGINS = {"html": b"<!doctype", "png": b"\x89png", "svg": b"<?xml", "pdf": b"%pdf", "ply": b"ply\n", "glb": b"gltf"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", BEGINS)
+def test_every_format_is_written(suffix, isab_run, shape, tmp_path, capsys):
+    output = tmp_path / f"box.{suffix}"
+    printed = succeed(capsys, "attend", shape, "--model", isab_run, "-o", output, "--points", "60")
+    assert output.read_bytes()[:20].lower().startswith(BEGINS[suffix])
+    assert printed.startswith("box.off: ")
+    assert "%)" in printed
+    assert f"saved in {output}" in printed
+
+
+def test_the_prediction_and_the_layers_are_there_for_programs(isab_run, shape, tmp_path, capsys):
+    output = tmp_path / "box.png"
+    options = ("--layer", "encoder.0.reads", "--head", "1", "--query", "3")
+    found = asked(capsys, "attend", shape, "--model", isab_run, "-o", output, "--points", "60", *options)
+    assert found["prediction"] in ("ball", "box", "rod")
+    assert 1 / 3 <= found["confidence"] <= 1
+    assert found["layers"][0] == {"layer": "encoder.0.reads", "kind": "reads", "shape": [2, 4, 60]}
+
+
+def test_explanations_are_checked(isab_run, shape, tmp_path, capsys):
+    command = ("attend", shape, "--model", isab_run, "-o", tmp_path / "box.html", "--points", "60", "--check")
+    assert "occlusion" in succeed(capsys, *command)
+    assert "occlusion (" in (tmp_path / "box.html").read_text()
+    checks = asked(capsys, *command)["checks"]
+    assert {"attention", "occlusion", "random"} <= set(checks)
+    assert all(0 <= area <= 1 for areas in checks.values() for area in areas.values())
+
+
+def test_a_living_page_has_the_model_in_it(isab_run, shape, tmp_path, capsys):
+    output = tmp_path / "live.html"
+    found = asked(capsys, "attend", shape, "--model", isab_run, "-o", output, "--live")
+    assert found["output"] == str(output)
+    content = json.loads(re.search(r'<script id="data" type="application/json">(.*)</script>', output.read_text())[1])
+    assert [model["classes"] for model in content["models"]] == [["ball", "box", "rod"]]
+    assert content["shapes"][0]["name"] == "box.off"
+    assert len(base64.b64decode(content["shapes"][0]["points"])) == 24 * 3 * 2
+
+
+EMBEDDING = "isab16-pma.shapes10"
+
+
+@pytest.fixture
+def shapes(tmp_path: Path) -> Path:
+    """Balls and rods; one rod is in both splits."""
+    rng = np.random.default_rng(0)
+    for kind, stretch in (("ball", (1, 1, 1)), ("rod", (0.1, 0.1, 1))):
+        for split in ("train", "test"):
+            (tmp_path / "shapes" / kind / split).mkdir(parents=True)
+            for number in range(3):
+                sphere = rng.normal(size=(300, 3))
+                cloud = sphere / np.linalg.norm(sphere, axis=1, keepdims=True) * stretch * rng.uniform(0.6, 1.5, 3)
+                np.save(tmp_path / "shapes" / kind / split / f"{kind}{number}.npy", cloud)
+    rod = np.load(tmp_path / "shapes/rod/train/rod0.npy")
+    np.save(tmp_path / "shapes/rod/test/rod0.npy", 3 * rng.permutation(rod))
+    return tmp_path / "shapes"
+
+
+def test_from_a_folder_to_rows_to_similar_shapes(shapes: Path, tmp_path: Path, capsys) -> None:
+    rows, page = tmp_path / "rows.npz", tmp_path / "found.html"
+    assert "12 shapes" in succeed(capsys, "embed", shapes, "-o", rows, "--model", EMBEDDING)
+    shape = shapes / "rod/train/rod0.npy"
+    found = asked(capsys, "find", shape, rows, "-k", 5, "-o", page)["similar"]
+    assert found[0]["shape"] == "rod/test/rod0.npy"
+    assert {row["class"] for row in found} == {"rod"}
+    assert found == asked(capsys, "find", shape, shapes, "-k", 5, "--model", EMBEDDING)["similar"]
+    assert page.read_text().count("<img") == 6
+    assert "rows.csv is a table" in fail(capsys, "find", shape, rows.with_suffix(".csv"))
+    words = succeed(capsys, "find", shape, rows, "-k", 5).split()
+    assert {f"{row['distance']:.3g}" for row in found} <= {*words}, "rows may be small numbers"
+
+
+@pytest.fixture(scope="module")
+def normals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Meshes, and a run on them."""
+    folder = tmp_path_factory.mktemp("features")
+    for number in range(8):
+        place = folder / "parts" / f"class{number % 2}" / ("test" if number > 5 else "train")
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{number}.off").write_text(BOX.replace("2 0 0", f"{1 + number} 0 0"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POINTSET_HOME", str(folder / "home"))
+        sizes = ("--points", "16", "--pool-points", "32", "--dim", "8", "--heads", "2", "--epochs", "1")
+        options = (*sizes, "--features", "normals", "--run", str(folder / "run"), "--augment", "rotate-up")
+        main(["train", "isab4-pma", "--data", str(folder / "parts"), *options])
+    return folder
+
+
+def test_a_run_with_normals_is_tested_and_looked_at(normals: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("POINTSET_HOME", str(normals / "home"))
+    run = ("--model", normals / "run")
+    assert asked(capsys, "evaluate", *run)["shapes"] == 2
+    mesh = normals / "parts" / "class0" / "test" / "6.off"
+    assert asked(capsys, "attend", mesh, *run, "-o", normals / "a.html")["prediction"].startswith("class")
+    description = json.loads((normals / "run" / "run.json").read_text())
+    assert (description["model"]["inputs"], description["data"]["features"]) == (6, ["normals"])
+
+
+@pytest.mark.filterwarnings("ignore:the files are declared")
+def test_clouds_with_normals_are_turned_with_them(normals: Path, capsys: Any) -> None:
+    mesh = read_mesh(normals / "parts" / "class1" / "test" / "7.off")
+    rows = np.hstack(sample_points(mesh, 50, seed=0, normals=True))
+    np.save(normals / "upright.npy", rows)
+    np.save(normals / "lying.npy", turned_up(rows, "z", "y", normals=True))
+    found = {}
+    for name, up in (("upright", "auto"), ("lying", "y"), ("lying", "z")):
+        told = asked(capsys, "classify", normals / f"{name}.npy", "--model", normals / "run", "--up", up)
+        classes = told["predictions"][0]["classes"]
+        found[name, up] = {one["class"]: one["probability"] for one in classes}["class0"]
+    assert found["lying", "y"] == pytest.approx(found["upright", "auto"], abs=1e-5)
+    assert found["lying", "z"] != pytest.approx(found["upright", "auto"], abs=1e-5)
+
+
+def test_a_cloud_without_normals_is_refused_by_name(normals: Path, capsys: Any) -> None:
+    np.save(normals / "bare.npy", np.eye(3))
+    said = fail(capsys, "classify", normals / "bare.npy", "--model", normals / "run")
+    assert "bare.npy: lacks the feature 'normals'" in said
+
+
+NAME = "isab4-pma.toy"
+
+
+@pytest.fixture(scope="module")
+def trained(clouds_folder, tmp_path_factory) -> Path:
+    """The folder of trained models, with one in it."""
+    folder = tmp_path_factory.mktemp("trained")
+    ship(NAME, folder, clouds_folder, heads=2)
+    return folder
+
+
+@pytest.fixture
+def shipped(trained, monkeypatch) -> Path:
+    monkeypatch.setattr(pretrained, "FOLDER", trained)
+    monkeypatch.setattr(trained_models, "USUAL", NAME)
+    return trained
+
+
+@pytest.fixture
+def scan(tmp_path) -> Path:
+    np.save(tmp_path / "scan.npy", np.random.default_rng(0).normal(size=(90, 3)))
+    return tmp_path / "scan.npy"
+
+
+def test_one_file_is_enough_and_the_model_is_said(shipped, scan, tmp_path, capsys):
+    commands = (["classify", scan], ["attend", scan, "-o", tmp_path / "scan.ply"], ["evaluate"])
+    for command in commands:
+        assert f"model: {NAME}" in succeed(capsys, *command)
+        assert "model: " not in succeed(capsys, *command, "--model", NAME)
+    assert asked(capsys, *commands[2])["model"] == NAME
+
+
+def test_probabilities_are_those_at_the_temperature_of_the_card(scan, shipped, tmp_path, capsys):
+    shutil.copytree(shipped / NAME, tmp_path / "run")  # a run like any other, without the card
+    both = [asked(capsys, "classify", scan, "--model", name) for name in (NAME, tmp_path / "run")]
+    assert [one["temperature"] for one in both] == [2.0, 1.0]
+    assert ["novelty" in one["predictions"][0] for one in both] == [True, False]
+    shares = [{one["class"]: one["probability"] for one in found["predictions"][0]["classes"]} for found in both]
+    roots = {name: share**0.5 for name, share in shares[1].items()}
+    assert shares[0] == pytest.approx({name: root / sum(roots.values()) for name, root in roots.items()}, abs=1e-5)
+    drawn = asked(capsys, "attend", scan, "-o", tmp_path / "scan.ply")
+    assert drawn["confidence"] == pytest.approx(max(shares[0].values()), abs=1e-5)
+
+
+@pytest.mark.parametrize(("temperature", "median", "doubtful"), [("0.001", "1e9", False), ("2.0", "1e-30", True)])
+def test_a_class_more_likely_wrong_than_right_is_not_to_be_trusted(
+    temperature, median, doubtful, scan, shipped, tmp_path, capsys, monkeypatch
+):
+    trained = shutil.copytree(shipped, tmp_path / "trained")
+    card = trained / NAME / "card.toml"
+    text = card.read_text().replace("= 2.0", f"= {temperature}").replace("= 1e9", f"= {median}")
+    records.write_text(card, text)
+    monkeypatch.setattr(pretrained, "FOLDER", trained)
+    (tmp_path / "more").mkdir()
+    for number in range(6):
+        shutil.copy(scan, tmp_path / "more" / f"{number}.npy")
+    for command in (("classify", scan), ("classify", tmp_path / "more"), ("attend", scan, "-o", tmp_path / "a.html")):
+        assert ("do not trust" in succeed(capsys, *command)) == doubtful
+    assert ("do not trust" in (tmp_path / "a.html").read_text(encoding="utf-8")) == doubtful
+    (guess,) = asked(capsys, "classify", scan)["predictions"]
+    assert guess["do_not_trust"] is doubtful
+
+
+def test_trained_models_are_listed_and_shown(shipped, capsys):
+    printed = succeed(capsys, "zoo", "--pretrained")
+    (cells,) = [row.split() for row in printed.splitlines() if row.startswith(NAME)]
+    assert cells == [NAME, "1,234", "none", "50.0", "all", "shapes10"]
+    (row,) = asked(capsys, "zoo", "--pretrained")
+    assert (row["model"], row["accuracy"]["64"]["high"]) == (NAME, 0.6)
+    shown = succeed(capsys, "zoo", "--pretrained", NAME)
+    facts = ("for nobody", "64 points 50.0 % (40.0 to 60.0)", "ball, box, rod", "unit-sphere")
+    assert all(words in shown for words in (*facts, "AUROC of errors 0.875, calibration error 12.5 %"))
+    assert asked(capsys, "zoo", NAME)["data_classes"] == ["ball", "box", "rod"]

@@ -1,0 +1,212 @@
+"""Zoo models that are quick to build."""
+
+import re
+
+import pytest
+import torch
+from torch import Tensor, nn
+from toy import OWN_WEIGHTS, covering_models, normal
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.nn import registry
+from pointset.zoo.names import NEIGHBOURHOODS, used_options, zoo_name
+
+ALL = [*covering_models(), "isab5-pma4", "sab-pma2", "isab5-max+pma2", "rffp-aggr.set2set", "rff-aggr.settransformer"]
+
+FEW = [name for name in ALL if not name.startswith("isab16-") or name.endswith("-max")]
+"""Every pooling once."""
+CLASSES = 7
+
+
+def model_of(name: str, **options) -> nn.Module:
+    return pointset.create_model(name, classes=CLASSES, **{"dim": 16, **options}).double().eval()
+
+
+ENCODERS = [part.listed for part in registry.entries("encoder")]
+OPTIONS = [
+    {"form": "paper"},
+    {"form": "paper", "norm": "set", "prenorm": True},
+    {"norm": "layer"},
+    {"norm": "set", "prenorm": True},
+    {"scale": "head", "temperature": 0.5},
+    {"scale": 0.7, "trained_temperature": True, "score": "bilinear"},
+    {"score": "additive", "score_layers": 2},
+    {"weights": "sparsemax", "norm": "group"},
+    {"weights": ("entmax15", "csoftmax", "softmax", "csparsemax"), "norm": "instance", "prenorm": True},
+    {"weights": "csparsemax", "coverage": "seeds", "bound": 1.0},
+    {"weights": "csoftmax", "coverage": "heads", "bound": 1.5},
+    {"pool_seeds": "mean"},
+    {"pool_seeds": "statistics"},
+    {"initial": "xavier"},
+    {"head": "rff"},
+    {"layers": 3},
+    *({"weights": own} for own in OWN_WEIGHTS),
+]
+WITH_OPTIONS = [("isab4-pma", one) for one in OPTIONS]
+WITH_OPTIONS += [("sab-max", one) for one in OPTIONS if {"form", "norm"} & one.keys()]
+
+
+def title(value: object) -> str:
+    return re.sub(" at 0x[0-9a-f]+", "", str(value))  # of a function: another in each process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "options"), [*((name, {}) for name in FEW), *WITH_OPTIONS], ids=title)
+def test_invariant_to_order_and_padding(name, options):
+    found = pointset.check_symmetry(model_of(name, **options))
+    assert found.kind == "invariant"
+    assert found.worst < 1e-8
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_every_encoder_is_equivariant(encoder):
+    found = pointset.check_symmetry(model_of(f"{encoder}-max").encode)
+    assert found.kind == "equivariant"
+    assert found.worst < 1e-8
+
+
+@pytest.mark.parametrize(("name", "options"), [*((name, {}) for name in ALL), *WITH_OPTIONS], ids=title)
+def test_padding_changes_neither_logits_nor_gradients(name, options):
+    """For any length and content of padding, in training mode, so that batch statistics are tested too."""
+    model = model_of(name, dropout=0.0, **options).train()
+    points, mask = normal(3, 9, 3), torch.ones(3, 9, dtype=torch.bool)
+    mask[1, 4:] = False
+
+    def outcome(points: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        model.zero_grad()
+        logits = model(points, mask)
+        logits.square().sum().backward()
+        return logits, {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+    logits, gradients = outcome(points, mask)
+    assert gradients
+    for extra in (1, 50):
+        garbage = torch.full((3, extra, 3), float("nan"), dtype=torch.float64)
+        padded, padding = torch.cat([points, garbage], 1), torch.zeros(3, extra, dtype=torch.bool)
+        found, found_gradients = outcome(padded, torch.cat([mask, padding], 1))
+        torch.testing.assert_close(found, logits)
+        # The absorbed way leaves the key bias out, whose gradient is zero.
+        assert all("key.bias" in key for key in gradients.keys() ^ found_gradients.keys())
+        for key in gradients.keys() & found_gradients.keys():
+            pair = found_gradients[key], gradients[key]
+            torch.testing.assert_close(*pair, atol=1e-9, rtol=1e-7, msg=lambda text, key=key: f"{key}: {text}")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_empty_set_gives_finite_logits_that_depend_on_nothing(name):
+    model, points = model_of(name), normal(2, 5, 3)
+    mask = torch.tensor([[True] * 5, [False] * 5])
+    logits = model(points, mask)
+    assert logits.isfinite().all()
+    torch.testing.assert_close(model(points[:, :0])[0], logits[1])
+    torch.testing.assert_close(model(points * 3, mask)[1], logits[1])
+
+
+@pytest.mark.parametrize("form", ["reference", "paper"])
+@pytest.mark.parametrize("name", [name for name in ALL if name != "dgcnn"])
+def test_every_parameter_gets_a_gradient(name, form):
+    model = model_of(name, form=form).train()
+    model(normal(4, 50, 3)).square().sum().backward()
+    # The key bias shifts all logits of a row alike and cancels, in the last layer of logits exactly.
+    idle = [n for n, p in model.named_parameters() if (p.grad is None or not p.grad.any()) and "key.bias" not in n]
+    assert idle == []
+
+
+CHANGED = {"dim": 20, "heads": 2, "layers": 5, "form": "paper", "scale": "head", "norm": "set", "dropout": 0.3}
+CHANGED |= {"pool_seeds": "mean", "initial": "xavier", "temperature": 2.0, "trained_temperature": True}
+CHANGED |= {"attention_dropout": 0.3, "weights": "sparsemax", "pool_weights": "entmax15", "score": "bilinear"}
+CHANGED |= {"head": "rff", "head_dim": 24, "head_norm": "batch", "pooled_dropout": 0.1}
+CHANGED_WITH = [
+    ("prenorm", True, {"norm": "layer"}),
+    ("score_layers", 2, {"score": "additive"}),
+    ("bound", 1.5, {"weights": "csparsemax"}),
+    ("coverage", "heads", {"weights": "csparsemax"}),
+]
+"""Options that change something beside others only."""
+
+
+def what_it_is(name: str, options: dict) -> tuple:
+    """Everything in which two models can differ: structure, weights, and outputs in training."""
+    model = model_of(name, **options).train()
+    torch.manual_seed(0)
+    logits = model(normal(5, 9, 3))
+    return logits.tolist(), [(key, value.shape) for key, value in model.state_dict().items()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in FEW if "rff-" in name or not name.endswith(("-mean", "-pma"))])
+def test_used_options_are_those_that_change_the_model(name):
+    plain = what_it_is(name, {})
+    changing = {option for option, value in CHANGED.items() if what_it_is(name, {option: value}) != plain}
+    for option, value, other in CHANGED_WITH:
+        if what_it_is(name, {**other, option: value}) != what_it_is(name, other):
+            changing |= {option}
+    # Numbers of neighbourhoods need more points; of torch-geometric's aggregations, two use heads.
+    untested = NEIGHBOURHOODS | ({"heads"} if "aggr" in name else set())
+    assert used_options(name) - untested == changing - untested
+
+
+def test_prenorm_does_not_take_the_size_of_a_cloud_away():
+    """As layer norms of raw coordinates would."""
+    model, X = model_of("isab5-max", norm="layer", prenorm=True), normal(2, 9, 3)
+    assert (model(3 * X) - model(X)).abs().max() > 1e-3
+
+
+def test_weights_of_the_pooling_are_not_those_of_the_layer_after_it():
+    pool = model_of("rff-pma2", pool_weights="sparsemax").pool
+    assert [set(block.mab.multihead.weights.names) for block in (pool.pma, pool.sab)] == [{"sparsemax"}, {"softmax"}]
+
+
+@pytest.mark.parametrize("norm", ["none", "layer", "batch"])
+def test_the_head_has_the_width_the_norm_and_the_rates_that_are_asked_for(norm):
+    options = {"head_dim": 24, "head_norm": norm, "pooled_dropout": 0.0, "dropout": 0.25}
+    head = model_of("rff-max", **options).head
+    linear = [one for one in head if isinstance(one, nn.Linear)]
+    assert [(one.in_features, one.out_features) for one in linear] == [(16, 24), (24, CLASSES)]
+    assert (linear[0].bias is None) == (norm == "batch")  # which would take it away again
+    assert [one.p for one in head if isinstance(one, nn.Dropout)] == [0.0, 0.25]
+    names = [type(one).__name__ for one in head]
+    assert ("LayerNorm" in names, "BatchNorm" in names) == (norm == "layer", norm == "batch")
+
+
+def test_the_seed_decides_the_weights_and_global_state_does_not():
+    before = torch.random.get_rng_state()
+    first, again, other = (pointset.create_model("isab16-pma", dim=16, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(before, torch.random.get_rng_state())
+    for (name, mine), theirs in zip(first.named_parameters(), again.parameters(), strict=True):
+        assert torch.equal(mine, theirs), name
+    assert not torch.equal(first.head[2].weight, other.head[2].weight)
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [("max", 16), ("max+mean", 32), ("aggr.softmax", 16), ("aggr.set2set", 32), ("aggr.quantile", 48)],
+)
+def test_symmetric_poolings_share_encoder_and_decoder(name, width):
+    """Rows of a comparison differ only in the pooling, and in the first layer after it, which depends on the width."""
+    model = model_of(f"isab3-{name}")
+    usual = model_of("isab3-max")
+    for mine, theirs in zip(model.encoder.parameters(), usual.encoder.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+    linear = [layer for layer in model.head if isinstance(layer, nn.Linear)]
+    assert [tuple(layer.weight.shape) for layer in linear] == [(16, width), (CLASSES, 16)]
+
+
+TITLES = {"rFF + mean": "rff-mean", "rFFp-mean + mean": "rffp-mean", "rFFp-max + PMA": "rffp-pma"}
+TITLES |= {"rFFp + sum": "rffp-sum", "ISAB16 + max+mean": "isab16-max+mean", "SAB + PMA4": "sab-pma4"}
+TITLES |= {"rFFp-mean + mean+PMA": "rffp-mean+pma", "SAB + aggr.softmax": "sab-aggr.softmax"}
+
+
+@pytest.mark.parametrize("row", TITLES)
+def test_rows_of_the_papers_tables_are_models(row):
+    assert zoo_name(row) == TITLES[row]
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["rFF", "rFFp-max + mean", "rFFp-max + mean+max", "rFF-max + max", "SAB + median", "ISAB0 + PMA", "rFF + mean "],
+)
+def test_other_rows_are_refused(row):
+    with pytest.raises(PointsetError, match=f"(?i){row.split()[0].split('-')[0]}"):
+        zoo_name(row)
