@@ -97,6 +97,29 @@ def clouds(label: int, count: int, points: int, rng: np.random.Generator) -> NDA
     return (X * stretch).astype(np.float32)
 
 
+def bumpy(seed: int, count: int, sampling: int = 0, scales: Sequence[float] | None = None) -> NDArray[np.float64]:
+    """Points on an ellipsoid with bumps that is unlike every other; another sampling has other points of it."""
+    generator = np.random.default_rng(seed)
+    scales = scales or generator.uniform(0.3, 1, 3).tolist()
+    waves = 2 * generator.normal(size=(3, 3))
+    sphere = np.random.default_rng((seed, sampling)).normal(size=(count, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    return sphere * scales * (1 + 0.3 * np.sin(sphere @ waves).sum(axis=1, keepdims=True))
+
+
+def turn(seed: int) -> NDArray[np.float64]:
+    """A rotation."""
+    turned = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+    return turned * np.linalg.det(turned)
+
+
+def save(path: Path, cloud: Any) -> Path:
+    """Write a cloud into a folder that is made if it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, cloud)
+    return path
+
+
 def pool(shapes: int = 30, classes: int = 3, points: int = P, seed: int = 0) -> Pool:
     """A pool of random clouds, whose classes come in turn."""
     rng = np.random.default_rng(seed)
@@ -135,9 +158,8 @@ def write_shapes(folder: Path, shapes: int = 8, points: int = 64) -> Path:
     generator = np.random.default_rng(0)
     for split in ("train", "test"):
         for name, scale in {"ball": (1, 1, 1), "flat": (1, 1, 0.05)}.items():
-            (folder / split / name).mkdir(parents=True)
             for number in range(shapes):
-                np.save(folder / split / name / f"{name}_{number}.npy", generator.normal(size=(points, 3)) * scale)
+                save(folder / split / name / f"{name}_{number}.npy", generator.normal(size=(points, 3)) * scale)
     return folder
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from toy import save
 
 import pointset
 from pointset.data import Mesh
@@ -143,10 +144,8 @@ def test_another_dataset_is_normalised_wherever_it_stands(few: Path, tmp_path: P
     rng, clouds = np.random.default_rng(0), tmp_path / "clouds"
     for place, folder in ((0.0, "near"), (9.0, "far")):
         for number in range(2):
-            path = clouds / folder / f"class{number}" / "train" / "0.npy"
-            path.parent.mkdir(parents=True)
             cloud = rng.normal(size=(20, 3))
-            np.save(path, cloud - cloud.mean(axis=0) + place)
+            save(clouds / folder / f"class{number}" / "train" / "0.npy", cloud - cloud.mean(axis=0) + place)
     near = load(clouds / "near", normalize="standardize")
     assert near.preparation.normalize == "center-standardize"
     far = load_like(near.describe(), "train", clouds / "far")

@@ -1,5 +1,6 @@
-"""Loading sets by the name of a card or from a folder."""
+"""Loading sets by the name of a card or from a folder; test shapes that are training shapes are counted."""
 
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,15 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from toy import pool, write_pools
+from command_line import succeed
+from toy import pool, write_pools, write_shapes
 
 from pointset.data.catalogue import locate
 from pointset.data.catalogue.cards import load_card
 from pointset.data.dataset import load_dataset
+from pointset.data.options import DataOptions
 from pointset.data.readers.reading import read_mesh
+from pointset.data.repeats import repeats_in_words
 from pointset.data.sampling import downsample, sample_points
 from pointset.data.shapes10 import build_shapes10
 from pointset.errors import PointsetError
@@ -98,3 +102,14 @@ def test_a_file_is_sampled_as_the_sets_were(home: Path, few: Path, sampler: str)
     expected = pool[:8] if sampler == "uniform" else pool[downsample(pool, 8, seed=3)]
     np.testing.assert_array_equal(model.prepare(path, points=8, seed=3).raw, expected)
     assert model.prepare(path, points=50).points.shape == (50, 3)
+
+
+def test_test_shapes_that_are_training_shapes_are_counted(tmp_path: Path, capsys: Any) -> None:
+    folder = write_shapes(tmp_path / "data", shapes=4, points=32)
+    assert repeats_in_words(str(folder), DataOptions()) == ()
+    shutil.copy(folder / "train" / "ball" / "ball_0.npy", folder / "test" / "flat" / "flat_1.npy")
+    said = "1 of 8 test shapes are training shapes"
+    assert repeats_in_words(folder, DataOptions())[0].startswith(said)
+    command = ["train", "features-svm", "--data", folder, "--points", 32, "--run", tmp_path / "run"]
+    assert said in succeed(capsys, *command)
+    assert said in succeed(capsys, "evaluate", "--model", tmp_path / "run")

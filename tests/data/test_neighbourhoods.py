@@ -1,5 +1,7 @@
-"""Numbers of neighbourhoods: against eigenvectors, on known surfaces, under turns, and on clouds with a fault."""
+"""Numbers of neighbourhoods: against eigenvectors, under turns, on clouds with a fault, and of imperfect copies."""
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ from scipy.spatial.transform import Rotation
 
 import pointset
 from pointset.configuration import Neighbourhoods
-from pointset.data.augmentations import augmentation_from_names
+from pointset.data.augmentations import SURROUNDINGS, augmentation_from_names
 from pointset.data.axes import Axis
+from pointset.data.imperfect import COPIES, WHOLE
 from pointset.data.neighbourhoods import (
     EPSILON,
     FEWEST,
@@ -25,8 +28,10 @@ from pointset.data.neighbourhoods import (
     WIDTHS,
     neighbourhood_numbers,
     numbers_in_batch,
+    stored_numbers,
 )
 from pointset.data.normalize import ABOUT
+from pointset.data.point_sets import PointSets
 from pointset.data.turns import Columns
 
 N = 200
@@ -205,3 +210,77 @@ def test_sets_that_are_turned_to_their_axes_turn_their_numbers(how: Any, kind: N
     prepared = torch.stack([sets.preparation.prepare(cloud).points for cloud in clouds])
     for one in (*sets.points, *drawn, *prepared):
         assert one[:, 3:].numpy() == pytest.approx(neighbourhood_numbers(one[:, :3].numpy(), kind), abs=3e-3)
+
+
+COUNT = 60
+"""Points of the clouds of which copies are made."""
+
+
+def sets_of(ragged: bool, count: int = 6) -> PointSets:
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(COUNT + (index if ragged else 0), 3)) for index in range(count)]
+    return pointset.from_arrays(X, [index % 2 for index in range(count)], points=COUNT, features=[x[:, :1] for x in X])
+
+
+def copied(sets: PointSets, *names: str, seed: int = 0) -> PointSets:
+    return sets.with_imperfect_copies("shifts", augmentation_from_names(names or ("crop", "thin")), seed)
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("name", sorted(SURROUNDINGS))
+def test_numbers_of_a_copy_are_those_of_its_own_distinct_points(name: str, ragged: bool) -> None:
+    sets = sets_of(ragged)
+    pool, given = copied(sets, name).source_pool, sets.source_pool
+    assert len(pool) == len(given) * (1 + COPIES)
+    changed = 0
+    for row in range(len(pool)):
+        cloud, numbers = pool.cloud(row), pool.cloud(row, "neighbourhoods")
+        assert pool.labels[row] == given.labels[row % len(given)]
+        changed += not np.array_equal(cloud, given.cloud(row % len(given)))
+        distinct, places = np.unique(cloud, axis=0, return_inverse=True)
+        assert np.array_equal(numbers, stored_numbers(distinct, "shifts")[places])
+        columns = (given.cloud(row % len(given), "features"), pool.cloud(row, "features"))
+        assert set(columns[1].ravel()) <= set(columns[0].ravel())  # points that are left have their features
+    assert 0 < changed <= len(given) * COPIES
+
+
+def test_only_the_training_view_draws_from_copies() -> None:
+    sets = sets_of(ragged=False)
+    copies, plain = copied(sets), sets.with_neighbourhoods("shifts")
+    assert torch.allclose(copies.points, plain.points, atol=2e-3)  # the order of a sum
+    rows = torch.zeros(4000, dtype=torch.long)
+    where, _ = copies.draw_indices(rows, torch.Generator().manual_seed(0), size=1)
+    of_shapes = np.bincount(where // COUNT // len(sets), minlength=1 + COPIES) / len(rows)
+    assert of_shapes == pytest.approx([WHOLE, *[(1 - WHOLE) / COPIES] * COPIES], abs=0.03)
+    assert (where // COUNT % len(sets) == 0).all()  # of the shape that was asked for
+
+
+def test_copies_depend_on_the_seed_alone() -> None:
+    first, again, other = (copied(sets_of(ragged=False), seed=seed).source_pool.points for seed in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_a_network_is_trained_on_copies_and_a_network_of_coordinates_on_changed_sets() -> None:
+    for kind in ("shifts", "none"):
+        options: Any = {"neighbourhoods": kind, "inputs": 4}
+        model: Any = pointset.create_model("rff-max", classes=2, dim=8, **options)
+        widths = list[int]()
+        model.encoder.register_forward_pre_hook(lambda _, given, seen=widths: seen.append(given[0].shape[2]))
+        recipe = pointset.Recipe(epochs=2, augment=("crop", "thin", "scale"), train_points=(8, 32))
+        fitted = pointset.fit(model, sets_of(ragged=True), recipe, progress=False)
+        assert set(widths) == {4 + WIDTHS[kind]}
+        assert np.isfinite(fitted.history[-1]["loss"])
+
+
+def test_a_network_that_was_trained_on_thinned_clouds_does_not_warn_of_them(tmp_path: Path) -> None:
+    few = np.random.default_rng(1).normal(size=(COUNT // 4, 4))
+    for augment, warned in (("thin", False), ("crop", True)):
+        model: Any = pointset.create_model("rff-max", classes=2, inputs=4, dim=8, neighbourhoods="shifts")
+        recipe = pointset.Recipe(epochs=1, augment=(augment,))
+        pointset.fit(model, sets_of(ragged=False), recipe, run=tmp_path / augment, progress=False)
+        for one in (model, pointset.load_run(tmp_path / augment)[0]):
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                one.predict(few)
+            assert [str(each.message)[:23] for each in seen] == ["clouds of fewer than 30"] * warned

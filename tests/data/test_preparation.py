@@ -130,10 +130,3 @@ def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair: Any) ->
     drawn = sets.draw([0], torch.Generator().manual_seed(0), 50)[0]
     for row in torch.cat([drawn[:, 3:], sets.points[0][:, 3:]]):
         assert (many[:, 3:] - row).abs().amax(dim=1).min() < 1e-3
-
-
-def test_a_preparation_is_saved_and_read_again(run: Path) -> None:
-    model, description = pointset.load_run(run)
-    saved = description["data"]["preparation"]
-    assert Preparation.from_dict(saved) == model.preparation
-    assert saved["neighbourhoods"] == model.neighbourhoods

@@ -32,14 +32,6 @@ def test_short_work_writes_nothing(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_terminal_has_a_bar(monkeypatch, capsys):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with progress_bar("training", "step", 2) as bar:
-        bar.set_postfix_str("loss 0.5")
-        bar.update(2)
-    assert "100%" in capsys.readouterr().err
-
-
 def test_a_terminal_that_does_not_know_its_size_has_a_bar(monkeypatch):
     terminal, end = os.openpty()  # of 0 columns and 0 rows
     os.set_blocking(terminal, False)
@@ -51,13 +43,16 @@ def test_a_terminal_that_does_not_know_its_size_has_a_bar(monkeypatch):
     os.close(terminal)
 
 
-def test_no_time_is_estimated_before_a_twentieth_is_done(monkeypatch):
+def test_the_bar_of_a_terminal_estimates_no_time_before_a_twentieth_is_done(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with progress_bar("training", "step", 100) as bar:
         bar.update(4)
         assert "<?" in str(bar)
         bar.update(1)
         assert re.search(r"<\d\d:\d\d", str(bar))
+        bar.set_postfix_str("loss 0.5")
+        bar.update(95)
+    assert "100%" in capsys.readouterr().err
 
 
 def test_batches_count_as_the_shapes_that_are_in_them(monkeypatch, capsys):

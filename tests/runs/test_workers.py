@@ -1,13 +1,17 @@
-"""Work in other processes: a killed one affects only its run, and neither kills nor machines change a result."""
+"""Work in other processes: a killed one affects only its run, and none outlives its parent or takes all cores."""
 
 import importlib
 import importlib.util
+import os
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from command_line import fail
 from damage import kill_at
@@ -19,6 +23,7 @@ from pointset.comparison.comparing import run_all, run_apart, run_experiment, ru
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Run, make_runs, records
+from pointset.runs import system
 from pointset.runs.workers import Workers, run_in_workers
 from pointset.tasks import classification
 from pointset.training.loop import Training
@@ -185,3 +190,46 @@ def test_a_worker_that_has_grown_is_replaced_without_a_warning():
 def test_jobs_at_once_fill_the_cores_and_no_more(count, jobs, threads, expected, monkeypatch):
     monkeypatch.setattr("joblib.cpu_count", lambda: 12)
     assert Workers(count).at_once(jobs, threads) == expected
+
+
+def test_interrupts_are_handled_again_behind_the_block():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
+    with system.interrupts_blocked():
+        pass
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.slow
+def test_a_worker_ends_with_its_parent():
+    worker = """
+import os, sys, time
+from pointset.runs import system
+system.end_with(os.getppid())
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {worker!r}])"
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        child = psutil.Process(int(process.stdout.readline()))
+        process.kill()
+    child.wait(timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("load", "fixed", "threads"), [(0.2, False, "8"), (6.4, False, "2"), (30.0, False, "1"), (6.4, True, None)]
+)
+def test_threads_sleep_when_idle_and_take_free_cores(load, fixed, threads, monkeypatch):
+    monkeypatch.setattr(system.os, "getloadavg", lambda: (load, load, load))
+    monkeypatch.setattr(system.os, "sched_getaffinity", lambda _: set(range(8)))
+    for name in ("OMP_WAIT_POLICY", "KMP_BLOCKTIME", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "")  # restored at the end
+        monkeypatch.delenv(name)
+    system.share_cores(fixed)
+    assert system.os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert system.os.environ.get("OMP_NUM_THREADS") == threads
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    system.share_cores(fixed=False)
+    assert system.os.environ["OMP_NUM_THREADS"] == "3", "what the user says stays"

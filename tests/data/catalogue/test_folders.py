@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pointset.data.catalogue.folders import ShapeFile, list_folder, list_shapes
+from pointset.data.catalogue.folders import list_folder, list_shapes
 from pointset.data.readers.formats import content_by_name
 from pointset.errors import PointsetError
 
@@ -19,11 +19,6 @@ def touch(folder: Path, *names: str) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-
-
-def shapes_and_classes(folder: Path, split: str) -> tuple[list[ShapeFile], list[str]]:
-    listing = list_folder(folder, split)
-    return listing.shapes, listing.classes
 
 
 def names(folder: Path, split: str, seed: int = 0) -> set[str]:
@@ -45,25 +40,12 @@ def test_files_of_shapes_by_name(names: list[str], content: str) -> None:
 
 @pytest.mark.parametrize("layout", ["{kind}/{split}/{file}", "{split}/{kind}/{file}"])
 def test_layouts_with_splits(layout: str, tmp_path: Path) -> None:
-    shapes = [
-        ("chair", "train", "2.off"),
-        ("chair", "train", "1.OFF"),
-        ("chair", "test", "3.off"),
-        ("bed", "train", "4.obj"),
-    ]
-    named = {
-        file: layout.format(kind=kind, split=split, file=file)
-        for kind, split, file in [*shapes, ("lamp", "test", "5.off")]
-    }
+    places = {"2.off": ("chair", "train"), "1.OFF": ("chair", "train"), "3.off": ("chair", "test")}
+    places |= {"4.obj": ("bed", "train"), "5.off": ("lamp", "test")}
+    named = {file: layout.format(kind=kind, split=split, file=file) for file, (kind, split) in places.items()}
     touch(tmp_path, *named.values(), named["4.obj"].replace("obj", "mtl"), named["4.obj"].replace("4", ".4"))
-    touch(
-        tmp_path,
-        "README.txt",
-        ".git/train/x.off",
-        "__MACOSX/chair/x.off",
-        ".DS_Store",
-        named["2.off"].replace("2.off", ".DS_Store"),
-    )
+    touch(tmp_path, "README.txt", ".git/train/x.off", "__MACOSX/chair/x.off", ".DS_Store")
+    touch(tmp_path, named["2.off"].replace("2.off", ".DS_Store"))
     train, test = (list_folder(tmp_path, split) for split in ("train", "test"))
     assert train.classes == test.classes == ["bed", "chair", "lamp"]
     listed = [(shape.name, shape.label, shape.split) for shape in train.shapes]
@@ -199,8 +181,14 @@ def test_names_in_any_script_are_composed_and_sorted(tmp_path: Path) -> None:
     decomposed = "cafe\u0301 table"
     touch(tmp_path, f"train/{decomposed}/1.off", "test/caf\u00e9 table/2.off", "train/\u6905\u5b50/3 (copy).stl")
     touch(tmp_path, "train/\u0441\u0442\u0443\u043b/o\u0308.stl", "test/lamp post/5.glb")
-    train, classes = shapes_and_classes(tmp_path, "train")
-    assert classes == ["caf\u00e9 table", "lamp post", "\u0441\u0442\u0443\u043b", "\u6905\u5b50"]
+    listing = list_folder(tmp_path, "train")
+    train = listing.shapes
+    assert listing.classes == [
+        "caf\u00e9 table",
+        "lamp post",
+        "\u0441\u0442\u0443\u043b",
+        "\u6905\u5b50",
+    ]
     assert [shape.label for shape in train] == [0, 2, 3]
     assert train[0].name == "train/caf\u00e9 table/1.off"
     assert train[0].path == tmp_path / "train" / decomposed / "1.off"
@@ -227,11 +215,11 @@ def test_links_are_followed_and_loops_pipes_and_devices_are_not(tmp_path: Path) 
     os.mkfifo(parts / "bed/train/pipe.npy")
     os.mkfifo(parts / "bed/train/pipe.ply")
     with pytest.warns(UserWarning, match="files that are pipes or devices, the first 'bed/train/pipe.npy'"):
-        shapes, classes = shapes_and_classes(parts, "train")
-    assert classes == ["bed", "chair"]
+        listing = list_folder(parts, "train")
+    assert listing.classes == ["bed", "chair"]
     # Links that lead nowhere are files that cannot be read, which is said: they are not left out in silence.
     bed = ["bed/train/1.npy", "bed/train/gone.npy", "bed/train/linked.npy", "bed/train/ring.npy"]
-    assert [shape.name for shape in shapes] == [*bed, "chair/train/a.npy", "chair/train/b.npy"]
+    assert [shape.name for shape in listing.shapes] == [*bed, "chair/train/a.npy", "chair/train/b.npy"]
 
 
 @pytest.mark.parametrize(
