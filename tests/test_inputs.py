@@ -117,7 +117,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: EVALUATION.at_temperature("x"), "temperature|'x'"),
     (lambda: load_card(5), "name|got 5"),
     (lambda: Jitter()(BATCH.numpy(), GENERATOR), "points|[B, n, 3]|float32 [2, 5, 3]"),
-    (lambda: RotateUp()(CLOUD, GENERATOR), "float32 [5, 3]|points[None]"),
     (lambda: Compose((Scale(),))(BATCH, GENERATOR, CLOUD), "mask|bool [2, 5]|float32 [5, 3]"),
     (lambda: Jitter(sigma=float("nan")), "sigma|nan"),
     (lambda: Scale(0.0, 1.0), "low|0.0"),
@@ -128,7 +127,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: augmentation_from_names(("scale", "jiter")), "rotate-any|cutmix-k|'jiter'"),
     (lambda: recipe_augmentations(("scale", "cutmix")), "scale|drop|cutmix-r, cutmix-k|'cutmix'"),
     (lambda: recipe_augmentations(("cutmix-r", "scale")), "cutmix-r|put it last"),
-    (lambda: recipe_augmentations(("cutmix-k", "cutmix-k")), "cutmix-k|put it last"),
     (lambda: CutMix("k"), "which|'random', 'nearest'|'k'"),
     (lambda: CutMix(probability=1.5), "probability|1.5"),
     (lambda: DataOptions(points=0), "points|got 0"),
@@ -157,7 +155,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: corrupt(BATCH, "gausian", 1), "'gausian'|did you mean gaussian|upsampling"),
     (lambda: corrupt(BATCH, "shear", 0), "severity of shear|1, 2, 3, 4 or 5|0"),
     (lambda: corrupt(torch.zeros(9), "shear"), "[B, n, 3]|got float32 [9]"),
-    (lambda: corrupt(BATCH[:, :0], "shear"), "got float32 [2, 0, 3]"),
     (lambda: corrupt(BATCH.long(), "shear"), "int64"),
     (lambda: corrupt(np.zeros((4, 3)), "shear", 3, -1), "-1"),
     (lambda: pointset.check_symmetry(lambda X, mask: [X]), "tensor|list"),
@@ -172,11 +169,9 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: occlusion_influence(MODEL, CLOUD, neighbours=5), "neighbours | 5 points, got 5"),
     (lambda: critical_points(MODEL, CLOUD * math.nan), "must be finite"),
     (lambda: look(torch.zeros(5, 4)), "points must be [n, 3]"),
-    (lambda: look(torch.zeros(0, 3)), "got an empty one"),
     (lambda: look(BATCH, torch.tensor([[True] * 5, [False] * 5])), "got an empty one"),
     (lambda: look(CLOUD * math.nan), "must be finite"),
     (lambda: look(BATCH, torch.ones(2, 4, dtype=torch.bool)), "mask must be bool [2, 5]"),
-    (lambda: look(CLOUD, [True] * 5), "mask must be bool [5]| got list"),
     (lambda: check_explanations(MODEL, []), "0 clouds"),
     (lambda: check_explanations(MODEL, [CLOUD], ["saliency"]), "'saliency'"),
     (lambda: check_explanations(MODEL, [CLOUD], ["attention"]), "attention"),
@@ -202,11 +197,8 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: fit_automatic(TWINS, progress=False), "1 class"),
     (lambda: start_from(pointset.create_model("pointnet", classes=3), SETS), "an encoder and a pooling"),
     (lambda: normalize_points(CLOUD, "unit-sphere"), "float32 [5, 3]: for one cloud give points[None]"),
-    (lambda: normalize_points(torch.zeros(1, 7, 4), "unit-sphere"), "[B, n, 3], got float32 [1, 7, 4]"),
     (lambda: normalize_points(BATCH.long(), "unit-sphere"), "floating | got int64 [2, 5, 3]"),
-    (lambda: normalize_points(np.zeros((1, 7, 3)), "unit-sphere"), "got float64 [1, 7, 3]"),
     (lambda: normalize_points(BATCH, "unit-sphere", BATCH[:, :4, 0] > 0), "mask must be bool [2, 5]| bool [2, 4]"),
-    (lambda: normalize_points(BATCH, "unit-sphere", BATCH[..., 0]), "mask must be bool [2, 5]| float32 [2, 5]"),
     (lambda: normalize_points(BATCH, "sphere"), "unit-sphere, standardize, center-standardize|none|'sphere'"),
     (lambda: sample_points(TRIANGLE, 0, seed=0), "n must be | at least 1, got 0"),
     (lambda: sample_points(TRIANGLE, 1, seed=-1), "seed |-1"),
@@ -227,7 +219,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: group_keys("boot", ["shoe_1.pcd"]), "group of 'shoe_1.pcd'"),
     (lambda: group_keys("x.csv", ["shoe_1.pcd"]), "groups=x.csv must be a table"),
     (lambda: SETS.grouped([0, 1]), "groups must be one for each of the 3 sets, got 2"),
-    (lambda: SETS.grouped("abc"), "groups must be one for each of the 3 sets, got str"),
     (lambda: SETS.grouped(np.zeros((3, 1))), "groups must be one for each of the 3 sets, got float64 [3, 1]"),
 ]
 OPTIONS = [
@@ -251,9 +242,7 @@ NAMES = [
     ("rff", "did you mean rff-"),
     ("isab16-max+aggr.lstm", "'lstm' is not an aggregation of sets |choose from attentional, |softmax"),
     ("isab16-max+cov257", "cov257 gives 33,153 numbers for each set: give at most cov256"),
-    ("isab16-pswe", "did you mean isab16-|pswe64"),
     ("isab99999999999-max", "at most 4096"),  # before memory is asked for
-    ("sab-pma5000", "at most 4096"),
 ]
 RECIPES = [
     ({"patience": 3}, "patience=3 needs a validation split"),
@@ -283,18 +272,14 @@ POINTS_AND_MASKS = [
     (np.array([["a", "b", "c"]]), None, "got <U1 [1, 3]: | real numbers"),
     (torch.full((1, 5, 3), 2**40 + 1), None, "int64 | too large for float32"),
     (CLOUD, torch.ones(4, dtype=torch.bool), "mask must be bool [5]| got bool [4]"),
-    (BATCH, [True], "mask must be bool [2, 5]| got list"),
     (BATCH, torch.ones(2, 5), "mask must be bool [2, 5]"),
 ]
 CLOUDS = [
     ([], "clouds to predict are missing"),
     (np.zeros((0, 4, 3)), "clouds to predict are missing"),
     (np.zeros((2, 4, 2)), "[B, n, 3]|float64 [2, 4, 2]"),
-    ([np.eye(4, 3), np.ones(3)], "cloud 1: |[n, 3]|float64 [3]"),
     ([np.eye(4, 3), "chair"], "cloud 1: chair: the file or folder does not exist"),
-    ([np.eye(4, 3), np.ones((0, 3))], "cloud 1: |found no point"),
     (np.array([[[0.0, 1, 2]], [[0, np.nan, 2]]]), "cloud 1: |not finite"),
-    ([np.eye(4, 3), np.ones((4, 3))], "cloud 1: |no extent"),
     ("chair.off", "got str"),
 ]
 IN_JAVASCRIPT = [

@@ -1,5 +1,6 @@
 """The automatic choice of a classifier, and `pointset train` without a model's name, with groups of shapes."""
 
+import itertools
 import json
 import math
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ import pytest
 import torch
 from command_line import asked, fail, succeed
 from statsmodels.stats.proportion import proportion_confint
-from toy import write_shapes
+from toy import bumpy, save, write_shapes
 
 import pointset
 from pointset import cli
@@ -356,23 +357,17 @@ def test_the_interval_of_groups_without_errors_is_like_that_of_one_error():
     assert abs(high - higher) < 0.03
 
 
-def write_views(folder, objects=5, views=3, points=64):
-    """Ellipsoids and bumpy ones, every object sampled three times; class/file, so that a part of them is test."""
-    for name, bumps in {"bumpy": 0.4, "plain": 0.0}.items():
-        (folder / name).mkdir(parents=True)
-        for number in range(objects):
-            shape = np.random.default_rng((number, len(name), int(10 * bumps)))
-            scales, waves = shape.uniform(0.3, 1, 3), 3 * shape.normal(size=(3, 3))
-            for view in range(views):
-                sphere = np.random.default_rng((number, view)).normal(size=(points, 3))
-                sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-                bumpy = 1 + bumps * np.sin(sphere @ waves).sum(axis=1, keepdims=True)
-                np.save(folder / name / f"{name}{number}_{view}.npy", sphere * scales * bumpy)
+def write_views(folder):
+    """Shapes of two classes, every one sampled three times; class/file, so that a part of them is test."""
+    for label, name in enumerate(("bumpy", "plain")):
+        for number, view in itertools.product(range(5), range(3)):
+            cloud = bumpy(10 * label + number, 256, view) / (1, 1, 1 + label)
+            save(folder / name / f"{name}{number}_{view}.npy", cloud)
     return folder
 
 
 def test_groups_that_train_finds_are_saved_shown_again_and_taken_from_the_file(tmp_path, capsys):
-    data, run = write_views(tmp_path / "data", points=256), tmp_path / "run"
+    data, run = write_views(tmp_path / "data"), tmp_path / "run"
     command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run", run)
     printed = succeed(capsys, *command)
     names, tested = (pointset.load_dataset(data, split=split, points=128).names for split in ("train", "test"))
@@ -384,19 +379,11 @@ def test_groups_that_train_finds_are_saved_shown_again_and_taken_from_the_file(t
     assert f"the group of every shape, which --groups takes: {run / automatic.GROUPS_FILE}" in printed
     assert "of seen groups %" in printed
     assert succeed(capsys, *command) == printed, "read again, and not fitted"
-    train = data.with_name("train")
-    for name in names:  # the file has no group of test shapes
-        (train / "train" / name).parent.mkdir(parents=True, exist_ok=True)
-        (train / "train" / name).write_bytes((data / name).read_bytes())
-    given = write_groups(run / automatic.GROUPS_FILE, tmp_path / "given.csv", "train/")
-    again = succeed(capsys, *command[:2], train, *command[3:-1], tmp_path / "again", "--groups", given)
-    trained = {name.rpartition("_")[0] for name in names}
-    assert f"{len(trained)} groups of shapes that belong together, by --groups" in again
 
 
 @pytest.mark.slow
 def test_a_split_that_divides_groups_is_told_of_until_it_is_by_groups(tmp_path, capsys):
-    data, rule = write_views(tmp_path / "data", points=256), "all but its last 1 part"
+    data, rule = write_views(tmp_path / "data"), "all but its last 1 part"
     table = ("compare", "--models", "rff-max", "features-svm", "--seeds", "0", "--epochs", "1", "--out")
     lines = [("train", "--budget", "1s", "--run"), ("train", "features-svm", "--run"), table]
     trained, tested = (
@@ -418,11 +405,13 @@ def test_a_split_that_divides_groups_is_told_of_until_it_is_by_groups(tmp_path, 
 
 @pytest.mark.filterwarnings("default:.*groups of the training is left out")
 def test_the_saved_groups_are_taken_back_for_the_same_folder_and_split_it(tmp_path, capsys, monkeypatch):
-    data, table = write_views(tmp_path / "data", points=256), "run/groups.csv"
+    data, table = write_views(tmp_path / "data"), "run/groups.csv"
     command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run")
     monkeypatch.chdir(tmp_path)
     succeed(capsys, *command, "run")
-    assert "by --groups" in succeed(capsys, *command, tmp_path / "again", "--groups", table)
+    count = len({row["group"] for row in read_csv(table)})
+    printed = succeed(capsys, *command, tmp_path / "again", "--groups", table)
+    assert f"{count} groups of shapes that belong together, by --groups" in printed
     sides = [pointset.load_dataset(data, split, 128, groups=table).names for split in ("train", "test")]
     assert not {name.rpartition("_")[0] for name in sides[0]} & {name.rpartition("_")[0] for name in sides[1]}
     monkeypatch.chdir(data)
@@ -446,13 +435,6 @@ def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, c
     assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "run", "--json"))["shapes"] == 8
     table.write_text("file,group\n" + "".join(f"{name},1\n" for name in names[1:]))
     assert f"does not say the group of '{names[0]}'" in fail(capsys, *command, tmp_path / "other")
-
-
-def write_groups(path, to, before):
-    """The same table for files in another folder."""
-    rows = [f"{before}{row['file']},{row['group']}" for row in read_csv(path)]
-    to.write_text("file,group\n" + "\n".join(rows) + "\n")
-    return to
 
 
 @pytest.mark.parametrize("rule", [LIKENESS, "its numbers"])

@@ -128,15 +128,11 @@ def test_lists_object_arrays_and_tensors_are_accepted(X, y, ragged):
     ("changes", "clouds", "labels", "words"),
     [
         ({}, lambda X: X[0], lambda y: y, r"give X\[None\]"),
-        ({}, lambda X: X[..., :2], lambda y: y, r"\[16, 2\]"),
         ({}, lambda X: X[:0], lambda y: y[:0], "class|at least one|minimum"),
-        ({}, lambda X: np.where(np.arange(3) == 1, np.nan, X), lambda y: y, "nan|finite|NaN"),
-        ({}, lambda X: None, lambda y: y, "X must be .*NoneType|X must be .*None"),
         ({}, lambda X: X, lambda y: y[:9], "y must .* 24 clouds of X, got 9"),
         ({}, lambda X: X, lambda y: None, "y is None"),
         ({}, lambda X: X, lambda y: y[:1].repeat(24), "1 class"),
         ({"epochs": 0}, lambda X: X, lambda y: y, "epochs must be"),
-        ({"points": 99}, lambda X: X, lambda y: y, "points=99 is more than the 16"),
         ({"train_points": (9, 99)}, lambda X: X, lambda y: y, r"^train_points=\[9, 99\] .*--train-points ... 16"),
         ({"attention_score": "x"}, lambda X: X, lambda y: y, "^score must be one of 'dot'"),
     ],
@@ -155,7 +151,6 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence(changes, clouds, label
         (lambda X: X[0], r"give X\[None\]"),
         (lambda X: X[..., :2], r"\[B, n, 3\], got float64 \[24, \d+, 2\]"),
         (lambda X: [X[0], X[1][0]], "cloud 1"),
-        (lambda X: "chair.off", "X must be .*str"),
         (lambda X: [], "at least one"),
     ],
 )
