@@ -306,14 +306,14 @@ MISTAKES += [(partial(as_javascript, name, options), words) for name, options, w
 
 
 @pytest.mark.parametrize(("mistake", "words"), MISTAKES, ids=[words[:60] for _, words in MISTAKES])
-def test_a_mistake_is_told_in_one_sentence_with_names_and_values(mistake: Callable[[], Any], words: str) -> None:
+def test_a_mistake_is_told_in_one_sentence_with_names_and_values(mistake, words):
     with pytest.raises(PointsetError) as told:
         mistake()
     assert "\n" not in str(told.value)
     assert [word for word in words.split("|") if word not in str(told.value)] == []
 
 
-def test_a_masked_array_is_not_taken_for_numbers() -> None:
+def test_a_masked_array_is_not_taken_for_numbers():
     model = pointset.create_model("rff-max", classes=2, dim=8)
     clouds = np.ma.masked_less(np.arange(24.0).reshape(2, 4, 3), 5)
     with pytest.raises(PointsetError, match="has masked entries, which have no value: leave those points out"):

@@ -13,7 +13,6 @@ from torch import Generator, Tensor
 import pointset
 from pointset.data.augmentations import (
     MIXINGS,
-    Augmentation,
     Background,
     Crop,
     CutMix,
@@ -54,7 +53,7 @@ def large_clouds(sets: int = 6) -> Tensor:
 
 
 @pytest.mark.parametrize("augmentation", ALL, ids=repr)
-def test_the_generator_decides_everything_and_the_input_is_left_alone(augmentation: Augmentation) -> None:
+def test_the_generator_decides_everything_and_the_input_is_left_alone(augmentation):
     points = large_clouds()
     before = points.clone()
     first, again, other = (augmentation(points, seeded(seed)) for seed in (0, 0, 1))
@@ -65,7 +64,7 @@ def test_the_generator_decides_everything_and_the_input_is_left_alone(augmentati
 
 
 @pytest.mark.parametrize("augmentation", ALL, ids=repr)
-def test_padded_rows_come_out_as_zeros_and_do_not_count(augmentation: Augmentation) -> None:
+def test_padded_rows_come_out_as_zeros_and_do_not_count(augmentation):
     points = large_clouds(sets=3)
     mask = torch.ones(3, 200, dtype=torch.bool)
     mask[1, 50:] = mask[2] = False
@@ -82,7 +81,7 @@ def test_padded_rows_come_out_as_zeros_and_do_not_count(augmentation: Augmentati
     ("augmentation", "axes", "low", "high"),
     [(Scale(0.5, 3.0), 1, 0.5, 3.0), (Scale(0.5, 3.0, anisotropic=True), 3, 0.5, 3.0), (Shift(0.3), 3, -0.3, 0.3)],
 )
-def test_clouds_are_scaled_and_shifted_as_a_whole(augmentation: Any, axes: int, low: float, high: float) -> None:
+def test_clouds_are_scaled_and_shifted_as_a_whole(augmentation, axes, low, high):
     points = clouds(sets=400)
     changed = augmentation(points, seeded())
     numbers = changed - points if low < 0 else changed / points
@@ -93,7 +92,7 @@ def test_clouds_are_scaled_and_shifted_as_a_whole(augmentation: Any, axes: int, 
     assert axes == 1 or abs(np.corrcoef(own[:, 0].T.numpy())[0, 1]) < 0.15
 
 
-def test_jitter_is_clipped_normal_noise() -> None:
+def test_jitter_is_clipped_normal_noise():
     points = clouds(sets=50, points=400)
     noise = Jitter(0.5, 0.7)(points, seeded()) - points
     assert noise.abs().max() <= 0.7 + 1e-5
@@ -112,13 +111,13 @@ def test_jitter_is_clipped_normal_noise() -> None:
         ("turn", 27.0, 63.0),
     ],
 )
-def test_a_named_augmentation_moves_the_point_1_1_1_as_far_as_published(name: str, low: float, high: float) -> None:
+def test_a_named_augmentation_moves_the_point_1_1_1_as_far_as_published(name, low, high):
     x, y, _ = augmentation_from_names((name,), "z")(torch.ones(3000, 1, 3), seeded()).unbind(2)
     reached = torch.rad2deg(torch.atan2(y, x)) if name == "turn" else x
     assert (float(reached.min()), float(reached.max())) == pytest.approx((low, high), abs=0.01 * (high - low))
 
 
-def test_drop_moves_a_uniform_share_of_the_points_onto_the_first_real_one() -> None:
+def test_drop_moves_a_uniform_share_of_the_points_onto_the_first_real_one():
     points = clouds(sets=2000, points=65)
     result = Drop(0.875)(points, seeded())
     dropped = (result == points[:, :1]).all(dim=2)[:, 1:]
@@ -138,7 +137,7 @@ def test_drop_moves_a_uniform_share_of_the_points_onto_the_first_real_one() -> N
 
 
 @pytest.mark.parametrize(("up", "axis"), [("y", 1), ("z", 2)])
-def test_rotation_about_up_keeps_heights_and_distances_and_handedness(up: str, axis: int) -> None:
+def test_rotation_about_up_keeps_heights_and_distances_and_handedness(up, axis):
     basis = torch.eye(3).expand(500, 3, 3)
     turned = RotateUp(up)(basis, seeded())  # type: ignore[arg-type]
     torch.testing.assert_close(turned[..., axis], basis[..., axis])
@@ -149,7 +148,7 @@ def test_rotation_about_up_keeps_heights_and_distances_and_handedness(up: str, a
     assert turned[:, plane[0]].mean(0).abs()[plane].max() < 0.12
 
 
-def test_any_rotation_is_uniform_on_the_rotation_group() -> None:
+def test_any_rotation_is_uniform_on_the_rotation_group():
     count = 20_000
     rotations = rotation_matrices(torch.randn(count, 4, generator=seeded(), dtype=torch.float64))
     identity = torch.eye(3, dtype=torch.float64).expand(count, 3, 3)
@@ -167,7 +166,7 @@ def test_any_rotation_is_uniform_on_the_rotation_group() -> None:
 
 
 @pytest.mark.parametrize("augmentation", IMPERFECT, ids=repr)
-def test_an_imperfect_cloud_keeps_its_mean_and_deviation(augmentation: Augmentation) -> None:
+def test_an_imperfect_cloud_keeps_its_mean_and_deviation(augmentation):
     points, mask = large_clouds(), torch.ones(6, 200, dtype=torch.bool)
     mask[3:, :150] = False
     for real in (None, mask):
@@ -181,14 +180,14 @@ def test_an_imperfect_cloud_keeps_its_mean_and_deviation(augmentation: Augmentat
 
 
 @pytest.mark.parametrize("kind", [Background, Crop, Uneven, Thin])
-def test_a_share_of_the_clouds_is_imperfect(kind: Any) -> None:
+def test_a_share_of_the_clouds_is_imperfect(kind):
     points = large_clouds(sets=1000)
     much = {"least": 0.1} if kind is Thin else {"most": 0.9}
     changed = (kind(**much, probability=0.3)(points, seeded()) - points).abs().amax(dim=(1, 2)) > 1e-4
     assert abs(changed.float().mean() - 0.3) < 0.05
 
 
-def test_background_is_spread_over_a_cube_as_large_as_the_cloud() -> None:
+def test_background_is_spread_over_a_cube_as_large_as_the_cloud():
     points = torch.nn.functional.normalize(clouds(sets=100, points=1000), dim=2)
     result = Background(most=0.5, probability=1.0)(points, seeded())
     ratio = result.norm(dim=2) / result.norm(dim=2).median(dim=1, keepdim=True).values  # 1 for points of the sphere
@@ -197,7 +196,7 @@ def test_background_is_spread_over_a_cube_as_large_as_the_cloud() -> None:
     assert 1.6 < ratio.max() < 1.2 * math.sqrt(3)
 
 
-def test_a_crop_leaves_one_side_of_a_plane() -> None:
+def test_a_crop_leaves_one_side_of_a_plane():
     points = torch.cat([large_clouds(sets=50), torch.arange(200.0)[None, :, None].expand(50, -1, 1)], dim=2)
     result = Crop(most=0.6, probability=1.0)(points, seeded())
     shares = []
@@ -216,14 +215,14 @@ def test_a_crop_leaves_one_side_of_a_plane() -> None:
     assert min(len(cloud.unique(dim=0)) for cloud in few) == 2  # no more than half is cut off
 
 
-def test_a_thinned_cloud_has_fewer_points_log_uniformly() -> None:
+def test_a_thinned_cloud_has_fewer_points_log_uniformly():
     result = Thin(least=1 / 16, probability=1.0)(large_clouds(sets=400), seeded())
     shares = torch.tensor([len(cloud.unique(dim=0)) / 200 for cloud in result])
     assert shares.min() >= 1 / 16
     assert shares.log().mean() == pytest.approx(math.log(1 / 16) / 2, abs=0.12)
 
 
-def test_uneven_density_falls_along_a_direction() -> None:
+def test_uneven_density_falls_along_a_direction():
     points = torch.cat([large_clouds(sets=300), torch.arange(200.0)[None, :, None].expand(300, -1, 1)], dim=2)
     result = Uneven(most=1.5, probability=1.0)(points, seeded())
     drawn = torch.stack([points[row, result[row, :, 3].long(), :3] for row in range(300)])
@@ -233,7 +232,7 @@ def test_uneven_density_falls_along_a_direction() -> None:
 
 
 @pytest.fixture(scope="module")
-def surface() -> Tensor:
+def surface():
     """Points of a tetrahedron with their normals, [40, 6]."""
     corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
     mesh = pointset.data.Mesh(corners, np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]))
@@ -242,7 +241,7 @@ def surface() -> Tensor:
 
 @pytest.mark.parametrize("name", ["stretch", "rotate-up", "rotate-any", "turn", "scale", "jitter", "shift"])
 @pytest.mark.parametrize("up", ["y", "z"])
-def test_normals_stay_normal_to_the_surface_and_features_stay(name: str, up: Any, surface: Tensor) -> None:
+def test_normals_stay_normal_to_the_surface_and_features_stay(name, up, surface):
     beside = torch.rand(1, 40, 2, generator=seeded())
     given = torch.cat([surface[None], beside], dim=2)
     changed = augmentation_from_names((name,), up)(given, seeded(1), columns=Columns(normals=True))
@@ -259,7 +258,7 @@ def test_normals_stay_normal_to_the_surface_and_features_stay(name: str, up: Any
     torch.testing.assert_close(changed[0, :, 3:6].norm(dim=1), torch.ones(40))
 
 
-def test_names_make_a_composition_in_their_order() -> None:
+def test_names_make_a_composition_in_their_order():
     points, generator = clouds(), seeded()
     composed = augmentation_from_names(("scale", "jitter", "rotate-up"), "y")
     expected = points
@@ -284,7 +283,7 @@ def rows(points: Tensor) -> set[tuple[float, ...]]:
 
 
 @pytest.mark.parametrize("mix", BOTH)
-def test_every_set_holds_points_of_its_own_and_of_its_partner_by_the_shares_each_at_most_once(mix: CutMix) -> None:
+def test_every_set_holds_points_of_its_own_and_of_its_partner_by_the_shares_each_at_most_once(mix):
     clouds = marked(300, 20)
     before = clouds.clone()
     found = mix(clouds, seeded())
@@ -300,7 +299,7 @@ def test_every_set_holds_points_of_its_own_and_of_its_partner_by_the_shares_each
 
 
 @pytest.mark.parametrize("mix", BOTH)
-def test_half_of_the_sets_are_mixed_with_a_share_uniform_on_0_to_1(mix: CutMix) -> None:
+def test_half_of_the_sets_are_mixed_with_a_share_uniform_on_0_to_1(mix):
     shares = mix(marked(4000, 50), seeded()).shares
     mixed = shares[shares > 0]
     assert abs(len(mixed) / 4000 - 0.5) < 0.03
@@ -312,7 +311,7 @@ def test_half_of_the_sets_are_mixed_with_a_share_uniform_on_0_to_1(mix: CutMix) 
     assert (always > 0).sum() >= 97  # all but those whose partner they are themselves
 
 
-def test_cutmix_k_replaces_the_points_nearest_to_one_by_the_partners_nearest_to_it() -> None:
+def test_cutmix_k_replaces_the_points_nearest_to_one_by_the_partners_nearest_to_it():
     clouds = torch.rand(40, 30, 3, generator=seeded(1))
     found = CutMix("nearest", probability=1.0)(clouds, seeded())
     for row, partner in enumerate(found.partners.tolist()):
@@ -330,7 +329,7 @@ def nearest(cloud: Tensor, centre: Tensor, count: int) -> Tensor:
 
 
 @pytest.mark.parametrize("mix", BOTH)
-def test_sets_of_several_sizes_keep_their_sizes_and_take_no_padding(mix: CutMix) -> None:
+def test_sets_of_several_sizes_keep_their_sizes_and_take_no_padding(mix):
     clouds, sizes = marked(60, 12), torch.arange(60) % 13
     mask = torch.arange(12) < sizes[:, None]
     clouds[~mask] = 0.0
@@ -347,7 +346,7 @@ def mixed_sets() -> PointSets:
     return pointset.from_arrays(marked(12, 9), np.arange(12) % 3, points=5, normalize="none")
 
 
-def test_batches_have_both_labels_and_an_epoch_is_the_same_to_the_last_bit() -> None:
+def test_batches_have_both_labels_and_an_epoch_is_the_same_to_the_last_bit():
     first, again = (list(batches(mixed_sets(), 5, seed=0, epoch=1, mix=CutMix("random"))) for _ in range(2))
     for one, other in zip(first, again, strict=True):
         assert one.others is not None
@@ -361,7 +360,7 @@ def test_batches_have_both_labels_and_an_epoch_is_the_same_to_the_last_bit() -> 
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
-def test_the_loss_is_that_of_the_labels_mixed_by_their_shares(smoothing: float) -> None:
+def test_the_loss_is_that_of_the_labels_mixed_by_their_shares(smoothing):
     objective = Classification(mixed_sets(), Recipe(label_smoothing=smoothing), 0)
     output = torch.randn(4, 3, generator=seeded(), dtype=torch.float64)
     labels, partners, shares = (
@@ -382,6 +381,6 @@ def test_the_loss_is_that_of_the_labels_mixed_by_their_shares(smoothing: float) 
 
 
 @pytest.mark.parametrize("name", sorted(MIXINGS))
-def test_a_recipe_names_it_last(name: str) -> None:
+def test_a_recipe_names_it_last(name):
     augment, mix = recipe_augmentations(("scale", "drop", name))
     assert (len(augment.steps), mix) == (2, MIXINGS[name])

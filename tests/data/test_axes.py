@@ -29,7 +29,7 @@ def write_obj(path: Path, corners: np.ndarray) -> Path:
 
 
 @pytest.fixture
-def objs(tmp_path: Path, home: Path) -> Path:
+def objs(tmp_path, home):
     for number in range(4):
         write_obj(tmp_path / "objs" / f"class{number % 2}" / "train" / f"{number}.obj", CORNERS * (number + 1))
     return tmp_path / "objs"
@@ -39,7 +39,7 @@ def load(data: Path, **options: Any) -> pointset.PointSets:
     return pointset.load_dataset(data, points=8, pool_points=20, progress=False, **options)
 
 
-def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs: Path) -> None:
+def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs):
     assert [usual_up(names) for names in (["a.obj", "b/C.GLB"], ["a.obj", "a.off"], ["a.ply"])] == ["y", None, None]
     with pytest.warns(UserWarning, match=r"objs.*\.obj.*Y up.*--up") as warned:
         sets = load(objs)
@@ -52,7 +52,7 @@ def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs: Path) -> N
         assert load(objs, up="auto").describe() == sets.describe()
 
 
-def test_obj_files_beside_others_are_turned_as_one_file_would_be(objs: Path, tmp_path: Path) -> None:
+def test_obj_files_beside_others_are_turned_as_one_file_would_be(objs, tmp_path):
     write_off(objs / "class0" / "train" / "5.off", Mesh(CORNERS, np.array(FACES) - 1))
     with pytest.warns(
         UserWarning, match=r"objs holds \.obj files, which usually have Y up: beside others, they are turned.* --up"
@@ -73,7 +73,7 @@ def test_obj_files_beside_others_are_turned_as_one_file_would_be(objs: Path, tmp
     assert (sets.preparation.kinds, as_they_are.preparation.kinds) == ((".off",), (".obj", ".off"))
 
 
-def test_a_file_is_turned_to_the_axis_of_the_model(objs: Path, few: Path) -> None:
+def test_a_file_is_turned_to_the_axis_of_the_model(objs, few):
     model = load(few).preparation  # OFF files: z
     path = write_obj(objs / "upright.obj", turned_up(CORNERS, "z", "y"))
     upright = model.prepare(write_obj(objs / "z.obj", CORNERS), up="z")
@@ -93,7 +93,7 @@ def test_a_file_is_turned_to_the_axis_of_the_model(objs: Path, few: Path) -> Non
 
 
 @pytest.mark.parametrize("up", [None, "z"])
-def test_a_file_stands_as_files_of_its_kind_in_training(objs: Path, tmp_path: Path, up: str | None) -> None:
+def test_a_file_stands_as_files_of_its_kind_in_training(objs, tmp_path, up):
     with warnings.catch_warnings(action="ignore"):
         model = load(objs, up=up).preparation
     assert (model.up, model.kinds) == (up or "y", (".obj",))
@@ -107,7 +107,7 @@ def test_a_file_stands_as_files_of_its_kind_in_training(objs: Path, tmp_path: Pa
     np.testing.assert_allclose(turned, turned_up(raw, other, model.up))
 
 
-def test_another_dataset_is_turned_to_the_axis_of_the_model(objs: Path, few: Path) -> None:
+def test_another_dataset_is_turned_to_the_axis_of_the_model(objs, few):
     """As each of its files would be: beside others, only files of a kind that usually has another axis."""
     model = load(few).describe()  # OFF files: z
     write_off(objs / "class0" / "train" / "5.off", Mesh(CORNERS, np.array(FACES) - 1))
@@ -122,7 +122,7 @@ def test_another_dataset_is_turned_to_the_axis_of_the_model(objs: Path, few: Pat
     assert torch.equal(said.points, as_they_are.points)
 
 
-def test_a_card_of_another_axis_is_turned_to_that_of_the_model(home: Path) -> None:
+def test_a_card_of_another_axis_is_turned_to_that_of_the_model(home):
     shapes10 = pointset.load_dataset("shapes10", "test", points=8, progress=False)
     with pytest.warns(UserWarning, match="shapes10 has Z up, and the model's shapes have Y up"):
         turned = load_like(shapes10.describe() | {"up": "y", "source": "/another"}, "test", "shapes10")
@@ -130,7 +130,7 @@ def test_a_card_of_another_axis_is_turned_to_that_of_the_model(home: Path) -> No
     np.testing.assert_allclose(turned.points.numpy(), expected, atol=1e-6)
 
 
-def test_data_of_the_model_itself_stands_as_in_training(objs: Path) -> None:
+def test_data_of_the_model_itself_stands_as_in_training(objs):
     sets = load(objs, up="z")
     assert torch.equal(load_like(sets.describe(), "train").points, sets.points)
     assert torch.equal(load_like(sets.describe(), "train", objs).points, sets.points)
@@ -139,7 +139,7 @@ def test_data_of_the_model_itself_stands_as_in_training(objs: Path) -> None:
     np.testing.assert_allclose(turned.numpy(), turned_up(sets.points.numpy(), "y", "z"), atol=1e-6)
 
 
-def test_another_dataset_is_normalised_wherever_it_stands(few: Path, tmp_path: Path) -> None:
+def test_another_dataset_is_normalised_wherever_it_stands(few, tmp_path):
     """As its files are for a prediction: a model that was trained on centred shapes knows no others."""
     rng, clouds = np.random.default_rng(0), tmp_path / "clouds"
     for place, folder in ((0.0, "near"), (9.0, "far")):

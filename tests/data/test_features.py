@@ -2,7 +2,6 @@
 
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +39,7 @@ def cloud_folder(folder: Path) -> Path:
     return folder
 
 
-def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path: Path, home: Path) -> None:
+def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path, home):
     folder = cloud_folder(tmp_path)
     train = pointset.load_dataset(folder, points=5, features=["colors", "intensity"], progress=False)
     assert (train.inputs, train.options.features, train.points.shape) == (7, ("colors", "intensity"), (6, 5, 7))
@@ -61,7 +60,7 @@ def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path: Path, home:
             use(model, plain)
 
 
-def test_normals_of_meshes_stand_behind_the_coordinates(few: Path, home: Path) -> None:
+def test_normals_of_meshes_stand_behind_the_coordinates(few, home):
     sets = pointset.load_dataset(few, points=9, pool_points=30, features="normals", progress=False)
     assert sets.inputs == 6
     lengths = sets.points[..., 3:].norm(dim=2)
@@ -75,7 +74,7 @@ def test_normals_of_meshes_stand_behind_the_coordinates(few: Path, home: Path) -
     assert shape.points.shape == (9, 6)
 
 
-def test_features_of_arrays() -> None:
+def test_features_of_arrays():
     clouds, normals = np.stack([POINTS, POINTS * 2]), np.stack([NORMALS * 3, NORMALS])
     given = {"shine": np.stack([RISING, RISING]), "normals": normals}
     sets = pointset.from_arrays(clouds, [0, 1], features=given)
@@ -93,7 +92,7 @@ def test_features_of_arrays() -> None:
 
 
 @pytest.mark.parametrize("change", [augmentation_from_names(("drop",)), CutMix("random", 1.0), CutMix("nearest", 1.0)])
-def test_points_keep_their_features(change: Any) -> None:
+def test_points_keep_their_features(change):
     places = torch.rand(3, 8, 3)
     given = torch.cat([places, 10 * places], dim=2)
     changed = change(given, torch.Generator().manual_seed(0))
@@ -102,7 +101,7 @@ def test_points_keep_their_features(change: Any) -> None:
     torch.testing.assert_close(rows[..., 3:], 10 * rows[..., :3])
 
 
-def test_options_put_normals_first() -> None:
+def test_options_put_normals_first():
     options = DataOptions.from_dict({"features": ["colors", "normals"]})
     assert (options.features, options.further) == (("normals", "colors"), ("colors",))
     assert DataOptions(features="normals") == DataOptions(features=("normals",))  # type: ignore[arg-type]
@@ -112,7 +111,7 @@ def test_options_put_normals_first() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(9, 9), (9, 4)], ids=["even", "ragged"])
-def test_any_array_of_a_pool_follows_its_points(sizes: tuple[int, int], tmp_path: Path) -> None:
+def test_any_array_of_a_pool_follows_its_points(sizes, tmp_path):
     """Here ten times the coordinates."""
     points = RNG.integers(0, 100, (sum(sizes), 3)).astype(np.float32)
     np.save(tmp_path / "normals.npy", 10 * points)
@@ -153,7 +152,7 @@ Y = ["b", "a", "b", "a", "c", "c"]
         *(torch.tensor(10 * X).to(kind) for kind in (torch.float16, torch.bfloat16, torch.int32)),
     ],
 )
-def test_arrays_and_tensors_of_all_types_give_the_same_sets(given: Any) -> None:
+def test_arrays_and_tensors_of_all_types_give_the_same_sets(given):
     sets = pointset.from_arrays(given, Y, normalize="none")
     assert (sets.classes, sets.labels.tolist(), sets.size) == (["a", "b", "c"], [1, 0, 1, 0, 2, 2], 7)
     clouds = np.array([cloud if isinstance(cloud, list) else cloud.tolist() for cloud in given], np.float32)
@@ -176,7 +175,7 @@ def test_arrays_and_tensors_of_all_types_give_the_same_sets(given: Any) -> None:
         ([-3, 5, -3], None, [0, 1, 0], ["-3", "5"]),
     ],
 )
-def test_labels_are_places_or_names(y: Any, classes: Any, labels: list[int], known: list[str]) -> None:
+def test_labels_are_places_or_names(y, classes, labels, known):
     sets = pointset.from_arrays(X[:3], y, classes)
     assert (sets.labels.tolist(), sets.classes) == (labels, known)
     if classes is None:  # those of training name those of a test
@@ -221,14 +220,14 @@ NAN[4, 2, 1] = np.nan
         (X[:2], [0, 1], {"features": 3}, ["features", "int"]),
     ],
 )
-def test_what_cannot_be_used_is_said_in_one_sentence(given: Any, y: Any, options: Any, said: list[str]) -> None:
+def test_what_cannot_be_used_is_said_in_one_sentence(given, y, options, said):
     with pytest.raises(PointsetError) as raised:
         pointset.from_arrays(given, y, **options)
     assert all(word in str(raised.value) for word in said), raised.value
     assert "\n" not in str(raised.value)
 
 
-def test_all_bad_clouds_are_named_and_may_be_left_out() -> None:
+def test_all_bad_clouds_are_named_and_may_be_left_out():
     with pytest.raises(UnreadableShapesError) as raised:
         pointset.from_arrays([X[0], NAN[4], X[1, :0]], [0, 1, 0])
     assert list(raised.value.failures) == ["000001", "000002"]

@@ -3,7 +3,6 @@
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,7 +21,7 @@ from pointset.data.shapes10 import build_shapes10
 from pointset.errors import PointsetError
 
 
-def test_a_folder_of_the_hdf5_layout(tmp_path: Path) -> None:
+def test_a_folder_of_the_hdf5_layout(tmp_path):
     folder = write_pools(tmp_path / "release")
     data = load_dataset(folder, "test", points=7)
     assert (len(data), data.classes, data.up, data.name) == (6, ["class0", "class1", "class2"], "z", "release")
@@ -31,7 +30,7 @@ def test_a_folder_of_the_hdf5_layout(tmp_path: Path) -> None:
     np.testing.assert_array_equal(data.source_pool.points, pool(6, 3, seed=6).points)
 
 
-def test_a_class_that_is_in_one_split_alone_is_named(tmp_path: Path, home: Path, few: Path) -> None:
+def test_a_class_that_is_in_one_split_alone_is_named(tmp_path, home, few):
     folder = write_pools(tmp_path / "release", classes=4, train=4, test=3)  # the test set lacks class3
     for split in ("train", "test"):
         with pytest.warns(UserWarning, match=r"release has classes only in train: class3$"):
@@ -41,7 +40,7 @@ def test_a_class_that_is_in_one_split_alone_is_named(tmp_path: Path, home: Path,
         load_dataset(few, points=5, pool_points=5)
 
 
-def test_more_points_than_a_pool_are_refused_before_it_is_made(home: Path, few: Path) -> None:
+def test_more_points_than_a_pool_are_refused_before_it_is_made(home, few):
     with pytest.raises(PointsetError, match=r"points=6 is more than the 5 .*few.*--points 5.*--pool-points of `train`"):
         load_dataset(few, points=6, pool_points=5)
     assert not home.exists()
@@ -63,16 +62,14 @@ ZIP = r"{home}/datasets.*https?://\S+\.zip"
         *((name, {}, ZIP) for name in ("modelnet10", "modelnet40", "modelnet40-hdf5")),
     ],
 )
-def test_what_cannot_be_loaded_is_refused(
-    data: str | Path, options: dict[str, Any], words: str, tmp_path: Path, home: Path
-) -> None:
+def test_what_cannot_be_loaded_is_refused(data, options, words, tmp_path, home):
     release = write_pools(tmp_path / "release")
     with pytest.raises(PointsetError, match=words.replace("{home}", str(home))):
         load_dataset(release if data == "release" else data, **{"points": 7, **options})
 
 
 @pytest.mark.parametrize("name", ["modelnet40_ply_hdf5_2048", "modelnet40-hdf5"])
-def test_a_cards_data_is_found_and_compared_with_the_card(home: Path, name: str) -> None:
+def test_a_cards_data_is_found_and_compared_with_the_card(home, name):
     folder = write_pools(home / "datasets" / name, classes=40)
     with pytest.raises(PointsetError, match=r"other classes than modelnet40-hdf5 \(.*airplane.*unpack it again"):
         load_dataset("modelnet40-hdf5", points=7)
@@ -81,7 +78,7 @@ def test_a_cards_data_is_found_and_compared_with_the_card(home: Path, name: str)
         load_dataset("modelnet40-hdf5", points=7)
 
 
-def test_the_embedded_data_set_is_built_at_first_use(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_embedded_data_set_is_built_at_first_use(home, monkeypatch):
     card = msgspec.structs.replace(load_card("shapes10"), splits={"train": 10, "test": 20}, up="y")
     monkeypatch.setattr(locate, "load_card", lambda name: card)
     monkeypatch.setattr(locate, "build_shapes10", partial(build_shapes10, train=1, test=2))
@@ -94,7 +91,7 @@ def test_the_embedded_data_set_is_built_at_first_use(home: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "fps"])
-def test_a_file_is_sampled_as_the_sets_were(home: Path, few: Path, sampler: str) -> None:
+def test_a_file_is_sampled_as_the_sets_were(home, few, sampler):
     """A random part of points that are spread evenly is not spread evenly, and a model knows such parts alone."""
     model = load_dataset(few, points=8, pool_points=40, sampler=sampler).preparation
     path = few / "class0" / "train" / "shape0.off"
@@ -104,7 +101,7 @@ def test_a_file_is_sampled_as_the_sets_were(home: Path, few: Path, sampler: str)
     assert model.prepare(path, points=50).points.shape == (50, 3)
 
 
-def test_test_shapes_that_are_training_shapes_are_counted(tmp_path: Path, capsys: Any) -> None:
+def test_test_shapes_that_are_training_shapes_are_counted(tmp_path, capsys):
     folder = write_shapes(tmp_path / "data", shapes=4, points=32)
     assert repeats_in_words(str(folder), DataOptions()) == ()
     shutil.copy(folder / "train" / "ball" / "ball_0.npy", folder / "test" / "flat" / "flat_1.npy")

@@ -1,7 +1,6 @@
 """Numbers of neighbourhoods: against eigenvectors, under turns, on clouds with a fault, and of imperfect copies."""
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 import pointset
-from pointset.configuration import Neighbourhoods
 from pointset.data.augmentations import SURROUNDINGS, augmentation_from_names
-from pointset.data.axes import Axis
 from pointset.data.imperfect import COPIES, WHOLE
 from pointset.data.neighbourhoods import (
     EPSILON,
@@ -93,7 +90,7 @@ TURNING = sorted({*KINDS} - {"invariant"})
 
 
 @pytest.mark.parametrize("n", [40, N, 700, 1500])
-def test_numbers_follow_the_formulas(n: int) -> None:
+def test_numbers_follow_the_formulas(n):
     points = blob(n=n)
     expected = by_eigenvectors(points)
     for kind in KINDS:
@@ -101,7 +98,7 @@ def test_numbers_follow_the_formulas(n: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_gives_the_numbers_of_its_clouds_and_zeros_in_padded_rows(kind: str) -> None:
+def test_a_batch_gives_the_numbers_of_its_clouds_and_zeros_in_padded_rows(kind):
     points = torch.from_numpy(np.stack([blob(seed) for seed in range(3)]))
     mask = torch.rand(3, N, generator=torch.Generator().manual_seed(0)) < torch.tensor([[2.0], [0.5], [0.02]])
     numbers = numbers_in_batch(points, kind, mask)
@@ -114,7 +111,7 @@ def test_a_batch_gives_the_numbers_of_its_clouds_and_zeros_in_padded_rows(kind: 
     assert whole[0].numpy() == pytest.approx(neighbourhood_numbers(points[0].numpy(), kind), abs=1e-5)
 
 
-def test_planes_lines_and_balls_are_told_apart() -> None:
+def test_planes_lines_and_balls_are_told_apart():
     rng = np.random.default_rng(0)
     plane = np.c_[rng.uniform(size=(500, 2)), np.zeros(500)]
     line = np.c_[np.zeros((500, 2)), rng.uniform(size=500)]
@@ -127,7 +124,7 @@ def test_planes_lines_and_balls_are_told_apart() -> None:
     assert neighbourhood_numbers(ball, "oriented")[:, 1].mean() < planarity
 
 
-def test_the_distance_of_a_neighbour_does_not_depend_on_the_density() -> None:
+def test_the_distance_of_a_neighbour_does_not_depend_on_the_density():
     rng = np.random.default_rng(0)
     means = [
         neighbourhood_numbers(np.c_[rng.uniform(size=(n, 2)), np.zeros(n)], "oriented")[:, 2].mean()
@@ -136,7 +133,7 @@ def test_the_distance_of_a_neighbour_does_not_depend_on_the_density() -> None:
     assert np.ptp(means) < 0.15
 
 
-def test_turns_change_no_invariant_number_and_turn_the_normals() -> None:
+def test_turns_change_no_invariant_number_and_turn_the_normals():
     points, turn = blob(), Rotation.random(random_state=1).as_matrix()
     turned = points @ turn.T
     assert neighbourhood_numbers(turned, "invariant") == pytest.approx(
@@ -151,7 +148,7 @@ def test_turns_change_no_invariant_number_and_turn_the_normals() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unit", [1e-12, 1e-3, 1e12])
-def test_units_and_places_do_not_matter(kind: str, unit: float) -> None:
+def test_units_and_places_do_not_matter(kind, unit):
     points = blob()
     moved = (points - 7.0) * unit
     assert neighbourhood_numbers(moved, kind) == pytest.approx(neighbourhood_numbers(points, kind), abs=1e-5)
@@ -172,7 +169,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_every_cloud_gives_finite_numbers_within_bounds(fault: str, kind: str) -> None:
+def test_every_cloud_gives_finite_numbers_within_bounds(fault, kind):
     numbers = neighbourhood_numbers(FAULTS[fault], kind)
     assert numbers.shape == (len(FAULTS[fault]), WIDTHS[kind])
     assert np.isfinite(numbers).all()
@@ -181,7 +178,7 @@ def test_every_cloud_gives_finite_numbers_within_bounds(fault: str, kind: str) -
     assert numbers_in_batch(batch, kind).isfinite().all()
 
 
-def test_no_point_gives_no_numbers() -> None:
+def test_no_point_gives_no_numbers():
     assert neighbourhood_numbers(np.zeros((0, 3)), "oriented").shape == (0, WIDTHS["oriented"])
     mask = torch.zeros(1, 4, dtype=torch.bool)
     assert not numbers_in_batch(torch.randn(1, 4, 3), "oriented", mask).any()
@@ -190,7 +187,7 @@ def test_no_point_gives_no_numbers() -> None:
 @pytest.mark.parametrize("name", ["rotate-up", "rotate-any", "turn"])
 @pytest.mark.parametrize("up", ["y", "z"])
 @pytest.mark.parametrize("kind", TURNING)
-def test_an_augmentation_that_turns_a_shape_turns_its_numbers(name: str, up: Axis, kind: Neighbourhoods) -> None:
+def test_an_augmentation_that_turns_a_shape_turns_its_numbers(name, up, kind):
     points = np.stack([blob(seed) - 5.0 for seed in range(3)]).astype(np.float32)
     numbers = [neighbourhood_numbers(cloud, kind) for cloud in points]
     given = torch.from_numpy(np.concatenate([points, np.stack(numbers)], axis=2))
@@ -203,7 +200,7 @@ def test_an_augmentation_that_turns_a_shape_turns_its_numbers(name: str, up: Axi
 
 @pytest.mark.parametrize("how", ABOUT)
 @pytest.mark.parametrize("kind", TURNING)
-def test_sets_that_are_turned_to_their_axes_turn_their_numbers(how: Any, kind: Neighbourhoods) -> None:
+def test_sets_that_are_turned_to_their_axes_turn_their_numbers(how, kind):
     clouds = np.stack([blob(seed) @ Rotation.random(random_state=seed).as_matrix() for seed in range(2)])
     sets = pointset.from_arrays(clouds, [0, 1], normalize=how).with_neighbourhoods(kind)
     drawn = sets.draw([0, 1], torch.Generator().manual_seed(0))
@@ -228,7 +225,7 @@ def copied(sets: PointSets, *names: str, seed: int = 0) -> PointSets:
 
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("name", sorted(SURROUNDINGS))
-def test_numbers_of_a_copy_are_those_of_its_own_distinct_points(name: str, ragged: bool) -> None:
+def test_numbers_of_a_copy_are_those_of_its_own_distinct_points(name, ragged):
     sets = sets_of(ragged)
     pool, given = copied(sets, name).source_pool, sets.source_pool
     assert len(pool) == len(given) * (1 + COPIES)
@@ -244,7 +241,7 @@ def test_numbers_of_a_copy_are_those_of_its_own_distinct_points(name: str, ragge
     assert 0 < changed <= len(given) * COPIES
 
 
-def test_only_the_training_view_draws_from_copies() -> None:
+def test_only_the_training_view_draws_from_copies():
     sets = sets_of(ragged=False)
     copies, plain = copied(sets), sets.with_neighbourhoods("shifts")
     assert torch.allclose(copies.points, plain.points, atol=2e-3)  # the order of a sum
@@ -255,13 +252,13 @@ def test_only_the_training_view_draws_from_copies() -> None:
     assert (where // COUNT % len(sets) == 0).all()  # of the shape that was asked for
 
 
-def test_copies_depend_on_the_seed_alone() -> None:
+def test_copies_depend_on_the_seed_alone():
     first, again, other = (copied(sets_of(ragged=False), seed=seed).source_pool.points for seed in (0, 0, 1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
-def test_a_network_is_trained_on_copies_and_a_network_of_coordinates_on_changed_sets() -> None:
+def test_a_network_is_trained_on_copies_and_a_network_of_coordinates_on_changed_sets():
     for kind in ("shifts", "none"):
         options: Any = {"neighbourhoods": kind, "inputs": 4}
         model: Any = pointset.create_model("rff-max", classes=2, dim=8, **options)
@@ -273,7 +270,7 @@ def test_a_network_is_trained_on_copies_and_a_network_of_coordinates_on_changed_
         assert np.isfinite(fitted.history[-1]["loss"])
 
 
-def test_a_network_that_was_trained_on_thinned_clouds_does_not_warn_of_them(tmp_path: Path) -> None:
+def test_a_network_that_was_trained_on_thinned_clouds_does_not_warn_of_them(tmp_path):
     few = np.random.default_rng(1).normal(size=(COUNT // 4, 4))
     for augment, warned in (("thin", False), ("crop", True)):
         model: Any = pointset.create_model("rff-max", classes=2, inputs=4, dim=8, neighbourhoods="shifts")

@@ -203,11 +203,11 @@ def has_formula(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("number", [-4.6, "-4.6", "+1e3", 7, None])
-def test_numbers_stay_numbers(number: object) -> None:
+def test_numbers_stay_numbers(number):
     assert as_csv([{"n": number}]).splitlines()[1].strip('"') == ("" if number is None else str(number))
 
 
-def test_texts_of_every_table_are_no_formulas_and_read_back_unchanged(tmp_path: Path) -> None:
+def test_texts_of_every_table_are_no_formulas_and_read_back_unchanged(tmp_path):
     rows = [{"model": text, "@SUM": text, "accuracy": "-0.5"} for text in TEXTS]
     results, guessed, embedded = (tmp_path / f"{name}.csv" for name in ("results", "guessed", "embedded"))
     results.write_bytes(as_csv(rows).encode())

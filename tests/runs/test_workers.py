@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ NEEDS_DASK = "needs distributed: pip install 'pointset[dask]'"
 
 
 @pytest.fixture(scope="module")
-def experiment(classifiers: Any) -> Experiment:
+def experiment(classifiers):
     return classifiers("isab4-pma", "rff-max", seeds=(0, 1), recipe=Recipe(epochs=2, batch_size=16))
 
 
@@ -42,7 +41,7 @@ def run(experiment: Experiment, out: Path, workers: Workers | None = None) -> Co
 
 
 @pytest.fixture(scope="module")
-def whole(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+def whole(experiment, tmp_path_factory):
     return run(experiment, tmp_path_factory.mktemp("whole"))
 
 
@@ -68,7 +67,7 @@ def test_killed_and_started_again_it_ends_with_identical_results(killed, finishe
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Workers]:
+def cluster():
     distributed = pytest.importorskip("distributed", reason=NEEDS_DASK)
     options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "scheduler_port": 0}
     with (
@@ -81,7 +80,7 @@ def cluster() -> Iterator[Workers]:
 
 
 @pytest.mark.slow
-def test_a_cluster_changes_no_metric(cluster: Workers, experiment: Experiment, whole: Comparison, tmp_path: Path):
+def test_a_cluster_changes_no_metric(cluster, experiment, whole, tmp_path):
     found = run(experiment, tmp_path, cluster)
     assert not found.failures
     assert results(found) == results(whole)

@@ -28,7 +28,7 @@ LONG = replace(SHORT, epochs=4)
 
 
 @pytest.fixture(scope="module")
-def finished(train, tmp_path_factory) -> Path:
+def finished(train, tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
     pointset.fit(small(), train, SHORT, run=folder)
     return folder

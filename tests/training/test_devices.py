@@ -17,7 +17,7 @@ def drawn(seed: int, epoch: int, rank: int = 0) -> tuple[float, ...]:
         return tuple(torch.rand(4).tolist())
 
 
-def test_every_seed_epoch_and_process_draws_its_own_numbers_and_draws_them_again() -> None:
+def test_every_seed_epoch_and_process_draws_its_own_numbers_and_draws_them_again():
     keys = [(seed, epoch, rank) for seed in range(3) for epoch in range(3) for rank in range(3)]
     assert len({drawn(*key) for key in keys}) == len(keys)
     assert drawn(1, 2) == drawn(1, 2)
@@ -37,7 +37,7 @@ class Watched(nn.Module):
         return self.layer(points.amax(dim=1))
 
 
-def test_a_training_drops_other_units_in_every_epoch(train) -> None:
+def test_a_training_drops_other_units_in_every_epoch(train):
     models = Watched(), Watched()
     for model in models:
         pointset.fit(model, train, Recipe(epochs=3, batch_size=len(train)), seed=2, progress=False)

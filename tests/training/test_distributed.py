@@ -114,7 +114,7 @@ def main(clouds: str, out: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def ran(clouds_folder, tmp_path_factory) -> tuple[Path, str]:
+def ran(clouds_folder, tmp_path_factory):
     """The folder written by two processes, and their output."""
     pytest.importorskip("accelerate")
     folder = tmp_path_factory.mktemp("two")
@@ -129,13 +129,13 @@ def ran(clouds_folder, tmp_path_factory) -> tuple[Path, str]:
 
 
 @pytest.fixture(scope="module")
-def two(ran) -> list[dict[str, Any]]:
+def two(ran):
     """The results of the two processes."""
     return [torch.load(ran[0] / f"{rank}.pt", weights_only=False) for rank in range(2)]
 
 
 @pytest.fixture(scope="module", params=["rff-max", "isab4-pma"])
-def alone(request, train) -> tuple[str, Recorded, training.Fitted]:
+def alone(request, train):
     """The same training in this process: the name of the model, the record, and the result."""
     with pytest.MonkeyPatch.context() as patch:
         recorded = Recorded(patch)

@@ -36,7 +36,7 @@ def small(**changes) -> PointSetClassifier:
 
 
 @pytest.fixture(scope="module")
-def X() -> np.ndarray:  # noqa: N802 - as scikit-learn calls it
+def X():  # noqa: N802 - as scikit-learn calls it
     """Clouds [24, 16, 3] of three proportions, far from the origin and in double precision."""
     clouds = np.random.default_rng(0).standard_normal((24, 16, 3))
     for label, stretch in enumerate(([1, 1, 0.1], [0.1, 0.1, 1], [1, 1, 1])):
@@ -45,17 +45,17 @@ def X() -> np.ndarray:  # noqa: N802 - as scikit-learn calls it
 
 
 @pytest.fixture(scope="module")
-def y() -> np.ndarray:
+def y():
     return NAMES[np.arange(24) % 3]
 
 
 @pytest.fixture(scope="module")
-def ragged(X) -> list[np.ndarray]:
+def ragged(X):
     return [cloud[: 16 - index % 5] for index, cloud in enumerate(X)]
 
 
 @pytest.fixture(scope="module")
-def fitted(X, y) -> PointSetClassifier:
+def fitted(X, y):
     return small().fit(X, y)
 
 
@@ -217,7 +217,7 @@ def test_calibration(given, y, request):
     assert found.classes_.tolist() == sorted(NAMES)
 
 
-def test_the_best_within_a_budget_and_trained_weights(clouds_folder) -> None:
+def test_the_best_within_a_budget_and_trained_weights(clouds_folder):
     train, test = (pointset.load_dataset(clouds_folder, split, 64) for split in ("train", "test"))
     for options in ({}, {"model": "auto", "budget": 1.0}, {"start": "isab16-pma.modelnet40-1024", "steps": 20}):
         classifier = PointSetClassifier(random_state=0, **options).fit(train.points.numpy(), train.labels.numpy())
@@ -312,7 +312,7 @@ class Embedding(Rows, PointSetEmbedding):
 
 
 @pytest.fixture
-def lifted_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def lifted_rows(monkeypatch):
     """Give each check clouds [N, d, 3], of which the first coordinates are its rows [N, d]."""
 
     def lifted(estimator: Any, X: Any, X_test: Any = None, **_: Any) -> Any:
@@ -334,7 +334,7 @@ def lifted_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     [Classifier(**SMALL), Embedding()],
     expected_failed_checks=lambda estimator: OTHERS | OWN[type(estimator).__name__],
 )
-def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+def test_scikit_learns_own_checks(estimator, check):
     try:
         check(estimator)
     except SkipTest as error:

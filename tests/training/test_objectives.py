@@ -1,7 +1,6 @@
 """Objectives of trainings: sets of random size, weights of classes, and classes with an order."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,19 +108,19 @@ def test_more_points_than_are_stored_are_refused_before_a_run_or_a_comparison_ha
 
 
 @pytest.fixture
-def unbalanced() -> pointset.PointSets:
+def unbalanced():
     X = np.random.default_rng(0).normal(size=(20, 8, 3))
     return pointset.from_arrays(X, ["chair"] * 16 + ["lamp"] * 4, ["chair", "lamp", "sofa"])
 
 
-def test_balanced_weights_are_one_on_average_and_rare_classes_weigh_more(unbalanced) -> None:
+def test_balanced_weights_are_one_on_average_and_rare_classes_weigh_more(unbalanced):
     weights = class_weights("balanced", unbalanced.labels, unbalanced.classes)
     assert weights[1] / weights[0] == pytest.approx(2)  # the root of 16 / 4
     assert (16 * weights[0] + 4 * weights[1]) / 20 == pytest.approx(1)
     assert class_weights("lamp=2.5, chair=.5", unbalanced.labels, unbalanced.classes).tolist() == [0.5, 2.5, 1.0]
 
 
-def test_the_loss_is_weighted(unbalanced) -> None:
+def test_the_loss_is_weighted(unbalanced):
     recipe = pointset.Recipe(class_weights="chair=3", label_smoothing=0.0)
     objective = Classification(unbalanced, recipe, seed=0)
     batch = next(objective.batches(0))
@@ -132,13 +131,13 @@ def test_the_loss_is_weighted(unbalanced) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("class_weights", "balanced"), ("ordered", "soft")])
-def test_sets_of_two_classes_have_no_weight_and_no_rank(name, value, unbalanced) -> None:
+def test_sets_of_two_classes_have_no_weight_and_no_rank(name, value, unbalanced):
     with pytest.raises(pointset.PointsetError, match=f"{name} cannot be used with sets of two classes"):
         Classification(unbalanced, pointset.Recipe(augment=("cutmix-r",)).changed({name: value}), seed=0)
 
 
 @pytest.mark.parametrize(("weights", "smoothing"), [("chair=3", 0.1), ("chair=0", 0.0), (None, 0.1)])
-def test_shares_of_processes_add_up_to_the_loss_and_the_gradient_of_a_batch(weights, smoothing, unbalanced) -> None:
+def test_shares_of_processes_add_up_to_the_loss_and_the_gradient_of_a_batch(weights, smoothing, unbalanced):
     recipe = pointset.Recipe(class_weights=weights, label_smoothing=smoothing, device="cpu")
     objective = Classification(unbalanced, recipe, seed=0)
     batch = next(objective.batches(0))
@@ -170,13 +169,13 @@ GRADES = ["0 new", "1 used", "2 worn", "3 broken"]
 
 
 @pytest.fixture(scope="module")
-def sets() -> pointset.PointSets:
+def sets():
     """Forty clouds, flatter with each grade."""
     X = np.random.default_rng(0).normal(size=(40, 24, 3)) * [[[1, 1, 4.0 ** -(row % 4)]] for row in range(40)]
     return pointset.from_arrays(X, [row % 4 for row in range(40)], GRADES, normalize="center-standardize")
 
 
-def test_losses_follow_their_formulas() -> None:
+def test_losses_follow_their_formulas():
     output, label = torch.tensor([[0.5, 2.0, -1.0]]), torch.tensor([1])
     shares = [math.exp(-1), 1.0, math.exp(-1)]
     logs = output[0].log_softmax(0)
@@ -187,7 +186,7 @@ def test_losses_follow_their_formulas() -> None:
     assert float(ordered_losses(output, label, "thresholds")) == pytest.approx(thresholds)
 
 
-def test_as_many_classes_are_passed_as_thresholds() -> None:
+def test_as_many_classes_are_passed_as_thresholds():
     output = torch.randn(500, 6, generator=torch.Generator().manual_seed(0))
     logits = ranked(output)
     assert logits.shape == output.shape
@@ -196,7 +195,7 @@ def test_as_many_classes_are_passed_as_thresholds() -> None:
 
 
 @pytest.mark.parametrize("ordered", ["soft", "thresholds"])
-def test_a_run_is_loaded_with_the_predictions_that_it_was_tested_with(ordered, sets, tmp_path: Path) -> None:
+def test_a_run_is_loaded_with_the_predictions_that_it_was_tested_with(ordered, sets, tmp_path):
     recipe = pointset.Recipe(epochs=60, learning_rate=1e-2, ordered=ordered, batch_size=10)
     model = pointset.create_model("rff-mean", classes=4, dim=16, dropout=0.0)
     pointset.fit(model, sets, recipe, run=tmp_path / "run", progress=False)

@@ -4,7 +4,6 @@ import hashlib
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +41,7 @@ def product(run: Path) -> None:
 
 
 @pytest.mark.parametrize("train", [network, baseline, product])
-def test_every_kind_of_run_is_the_same_in_a_file(tmp_path: Path, train: Any) -> None:
+def test_every_kind_of_run_is_the_same_in_a_file(tmp_path, train):
     train(tmp_path / "run")
     card = pack_run(tmp_path / "run", tmp_path / "a.pointset")
     pack_run(tmp_path / "run", tmp_path / "b.pointset")
@@ -54,7 +53,7 @@ def test_every_kind_of_run_is_the_same_in_a_file(tmp_path: Path, train: Any) -> 
 
 
 @pytest.fixture(scope="module")
-def packed(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packed(clouds_folder, tmp_path_factory):
     """The file of a run on the toy dataset, beside its folder."""
     folder = tmp_path_factory.mktemp("packed")
     train_run(folder / "run", clouds_folder, "rff-max", recipe=SHORT)
@@ -62,7 +61,7 @@ def packed(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder / "toy.pointset"
 
 
-def test_commands_take_the_file_as_a_model(packed: Path, clouds_folder: Path, tmp_path: Path, capsys: Any) -> None:
+def test_commands_take_the_file_as_a_model(packed, clouds_folder, tmp_path, capsys):
     output = succeed(capsys, "pack", packed.parent / "run", "-o", tmp_path / "toy.pointset")
     assert hashlib.sha256(packed.read_bytes()).hexdigest() in output
     run, file = (
@@ -89,7 +88,7 @@ def rewritten(packed: Path, path: Path, compression: int = zipfile.ZIP_STORED, *
     return path
 
 
-def test_a_file_that_is_not_as_it_was_packed_is_refused(packed: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_as_it_was_packed_is_refused(packed, tmp_path):
     path = tmp_path / "a.pointset"
     whole = packed.read_bytes()
     bad = {
@@ -114,7 +113,7 @@ def test_a_file_that_is_not_as_it_was_packed_is_refused(packed: Path, tmp_path: 
     assert not (tmp_path.parent / "evil.py").exists()
 
 
-def test_weights_of_another_model_are_refused(packed: Path, tmp_path: Path) -> None:
+def test_weights_of_another_model_are_refused(packed, tmp_path):
     network(tmp_path / "run")
     other = (tmp_path / "run" / "model.safetensors").read_bytes()
     with pytest.raises(PointsetError, match="does not fit"):

@@ -35,7 +35,7 @@ size = 10
 """
 
 
-def test_the_published_numbers_are_on_the_cards() -> None:
+def test_the_published_numbers_are_on_the_cards():
     cards = {name: load_card(name) for name in list_cards()}
     assert {name: dict(cards[name].splits) for name in ("modelnet40", "shapes10")} == {
         "modelnet40": {"train": 9843, "test": 2468},
@@ -48,13 +48,13 @@ def test_the_published_numbers_are_on_the_cards() -> None:
     assert [card.up for card in cards.values()] == ["z", "z", "y", "y", "y", "z"]
 
 
-def test_every_key_is_documented_beside_the_cards() -> None:
+def test_every_key_is_documented_beside_the_cards():
     readme = (cards_folder() / "README.md").read_text(encoding="utf-8")
     keys = [*Card.__struct_fields__, *Download.__struct_fields__, "train", "test"]
     assert [key for key in keys if f"`{key}`" not in readme and f"`[{key}]`" not in readme] == []
 
 
-def test_the_cards_are_whole() -> None:
+def test_the_cards_are_whole():
     for name, card in ((name, load_card(name)) for name in list_cards()):
         assert card.name == name
         assert {"test"} <= {*card.splits} <= {"train", "test"}
@@ -67,9 +67,7 @@ def test_the_cards_are_whole() -> None:
     ("old", "new", "words"),
     [('title = "Tiny"', 'titel = "Tiny"', "titel"), ("size = 10", "size = 0", "download.size"), ('"z"', "z", "cannot")],
 )
-def test_a_wrong_card_is_refused_by_file_and_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, words: str
-) -> None:
+def test_a_wrong_card_is_refused_by_file_and_key(tmp_path, monkeypatch, old, new, words):
     monkeypatch.setattr(cards, "cards_folder", lambda: tmp_path)
     path = tmp_path / "tiny.toml"
     path.write_text(GOOD)
@@ -81,7 +79,7 @@ def test_a_wrong_card_is_refused_by_file_and_key(
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory) -> Path:
+def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shapes") / "shapes10"
     build_shapes10(folder, train=4, test=2, progress=False)
     return folder

@@ -5,7 +5,7 @@ import hashlib
 import io
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ RIGHT = Download(size=len(CONTENT), sha256=hashlib.sha256(CONTENT).hexdigest(), 
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
+def site():
     with served(Site({"/file.zip": CONTENT})) as running:
         yield running
 
@@ -35,7 +35,7 @@ def get(site: Site, folder: Path, expected: Download = RIGHT, *mirrors: str) -> 
     return download(urls, folder / "file.zip", expected, progress=False).read_bytes()
 
 
-def test_a_cut_connection_goes_on_at_the_right_byte_also_the_next_time(site: Site, tmp_path: Path) -> None:
+def test_a_cut_connection_goes_on_at_the_right_byte_also_the_next_time(site, tmp_path):
     site.cuts = [1_000_000, 500_000, 0]
     with pytest.raises(PointsetError, match="could not be downloaded"):
         get(site, tmp_path)
@@ -50,7 +50,7 @@ def test_a_cut_connection_goes_on_at_the_right_byte_also_the_next_time(site: Sit
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_another_file_in_the_meantime_is_not_glued_to_the_old_one(site: Site, tmp_path: Path, ranges: bool) -> None:
+def test_another_file_in_the_meantime_is_not_glued_to_the_old_one(site, tmp_path, ranges):
     (tmp_path / ".file.zip.part").write_bytes(b"another" * 1000)
     site.ranges = ranges
     if ranges:
@@ -73,9 +73,7 @@ WRONG = {"Content-Range": "bytes 2000000-2999999/3000000"}
         (None, Download(md5="0" * 32), "its MD5 is not the expected one"),
     ],
 )
-def test_what_is_not_the_file_is_one_sentence_and_the_next_mirror_is_tried(
-    site: Site, tmp_path: Path, answer: tuple[int, dict[str, str]] | None, expected: Download, words: str
-) -> None:
+def test_what_is_not_the_file_is_one_sentence_and_the_next_mirror_is_tried(site, tmp_path, answer, expected, words):
     site.answers = [(*answer, b"<html>Log in first</html>")] if answer else []
     with pytest.raises(PointsetError, match=words) as caught:
         get(site, tmp_path, expected, f"{site.url}/file.zip", f"{site.url}/gone.zip", "http://127.0.0.1:9/f.zip")
@@ -84,7 +82,7 @@ def test_what_is_not_the_file_is_one_sentence_and_the_next_mirror_is_tried(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_sent_packed_is_unpacked(site: Site, tmp_path: Path) -> None:
+def test_a_file_that_is_sent_packed_is_unpacked(site, tmp_path):
     site.answers = [(200, {"Content-Encoding": "gzip"}, gzip.compress(CONTENT))]
     assert get(site, tmp_path, Download()) == CONTENT
 
@@ -130,9 +128,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     ],
     ids=["at the top", "in another folder", "in no folder", "at the top and elsewhere"],
 )
-def test_the_folder_is_unpacked_and_the_rest_is_not(
-    tmp_path: Path, pack: Pack, files: dict[str, bytes], expected: dict[str, bytes]
-) -> None:
+def test_the_folder_is_unpacked_and_the_rest_is_not(tmp_path, pack, files, expected):
     left = tmp_path / ".Set.unpacking" / "Set" / "half.off"  # of a killed unpacking
     left.parent.mkdir(parents=True)
     left.write_bytes(b"OF")
@@ -167,9 +163,7 @@ def linked(folder: Path, kind: bytes, target: str) -> Path:
         (partial(linked, kind=tarfile.FIFOTYPE, target=""), "cannot be unpacked .*link"),
     ],
 )
-def test_a_wrong_archive_is_named_and_nothing_of_it_stays(
-    tmp_path: Path, pack: Callable[[Path], Path], words: str
-) -> None:
+def test_a_wrong_archive_is_named_and_nothing_of_it_stays(tmp_path, pack, words):
     path = pack(tmp_path)
     with pytest.raises(PointsetError, match=rf"{path.name} .*{words}"):
         unpack(path, tmp_path / "Set")
@@ -178,7 +172,7 @@ def test_a_wrong_archive_is_named_and_nothing_of_it_stays(
 
 @pytest.mark.parametrize("pack", [zipped, tarball])
 @pytest.mark.parametrize("name", ["../outside.off", "Set/../../outside.off"])
-def test_nothing_is_unpacked_outside_the_folder(name: str, pack: Pack, tmp_path: Path) -> None:
+def test_nothing_is_unpacked_outside_the_folder(name, pack, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     with suppress(PointsetError):
@@ -193,7 +187,7 @@ FILES = {f"{kind}/train/{kind}_0001.off": np.random.default_rng(0).bytes(300_000
 
 
 @pytest.fixture
-def archive(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
+def archive(site, tmp_path, monkeypatch):
     """The content of the archive of ModelNet10, as the card says from now on."""
     path = zipped(tmp_path, {f"ModelNet10/{name}": data for name, data in FILES.items()}, zipfile.ZIP_STORED)
     content = site.files["/ModelNet10.zip"] = path.read_bytes()
@@ -204,7 +198,7 @@ def archive(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> byte
     return content
 
 
-def test_the_data_is_fetched_once(home: Path, site: Site, archive: bytes) -> None:
+def test_the_data_is_fetched_once(home, site, archive):
     for _ in range(2):
         folder = fetch("modelnet10", progress=False)
         assert folder == home / "datasets" / "ModelNet10"
@@ -213,7 +207,7 @@ def test_the_data_is_fetched_once(home: Path, site: Site, archive: bytes) -> Non
     assert len(site.asked) == 1
 
 
-def test_an_archive_saved_by_hand_is_checked_unpacked_and_kept(home: Path, site: Site, archive: bytes) -> None:
+def test_an_archive_saved_by_hand_is_checked_unpacked_and_kept(home, site, archive):
     path = home / "datasets" / "ModelNet10.zip"
     path.parent.mkdir(parents=True)
     path.write_bytes(archive[:-1])
@@ -225,7 +219,7 @@ def test_an_archive_saved_by_hand_is_checked_unpacked_and_kept(home: Path, site:
     assert path.exists()
 
 
-def test_data_that_cannot_be_fetched_says_why(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_that_cannot_be_fetched_says_why(home, monkeypatch):
     with pytest.raises(PointsetError, match=rf"the data of scanobjectnn .*: .*https://.*{home}/datasets/h5_files"):
         fetch("scanobjectnn", progress=False)
     home.write_text("", encoding="utf-8")

@@ -32,7 +32,7 @@ def clouds(count: int, points: int = 7) -> np.ndarray:
 
 
 @pytest.fixture
-def release(tmp_path: Path) -> Path:
+def release(tmp_path):
     """Two training files of 3 and 2 clouds, one test file of 2; three classes."""
     (tmp_path / "shape_names.txt").write_text("airplane\nbathtub\nbed\n")
     (tmp_path / "train_files.txt").write_text("data/elsewhere/ply_data_train0.h5\nC:\\data\\ply_data_train1.h5\n")
@@ -43,7 +43,7 @@ def release(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_files_are_read_in_the_order_of_their_list_by_base_name(release: Path) -> None:
+def test_files_are_read_in_the_order_of_their_list_by_base_name(release):
     assert is_released(release)
     assert not is_released(release.parent)
     train = read_released(release, "train")
@@ -92,7 +92,7 @@ WITH_NAN[1, 3, 2] = np.nan
         (arrays(data=clouds(2).astype("f8") * 1e300, label=LABEL), "row 0 .*not finite"),
     ],
 )
-def test_a_damaged_release_is_refused_by_file(release: Path, damage: Any, words: str) -> None:
+def test_a_damaged_release_is_refused_by_file(release, damage, words):
     damage(release)
     with pytest.raises(PointsetError, match=words) as caught:
         read_released(release, "test")
@@ -100,7 +100,7 @@ def test_a_damaged_release_is_refused_by_file(release: Path, damage: Any, words:
     assert len(str(caught.value)) < 800
 
 
-def test_clouds_that_cannot_be_used_are_named_together_or_left_out(release: Path) -> None:
+def test_clouds_that_cannot_be_used_are_named_together_or_left_out(release):
     bad = clouds(3)
     bad[1, 0, 0] = np.inf
     write_file(release / "ply_data_train0.h5", data=bad, label=np.array([[0], [2], [9]], np.uint8))
@@ -115,13 +115,13 @@ def test_clouds_that_cannot_be_used_are_named_together_or_left_out(release: Path
     assert set(pool.skipped) == failures
 
 
-def test_clouds_of_different_sizes_are_refused(release: Path) -> None:
+def test_clouds_of_different_sizes_are_refused(release):
     write_file(release / "ply_data_train1.h5", data=clouds(2, points=8), label=[[2], [2]])
     with pytest.raises(PointsetError, match=r"different sizes: \[7, 8\]"):
         read_released(release, "train")
 
 
-def test_the_files_of_a_card_are_those_of_its_digests(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_a_card_are_those_of_its_digests(release, monkeypatch):
     train, test = ((release / name).read_bytes() for name in ("ply_data_train0.h5", TEST))
     digests = {"ply_data_train0.h5": hashlib.sha256(train).hexdigest(), TEST: hashlib.md5(test).hexdigest()}
     card = msgspec.structs.replace(load_card("modelnet40-hdf5"), files=digests)
@@ -140,7 +140,7 @@ def test_the_files_of_a_card_are_those_of_its_digests(release: Path, monkeypatch
 
 
 @pytest.fixture
-def scans(tmp_path: Path) -> Path:
+def scans(tmp_path):
     """h5_files with every variant except PB_T25; the number of training shapes identifies the variant."""
     folder = tmp_path / "h5_files"
     for number, (variant, (subfolder, ending)) in enumerate(SCANS.items()):
@@ -152,7 +152,7 @@ def scans(tmp_path: Path) -> Path:
     return folder
 
 
-def test_scanobjectnn_is_read_by_variant(scans: Path) -> None:
+def test_scanobjectnn_is_read_by_variant(scans):
     assert is_released(scans)
     variants = (None, "PB_T50_RS", "OBJ_ONLY")
     assert [len(read_released(scans, "train", variant).points) for variant in variants] == [30, 30, 35]
@@ -165,7 +165,7 @@ def test_scanobjectnn_is_read_by_variant(scans: Path) -> None:
 
 
 @pytest.fixture
-def corrupted(tmp_path: Path) -> Path:
+def corrupted(tmp_path):
     folder = tmp_path / "modelnet40_c"
     folder.mkdir()
     np.save(folder / "label.npy", (np.arange(50) % 40)[:, None])
@@ -174,7 +174,7 @@ def corrupted(tmp_path: Path) -> Path:
     return folder
 
 
-def test_modelnet40c_is_read_by_corruption_and_severity(corrupted: Path) -> None:
+def test_modelnet40c_is_read_by_corruption_and_severity(corrupted):
     assert is_released(corrupted)
     first, second = (read_released(corrupted, "test", name) for name in ("gaussian_1", "gaussian_2"))
     assert first.points.dtype == np.float32
@@ -195,14 +195,12 @@ def test_modelnet40c_is_read_by_corruption_and_severity(corrupted: Path) -> None
         ("release", "train", "gaussian_1", "one version only: leave variant='gaussian_1' out"),
     ],
 )
-def test_splits_and_variants_that_are_missing_are_named(
-    layout: str, split: str, variant: str | None, words: str, request: pytest.FixtureRequest
-) -> None:
+def test_splits_and_variants_that_are_missing_are_named(layout, split, variant, words, request):
     with pytest.raises(PointsetError, match=words):
         read_released(request.getfixturevalue(layout), split, variant)
 
 
-def test_damaged_arrays_are_named(corrupted: Path) -> None:
+def test_damaged_arrays_are_named(corrupted):
     (corrupted / "data_gaussian_1.npy").write_bytes(b"no array")
     np.save(corrupted / "data_gaussian_2.npy", clouds(49))
     np.save(corrupted / "data_uniform_1.npy", np.array([{"a": 1}]), allow_pickle=True)

@@ -32,7 +32,7 @@ BAD = ("class0/train/shape0.off", "class1/train/shape1.off", "class1/train/shape
 
 
 @pytest.mark.slow
-def test_neither_order_nor_workers_change_a_byte(home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_order_nor_workers_change_a_byte(home, meshes, monkeypatch):
     assert build(meshes, workers=1).sampled == TRAINING
     whole, make_shapes = contents(home), pools_build.make_shapes
     assert len(whole) == 3
@@ -62,9 +62,7 @@ def finished(folder: Path) -> set[int]:
         (shutil, "rmtree", (1, 2)),
     ],
 )
-def test_a_build_that_is_killed_is_taken_up(
-    home: Path, few: Path, owner: Any, name: str, calls: tuple[int, ...]
-) -> None:
+def test_a_build_that_is_killed_is_taken_up(home, few, owner, name, calls):
     break_mesh(few, "class0/train/shape0.off")
     plan = plan_of(few)
     build_few = partial(build_pool, plan, Workers(1), on_error="skip", progress=False)
@@ -80,7 +78,7 @@ def test_a_build_that_is_killed_is_taken_up(
 
 
 @pytest.mark.parametrize("cut", [True, False])
-def test_damaged_and_outdated_shapes_are_made_again(home: Path, meshes: Path, cut: bool) -> None:
+def test_damaged_and_outdated_shapes_are_made_again(home, meshes, cut):
     """As after a power cut or on a bad disk: the end of a file is missing, or a bit has changed."""
     plan = plan_of(meshes)
     bad = break_mesh(meshes, "class0/train/shape0.off")
@@ -106,7 +104,7 @@ def test_damaged_and_outdated_shapes_are_made_again(home: Path, meshes: Path, cu
 
 
 @pytest.mark.slow
-def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path) -> None:
+def test_bad_meshes_stop_nothing_and_are_all_named(home, meshes):
     paths = [break_mesh(meshes, name) for name in BAD]
     with pytest.raises(UnreadableShapesError, match=r"^3 of 48 files cannot be used.*--on-error skip") as caught:
         build(meshes, workers=2)
@@ -118,7 +116,7 @@ def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path) -> 
     assert build(meshes, workers=1).sampled == 3
 
 
-def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path) -> None:
+def test_skipped_meshes_are_left_out_and_listed(home, meshes):
     build(meshes)
     whole = load_dataset(meshes, points=50, pool_points=50, features="normals").source_pool
     shutil.rmtree(home)
@@ -141,16 +139,14 @@ def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path) -> Non
         assert len(build(meshes, on_error="skip").failures) == 2
 
 
-def test_a_data_set_without_one_good_mesh_makes_no_pool(home: Path, few: Path) -> None:
+def test_a_data_set_without_one_good_mesh_makes_no_pool(home, few):
     for path in few.rglob("*.off"):
         path.write_text("OFF\n3 1 0\n0 0 0\n1 1 1\n2 2 2\n3 0 1 2\n")
     with pytest.raises(UnreadableShapesError, match=r"6 of 6 files cannot be used .*no area"):
         build(few, on_error="skip")
 
 
-def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
-    home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mesh_that_changes_while_it_is_read_is_not_kept(home, meshes, monkeypatch):
     read = pools_build.read_mesh
 
     def meddle(path: Path) -> Any:
@@ -164,9 +160,7 @@ def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
         build(meshes, workers=1)
 
 
-def test_a_full_disk_is_one_sentence_and_loses_nothing(
-    home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_one_sentence_and_loses_nothing(home, meshes, monkeypatch):
     write = pools_build.write_shape
 
     def full(file: Path, *shape: Any) -> None:
@@ -184,7 +178,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
 
 
 @pytest.mark.parametrize("options", [{"on_error": "ignore"}, {"points": 0}, {"sampler": "random"}])
-def test_wrong_options_are_refused(home: Path, meshes: Path, options: dict[str, Any]) -> None:
+def test_wrong_options_are_refused(home, meshes, options):
     ((name, value),) = options.items()
     with pytest.raises(PointsetError, match=f"{name}.*{value!r}"):
         build(meshes, **options)
@@ -192,9 +186,7 @@ def test_wrong_options_are_refused(home: Path, meshes: Path, options: dict[str, 
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_named_and_the_next_run_continues(
-    home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_worker_is_named_and_the_next_run_continues(home, meshes, monkeypatch):
     def die(*_: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -205,7 +197,7 @@ def test_a_killed_worker_is_named_and_the_next_run_continues(
     assert build(meshes, workers=2).sampled == TRAINING
 
 
-def test_two_builds_at_once_make_one_pool(home: Path, meshes: Path) -> None:
+def test_two_builds_at_once_make_one_pool(home, meshes):
     """In threads, which a lock of a file separates like processes."""
     with ThreadPoolExecutor(2) as threads:
         builds = [threads.submit(build_pool, plan_of(meshes), Workers(1), progress=False) for _ in range(2)]
@@ -213,7 +205,7 @@ def test_two_builds_at_once_make_one_pool(home: Path, meshes: Path) -> None:
     assert len([path for path in (home / "pools").iterdir() if path.is_dir()]) == 1
 
 
-def test_remarks_of_many_files_are_one_warning(home: Path, few: Path) -> None:
+def test_remarks_of_many_files_are_one_warning(home, few):
     for path in few.rglob("*.off"):
         path.write_text(path.read_text().replace("4 4 6", "4 5 6") + "2 0 1\n")
     with pytest.warns(UserWarning, match=r"6 of 6 files are read with a remark: .*1 of 5 faces") as warned:
@@ -230,7 +222,7 @@ def pools(home: Path) -> list[Path]:
     return sorted(path for path in (home / "pools").iterdir() if path.is_dir())
 
 
-def test_a_pool_is_made_once_and_then_mapped(home: Path, few: Path) -> None:
+def test_a_pool_is_made_once_and_then_mapped(home, few):
     first = pool_of(few)
     assert first.points.shape == (6, 11, 3)
     assert isinstance(first.points, np.memmap)
@@ -243,7 +235,7 @@ def test_a_pool_is_made_once_and_then_mapped(home: Path, few: Path) -> None:
     assert content["shapes"][0]["source"]["bytes"] == (few / first.names[0]).stat().st_size
 
 
-def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home: Path, few: Path, tmp_path: Path) -> None:
+def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home, few, tmp_path):
     pool = pool_of(few)
     fewer = tmp_path / "fewer"
     shutil.copytree(few, fewer)
@@ -256,7 +248,7 @@ def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home: Path, few:
     assert not np.array_equal(first, twin)
 
 
-def test_points_and_normals_are_those_of_each_shapes_mesh(home: Path, few: Path) -> None:
+def test_points_and_normals_are_those_of_each_shapes_mesh(home, few):
     plain, pool = pool_of(few), pool_of(few, normals=True)
     assert plain.arrays == {}
     assert pool.arrays["normals"].shape == (6, 11, 3)
@@ -273,7 +265,7 @@ def test_points_and_normals_are_those_of_each_shapes_mesh(home: Path, few: Path)
 
 
 @pytest.mark.parametrize("same_time", [False, True], ids=["other time and contents", "other size"])
-def test_the_pool_of_a_changed_mesh_is_made_again(home: Path, few: Path, same_time: bool) -> None:
+def test_the_pool_of_a_changed_mesh_is_made_again(home, few, same_time):
     before = pool_of(few)
     path = few / "class0" / "train" / "shape2.off"
     os.utime(path, (1, 1))
@@ -288,7 +280,7 @@ def test_the_pool_of_a_changed_mesh_is_made_again(home: Path, few: Path, same_ti
     assert [name for name, equal in zip(after.names, same, strict=True) if not equal] == ["class0/train/shape2.off"]
 
 
-def test_other_parameters_and_other_shapes_make_another_pool(home: Path, few: Path) -> None:
+def test_other_parameters_and_other_shapes_make_another_pool(home, few):
     for options in ({}, {"points": 12}, {"seed": 1}, {"sampler": "fps"}, {"normals": True}):
         pool_of(few, **options)  # type: ignore[arg-type]
     (few / "class1/train/shape1.off").unlink()
@@ -298,7 +290,7 @@ def test_other_parameters_and_other_shapes_make_another_pool(home: Path, few: Pa
     assert len(pools(home)) == 7
 
 
-def test_a_pool_of_another_version_is_used(home: Path, few: Path) -> None:
+def test_a_pool_of_another_version_is_used(home, few):
     pool_of(few)
     path = pools(home)[0] / "manifest.json"
     path.write_text(path.read_text().replace('"version": "', '"version": "99.'))
@@ -306,7 +298,7 @@ def test_a_pool_of_another_version_is_used(home: Path, few: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def root(tmp_path_factory):
     """Folders of meshes and of clouds, and the home of their pools."""
     root = tmp_path_factory.mktemp("damage")
     with pytest.MonkeyPatch.context() as patch:
@@ -344,7 +336,7 @@ def damages(folder: Path) -> list[tuple[str, Callable[[], object]]]:
 
 
 @pytest.mark.parametrize("kind", ["meshes", "clouds"])
-def test_a_damaged_pool_is_made_again(kind: str, root: Path) -> None:
+def test_a_damaged_pool_is_made_again(kind, root):
     whole = load(root / kind)
     (folder,) = (root / "home" / "pools").glob(f"{kind}-train-????????????????")
     copy = shutil.copytree(folder, root / f"copy of {kind}")
@@ -361,7 +353,7 @@ def test_a_damaged_pool_is_made_again(kind: str, root: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["meshes", "clouds"])
-def test_any_flipped_bit_is_found_by_verification(kind: str, root: Path) -> None:
+def test_any_flipped_bit_is_found_by_verification(kind, root):
     load(root / kind)
     (folder,) = (root / "home" / "pools").glob(f"{kind}-train-????????????????")
     for path in sorted(folder.glob("*.npy")):
@@ -383,9 +375,7 @@ def test_any_flipped_bit_is_found_by_verification(kind: str, root: Path) -> None
         (lambda _, folder: (folder / "class0/train/shape2.off").unlink(), "shape2.off cannot be read any more"),
     ],
 )
-def test_verification_names_the_shape(
-    home: Path, few: Path, damage: Callable[[Path, Path], object], words: str
-) -> None:
+def test_verification_names_the_shape(home, few, damage, words):
     built = build(few, points=20).folder
     build(few, points=30)
     assert [(found.shapes, found.problems) for found in verify_dataset(few, progress=False)] == [(6, ()), (6, ())]
@@ -394,7 +384,7 @@ def test_verification_names_the_shape(
     assert re.search(words, problem)
 
 
-def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home: Path, few: Path) -> None:
+def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home, few):
     with pytest.raises(PointsetError, match="has no pool in"):
         verify_dataset(few, progress=False)
     bad = few / "class0" / "train" / "shape0.off"

@@ -122,7 +122,7 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("name", "content", "words"), BAD_FILES)
-def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, name: str, content: Any, words: tuple[str, ...]) -> None:
+def test_a_bad_file_is_refused_in_one_line(tmp_path, name, content, words):
     path = tmp_path / name
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -151,7 +151,7 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, name: str, content: A
         ("file.step", r"file\.step: .* in one of \..*'\.step'"),
     ],
 )
-def test_a_path_that_cannot_be_read_says_why(name: str, words: str, tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_read_says_why(name, words, tmp_path):
     (tmp_path / "folder.d").mkdir()
     (tmp_path / "file.step").touch()
     for read, kind in ((require_shape_file, PointsetError), (read_cloud, CloudError), (read_mesh, MeshError)):
@@ -160,7 +160,7 @@ def test_a_path_that_cannot_be_read_says_why(name: str, words: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
-def test_the_header_of_a_ply_file_ends_after_its_last_line(end: bytes, tmp_path: Path) -> None:
+def test_the_header_of_a_ply_file_ends_after_its_last_line(end, tmp_path):
     header = PLY.replace(b"ply\n", b"ply\n \ncomment end_header\n\tcomment end\n").replace(
         b"_header\n", b"_header\tx\n"
     )

@@ -131,7 +131,7 @@ def write(path: Path, content: Any) -> Path:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_format_gives_its_points(tmp_path: Path, name: str) -> None:
+def test_every_format_gives_its_points(tmp_path, name):
     path = write(tmp_path / name, FILES[name])
     cloud = read_cloud(path)
     assert (cloud.points.dtype, cloud.normals) == (np.float32, None)
@@ -147,7 +147,7 @@ def test_every_format_gives_its_points(tmp_path: Path, name: str) -> None:
         np.testing.assert_array_equal(cloud.features, RISING[:, None])
 
 
-def test_whole_numbers_are_numbers_and_normals_become_unit_length(tmp_path: Path) -> None:
+def test_whole_numbers_are_numbers_and_normals_become_unit_length(tmp_path):
     path = write(tmp_path / "a.npy", np.array([[0, 1, 2, 0, 0, 2], [3, 4, 5, 3, 0, 4]]))
     cloud = read_cloud(path, normals=True)
     np.testing.assert_array_equal(cloud.points, [[0, 1, 2], [3, 4, 5]])
@@ -192,29 +192,27 @@ GENEROUS: dict[str, tuple[Any, int]] = {
 
 @pytest.mark.filterwarnings("ignore:.*no position")
 @pytest.mark.parametrize("name", GENEROUS)
-def test_files_of_other_programs_are_read(tmp_path: Path, name: str) -> None:
+def test_files_of_other_programs_are_read(tmp_path, name):
     content, count = GENEROUS[name]
     cloud = read_cloud(write(tmp_path / name, content))
     expected = POINTS if count == COUNT else np.arange(1, 7).reshape(2, 3)
     np.testing.assert_allclose(cloud.points, expected, rtol=1e-6)
 
 
-def test_columns_are_found_by_names_in_utf8(tmp_path: Path) -> None:
+def test_columns_are_found_by_names_in_utf8(tmp_path):
     path = write(tmp_path / "a.csv", "x,y,z,Größe,Å\n1,2,3,7,8\n4,5,6,7,8\n".encode())
     np.testing.assert_array_equal(read_cloud(path, features=["Größe", "Å"]).features, [[7, 8], [7, 8]])
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npy"])
-def test_six_columns_without_names_are_taken_with_a_warning_unless_they_are_normals(
-    tmp_path: Path, suffix: str
-) -> None:
+def test_six_columns_without_names_are_taken_with_a_warning_unless_they_are_normals(tmp_path, suffix):
     content = {"csv": lines_of(",", BOTH[:, [3, 4, 5, 0, 1, 2]]), "npy": BOTH[:, [3, 4, 5, 0, 1, 2]]}
     with pytest.warns(UserWarning, match="the first 3 of 6 columns without names are taken for x, y and z"):
         cloud = read_cloud(write(tmp_path / f"a.{suffix}", content[suffix]))
     np.testing.assert_allclose(cloud.points, NORMALS, rtol=1e-6)
 
 
-def test_colors_and_normals_of_other_programs(tmp_path: Path) -> None:
+def test_colors_and_normals_of_other_programs(tmp_path):
     for name, colors in (("leica.pts", [[10, 20, 30], [40, 50, 60]]), ("cloudcompare.txt", [[255, 0, 7], [0, 0, 1]])):
         cloud = read_cloud(write(tmp_path / name, GENEROUS[name][0]), features=["colors"])
         np.testing.assert_allclose(cloud.features, np.array(colors) / 255, rtol=1e-6)
@@ -227,7 +225,7 @@ def test_colors_and_normals_of_other_programs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.pcd", "a.ply", "a.txt"])
-def test_points_without_a_position_are_left_out_with_one_line(tmp_path: Path, name: str) -> None:
+def test_points_without_a_position_are_left_out_with_one_line(tmp_path, name):
     """As organized clouds of depth cameras have them."""
     points = POINTS.astype(np.float32)
     points[[3, 77]] = np.nan
@@ -247,7 +245,7 @@ WITH_COUNTS = [name for name in FILES if not name.lower().endswith((".xyz", ".tx
 
 
 @pytest.mark.parametrize("name", WITH_COUNTS)
-def test_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path: Path, name: str) -> None:
+def test_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path, name):
     path = write(tmp_path / name, FILES[name])
     content = path.read_bytes()
     path.write_bytes(content[: content.rindex(b"\n", 0, -1)] if b"text" in name.encode() else content[:-1])
@@ -255,7 +253,7 @@ def test_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path: Path,
         read_cloud(path)
 
 
-def test_damage_in_a_compressed_file_is_refused_or_shows_in_its_points(tmp_path: Path) -> None:
+def test_damage_in_a_compressed_file_is_refused_or_shows_in_its_points(tmp_path):
     """Open3D ends the process on some of these."""
     path = write(tmp_path / "a.pcd", FILES["open3d_packed.pcd"])
     whole, refused = path.read_bytes(), 0
@@ -275,7 +273,7 @@ COUNTED = ["double.npy", "little.ply", "text.ply", "padded.pcd", "open3d_packed.
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_bytes_after_the_data_are_said_and_points_that_are_not_counted_refused(tmp_path: Path, name: str) -> None:
+def test_bytes_after_the_data_are_said_and_points_that_are_not_counted_refused(tmp_path, name):
     path = write(tmp_path / name, FILES[name])
     content = path.read_bytes()
     if "packed" not in name:
@@ -288,7 +286,7 @@ def test_bytes_after_the_data_are_said_and_points_that_are_not_counted_refused(t
         read_cloud(path)
 
 
-def test_an_invalid_number_is_named_with_its_point(tmp_path: Path) -> None:
+def test_an_invalid_number_is_named_with_its_point(tmp_path):
     broken = BOTH.copy()
     broken[123, 4] = np.inf
     with pytest.raises(CloudError, match=r"a.npy: point 123 has a number that is not finite, \[.*inf.*leave it out"):
@@ -309,7 +307,7 @@ STEP = LEAST_STEPS * float(FLOAT32.eps)
         *[(1000, 1000 * (1 + 0.9 * STEP), "long and 1e+03 away"), (-1000 * (1 + 0.9 * STEP), -1000, "and 1e+03 away")],
     ],
 )
-def test_which_shapes_float32_can_represent(least: float, most: float, words: str) -> None:
+def test_which_shapes_float32_can_represent(least, most, words):
     fault = float32_fault(np.array([0, least, 0]), np.array([0, most, 0]))
     assert words in fault
     assert bool(words) == bool(fault)
@@ -339,7 +337,7 @@ def las(path: Path, point_format: int = 3, count: int = SCANNED) -> Path:
 
 @pytest.mark.parametrize("point_format", [3, 7])
 @pytest.mark.parametrize("name", ["a.las", "a.LAZ"])
-def test_fields_of_las_files_by_name(tmp_path: Path, name: str, point_format: int) -> None:
+def test_fields_of_las_files_by_name(tmp_path, name, point_format):
     path = las(tmp_path / name, point_format)
     features = ["colors", "intensity", "return_number", "height", "spread"]
     wanted = [FIELDS[color] / 65535 for color in ("red", "green", "blue")]
@@ -354,7 +352,7 @@ def test_fields_of_las_files_by_name(tmp_path: Path, name: str, point_format: in
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9999])
 @pytest.mark.parametrize("name", ["a.las", "a.laz"])
-def test_las_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path: Path, name: str, share: float) -> None:
+def test_las_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path, name, share):
     content = las(tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(content[: int(len(content) * share)])
     with pytest.raises(CloudError, match=rf"{name}: .*(cut off|damaged)"):
@@ -362,7 +360,7 @@ def test_las_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path: P
 
 
 @pytest.mark.parametrize("place", [100, 243, "chunks"])
-def test_counts_that_no_las_file_can_have_are_refused_at_once(tmp_path: Path, place: int | str) -> None:
+def test_counts_that_no_las_file_can_have_are_refused_at_once(tmp_path, place):
     """laspy would read such records for hours, and lazrs end the process."""
     path = las(tmp_path / "a.laz", 7, count=3000)
     content = bytearray(path.read_bytes())
@@ -376,9 +374,7 @@ def test_counts_that_no_las_file_can_have_are_refused_at_once(tmp_path: Path, pl
 
 
 @pytest.mark.parametrize(("place", "content", "words"), [(107, 9, "9 points, and 99"), (131, 0, "a scale of 0")])
-def test_a_las_header_that_contradicts_its_points_is_refused(
-    tmp_path: Path, place: int, content: int, words: str
-) -> None:
+def test_a_las_header_that_contradicts_its_points_is_refused(tmp_path, place, content, words):
     path = las(tmp_path / "a.las", count=99)
     header = bytearray(path.read_bytes())
     header[place : place + (4 if content else 8)] = content.to_bytes(4 if content else 8, "little")
@@ -387,7 +383,7 @@ def test_a_las_header_that_contradicts_its_points_is_refused(
         read_cloud(path)
 
 
-def test_las_colors_of_eight_bits(tmp_path: Path) -> None:
+def test_las_colors_of_eight_bits(tmp_path):
     data = laspy.read(las(tmp_path / "a.las", count=99))
     colors = np.column_stack([data[name] % 256 for name in ("red", "green", "blue")])
     data.red, data.green, data.blue = colors.T

@@ -4,7 +4,6 @@ import base64
 import json
 import struct
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ def corners(vertices: np.ndarray, faces: np.ndarray) -> list[tuple[float, ...]]:
 
 @pytest.mark.parametrize("suffix", sorted(MESH_SUFFIXES - {".gltf"}))
 @pytest.mark.parametrize("spell", [str.lower, str.upper])
-def test_every_format_gives_the_same_triangles(tmp_path: Path, suffix: str, spell: type) -> None:
+def test_every_format_gives_the_same_triangles(tmp_path, suffix, spell):
     for library in LIBRARIES.get(suffix, ())[1:]:
         pytest.importorskip(library)
     path = tmp_path / f"box{spell(suffix)}"
@@ -43,7 +42,7 @@ def test_every_format_gives_the_same_triangles(tmp_path: Path, suffix: str, spel
 
 
 @pytest.mark.parametrize("file_type", ["glb", "gltf"])
-def test_a_scene_becomes_one_mesh_with_its_parts_in_place(tmp_path: Path, file_type: str) -> None:
+def test_a_scene_becomes_one_mesh_with_its_parts_in_place(tmp_path, file_type):
     scene = trimesh.Scene()
     scene.add_geometry(BOX, geom_name="box", node_name="here")
     scene.graph.update(frame_to="there", matrix=trimesh.transformations.translation_matrix(SHIFT), geometry="box")
@@ -57,7 +56,7 @@ def test_a_scene_becomes_one_mesh_with_its_parts_in_place(tmp_path: Path, file_t
 
 
 @pytest.mark.parametrize("file_type", ["stl_ascii", "stl", "ply", "glb"])
-def test_no_cut_off_file_is_read(file_type: str, tmp_path: Path) -> None:
+def test_no_cut_off_file_is_read(file_type, tmp_path):
     """trimesh 5.2 shortens some without a word. Text STL may end without endsolid, but not within a facet."""
     content = BOX.export(file_type=file_type)
     content = content.encode() if isinstance(content, str) else content
@@ -87,7 +86,7 @@ STL_SPELLINGS = {
 
 
 @pytest.mark.parametrize("content", STL_SPELLINGS.values(), ids=STL_SPELLINGS)
-def test_stl_as_programs_write_it(content: bytes, tmp_path: Path) -> None:
+def test_stl_as_programs_write_it(content, tmp_path):
     (tmp_path / "a.stl").write_bytes(content)
     mesh = read_mesh(tmp_path / "a.stl")
     assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces)
@@ -109,7 +108,7 @@ def ply_faces(order: str, faces: list[list[int]]) -> bytes:
 
 
 @pytest.mark.parametrize("order", ["ascii", "binary_little_endian", "binary_big_endian"])
-def test_ply_as_other_programs_write_it(order: str, tmp_path: Path) -> None:
+def test_ply_as_other_programs_write_it(order, tmp_path):
     """Faces of several sizes, which trimesh 5.2 refuses in binary files, and unusual headers."""
     plain = ply_faces(order, [[0, 1, 3, 2], [0, 1, 5], [4, 5], [1, 3, 7, 5, 4]])
     line = f"format {order} 1.0\n".encode()
@@ -149,7 +148,7 @@ def changed_gltf(**changes: object) -> bytes:
         ({"whole": {"accessors": []}}, "damaged"),
     ],
 )
-def test_gltf_that_would_be_read_as_another_mesh_is_refused(changes: dict, words: str, tmp_path: Path) -> None:
+def test_gltf_that_would_be_read_as_another_mesh_is_refused(changes, words, tmp_path):
     path = tmp_path / "box.gltf"
     path.write_bytes(changed_gltf())
     assert len(read_mesh(path).faces) == 12
@@ -159,7 +158,7 @@ def test_gltf_that_would_be_read_as_another_mesh_is_refused(changes: dict, words
 
 
 @pytest.mark.parametrize("suffix", LIBRARIES)
-def test_formats_that_need_a_library_name_it(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_formats_that_need_a_library_name_it(suffix, tmp_path, monkeypatch):
     extra, module, *_ = LIBRARIES[suffix]
     monkeypatch.setitem(sys.modules, module, None)
     (tmp_path / f"a{suffix}").touch()
@@ -169,7 +168,7 @@ def test_formats_that_need_a_library_name_it(suffix: str, tmp_path: Path, monkey
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["modelnet9_obj/**/*.obj", "**/*.off"])
-def test_the_real_files_are_read_as_by_trimesh(real_data: Path, pattern: str) -> None:
+def test_the_real_files_are_read_as_by_trimesh(real_data, pattern):
     paths = sorted(real_data.glob(pattern))
     assert len(paths) >= 180
     for path in paths:
@@ -181,7 +180,7 @@ def test_the_real_files_are_read_as_by_trimesh(real_data: Path, pattern: str) ->
             np.testing.assert_array_equal(mesh.faces, other.faces, err_msg=str(path))
 
 
-def test_integers_of_a_gltf_are_scaled_before_parts_are_placed(tmp_path: Path) -> None:
+def test_integers_of_a_gltf_are_scaled_before_parts_are_placed(tmp_path):
     """As gltfpack writes KHR_mesh_quantization: a unit square of int16, placed twice, five apart."""
     positions = np.array([[0, 0, 0, 0], [32767, 0, 0, 0], [0, 32767, 0, 0], [32767, 32767, 0, 0]], "<i2")
     buffer = positions.tobytes() + np.array([0, 1, 2, 2, 1, 3], "<u2").tobytes()
@@ -216,14 +215,14 @@ def test_integers_of_a_gltf_are_scaled_before_parts_are_placed(tmp_path: Path) -
 PLY_HEAD = "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
 
 
-def test_strips_of_triangles_in_a_ply_file(tmp_path: Path) -> None:
+def test_strips_of_triangles_in_a_ply_file(tmp_path):
     strips = "element tristrips 1\nproperty list int int vertex_indices\nend_header\n"
     (tmp_path / "a.ply").write_text(PLY_HEAD + strips + "0 0 0\n1 0 0\n0 1 0\n1 1 0\n8 0 1 2 3 -1 3 1 0\n")
     assert read_mesh(tmp_path / "a.ply").faces.tolist() == [[0, 1, 2], [2, 1, 3], [3, 1, 0]]
 
 
 @pytest.mark.parametrize("change", ["count of 0", "tail"])
-def test_a_binary_stl_with_another_end_is_read_with_a_warning(change: str, tmp_path: Path) -> None:
+def test_a_binary_stl_with_another_end_is_read_with_a_warning(change, tmp_path):
     content = BOX.export(file_type="stl")
     content = content + b"made by hand" if change == "tail" else content[:80] + bytes(4) + content[84:]
     (tmp_path / "a.stl").write_bytes(content)
@@ -233,7 +232,7 @@ def test_a_binary_stl_with_another_end_is_read_with_a_warning(change: str, tmp_p
 
 
 @pytest.mark.parametrize("count", [2, 4])
-def test_a_facet_of_two_or_four_vertices_is_named_with_its_line(count: int, tmp_path: Path) -> None:
+def test_a_facet_of_two_or_four_vertices_is_named_with_its_line(count, tmp_path):
     lines = STL_TEXT.splitlines()
     lines[3:6] = lines[3:6][:2] if count == 2 else [*lines[3:6], lines[5]]
     (tmp_path / "a.stl").write_text("\n".join(lines))
@@ -267,7 +266,7 @@ def tilted(outline: list) -> np.ndarray:
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize(("outline", "area"), OUTLINES.values(), ids=OUTLINES)
-def test_a_polygon_is_covered_from_each_of_its_corners(outline: list, area: float, backwards: bool) -> None:
+def test_a_polygon_is_covered_from_each_of_its_corners(outline, area, backwards):
     vertices, count = tilted(outline), len(outline)
     for first in range(count):
         corners = np.roll(np.arange(count)[:: -1 if backwards else 1], first)
@@ -278,7 +277,7 @@ def test_a_polygon_is_covered_from_each_of_its_corners(outline: list, area: floa
         assert np.linalg.norm(found.sum(axis=0)) / 2 == pytest.approx(area * 1e6)  # all turn one way
 
 
-def test_triangulation_keeps_the_order_of_the_polygons() -> None:
+def test_triangulation_keeps_the_order_of_the_polygons():
     vertices = np.concatenate([tilted(ARROW), tilted([[0, 0], [1, 0], [1, 1], [0, 1], [-1, 0.5]])])
     corners = np.array([4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 7, 8, 5, 6, 7, 8])
     faces = mesh_of_polygons(vertices, corners, np.array([3, 4, 5, 4]), "a.obj").faces
@@ -288,7 +287,7 @@ def test_triangulation_keeps_the_order_of_the_polygons() -> None:
     assert {tuple(sorted(face)) for face in faces[1:3].tolist()} == {(0, 1, 3), (1, 2, 3)}
 
 
-def test_rounding_leaves_a_convex_polygon_a_fan() -> None:
+def test_rounding_leaves_a_convex_polygon_a_fan():
     square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
     sides = zip(square, np.roll(square, -1, 0), strict=True)
     outline = np.concatenate([np.linspace(a, b, 6, endpoint=False) for a, b in sides])
@@ -299,7 +298,7 @@ def test_rounding_leaves_a_convex_polygon_a_fan() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(4, 12), st.sampled_from(["corners", "straight", "repeated", "folding"]))
-def test_triangles_use_every_corner_and_have_the_area_of_the_polygon(seed: int, count: int, kind: str) -> None:
+def test_triangles_use_every_corner_and_have_the_area_of_the_polygon(seed, count, kind):
     rng = np.random.default_rng(seed)
     angles = (np.arange(count) + 0.9 * rng.random(count)) * 2 * np.pi / count
     angles = rng.permutation(angles) if kind == "folding" else angles
@@ -328,16 +327,14 @@ def test_triangles_use_every_corner_and_have_the_area_of_the_polygon(seed: int, 
 
 
 @pytest.mark.parametrize("outline", [[[0, 0], [1, 0], [2, 0], [1, 0]], [[1, 1]] * 4, [[0, 0], [1, 0], [0, 0], [0, 1]]])
-def test_a_polygon_without_area_stays_a_fan(outline: list) -> None:
+def test_a_polygon_without_area_stays_a_fan(outline):
     faces = cut_fans(tilted(outline), np.arange(4), np.array([4]))
     np.testing.assert_array_equal(faces, [[0, 1, 2], [0, 2, 3]])
 
 
 @pytest.mark.parametrize("outline", [[[0, 0], [1, 1], [1, 0], [0, 1]], [[0, 0], [2, 0], [0, 1], [2, 3]]])
 @pytest.mark.parametrize("suffix", ["off", "obj", "ply"])
-def test_a_face_that_crosses_itself_or_has_two_corners_is_left_out_of_every_format(
-    outline: list, suffix: str, tmp_path: Path
-) -> None:
+def test_a_face_that_crosses_itself_or_has_two_corners_is_left_out_of_every_format(outline, suffix, tmp_path):
     rows = [f"{x} {y} 0" for x, y in outline]
     head = PLY_HEAD + "element face 3\nproperty list uchar int vertex_index\nend_header"
     texts = {

@@ -1,8 +1,6 @@
 """OFF and OBJ: every legal spelling of a mesh, and files of which a word or their end is missing."""
 
 import io
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,7 +89,7 @@ OBJ_SPELLINGS = {
         *(pytest.param(parse_obj, content, id=f"OBJ, {name}") for name, content in OBJ_SPELLINGS.items()),
     ],
 )
-def test_every_spelling_is_read(parse: Callable[[bytes, str], Mesh], content: bytes) -> None:
+def test_every_spelling_is_read(parse, content):
     mesh = parse(content, "odd")
     np.testing.assert_array_equal(mesh.vertices, VERTICES)
     np.testing.assert_array_equal(mesh.faces, FACES)
@@ -106,7 +104,7 @@ def is_refused(content: bytes) -> bool:
     return False
 
 
-def test_no_word_can_be_lost_or_doubled() -> None:
+def test_no_word_can_be_lost_or_doubled():
     lines = [line.split() for line in OFF.splitlines()]
     for row, words in enumerate(lines[2:], start=2):
         for i, word in enumerate(words):
@@ -116,14 +114,14 @@ def test_no_word_can_be_lost_or_doubled() -> None:
                 assert legal or is_refused(text), text
 
 
-def test_a_file_cut_anywhere_is_refused() -> None:
+def test_a_file_cut_anywhere_is_refused():
     text = OFF.rstrip()
     for end in range(len(text)):
         if not text[end - 1 : end + 1].isdigit():  # cut inside a number: not to be seen if it is the last one
             assert is_refused(text[:end]), text[:end]
 
 
-def test_written_bytes_read_back(tmp_path: Path) -> None:
+def test_written_bytes_read_back(tmp_path):
     vertices = np.array([[0.0, -0.0, 1 / 3], [1e-11, 1, 0], [-1e11, 0.125, -1e-9], [2, 2, 2]])
     write_off(tmp_path / "two.off", Mesh(vertices, np.array([[0, 1, 2], [2, 1, 3]])))
     assert (tmp_path / "two.off").read_bytes() == (
@@ -136,20 +134,20 @@ def test_written_bytes_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bathtub_0001", "bathtub_0002", "bathtub_0003"])
-def test_glued_headers_of_modelnet_equal_their_well_formed_twins(real_data: Path, name: str) -> None:
+def test_glued_headers_of_modelnet_equal_their_well_formed_twins(real_data, name):
     glued = read_mesh(real_data / "modelnet_off" / "bathtub" / "train" / f"{name}.off")
     twin = read_mesh(real_data / "off_variants" / "well_formed_twins" / f"{name}.off")
     np.testing.assert_array_equal(glued.vertices, twin.vertices)
     np.testing.assert_array_equal(glued.faces, twin.faces)
 
 
-def test_relative_indices_count_from_where_the_face_stands() -> None:
+def test_relative_indices_count_from_where_the_face_stands():
     part = b"v 0 0 %d\nv 1 0 %d\nv 0 1 %d\nf -3 -2 -1\n"
     mesh = parse_obj(part % (1, 1, 1) + part % (2, 2, 2) + b"f -6 2 -1\n", "twice.obj")
     np.testing.assert_array_equal(mesh.faces, [[0, 1, 2], [3, 4, 5], [0, 1, 5]])
 
 
-def test_a_face_may_stand_above_its_vertices() -> None:
+def test_a_face_may_stand_above_its_vertices():
     np.testing.assert_array_equal(parse_obj(b"f 1 2 3\n" + OBJ, "above.obj").faces, [FACES[0], *FACES])
 
 
@@ -162,7 +160,7 @@ def test_a_face_may_stand_above_its_vertices() -> None:
         (b"f 1 2 3 4\nf 2 3 4 5\n", [[0, 1, 2], [1, 2, 3], [2, 3, 0], [3, 4, 1]]),
     ],
 )
-def test_polygons_are_cut_as_older_pools_were(faces: bytes, expected: list) -> None:
+def test_polygons_are_cut_as_older_pools_were(faces, expected):
     head = b"".join(line + b"\n" for line in OBJ.splitlines() if line.startswith(b"v "))
     mesh = parse_obj(head + faces, "polygons.obj")
     np.testing.assert_array_equal(mesh.faces, expected)
@@ -170,7 +168,7 @@ def test_polygons_are_cut_as_older_pools_were(faces: bytes, expected: list) -> N
     np.testing.assert_array_equal(mesh.faces, other.faces)
 
 
-def test_corners_of_several_forms_and_lines_as_faces() -> None:
+def test_corners_of_several_forms_and_lines_as_faces():
     """As SketchUp and Revit, and 3ds Max and CGAL, write them."""
     with pytest.warns(UserWarning, match="2 of 4 faces have fewer than 3 corners"):
         mesh = parse_obj(b"v 0 0 0\nv 1 0 0\nv 1 1 0\nf 1 2 3\nf 1/1 2 3//1\nf 1 2\nf 3\n", "mixed.obj")
