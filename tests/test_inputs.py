@@ -11,37 +11,32 @@ import pytest
 import torch
 
 import pointset
-from pointset import nn, viz
+from pointset import DataOptions, Evaluation, PointsetError, PointSets, corrupt, fit_automatic, nn, viz
 from pointset.comparison.pairs import compare_models
 from pointset.configuration import AttentionOptions
-from pointset.data import load_card
-from pointset.data.augmentations import (
+from pointset.data import (
     Background,
     Compose,
     Crop,
-    CutMix,
-    Drop,
     Jitter,
+    Pool,
     RotateUp,
     Scale,
     augmentation_from_names,
-    recipe_augmentations,
+    downsample,
+    load_card,
+    normalize_points,
+    sample_points,
 )
+from pointset.data.augmentations import CutMix, Drop, recipe_augmentations
 from pointset.data.groups import group_keys
-from pointset.data.normalize import normalize_points
-from pointset.data.options import DataOptions
-from pointset.data.point_sets import PointSets, Pool
 from pointset.data.preparation import Preparation
-from pointset.data.sampling import downsample, sample_points
-from pointset.errors import PointsetError
-from pointset.evaluation import Evaluation, accuracy_by_size, robustness
+from pointset.evaluation import accuracy_by_size, robustness
 from pointset.evaluation.calibration import reliability
-from pointset.evaluation.corruptions import corrupt
 from pointset.explain.faithfulness import check_explanations
 from pointset.explain.importance import critical_points, occlusion_influence
 from pointset.explain.specialisation import specialisation
 from pointset.tasks import task_recipe
-from pointset.training.automatic import fit_automatic
 from pointset.training.objectives import Classification
 from pointset.viz.live import make_live_page
 from pointset.viz.rows import as_cloud

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import pointset
+from pointset import Recipe, list_models
 from pointset.comparison.runs import Run
-from pointset.data.point_sets import Pool
+from pointset.data import Pool
 from pointset.nn import registry
 from pointset.runs import records
-from pointset.training.recipe import Recipe
-from pointset.zoo.names import list_models
 from pointset.zoo.trust import Trust
 
 CLASSES = ("ball", "box", "rod")

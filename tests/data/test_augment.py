@@ -11,27 +11,12 @@ from sklearn.svm import SVC
 from torch import Generator, Tensor
 
 import pointset
-from pointset.data.augmentations import (
-    MIXINGS,
-    Background,
-    Crop,
-    CutMix,
-    Drop,
-    Jitter,
-    RotateAny,
-    RotateUp,
-    Scale,
-    Shift,
-    Thin,
-    Uneven,
-    augmentation_from_names,
-    recipe_augmentations,
-)
+from pointset import PointSets, Recipe
+from pointset.data import Background, Crop, Jitter, RotateAny, RotateUp, Scale, Shift, Uneven, augmentation_from_names
+from pointset.data.augmentations import MIXINGS, CutMix, Drop, Thin, recipe_augmentations
 from pointset.data.batches import Batch, batches
-from pointset.data.point_sets import PointSets
 from pointset.data.turns import Columns, rotation_matrices
 from pointset.training.objectives import Classification
-from pointset.training.recipe import Recipe
 
 IMPERFECT: list[Any] = [kind(probability=1.0) for kind in (Background, Crop, Uneven, Thin)]
 ALL: list[Any] = [

@@ -11,11 +11,11 @@ import torch
 from toy import save
 
 import pointset
+from pointset import PointsetError
 from pointset.data import Mesh
 from pointset.data.axes import turned_up, usual_up
 from pointset.data.dataset import load_like
 from pointset.data.readers.off import write_off
-from pointset.errors import PointsetError
 
 CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 3.0]])
 FACES = [(1, 2, 3), (1, 2, 4), (1, 3, 4), (2, 3, 4)]

@@ -8,11 +8,10 @@ import pytest
 import torch
 
 import pointset
+from pointset import DataOptions, PointsetError
 from pointset.data import augmentation_from_names
 from pointset.data.augmentations import CutMix
-from pointset.data.options import DataOptions
 from pointset.data.unusable import UnreadableShapesError
-from pointset.errors import PointsetError
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(9, 3))

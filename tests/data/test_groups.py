@@ -9,11 +9,11 @@ import torch
 from toy import bumpy, save, turn
 
 import pointset
+from pointset import PointsetError
 from pointset.data.groups import assign_folds, group_keys, groups_by_rule, number_groups
 from pointset.data.likeness.features import invariant_features
 from pointset.data.likeness.siblings import _join, find_groups, find_siblings, named_groups
 from pointset.data.likeness.twins import Surface, fit_surfaces
-from pointset.errors import PointsetError
 
 OBJECTS, VIEWS = 5, 3
 NAMES = {

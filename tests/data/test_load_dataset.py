@@ -10,15 +10,11 @@ import pytest
 from command_line import succeed
 from toy import pool, write_pools, write_shapes
 
+from pointset import DataOptions, PointsetError, load_dataset
+from pointset.data import downsample, load_card, read_mesh, sample_points
 from pointset.data.catalogue import locate
-from pointset.data.catalogue.cards import load_card
-from pointset.data.dataset import load_dataset
-from pointset.data.options import DataOptions
-from pointset.data.readers.reading import read_mesh
 from pointset.data.repeats import repeats_in_words
-from pointset.data.sampling import downsample, sample_points
 from pointset.data.shapes10 import build_shapes10
-from pointset.errors import PointsetError
 
 
 def test_a_folder_of_the_hdf5_layout(tmp_path):

@@ -10,7 +10,9 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 import pointset
-from pointset.data.augmentations import SURROUNDINGS, augmentation_from_names
+from pointset import PointSets
+from pointset.data import augmentation_from_names
+from pointset.data.augmentations import SURROUNDINGS
 from pointset.data.imperfect import COPIES, WHOLE
 from pointset.data.neighbourhoods import (
     EPSILON,
@@ -28,7 +30,6 @@ from pointset.data.neighbourhoods import (
     stored_numbers,
 )
 from pointset.data.normalize import ABOUT
-from pointset.data.point_sets import PointSets
 from pointset.data.turns import Columns
 
 N = 200

@@ -7,8 +7,9 @@ from scipy.stats import special_ortho_group
 from torch import Tensor
 
 import pointset
+from pointset.data import normalize_points
 from pointset.data.axes import recommend_pose
-from pointset.data.normalize import ABOUT, NORMALIZATIONS, half_turns, is_standardized, normalize_points
+from pointset.data.normalize import ABOUT, NORMALIZATIONS, half_turns, is_standardized
 from pointset.data.preparation import isolated, kept_points
 from pointset.data.turns import turned_by_one_of
 

@@ -13,14 +13,12 @@ import pytest
 import torch
 from toy import P, pool, save
 
-from pointset.data.augmentations import augmentation_from_names
+from pointset import DataOptions, PointsetError, PointSets, load_dataset
+from pointset.data import Pool, augmentation_from_names, normalize_points
 from pointset.data.batches import batches, batches_of_rows, epoch_generator, fixed_batches
-from pointset.data.dataset import PointSets, load_dataset, load_like
-from pointset.data.normalize import normalize_points
-from pointset.data.options import DataOptions
-from pointset.data.pool import Pool, random_subsets
+from pointset.data.dataset import load_like
+from pointset.data.pool import random_subsets
 from pointset.data.unusable import UnreadableShapesError
-from pointset.errors import PointsetError
 from pointset.runs.workers import torch_threads
 
 

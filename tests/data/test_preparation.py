@@ -12,11 +12,10 @@ import torch
 from command_line import asked, succeed
 
 import pointset
+from pointset.data import normalize_points, sample_points
 from pointset.data.neighbourhoods import WIDTHS
-from pointset.data.normalize import normalize_points
 from pointset.data.preparation import CLOUD_POINTS, EXAMINED, Preparation
 from pointset.data.readers.off import write_off
-from pointset.data.sampling import sample_points
 from pointset.data.shapes10.build import make_shape
 
 pytestmark = pytest.mark.filterwarnings(

@@ -5,11 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+from pointset import PointsetError
+from pointset.data import Mesh, MeshError, downsample, read_mesh, sample_points
 from pointset.data.options import SAMPLERS
-from pointset.data.readers.meshes import Mesh, MeshError
-from pointset.data.readers.reading import read_mesh
-from pointset.data.sampling import downsample, farthest_points, import_open3d, sample_points, seed_for
-from pointset.errors import PointsetError
+from pointset.data.sampling import farthest_points, import_open3d, seed_for
 
 TETRAHEDRON = Mesh(
     np.array([[0.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]]),

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pointset.comparison.judge import judge, read_tables
-from pointset.errors import PointsetError
+from pointset import PointsetError, judge
+from pointset.comparison.judge import read_tables
 from pointset.evaluation.embedding import Embedded
 from pointset.evaluation.shape_files import Guess, write_guesses
 from pointset.runs import atomic, records

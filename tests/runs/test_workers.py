@@ -18,15 +18,14 @@ from joblib import Parallel, delayed, parallel_config
 from toy import FatalRun, results
 
 import pointset.comparison.comparing as comparing
-from pointset.comparison.comparing import run_all, run_apart, run_experiment, run_one
+from pointset import Comparison, Recipe, run_experiment
+from pointset.comparison.comparing import run_all, run_apart, run_one
 from pointset.comparison.experiment import Experiment
-from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Run, make_runs, records
 from pointset.runs import system
 from pointset.runs.workers import Workers, run_in_workers
 from pointset.tasks import classification
 from pointset.training.loop import Training
-from pointset.training.recipe import Recipe
 
 NEEDS_DASK = "needs distributed: pip install 'pointset[dask]'"
 

@@ -16,21 +16,17 @@ import torch
 import toy
 
 import pointset
+from pointset import PointsetError, Recipe, pack_run, read_experiment, run_experiment
 from pointset.commands.zoo import zoo
-from pointset.comparison.comparing import run_experiment
 from pointset.comparison.report.sections import commit_of, machine_of
 from pointset.comparison.results import as_dict, gather, origins
 from pointset.comparison.runs import check_folder, make_runs
 from pointset.data.dataset import load_like
-from pointset.errors import PointsetError
 from pointset.evaluation.predictions import validation_temperature
 from pointset.runs import records
 from pointset.runs.workers import Workers
-from pointset.tasks.experiments import read_experiment
 from pointset.training.checkpoints import Checkpoint, RunFolder
 from pointset.training.fine_tuning import Plan
-from pointset.training.loading import pack_run
-from pointset.training.recipe import Recipe
 from pointset.zoo import pretrained
 from pointset.zoo.models import create_pretrained
 

@@ -13,13 +13,11 @@ from statsmodels.stats.proportion import proportion_confint
 from toy import bumpy, save, write_shapes
 
 import pointset
-from pointset import cli
+from pointset import PointsetError, cli, fit_automatic
 from pointset.commands.train import _group_lines, _of_modelnet
 from pointset.data.likeness.siblings import LIKENESS, Siblings
-from pointset.errors import PointsetError
 from pointset.runs.spreadsheets import read_csv
 from pointset.training import automatic, fine_tuning
-from pointset.training.automatic import fit_automatic
 from pointset.training.baselines import FOLDS
 from pointset.training.candidates import accuracy_interval
 from pointset.training.fine_tuning import BUDGET, Plan

@@ -15,13 +15,10 @@ from damage import StopError
 from toy import numbers, same_weights, small
 
 import pointset
-from pointset.data.dataset import PointSets
-from pointset.errors import PointsetError
+from pointset import PointsetError, PointSets, Recipe, load_run
 from pointset.runs import records
 from pointset.training.checkpoints import Checkpoint, RunFolder
-from pointset.training.loading import load_run
 from pointset.training.loop import Training
-from pointset.training.recipe import Recipe
 
 SHORT = Recipe(epochs=2, batch_size=60, learning_rate=3e-3)
 LONG = replace(SHORT, epochs=4)

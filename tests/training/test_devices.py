@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 import pointset
+from pointset import Recipe
 from pointset.training import devices
 from pointset.training.loop import seeded_dropout
-from pointset.training.recipe import Recipe
 
 
 def drawn(seed: int, epoch: int, rank: int = 0) -> tuple[float, ...]:

@@ -18,13 +18,10 @@ from torch import nn
 from toy import numbers, small
 
 import pointset
-from pointset import cli
+from pointset import PointsetError, Recipe, cli, load_run
 from pointset.data.batches import Batch
-from pointset.errors import PointsetError
 from pointset.training import loop as training
 from pointset.training.devices import Processes, is_main, join_processes, world_size
-from pointset.training.loading import load_run
-from pointset.training.recipe import Recipe
 
 pytestmark = pytest.mark.slow
 

@@ -21,11 +21,8 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.validation import has_fit_parameter
 
 import pointset
-from pointset import PointSetClassifier, PointSetEmbedding, PointSets
-from pointset.errors import PointsetError
+from pointset import ModelOptions, PointSetClassifier, PointSetEmbedding, PointsetError, PointSets, Recipe
 from pointset.inputs import InputError
-from pointset.training.recipe import Recipe
-from pointset.zoo.options import ModelOptions
 
 NAMES = np.array(["flat", "Long", "round"])
 SMALL = {"model": "rff-max", "dim": 8, "epochs": 1, "batch_size": 16, "random_state": 0}

@@ -8,14 +8,11 @@ import torch
 from torch import nn
 
 import pointset
-from pointset.data.dataset import PointSets
-from pointset.data.options import DataOptions
-from pointset.data.point_sets import Pool
-from pointset.errors import PointsetError
+from pointset import DataOptions, PointsetError, PointSets, Recipe
+from pointset.data import Pool
 from pointset.training.devices import Processes
 from pointset.training.loop import Training
 from pointset.training.objectives import Classification, class_weights, drawn_size, ordered_losses
-from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import ranked
 
 

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 import pointset
+from pointset import Recipe
 from pointset.training import optimization
 from pointset.training.optimization import Muon, learning_rate, make_optimizer
-from pointset.training.recipe import Recipe
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,8 @@ from command_line import fail, succeed
 from toy import train_run
 
 import pointset
-from pointset.errors import PointsetError
+from pointset import PointsetError, Recipe, pack_run
 from pointset.training.checkpoints import RunFolder, describe_run
-from pointset.training.loading import pack_run
-from pointset.training.recipe import Recipe
 from pointset.zoo.models import mix
 
 X = np.random.default_rng(0).normal(size=(12, 20, 3)) * ([[[1, 1, 1]], [[1, 1, 0.05]]] * 6)

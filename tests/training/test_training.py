@@ -13,15 +13,12 @@ from torch import nn
 from toy import numbers, same_weights, small
 
 import pointset
+from pointset import DataOptions, PointsetError, PointSets, Recipe, load_run
 from pointset.cli import main
-from pointset.data.options import DataOptions
-from pointset.data.point_sets import PointSets, Pool
-from pointset.errors import PointsetError
+from pointset.data import Pool
 from pointset.training.checkpoints import RunFolder
-from pointset.training.loading import load_run
 from pointset.training.loop import Training, best_epoch, learning_rate
 from pointset.training.objectives import Classification
-from pointset.training.recipe import Recipe
 
 SHORT = Recipe(epochs=2, batch_size=16, learning_rate=3e-3)
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pointset import PointsetError
+from pointset.data import Card, list_cards, load_card, sample_points
 from pointset.data.catalogue import cards
-from pointset.data.catalogue.cards import Card, Download, cards_folder, list_cards, load_card
+from pointset.data.catalogue.cards import Download, cards_folder
 from pointset.data.catalogue.released import SCANS
-from pointset.data.sampling import sample_points
 from pointset.data.shapes10 import KINDS, build_shapes10, is_current, make_shape
 from pointset.data.shapes10.build import GENERATOR_VERSION, MARKER
-from pointset.errors import PointsetError
 
 GOOD = """
 name = "tiny"

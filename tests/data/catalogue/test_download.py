@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from serving import Site, served
 
+from pointset import PointsetError
+from pointset.data import load_card
 from pointset.data.catalogue import download as fetching
-from pointset.data.catalogue.cards import Download, load_card
+from pointset.data.catalogue.cards import Download
 from pointset.data.catalogue.download import download, fetch, unpack
-from pointset.errors import PointsetError
 
 CONTENT = np.random.default_rng(0).bytes(3_000_000)
 RIGHT = Download(size=len(CONTENT), sha256=hashlib.sha256(CONTENT).hexdigest(), md5=hashlib.md5(CONTENT).hexdigest())

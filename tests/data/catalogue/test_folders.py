@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pointset import PointsetError
 from pointset.data.catalogue.folders import list_folder, list_shapes
 from pointset.data.readers.formats import content_by_name
-from pointset.errors import PointsetError
 
 PLY = "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty float z\n{}end_header\n"
 

@@ -9,12 +9,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from pointset.data.catalogue.cards import load_card
+from pointset import PointsetError, load_dataset
+from pointset.data import load_card
 from pointset.data.catalogue.released import SCANS, is_released, read_released
-from pointset.data.dataset import load_dataset
 from pointset.data.pools import inspection
 from pointset.data.unusable import UnreadableShapesError
-from pointset.errors import PointsetError
 
 RNG = np.random.default_rng(0)
 TEST = "ply_data_test0.h5"

@@ -18,14 +18,13 @@ import pytest
 from building import TETRAHEDRON, TRAINING, break_mesh, build, contents, plan_of, write_mesh
 from damage import flip, kill_at
 
-from pointset.data.dataset import load_dataset
-from pointset.data.point_sets import Pool
+from pointset import PointsetError, load_dataset
+from pointset.data import Pool
 from pointset.data.pools import build as pools_build
 from pointset.data.pools.build import MadeShape, build_pool, load_pool, read_shape, unfinished_folder
 from pointset.data.pools.inspection import verify_dataset
 from pointset.data.pools.manifest import POOL_FORMAT, faults_of_pool
 from pointset.data.unusable import UnreadableShapesError
-from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 
 BAD = ("class0/train/shape0.off", "class1/train/shape1.off", "class1/train/shape22.off")

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 import trimesh
 
-from pointset.data.readers.clouds import CloudError
+from pointset import PointsetError
+from pointset.data import CloudError, MeshError, read_cloud, read_mesh
 from pointset.data.readers.formats import MESH_SUFFIXES, has_faces, require_shape_file
-from pointset.data.readers.meshes import MeshError
-from pointset.data.readers.reading import read_cloud, read_mesh
-from pointset.errors import PointsetError
 
 # The two faces stand on lines 7 and 8.
 OFF = b"OFF\n4 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n"

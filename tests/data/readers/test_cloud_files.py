@@ -9,8 +9,8 @@ import laspy
 import numpy as np
 import pytest
 
-from pointset.data import read_cloud
-from pointset.data.readers.clouds import FLOAT32, LEAST_STEPS, CloudError, float32_fault
+from pointset.data import CloudError, read_cloud
+from pointset.data.readers.clouds import FLOAT32, LEAST_STEPS, float32_fault
 from pointset.data.sampling import import_open3d
 
 RNG = np.random.default_rng(0)

@@ -11,11 +11,11 @@ import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pointset import PointsetError
+from pointset.data import Mesh, MeshError, read_cloud, read_mesh
 from pointset.data.readers.formats import CLOUD_SUFFIXES, LIBRARIES, MESH_SUFFIXES
-from pointset.data.readers.meshes import Mesh, MeshError, cut_fans, mesh_of_polygons
+from pointset.data.readers.meshes import cut_fans, mesh_of_polygons
 from pointset.data.readers.off import write_off
-from pointset.data.readers.reading import read_cloud, read_mesh
-from pointset.errors import PointsetError
 
 BOX = trimesh.creation.box(extents=(1, 2, 3))
 SHIFT = np.array([10.0, 20.0, 30.0])

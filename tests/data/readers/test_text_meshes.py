@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import trimesh
 
-from pointset.data.readers.meshes import Mesh, MeshError
+from pointset.data import Mesh, MeshError, read_mesh
 from pointset.data.readers.obj import parse_obj
 from pointset.data.readers.off import parse_off, write_off
-from pointset.data.readers.reading import read_mesh
 
 VERTICES = [[0, 0, 0], [1.5, 0, 0], [1, 1e-2, 0], [0, 1, 0.5], [-2, -0.5, 7]]
 FACES = [[0, 1, 2], [0, 2, 3], [4, 3, 1]]
