@@ -151,8 +151,7 @@ def outputs_of(train, *, wrong: int = 0, margin: float = 3.0) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("network", "mixture", "best"),
-    [(3, 1, "mixture"), (1, 3, "network"), (1, 1, "network"), (3, 2, "surface-svm")],
+    ("network", "mixture", "best"), [(3, 1, "mixture"), (1, 3, "network"), (1, 1, "network"), (3, 2, "surface-svm")]
 )
 def test_the_smallest_log_loss_is_chosen(network, mixture, best, train, choice):
     choice.members.append("network")

@@ -283,10 +283,7 @@ OTHERS = {
     "check_transformer_general": "it takes the shape of X for [rows, features]",
 }
 """Checks of scikit-learn that do not apply to clouds; each must fail, and a check that is not here must pass."""
-OWN = {
-    "Classifier": {"check_n_features_in_after_fitting": "features are the numbers of a point"},
-    "Embedding": {},
-}
+OWN = {"Classifier": {"check_n_features_in_after_fitting": "features are the numbers of a point"}, "Embedding": {}}
 
 
 class Rows:
@@ -328,8 +325,7 @@ def lifted_rows(monkeypatch):
 @pytest.mark.usefixtures("lifted_rows")
 @pytest.mark.filterwarnings("ignore")
 @estimator_checks.parametrize_with_checks(
-    [Classifier(**SMALL), Embedding()],
-    expected_failed_checks=lambda estimator: OTHERS | OWN[type(estimator).__name__],
+    [Classifier(**SMALL), Embedding()], expected_failed_checks=lambda estimator: OTHERS | OWN[type(estimator).__name__]
 )
 def test_scikit_learns_own_checks(estimator, check):
     try:

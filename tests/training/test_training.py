@@ -105,11 +105,7 @@ def test_killed_in_mid_epoch_and_resumed_gives_the_same_numbers_to_the_last_bit(
     whole = (tmp_path / "whole" / "model.safetensors").read_bytes()
     assert (killed / "model.safetensors").read_bytes() == whole
     assert numbers(RunFolder(killed).history()) == numbers(RunFolder(tmp_path / "whole").history())
-    assert {path.name for path in killed.iterdir()} - {".lock"} == {
-        "history.jsonl",
-        "model.safetensors",
-        "run.json",
-    }
+    assert {path.name for path in killed.iterdir()} - {".lock"} == {"history.jsonl", "model.safetensors", "run.json"}
 
 
 def test_a_model_of_the_users_own_trains_and_resumes_but_is_not_built_again(train, tmp_path):

@@ -181,12 +181,7 @@ def test_names_in_any_script_are_composed_and_sorted(tmp_path):
     touch(tmp_path, "train/\u0441\u0442\u0443\u043b/o\u0308.stl", "test/lamp post/5.glb")
     listing = list_folder(tmp_path, "train")
     train = listing.shapes
-    assert listing.classes == [
-        "caf\u00e9 table",
-        "lamp post",
-        "\u0441\u0442\u0443\u043b",
-        "\u6905\u5b50",
-    ]
+    assert listing.classes == ["caf\u00e9 table", "lamp post", "\u0441\u0442\u0443\u043b", "\u6905\u5b50"]
     assert [shape.label for shape in train] == [0, 2, 3]
     assert train[0].name == "train/caf\u00e9 table/1.off"
     assert train[0].path == tmp_path / "train" / decomposed / "1.off"

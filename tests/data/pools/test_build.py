@@ -54,12 +54,7 @@ def finished(folder: Path) -> set[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "name", "calls"),
-    [
-        (Path, "write_bytes", (1, 4, 6)),
-        (os, "fsync", (1, 2, 4)),
-        (Path, "replace", (1,)),
-        (shutil, "rmtree", (1, 2)),
-    ],
+    [(Path, "write_bytes", (1, 4, 6)), (os, "fsync", (1, 2, 4)), (Path, "replace", (1,)), (shutil, "rmtree", (1, 2))],
 )
 def test_a_build_that_is_killed_is_taken_up(home, few, owner, name, calls):
     break_mesh(few, "class0/train/shape0.off")
