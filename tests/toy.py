@@ -17,6 +17,8 @@ import pointset
 from pointset import Recipe, list_models
 from pointset.comparison.runs import Run
 from pointset.data import Pool
+from pointset.data.readers.off import write_off
+from pointset.data.shapes10.build import make_shape
 from pointset.nn import registry
 from pointset.runs import records
 from pointset.zoo.trust import Trust
@@ -26,6 +28,7 @@ ODD = "ISAB & PMA <4>"
 """The label of the third model of the fixture `reported`, which HTML has to escape."""
 P = 23
 """Points of the clouds of a toy pool."""
+TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 CARD = """
 title = "A toy"
 data = "shapes10"
@@ -117,6 +120,21 @@ def save(path: Path, cloud: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     np.save(path, cloud)
     return path
+
+
+def write_mesh(folder: Path, number: int) -> None:
+    """Write a tetrahedron, whose size tells its number."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"shape{number}.off").write_text(TETRAHEDRON.format(size=number + 1))
+
+
+def write_furniture(folder: Path, count: int) -> Path:
+    """Write so many chairs and lamps of shapes10, each in the folder of its class."""
+    for kind in ("chair", "lamp"):
+        (folder / kind).mkdir(parents=True)
+        for number in range(count):
+            write_off(folder / kind / f"{number}.off", make_shape(kind, "train", number))
+    return folder
 
 
 def pool(shapes: int = 30, classes: int = 3, points: int = P, seed: int = 0) -> Pool:

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 import trimesh
 from command_line import asked, succeed
-from toy import bumpy, save, turn
+from toy import bumpy, save, turn, write_furniture
 
 import pointset
 from pointset.checking.check import ORDER, overview
 from pointset.checking.labels import given_and_other, suspicious_labels
 from pointset.checking.oddities import odd_counts, odd_sizes
 from pointset.data.axes import turned_up
-from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape
 from pointset.runs.spreadsheets import read_csv
 
@@ -57,13 +56,6 @@ def test_planted_faults(found, file, kind, where, twin):
     suspect = next(each for each in found.suspects if each.file == file and each.kind == kind)
     assert suspect.where == where
     assert twin in ("", suspect.twin)
-
-
-def write_furniture(folder, count):
-    for kind in ("chair", "lamp"):
-        (folder / kind).mkdir()
-        for number in range(count):
-            write_off(folder / kind / f"{number}.off", make_shape(kind, "train", number))
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ from pointset.data.pools.build import PoolPlan, build_pool
 from pointset.data.pools.manifest import Sampling, read_manifest
 from pointset.runs.workers import Workers
 
-TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 COUNT, TRAINING = 60, 48
 """Shapes of `meshes`."""
 
@@ -21,7 +20,6 @@ class Built(NamedTuple):
 
 
 def build(folder: Path, workers: int | None = None, *, on_error: str = "raise", **options: Any) -> Built:
-    """Build the pool of the training shapes."""
     plan = plan_of(folder, **options)
     sampled = build_pool(plan, Workers(workers), on_error=on_error, progress=False)
     manifest = read_manifest(plan.folder)
@@ -37,11 +35,6 @@ def contents(home: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.suffix in (".npy", ".json")
     }
-
-
-def write_mesh(folder: Path, number: int) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"shape{number}.off").write_text(TETRAHEDRON.format(size=number + 1))
 
 
 def break_mesh(folder: Path, name: str) -> Path:

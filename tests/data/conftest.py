@@ -1,7 +1,8 @@
 """Fixtures of the data layer: an own home and folder of meshes for each test."""
 
 import pytest
-from building import COUNT, write_mesh
+from building import COUNT
+from toy import write_mesh
 
 
 @pytest.fixture

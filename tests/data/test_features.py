@@ -22,7 +22,6 @@ PLY = [("x", "f4"), ("y", "f4"), ("z", "f4"), ("intensity", "f8"), ("red", "u1")
 
 
 def write(path: Path) -> None:
-    """Write the points with their colors and an intensity."""
     names = {"f4": "float", "f8": "double", "u1": "uchar"}
     fields = "".join(f"property {names[kind]} {name}\n" for name, kind in PLY)
     head = f"ply\nformat binary_little_endian 1.0\nelement vertex 9\n{fields}end_header\n"
@@ -30,16 +29,12 @@ def write(path: Path) -> None:
     path.write_bytes(head.encode() + table.tobytes())
 
 
-def cloud_folder(folder: Path) -> Path:
+def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path, home):
+    folder = tmp_path / "clouds"
     for number in range(8):
         place = folder / f"class{number % 2}" / ("test" if number > 5 else "train")
         place.mkdir(parents=True, exist_ok=True)
         write(place / f"{number}.ply")
-    return folder
-
-
-def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path, home):
-    folder = cloud_folder(tmp_path)
     train = pointset.load_dataset(folder, points=5, features=["colors", "intensity"], progress=False)
     assert (train.inputs, train.options.features, train.points.shape) == (7, ("colors", "intensity"), (6, 5, 7))
     places = {tuple(row) for row in np.column_stack([COLORS / 255, RISING]).astype(np.float32).tolist()}

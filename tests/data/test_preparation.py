@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from command_line import asked, succeed
+from toy import write_furniture
 
 import pointset
 from pointset.data import normalize_points, sample_points
@@ -32,10 +33,7 @@ def chair():
 def run(request, tmp_path_factory):
     """A run on points of chairs and lamps, with and without neighbourhoods; 100 points of pools of 300."""
     folder = tmp_path_factory.mktemp("prepared")
-    for kind in ("chair", "lamp"):
-        for number in range(3):
-            (folder / "data" / kind / "train").mkdir(parents=True, exist_ok=True)
-            write_off(folder / "data" / kind / "train" / f"{number}.off", make_shape(kind, "train", number))
+    write_furniture(folder / "data", 3)
     sets = pointset.load_dataset(folder / "data", points=100, pool_points=300, progress=False)
     model = pointset.create_model("rff-max", classes=2, dim=8, neighbourhoods=request.param)
     pointset.fit(model, sets, pointset.Recipe(epochs=1), run=folder / "run", progress=False)

@@ -27,7 +27,6 @@ def sampler(request):
 
 
 def least_distance(points: np.ndarray) -> float:
-    """The smallest distance between two of the points."""
     return min(float(np.linalg.norm(p - q)) for p, q in itertools.combinations(points.astype(np.float64), 2))
 
 

@@ -1,7 +1,6 @@
 """Work in other processes: a killed one affects only its run, and none outlives its parent or takes all cores."""
 
 import importlib
-import importlib.util
 import os
 import signal
 import subprocess
@@ -167,7 +166,6 @@ held: list[bytes] = []
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="without psutil joblib does not look at memory")
 def test_a_worker_that_has_grown_is_replaced_without_a_warning():
     """Warnings are errors here: in joblib's thread, one would make joblib hang."""
     assert sorted(run_in_workers((delayed(grow)(number) for number in range(6)), Workers(2), 2)) == list(range(6))

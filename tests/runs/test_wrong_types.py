@@ -200,9 +200,7 @@ def test_comparisons(name, compared):
 def test_pools(tmp_path, monkeypatch):
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
     for number in range(4):
-        file = tmp_path / "meshes" / f"class{number % 2}" / "train" / f"{number}.off"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("OFF\n4 4 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n")
+        toy.write_mesh(tmp_path / "meshes" / f"class{number % 2}" / "train", number)
 
     def read() -> object:
         sets = pointset.load_dataset(tmp_path / "meshes", points=5, pool_points=9, progress=False)
@@ -227,6 +225,5 @@ def test_experiments(clouds_folder, tmp_path):
 
 
 def test_plans(tmp_path):
-    """Plans of automatic trainings."""
     records.write_json(tmp_path / "plan.json", {"steps": 60, "folds": 1})
     check(tmp_path / "plan.json", lambda: Plan.read(tmp_path / "plan.json"))

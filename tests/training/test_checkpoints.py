@@ -128,10 +128,8 @@ def test_a_checkpoint_of_another_model_or_optimizer_is_refused(tmp_path):
     ("change", "named"),
     [
         (lambda about: [about], "run"),
-        (lambda about: about | {"model": "isab4-pma"}, "$.model"),
         (lambda about: about | {"model": about["model"] | {"inputs": "three"}}, "$.model.inputs"),
         (lambda about: about | {"model": about["model"] | {"options": {"weights": 5}}}, "run.json"),
-        (lambda about: about | {"data": about["data"] | {"classes": ["ball", 2, "rod"]}}, "$.data.classes"),
         (lambda about: about | {"data": about["data"] | {"classes": ["ball", "box"]}}, "2 names for 3 classes"),
         (lambda about: about | {"data": about["data"] | {"normalize": "somehow"}}, "somehow"),
     ],

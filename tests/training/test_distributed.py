@@ -127,7 +127,6 @@ def ran(clouds_folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def two(ran):
-    """The results of the two processes."""
     return [torch.load(ran[0] / f"{rank}.pt", weights_only=False) for rank in range(2)]
 
 

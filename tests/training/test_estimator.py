@@ -178,16 +178,6 @@ def test_a_grid_over_models_and_their_options_in_a_pipeline(X, y):
     assert search.predict_proba(X).shape == (24, 3)
 
 
-@pytest.mark.filterwarnings("ignore:A worker stopped")  # torch makes a worker larger than joblib expects
-@pytest.mark.slow
-def test_a_search_in_two_processes_has_the_scores_of_one(X, y):
-    grid = {"dim": [8, 16], "epochs": [1, 3]}
-    scores = [
-        GridSearchCV(small(), grid, cv=2, n_jobs=jobs).fit(X, y).cv_results_["mean_test_score"] for jobs in (1, 2)
-    ]
-    assert np.array_equal(*scores)
-
-
 ELSEWHERE = """import sys, joblib, numpy as np
 np.save("elsewhere.npy", joblib.load(sys.argv[1]).predict_proba(np.load("X.npy")))"""
 

@@ -24,7 +24,6 @@ class Site:
 
 @contextmanager
 def served(site: Site) -> Iterator[Site]:
-    """Serve a site until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -61,7 +61,6 @@ def put(name: str, content: bytes | None) -> Any:
 
 
 def arrays(**given: Any) -> Any:
-    """Replace the arrays of the test file."""
     return lambda folder: write_file(folder / TEST, **given)
 
 

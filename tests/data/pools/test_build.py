@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import TETRAHEDRON, TRAINING, break_mesh, build, contents, plan_of, write_mesh
+from building import TRAINING, break_mesh, build, contents, plan_of
 from damage import flip, kill_at
+from toy import TETRAHEDRON, write_mesh
 
 from pointset import PointsetError, load_dataset
 from pointset.data import Pool

@@ -132,14 +132,6 @@ def test_written_bytes_read_back(tmp_path):
     np.testing.assert_allclose(mesh.vertices, vertices, rtol=0, atol=5e-7)
 
 
-@pytest.mark.parametrize("name", ["bathtub_0001", "bathtub_0002", "bathtub_0003"])
-def test_glued_headers_of_modelnet_equal_their_well_formed_twins(real_data, name):
-    glued = read_mesh(real_data / "modelnet_off" / "bathtub" / "train" / f"{name}.off")
-    twin = read_mesh(real_data / "off_variants" / "well_formed_twins" / f"{name}.off")
-    np.testing.assert_array_equal(glued.vertices, twin.vertices)
-    np.testing.assert_array_equal(glued.faces, twin.faces)
-
-
 def test_relative_indices_count_from_where_the_face_stands():
     part = b"v 0 0 %d\nv 1 0 %d\nv 0 1 %d\nf -3 -2 -1\n"
     mesh = parse_obj(part % (1, 1, 1) + part % (2, 2, 2) + b"f -6 2 -1\n", "twice.obj")
