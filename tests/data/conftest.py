@@ -1,7 +1,6 @@
 """Fixtures of the data layer: an own home and folder of meshes for each test."""
 
 import pytest
-from building import COUNT
 from toy import write_mesh
 
 
@@ -9,14 +8,6 @@ from toy import write_mesh
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
-
-
-@pytest.fixture
-def meshes(tmp_path):
-    folder = tmp_path / "my parts.1"
-    for number in range(COUNT):
-        write_mesh(folder / f"class{number % 3}" / ("test" if number % 5 == 4 else "train"), number)
-    return folder
 
 
 @pytest.fixture

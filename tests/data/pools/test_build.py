@@ -11,24 +11,65 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from building import TRAINING, break_mesh, build, contents, plan_of
 from damage import flip, kill_at
 from toy import TETRAHEDRON, write_mesh
 
 from pointset import PointsetError, load_dataset
 from pointset.data import Pool
+from pointset.data.catalogue.folders import list_folder
 from pointset.data.pools import build as pools_build
-from pointset.data.pools.build import MadeShape, build_pool, load_pool, read_shape, unfinished_folder
+from pointset.data.pools.build import MadeShape, PoolPlan, build_pool, load_pool, read_shape, unfinished_folder
 from pointset.data.pools.inspection import verify_dataset
-from pointset.data.pools.manifest import POOL_FORMAT, faults_of_pool
+from pointset.data.pools.manifest import POOL_FORMAT, Sampling, faults_of_pool, read_manifest
 from pointset.data.unusable import UnreadableShapesError
 from pointset.runs.workers import Workers
 
 BAD = ("class0/train/shape0.off", "class1/train/shape1.off", "class1/train/shape22.off")
+COUNT, TRAINING = 60, 48
+"""Shapes of `meshes`."""
+
+
+class Built(NamedTuple):
+    folder: Path
+    shapes: int
+    sampled: int
+    failures: dict[str, str]
+
+
+def build(folder: Path, workers: int | None = None, *, on_error: str = "raise", **options: Any) -> Built:
+    plan = plan_of(folder, **options)
+    sampled = build_pool(plan, Workers(workers), on_error=on_error, progress=False)
+    manifest = read_manifest(plan.folder)
+    return Built(plan.folder, len(manifest.kept), sampled, manifest.failures)
+
+
+def plan_of(folder: Path, split: str = "train", **options: Any) -> PoolPlan:
+    sampling = Sampling(**{"points": 50, "normals": True} | options)
+    return PoolPlan(list_folder(folder, split), sampling)
+
+
+def contents(home: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.suffix in (".npy", ".json")
+    }
+
+
+def break_mesh(folder: Path, name: str) -> Path:
+    path = folder / name
+    path.write_text("OFF\n3 1 0\n0 0 0\n")
+    return path
+
+
+@pytest.fixture
+def meshes(tmp_path):
+    folder = tmp_path / "my parts.1"
+    for number in range(COUNT):
+        write_mesh(folder / f"class{number % 3}" / ("test" if number % 5 == 4 else "train"), number)
+    return folder
 
 
 @pytest.mark.slow
