@@ -11,23 +11,9 @@ import pytest
 import torch
 
 import pointset
-from pointset import DataOptions, Evaluation, PointsetError, PointSets, corrupt, fit_automatic, nn, viz
+from pointset import DataOptions, Evaluation, PointsetError, PointSets, corrupt, data, fit_automatic, nn, viz
 from pointset.comparison.pairs import compare_models
 from pointset.configuration import AttentionOptions
-from pointset.data import (
-    Background,
-    Compose,
-    Crop,
-    Jitter,
-    Pool,
-    RotateUp,
-    Scale,
-    augmentation_from_names,
-    downsample,
-    load_card,
-    normalize_points,
-    sample_points,
-)
 from pointset.data.augmentations import CutMix, Drop, recipe_augmentations
 from pointset.data.groups import group_keys
 from pointset.data.preparation import Preparation
@@ -51,16 +37,16 @@ SIX = pointset.create_model("rff-max", dim=8, inputs=6)
 WIDER = pointset.create_model("rff-max", 3, inputs=4)
 CLOUD, BATCH = torch.zeros(5, 3), torch.zeros(2, 5, 3)
 POINTS = DataOptions(points=4)
-SETS = PointSets(Pool(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), POINTS)
+SETS = PointSets(data.Pool(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), POINTS)
 TRIANGLE = pointset.data.Mesh(np.eye(3), np.array([[0, 1, 2]]))
 GENERATOR = torch.Generator()
 EVALUATION = Evaluation(np.zeros((2, 3)), np.zeros(2, int), list("abc"))
 
 
-def pool(**changes: Any) -> Pool:
+def pool(**changes: Any) -> data.Pool:
     """A pool of three clouds, with some fields replaced."""
     parts = {"points": np.ones((3, 5, 3)), "names": list("xyz"), "labels": np.arange(3), "classes": list("abc")}
-    return Pool(**{**parts, "sampler": "uniform", **changes})
+    return data.Pool(**{**parts, "sampler": "uniform", **changes})
 
 
 TWINS = PointSets(pool(labels=np.zeros(3, int)), POINTS)
@@ -110,16 +96,16 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: SETS.subset(BATCH), "indices|[k]|float32 [2, 5, 3]"),
     (lambda: SETS.split_validation(0.5, -1), "seed|-1"),
     (lambda: EVALUATION.at_temperature("x"), "temperature|'x'"),
-    (lambda: load_card(5), "name|got 5"),
-    (lambda: Jitter()(BATCH.numpy(), GENERATOR), "points|[B, n, 3]|float32 [2, 5, 3]"),
-    (lambda: Compose((Scale(),))(BATCH, GENERATOR, CLOUD), "mask|bool [2, 5]|float32 [5, 3]"),
-    (lambda: Jitter(sigma=float("nan")), "sigma|nan"),
-    (lambda: Scale(0.0, 1.0), "low|0.0"),
+    (lambda: data.load_card(5), "name|got 5"),
+    (lambda: data.Jitter()(BATCH.numpy(), GENERATOR), "points|[B, n, 3]|float32 [2, 5, 3]"),
+    (lambda: data.Compose((data.Scale(),))(BATCH, GENERATOR, CLOUD), "mask|bool [2, 5]|float32 [5, 3]"),
+    (lambda: data.Jitter(sigma=float("nan")), "sigma|nan"),
+    (lambda: data.Scale(0.0, 1.0), "low|0.0"),
     (lambda: Drop(1.5), "most|1.5"),
-    (lambda: RotateUp("x"), "'y', 'z'|'x'"),
-    (lambda: Background(most=1.0), "most|1.0"),
-    (lambda: Crop(probability=0.0), "probability|0.0"),
-    (lambda: augmentation_from_names(("scale", "jiter")), "rotate-any|cutmix-k|'jiter'"),
+    (lambda: data.RotateUp("x"), "'y', 'z'|'x'"),
+    (lambda: data.Background(most=1.0), "most|1.0"),
+    (lambda: data.Crop(probability=0.0), "probability|0.0"),
+    (lambda: data.augmentation_from_names(("scale", "jiter")), "rotate-any|cutmix-k|'jiter'"),
     (lambda: recipe_augmentations(("scale", "cutmix")), "scale|drop|cutmix-r, cutmix-k|'cutmix'"),
     (lambda: recipe_augmentations(("cutmix-r", "scale")), "cutmix-r|put it last"),
     (lambda: CutMix("k"), "which|'random', 'nearest'|'k'"),
@@ -191,19 +177,19 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: pointset.fit(MODEL, SETS, seed=2**63, run="run"), "seed must be"),
     (lambda: fit_automatic(TWINS, progress=False), "1 class"),
     (lambda: start_from(pointset.create_model("pointnet", classes=3), SETS), "an encoder and a pooling"),
-    (lambda: normalize_points(CLOUD, "unit-sphere"), "float32 [5, 3]: for one cloud give points[None]"),
-    (lambda: normalize_points(BATCH.long(), "unit-sphere"), "floating | got int64 [2, 5, 3]"),
-    (lambda: normalize_points(BATCH, "unit-sphere", BATCH[:, :4, 0] > 0), "mask must be bool [2, 5]| bool [2, 4]"),
-    (lambda: normalize_points(BATCH, "sphere"), "unit-sphere, standardize, center-standardize|none|'sphere'"),
-    (lambda: sample_points(TRIANGLE, 0, seed=0), "n must be | at least 1, got 0"),
-    (lambda: sample_points(TRIANGLE, 1, seed=-1), "seed |-1"),
-    (lambda: sample_points(TRIANGLE, 1, seed=0, sampler="even"), "uniform, fps, poisson, got 'even'"),
-    (lambda: downsample(np.zeros((5, 2)), 3, seed=0), "finite numbers [N, 3], got [5, 2]"),
-    (lambda: downsample(np.full((5, 3), np.nan), 3, seed=0), "finite"),
-    (lambda: downsample(np.zeros((5, 3)), 6, seed=0), "from 1 to 5|got 6"),
-    (lambda: downsample(np.zeros((5, 3)), 0, seed=0), "from 1 to 5|got 0"),
-    (lambda: downsample(np.zeros((5, 3)), 3, seed=-1), "seed |-1"),
-    (lambda: downsample(np.zeros((5, 3)), 3, seed=0, sampler="poisson"), "uniform or fps|'poisson'"),
+    (lambda: data.normalize_points(CLOUD, "unit-sphere"), "float32 [5, 3]: for one cloud give points[None]"),
+    (lambda: data.normalize_points(BATCH.long(), "unit-sphere"), "floating | got int64 [2, 5, 3]"),
+    (lambda: data.normalize_points(BATCH, "unit-sphere", BATCH[:, :4, 0] > 0), "mask must be bool [2, 5]| bool [2, 4]"),
+    (lambda: data.normalize_points(BATCH, "sphere"), "unit-sphere, standardize, center-standardize|none|'sphere'"),
+    (lambda: data.sample_points(TRIANGLE, 0, seed=0), "n must be | at least 1, got 0"),
+    (lambda: data.sample_points(TRIANGLE, 1, seed=-1), "seed |-1"),
+    (lambda: data.sample_points(TRIANGLE, 1, seed=0, sampler="even"), "uniform, fps, poisson, got 'even'"),
+    (lambda: data.downsample(np.zeros((5, 2)), 3, seed=0), "finite numbers [N, 3], got [5, 2]"),
+    (lambda: data.downsample(np.full((5, 3), np.nan), 3, seed=0), "finite"),
+    (lambda: data.downsample(np.zeros((5, 3)), 6, seed=0), "from 1 to 5|got 6"),
+    (lambda: data.downsample(np.zeros((5, 3)), 0, seed=0), "from 1 to 5|got 0"),
+    (lambda: data.downsample(np.zeros((5, 3)), 3, seed=-1), "seed |-1"),
+    (lambda: data.downsample(np.zeros((5, 3)), 3, seed=0, sampler="poisson"), "uniform or fps|'poisson'"),
     (lambda: Preparation().prepare(np.zeros((5, 4))), "[n, 3]"),
     (lambda: Preparation().prepare(np.zeros((2, 5, 3))), "[n, 3]"),
     (lambda: Preparation().prepare(np.ones((5, 3))), "no extent"),

@@ -171,17 +171,9 @@ def test_a_training_drops_other_units_in_every_epoch(train):
     assert masks == [tuple(mask.tolist()) for mask in models[1].left]
 
 
-@pytest.fixture
-def measured(monkeypatch):
-    def measure(speed: float) -> None:
-        monkeypatch.setattr(devices, "bfloat16_speed", lambda device="auto": speed)
-
-    return measure
-
-
 @pytest.mark.parametrize(("speed", "taken"), [(3.4, "bfloat16"), (1.05, "float32"), (0.3, "float32")])
-def test_auto_chooses_the_faster_precision_and_results_name_it(measured, speed, taken):
-    measured(speed)
+def test_auto_chooses_the_faster_precision_and_results_name_it(speed, taken, monkeypatch):
+    monkeypatch.setattr(devices, "bfloat16_speed", lambda device="auto": speed)
     recipe = pointset.Recipe(precision="auto")
     assert recipe.precision == "auto", "a configuration measures nothing"
     assert devices.measured_precision(recipe) == pointset.Recipe(precision=taken)

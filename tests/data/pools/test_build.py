@@ -19,12 +19,13 @@ from damage import flip, kill_at
 from toy import TETRAHEDRON, write_mesh
 
 from pointset import PointsetError, load_dataset
-from pointset.data import Pool
+from pointset.data import Pool, read_mesh, sample_points
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.pools import build as pools_build
 from pointset.data.pools.build import MadeShape, PoolPlan, build_pool, load_pool, read_shape, unfinished_folder
 from pointset.data.pools.inspection import verify_dataset
 from pointset.data.pools.manifest import POOL_FORMAT, Sampling, faults_of_pool, read_manifest
+from pointset.data.sampling import seed_for
 from pointset.data.unusable import UnreadableShapesError
 from pointset.runs.workers import Workers
 
@@ -289,15 +290,10 @@ def test_points_and_normals_are_those_of_each_shapes_mesh(home, few):
     assert plain.arrays == {}
     assert pool.arrays["normals"].shape == (6, 11, 3)
     np.testing.assert_array_equal(pool.points, plain.points)
-    # Three faces lie in the coordinate planes; on the fourth, x + y + z is the tetrahedron's size.
     for name, points, normals in zip(pool.names, pool.points, pool.arrays["normals"], strict=True):
-        size = int(name[-5]) + 1
-        assert (points >= -1e-6).all()
-        assert (np.minimum(points.min(1), size - points.sum(1)) < 1e-5 * size).all(), "on a face of its own mesh"
-        for point, normal in zip(points, np.abs(normals), strict=True):
-            axis = int(np.argmin(point))
-            expected = np.eye(3)[axis] if point[axis] < size - point.sum() else np.full(3, 3**-0.5)
-            np.testing.assert_allclose(normal, expected, atol=1e-6)
+        expected = sample_points(read_mesh(few / name), 11, seed=seed_for(0, name), normals=True)
+        np.testing.assert_array_equal(points, expected[0])
+        np.testing.assert_array_equal(normals, expected[1])
 
 
 @pytest.mark.parametrize("same_time", [False, True], ids=["other time and contents", "other size"])
