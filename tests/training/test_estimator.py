@@ -111,14 +111,12 @@ def test_lists_object_arrays_and_tensors_are_accepted(X, y, ragged):
     column[:] = ragged
     tensors = [torch.from_numpy(cloud) for cloud in ragged]
     nested = [cloud.tolist() for cloud in ragged]
-    expected = None
-    for given in (ragged, column, tensors, nested):
+    expected = small(model="isab4-pma", heads=2).fit(ragged, y).predict_proba(ragged)
+    for given in (column, tensors, nested):
         found = small(model="isab4-pma", heads=2).fit(given, list(y)).predict_proba(given)
-        expected = found if expected is None else expected
         np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert np.array_equal(
-        small().fit(torch.from_numpy(X), y).predict(torch.from_numpy(X)), small().fit(X, y).predict(X)
-    )
+    tensor = torch.from_numpy(X)
+    assert np.array_equal(small().fit(tensor, y).predict(tensor), small().fit(X, y).predict(X))
 
 
 @pytest.mark.parametrize(
