@@ -114,9 +114,7 @@ def test_a_model_of_the_users_own_trains_and_resumes_but_is_not_built_again(trai
         load_run(tmp_path)
 
 
-def test_unfinished_and_foreign_folders_are_told_apart(train, tmp_path, monkeypatch):
-    with pytest.raises(PointsetError, match="is not a run"):
-        load_run(tmp_path)
+def test_a_folder_whose_training_was_stopped_is_not_finished(train, tmp_path, monkeypatch):
     stop_after(monkeypatch, 1)
     with pytest.raises(StopError):
         pointset.fit(small(), train, SHORT, run=tmp_path)
