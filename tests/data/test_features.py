@@ -197,6 +197,7 @@ NAN[4, 2, 1] = np.nan
         (X[:2], [0.5, 1.0], {"classes": ["a", "b"]}, ["whole numbers or", "names"]),
         (X[:2], [None, "a"], {}, ["y"]),
         (X[:2], [0, 1], {"classes": ["a", "a"]}, ["'a' ", "twice"]),
+        (X[:2], [0, 1], {"classes": ["1", "0", "01"]}, ["1 ", "twice"]),
         (X[:2], [0, 1], {"names": ["a", "a"]}, ["names", "'a' ", "twice"]),
         (X[0], [0], {}, ["X[None]"]),
         ([], [], {}, ["X is empty"]),

@@ -186,6 +186,9 @@ def test_a_file_is_turned_to_the_axis_of_the_model(objs, few):
     np.testing.assert_allclose(turned.mesh.vertices, CORNERS)
     with pytest.warns(UserWarning, match=r"declared to have Y up.*they are turned$"):
         assert torch.equal(model.prepare(path, up="y").points, turned.points)
+    for wrong in ({"up": "sideways"}, {"points": 0}):
+        with pytest.raises(PointsetError, match=r"(up|points) must be"):
+            model.prepare(path, **wrong)
 
 
 @pytest.mark.parametrize("up", [None, "z"])

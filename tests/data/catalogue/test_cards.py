@@ -205,6 +205,7 @@ WITH_NAN[1, 3, 2] = np.nan
         (put("shape_names.txt", None), "shape_names.txt is missing"),
         (put("shape_names.txt", b"bed\nsofa\nbed\n"), "shape_names.txt, 'bed' is given twice"),
         (put("shape_names.txt", "théière\nbed\nsofa\n".encode("latin-1")), "shape_names.txt does not hold text"),
+        (put("test_files.txt", None), "test_files.txt is missing"),
         (put("test_files.txt", b"a/ply_data_test0.h5\nb/ply_data_test0.h5\n"), f"'{TEST}' is given twice"),
         (put("train_files.txt", b"ply_data_test0.h5\n"), f"'{TEST}' is given twice"),
         (arrays(label=LABEL), "data"),

@@ -346,3 +346,8 @@ def test_a_face_that_crosses_itself_or_has_two_corners_is_left_out_of_every_form
     with pytest.warns(UserWarning, match=rf"a\.{suffix}: 2 of 3 faces"):
         mesh = read_mesh(tmp_path / f"a.{suffix}")
     assert mesh.faces.tolist() == [[0, 1, 2]]
+
+
+def test_a_polygon_that_is_not_flat_uses_every_corner():
+    faces = cut_fans(np.array([[0, 0, 0], [1, 1, 0.1], [1, 0, 0.2], [0, 1, 0.3]]), np.arange(4), np.array([4]))
+    assert {*faces.ravel().tolist()} == {0, 1, 2, 3}
