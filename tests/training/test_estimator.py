@@ -264,9 +264,9 @@ OTHERS = {
     "check_estimator_sparse_matrix": "a sparse array has two axes",
     "check_estimator_sparse_tag": "a sparse array has two axes",
     "check_estimators_empty_data_messages": "it expects words about rows",
-    "check_estimators_nan_inf": "it makes its own rows, see test_estimator",
+    "check_estimators_nan_inf": "it makes its own rows; see above",
     "check_fit2d_predict1d": "it expects words about rows",
-    "check_methods_subset_invariance": "it makes its own rows, see test_estimator",
+    "check_methods_subset_invariance": "it makes its own rows; see above",
     "check_n_features_in": "features are the numbers of a point",
     "check_transformer_general": "it takes the shape of X for [rows, features]",
 }
