@@ -63,6 +63,7 @@ def test_every_option_of_a_model_and_of_a_training_is_a_parameter():
             name = {"score": "attention_score"}.get(one.name, one.name)  # the method has the other name
             assert parameters[name].default == one.default, name
     assert set(PointSetClassifier().get_params()) == set(parameters)
+    assert pickle.loads(pickle.dumps(small())).get_params() == small().get_params()
     with pytest.raises(TypeError, match="widht"):
         PointSetClassifier(widht=8)
 
