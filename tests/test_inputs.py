@@ -11,38 +11,18 @@ import pytest
 import torch
 
 import pointset
-from pointset import nn, viz
+from pointset import DataOptions, Evaluation, PointsetError, PointSets, corrupt, data, fit_automatic, nn, viz
 from pointset.comparison.pairs import compare_models
 from pointset.configuration import AttentionOptions
-from pointset.data import load_card
-from pointset.data.augmentations import (
-    Background,
-    Compose,
-    Crop,
-    CutMix,
-    Drop,
-    Jitter,
-    RotateUp,
-    Scale,
-    augmentation_from_names,
-    recipe_augmentations,
-)
+from pointset.data.augmentations import CutMix, Drop, recipe_augmentations
 from pointset.data.groups import group_keys
-from pointset.data.normalize import normalize_points
-from pointset.data.options import DataOptions
-from pointset.data.point_sets import PointSets
-from pointset.data.pool import Pool
 from pointset.data.preparation import Preparation
-from pointset.data.sampling import downsample, sample_points
-from pointset.errors import PointsetError
-from pointset.evaluation import Evaluation, accuracy_by_size, robustness
+from pointset.evaluation import accuracy_by_size, robustness
 from pointset.evaluation.calibration import reliability
-from pointset.evaluation.corruptions import corrupt
 from pointset.explain.faithfulness import check_explanations
 from pointset.explain.importance import critical_points, occlusion_influence
 from pointset.explain.specialisation import specialisation
 from pointset.tasks import task_recipe
-from pointset.training.automatic import fit_automatic
 from pointset.training.objectives import Classification
 from pointset.viz.live import make_live_page
 from pointset.viz.rows import as_cloud
@@ -57,16 +37,16 @@ SIX = pointset.create_model("rff-max", dim=8, inputs=6)
 WIDER = pointset.create_model("rff-max", 3, inputs=4)
 CLOUD, BATCH = torch.zeros(5, 3), torch.zeros(2, 5, 3)
 POINTS = DataOptions(points=4)
-SETS = PointSets(Pool(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), POINTS)
+SETS = PointSets(data.Pool(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), POINTS)
 TRIANGLE = pointset.data.Mesh(np.eye(3), np.array([[0, 1, 2]]))
 GENERATOR = torch.Generator()
 EVALUATION = Evaluation(np.zeros((2, 3)), np.zeros(2, int), list("abc"))
 
 
-def pool(**changes: Any) -> Pool:
+def pool(**changes: Any) -> data.Pool:
     """A pool of three clouds, with some fields replaced."""
     parts = {"points": np.ones((3, 5, 3)), "names": list("xyz"), "labels": np.arange(3), "classes": list("abc")}
-    return Pool(**{**parts, "sampler": "uniform", **changes})
+    return data.Pool(**{**parts, "sampler": "uniform", **changes})
 
 
 TWINS = PointSets(pool(labels=np.zeros(3, int)), POINTS)
@@ -82,6 +62,14 @@ def weigh_classes(words: str) -> Any:
 
 def look(points: Any, mask: Any = None) -> Any:
     return pointset.attention_maps(ATTENDING, points, mask)
+
+
+def find_critical(name: str) -> Any:
+    return critical_points(pointset.create_model(name), CLOUD)
+
+
+def look_into(name: str) -> Any:
+    return pointset.attention_maps(pointset.create_model(name), CLOUD)
 
 
 def as_javascript(name: str, options: dict[str, Any]) -> Any:
@@ -108,20 +96,18 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: SETS.subset(BATCH), "indices|[k]|float32 [2, 5, 3]"),
     (lambda: SETS.split_validation(0.5, -1), "seed|-1"),
     (lambda: EVALUATION.at_temperature("x"), "temperature|'x'"),
-    (lambda: load_card(5), "name|got 5"),
-    (lambda: Jitter()(BATCH.numpy(), GENERATOR), "points|[B, n, 3]|float32 [2, 5, 3]"),
-    (lambda: RotateUp()(CLOUD, GENERATOR), "float32 [5, 3]|points[None]"),
-    (lambda: Compose((Scale(),))(BATCH, GENERATOR, CLOUD), "mask|bool [2, 5]|float32 [5, 3]"),
-    (lambda: Jitter(sigma=float("nan")), "sigma|nan"),
-    (lambda: Scale(0.0, 1.0), "low|0.0"),
+    (lambda: data.load_card(5), "name|got 5"),
+    (lambda: data.Jitter()(BATCH.numpy(), GENERATOR), "points|[B, n, 3]|float32 [2, 5, 3]"),
+    (lambda: data.Compose((data.Scale(),))(BATCH, GENERATOR, CLOUD), "mask|bool [2, 5]|float32 [5, 3]"),
+    (lambda: data.Jitter(sigma=float("nan")), "sigma|nan"),
+    (lambda: data.Scale(0.0, 1.0), "low|0.0"),
     (lambda: Drop(1.5), "most|1.5"),
-    (lambda: RotateUp("x"), "'y', 'z'|'x'"),
-    (lambda: Background(most=1.0), "most|1.0"),
-    (lambda: Crop(probability=0.0), "probability|0.0"),
-    (lambda: augmentation_from_names(("scale", "jiter")), "rotate-any|cutmix-k|'jiter'"),
+    (lambda: data.RotateUp("x"), "'y', 'z'|'x'"),
+    (lambda: data.Background(most=1.0), "most|1.0"),
+    (lambda: data.Crop(probability=0.0), "probability|0.0"),
+    (lambda: data.augmentation_from_names(("scale", "jiter")), "rotate-any|cutmix-k|'jiter'"),
     (lambda: recipe_augmentations(("scale", "cutmix")), "scale|drop|cutmix-r, cutmix-k|'cutmix'"),
     (lambda: recipe_augmentations(("cutmix-r", "scale")), "cutmix-r|put it last"),
-    (lambda: recipe_augmentations(("cutmix-k", "cutmix-k")), "cutmix-k|put it last"),
     (lambda: CutMix("k"), "which|'random', 'nearest'|'k'"),
     (lambda: CutMix(probability=1.5), "probability|1.5"),
     (lambda: DataOptions(points=0), "points|got 0"),
@@ -130,7 +116,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: DataOptions(turned=(".stl",)), "turned|'.stl'|up=z"),
     (lambda: PointSets(pool(), DataOptions(points=6), name="x"), "points=6|5 that x holds"),
     (lambda: SETS.split_validation(1.0, 0), "fraction|1.0"),
-    (lambda: SETS.split_validation(0.0, 0), "fraction|0.0"),
     (lambda: SETS.split_validation(0.01, 0), "fraction=0.01 of 3 shapes"),
     (lambda: PointSets(pool(labels=np.arange(1, 4)), POINTS), "'z' has label 3|3 classes"),
     (lambda: PointSets(pool(labels=np.arange(-1, 2)), POINTS), "'x' has label -1"),
@@ -150,11 +135,8 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: accuracy_by_size(MODEL, SETS, (8, 0)), "points|0"),
     (lambda: corrupt(BATCH, "gausian", 1), "'gausian'|did you mean gaussian|upsampling"),
     (lambda: corrupt(BATCH, "shear", 0), "severity of shear|1, 2, 3, 4 or 5|0"),
-    (lambda: corrupt(BATCH, "shear", 2.5), "severity|2.5"),
     (lambda: corrupt(torch.zeros(9), "shear"), "[B, n, 3]|got float32 [9]"),
-    (lambda: corrupt(BATCH[:, :0], "shear"), "got float32 [2, 0, 3]"),
     (lambda: corrupt(BATCH.long(), "shear"), "int64"),
-    (lambda: corrupt([[0.0, 0.0, 0.0]], "shear"), "list"),
     (lambda: corrupt(np.zeros((4, 3)), "shear", 3, -1), "-1"),
     (lambda: pointset.check_symmetry(lambda X, mask: [X]), "tensor|list"),
     (lambda: pointset.check_symmetry(lambda X, mask: X, sizes=(0, 3)), "sizes | got (0, 3)"),
@@ -167,27 +149,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: occlusion_influence(MODEL, CLOUD, neighbours=0), "neighbours | 5 points, got 0"),
     (lambda: occlusion_influence(MODEL, CLOUD, neighbours=5), "neighbours | 5 points, got 5"),
     (lambda: critical_points(MODEL, CLOUD * math.nan), "must be finite"),
-    *(
-        (
-            partial(lambda name: critical_points(pointset.create_model(name), CLOUD), name),
-            f"{name} does not pool by max",
-        )
-        for name in ("rff-mean", "isab4-pma", "pointnet")
-    ),
-    *(
-        (
-            partial(lambda name: pointset.attention_maps(pointset.create_model(name), CLOUD), name),
-            f"{name} has no attention maps: |isab",
-        )
-        for name in ("rff-max", "rffp-mean", "pointnet")
-    ),
     (lambda: look(torch.zeros(5, 4)), "points must be [n, 3]"),
-    (lambda: look(torch.zeros(0, 3)), "got an empty one"),
     (lambda: look(BATCH, torch.tensor([[True] * 5, [False] * 5])), "got an empty one"),
     (lambda: look(CLOUD * math.nan), "must be finite"),
     (lambda: look(BATCH, torch.ones(2, 4, dtype=torch.bool)), "mask must be bool [2, 5]"),
-    (lambda: look(BATCH, torch.ones(2, 5, dtype=torch.uint8)), "got uint8 [2, 5]"),
-    (lambda: look(CLOUD, [True] * 5), "mask must be bool [5]| got list"),
     (lambda: check_explanations(MODEL, []), "0 clouds"),
     (lambda: check_explanations(MODEL, [CLOUD], ["saliency"]), "'saliency'"),
     (lambda: check_explanations(MODEL, [CLOUD], ["attention"]), "attention"),
@@ -201,7 +166,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: viz.draw_clouds([CLOUD], names=["a", "b"]), "one name each"),
     (lambda: viz.draw_clouds([CLOUD], columns=0), "columns"),
     (lambda: viz.draw_specialisation({}, {}), "must have the same measures"),
-    (lambda: viz.draw_specialisation({"entropy": 1}, {}), "must have the same measures"),
     (lambda: as_cloud(np.zeros((2, 4, 3))), "[n, 3], got [2, 4, 3]"),
     (lambda: as_cloud(np.zeros((0, 3))), "no points"),
     (lambda: as_cloud(np.array([[0.0, 0, 0], [0, np.nan, 0]])), "point 1 | not finite"),
@@ -213,27 +177,19 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: pointset.fit(MODEL, SETS, seed=2**63, run="run"), "seed must be"),
     (lambda: fit_automatic(TWINS, progress=False), "1 class"),
     (lambda: start_from(pointset.create_model("pointnet", classes=3), SETS), "an encoder and a pooling"),
-    *(
-        (partial(weigh_classes, words), "class_weights must be balanced")
-        for words in ("even", "z=2", "x=-1", "x", "x=2,")
-    ),
-    (lambda: normalize_points(CLOUD, "unit-sphere"), "float32 [5, 3]: for one cloud give points[None]"),
-    (lambda: normalize_points(torch.zeros(1, 7, 4), "unit-sphere"), "[B, n, 3], got float32 [1, 7, 4]"),
-    (lambda: normalize_points(BATCH.long(), "unit-sphere"), "floating | got int64 [2, 5, 3]"),
-    (lambda: normalize_points(np.zeros((1, 7, 3)), "unit-sphere"), "got float64 [1, 7, 3]"),
-    (lambda: normalize_points([[1.0, 2.0, 3.0]], "unit-sphere"), "got list"),
-    (lambda: normalize_points(BATCH, "unit-sphere", BATCH[:, :4, 0] > 0), "mask must be bool [2, 5]| bool [2, 4]"),
-    (lambda: normalize_points(BATCH, "unit-sphere", BATCH[..., 0]), "mask must be bool [2, 5]| float32 [2, 5]"),
-    (lambda: normalize_points(BATCH, "sphere"), "unit-sphere, standardize, center-standardize|none|'sphere'"),
-    (lambda: sample_points(TRIANGLE, 0, seed=0), "n must be | at least 1, got 0"),
-    (lambda: sample_points(TRIANGLE, 1, seed=-1), "seed |-1"),
-    (lambda: sample_points(TRIANGLE, 1, seed=0, sampler="even"), "uniform, fps, poisson, got 'even'"),
-    (lambda: downsample(np.zeros((5, 2)), 3, seed=0), "finite numbers [N, 3], got [5, 2]"),
-    (lambda: downsample(np.full((5, 3), np.nan), 3, seed=0), "finite"),
-    (lambda: downsample(np.zeros((5, 3)), 6, seed=0), "from 1 to 5|got 6"),
-    (lambda: downsample(np.zeros((5, 3)), 0, seed=0), "from 1 to 5|got 0"),
-    (lambda: downsample(np.zeros((5, 3)), 3, seed=-1), "seed |-1"),
-    (lambda: downsample(np.zeros((5, 3)), 3, seed=0, sampler="poisson"), "uniform or fps|'poisson'"),
+    (lambda: data.normalize_points(CLOUD, "unit-sphere"), "float32 [5, 3]: for one cloud give points[None]"),
+    (lambda: data.normalize_points(BATCH.long(), "unit-sphere"), "floating | got int64 [2, 5, 3]"),
+    (lambda: data.normalize_points(BATCH, "unit-sphere", BATCH[:, :4, 0] > 0), "mask must be bool [2, 5]| bool [2, 4]"),
+    (lambda: data.normalize_points(BATCH, "sphere"), "unit-sphere, standardize, center-standardize|none|'sphere'"),
+    (lambda: data.sample_points(TRIANGLE, 0, seed=0), "n must be | at least 1, got 0"),
+    (lambda: data.sample_points(TRIANGLE, 1, seed=-1), "seed |-1"),
+    (lambda: data.sample_points(TRIANGLE, 1, seed=0, sampler="even"), "uniform, fps, poisson, got 'even'"),
+    (lambda: data.downsample(np.zeros((5, 2)), 3, seed=0), "finite numbers [N, 3], got [5, 2]"),
+    (lambda: data.downsample(np.full((5, 3), np.nan), 3, seed=0), "finite"),
+    (lambda: data.downsample(np.zeros((5, 3)), 6, seed=0), "from 1 to 5|got 6"),
+    (lambda: data.downsample(np.zeros((5, 3)), 0, seed=0), "from 1 to 5|got 0"),
+    (lambda: data.downsample(np.zeros((5, 3)), 3, seed=-1), "seed |-1"),
+    (lambda: data.downsample(np.zeros((5, 3)), 3, seed=0, sampler="poisson"), "uniform or fps|'poisson'"),
     (lambda: Preparation().prepare(np.zeros((5, 4))), "[n, 3]"),
     (lambda: Preparation().prepare(np.zeros((2, 5, 3))), "[n, 3]"),
     (lambda: Preparation().prepare(np.ones((5, 3))), "no extent"),
@@ -244,8 +200,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: group_keys("boot", ["shoe_1.pcd"]), "group of 'shoe_1.pcd'"),
     (lambda: group_keys("x.csv", ["shoe_1.pcd"]), "groups=x.csv must be a table"),
     (lambda: SETS.grouped([0, 1]), "groups must be one for each of the 3 sets, got 2"),
-    (lambda: SETS.grouped("abc"), "groups must be one for each of the 3 sets, got str"),
-    (lambda: SETS.grouped(None), "groups must be one for each of the 3 sets, got None"),
     (lambda: SETS.grouped(np.zeros((3, 1))), "groups must be one for each of the 3 sets, got float64 [3, 1]"),
 ]
 OPTIONS = [
@@ -269,9 +223,7 @@ NAMES = [
     ("rff", "did you mean rff-"),
     ("isab16-max+aggr.lstm", "'lstm' is not an aggregation of sets |choose from attentional, |softmax"),
     ("isab16-max+cov257", "cov257 gives 33,153 numbers for each set: give at most cov256"),
-    ("isab16-pswe", "did you mean isab16-|pswe64"),
     ("isab99999999999-max", "at most 4096"),  # before memory is asked for
-    ("sab-pma5000", "at most 4096"),
 ]
 RECIPES = [
     ({"patience": 3}, "patience=3 needs a validation split"),
@@ -301,19 +253,14 @@ POINTS_AND_MASKS = [
     (np.array([["a", "b", "c"]]), None, "got <U1 [1, 3]: | real numbers"),
     (torch.full((1, 5, 3), 2**40 + 1), None, "int64 | too large for float32"),
     (CLOUD, torch.ones(4, dtype=torch.bool), "mask must be bool [5]| got bool [4]"),
-    (BATCH, [True], "mask must be bool [2, 5]| got list"),
     (BATCH, torch.ones(2, 5), "mask must be bool [2, 5]"),
 ]
 CLOUDS = [
     ([], "clouds to predict are missing"),
     (np.zeros((0, 4, 3)), "clouds to predict are missing"),
     (np.zeros((2, 4, 2)), "[B, n, 3]|float64 [2, 4, 2]"),
-    (np.zeros((2, 2, 4, 3)), "float64 [2, 2, 4, 3]"),
-    ([np.eye(4, 3), np.ones(3)], "cloud 1: |[n, 3]|float64 [3]"),
     ([np.eye(4, 3), "chair"], "cloud 1: chair: the file or folder does not exist"),
-    ([np.eye(4, 3), np.ones((0, 3))], "cloud 1: |found no point"),
     (np.array([[[0.0, 1, 2]], [[0, np.nan, 2]]]), "cloud 1: |not finite"),
-    ([np.eye(4, 3), np.ones((4, 3))], "cloud 1: |no extent"),
     ("chair.off", "got str"),
 ]
 IN_JAVASCRIPT = [
@@ -328,6 +275,8 @@ IN_JAVASCRIPT = [
 ]
 MISTAKES += [(partial(pointset.create_model, "isab16-pma", **options), words) for options, words in OPTIONS]
 MISTAKES += [(partial(pointset.create_model, name), words) for name, words in NAMES]
+MISTAKES += [(partial(find_critical, name), f"{name} does not pool by max") for name in ("rff-mean", "pointnet")]
+MISTAKES += [(partial(look_into, name), f"{name} has no attention maps: |isab") for name in ("rff-max", "pointnet")]
 MISTAKES += [(partial(weigh_classes, given), "must be balanced") for given in ("even", "z=2", "x=-1", "x", "x=2,")]
 MISTAKES += [(partial(pointset.Recipe, **options), words) for options, words in RECIPES]
 MISTAKES += [(partial(replace, TRIANGLE, **arrays), words) for arrays, words in MESHES]
@@ -338,14 +287,14 @@ MISTAKES += [(partial(as_javascript, name, options), words) for name, options, w
 
 
 @pytest.mark.parametrize(("mistake", "words"), MISTAKES, ids=[words[:60] for _, words in MISTAKES])
-def test_a_mistake_is_told_in_one_sentence_with_names_and_values(mistake: Callable[[], Any], words: str) -> None:
+def test_a_mistake_is_told_in_one_sentence_with_names_and_values(mistake, words):
     with pytest.raises(PointsetError) as told:
         mistake()
     assert "\n" not in str(told.value)
     assert [word for word in words.split("|") if word not in str(told.value)] == []
 
 
-def test_a_masked_array_is_not_taken_for_numbers() -> None:
+def test_a_masked_array_is_not_taken_for_numbers():
     model = pointset.create_model("rff-max", classes=2, dim=8)
     clouds = np.ma.masked_less(np.arange(24.0).reshape(2, 4, 3), 5)
     with pytest.raises(PointsetError, match="has masked entries, which have no value: leave those points out"):

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import pointset
+from pointset import Recipe, list_models
 from pointset.comparison.runs import Run
-from pointset.data.pool import Pool
+from pointset.data import Pool
+from pointset.data.readers.off import write_off
+from pointset.data.shapes10.build import make_shape
 from pointset.nn import registry
 from pointset.runs import records
-from pointset.training.recipe import Recipe
-from pointset.zoo.names import list_models
 from pointset.zoo.trust import Trust
 
 CLASSES = ("ball", "box", "rod")
@@ -27,6 +28,7 @@ ODD = "ISAB & PMA <4>"
 """The label of the third model of the fixture `reported`, which HTML has to escape."""
 P = 23
 """Points of the clouds of a toy pool."""
+TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 CARD = """
 title = "A toy"
 data = "shapes10"
@@ -97,6 +99,44 @@ def clouds(label: int, count: int, points: int, rng: np.random.Generator) -> NDA
     return (X * stretch).astype(np.float32)
 
 
+def bumpy(seed: int, count: int, sampling: int = 0, scales: Sequence[float] | None = None) -> NDArray[np.float64]:
+    """Points on an ellipsoid with bumps that is unlike every other; another sampling has other points of it."""
+    generator = np.random.default_rng(seed)
+    scales = scales or generator.uniform(0.3, 1, 3).tolist()
+    waves = 2 * generator.normal(size=(3, 3))
+    sphere = np.random.default_rng((seed, sampling)).normal(size=(count, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    return sphere * scales * (1 + 0.3 * np.sin(sphere @ waves).sum(axis=1, keepdims=True))
+
+
+def turn(seed: int) -> NDArray[np.float64]:
+    """A rotation."""
+    turned = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+    return turned * np.linalg.det(turned)
+
+
+def save(path: Path, cloud: Any) -> Path:
+    """Write a cloud into a folder that is made if it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, cloud)
+    return path
+
+
+def write_mesh(folder: Path, number: int) -> None:
+    """Write a tetrahedron, whose size tells its number."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"shape{number}.off").write_text(TETRAHEDRON.format(size=number + 1))
+
+
+def write_furniture(folder: Path, count: int) -> Path:
+    """Write so many chairs and lamps of shapes10, each in the folder of its class."""
+    for kind in ("chair", "lamp"):
+        (folder / kind).mkdir(parents=True)
+        for number in range(count):
+            write_off(folder / kind / f"{number}.off", make_shape(kind, "train", number))
+    return folder
+
+
 def pool(shapes: int = 30, classes: int = 3, points: int = P, seed: int = 0) -> Pool:
     """A pool of random clouds, whose classes come in turn."""
     rng = np.random.default_rng(seed)
@@ -135,9 +175,8 @@ def write_shapes(folder: Path, shapes: int = 8, points: int = 64) -> Path:
     generator = np.random.default_rng(0)
     for split in ("train", "test"):
         for name, scale in {"ball": (1, 1, 1), "flat": (1, 1, 0.05)}.items():
-            (folder / split / name).mkdir(parents=True)
             for number in range(shapes):
-                np.save(folder / split / name / f"{name}_{number}.npy", generator.normal(size=(points, 3)) * scale)
+                save(folder / split / name / f"{name}_{number}.npy", generator.normal(size=(points, 3)) * scale)
     return folder
 
 

@@ -6,25 +6,17 @@ import numpy as np
 import pytest
 import trimesh
 from command_line import asked, succeed
+from toy import bumpy, save, turn, write_furniture
 
 import pointset
 from pointset.checking.check import ORDER, overview
 from pointset.checking.labels import given_and_other, suspicious_labels
 from pointset.checking.oddities import odd_counts, odd_sizes
 from pointset.data.axes import turned_up
-from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape
 from pointset.runs.spreadsheets import read_csv
 
 CLASSES = {"ball": (1, 1, 1), "plate": (1, 1, 0.2), "rod": (0.3, 0.3, 1.2)}
-
-
-def bumpy(scales, seed, count=800, sampling=0):
-    """A cloud of a surface that is unlike every other of its class."""
-    waves = np.random.default_rng(seed).normal(size=(3, 3)) * 2
-    sphere = np.random.default_rng((seed, sampling)).normal(size=(count, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    return sphere * scales * (1 + 0.35 * np.sin(sphere @ waves + seed).sum(axis=1, keepdims=True))
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +25,13 @@ def folder(tmp_path_factory):
     for label, (name, scales) in enumerate(CLASSES.items()):
         for number in range(20):
             split = "train" if number < 15 else "test"
-            (folder / split / name).mkdir(parents=True, exist_ok=True)
-            np.save(folder / split / name / f"{number}.npy", bumpy(scales, 100 * label + number))
+            save(folder / split / name / f"{number}.npy", bumpy(100 * label + number, 800, scales=scales))
     shutil.copy(folder / "train" / "ball" / "0.npy", folder / "test" / "ball" / "copy.npy")
-    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
-    turned = bumpy(CLASSES["rod"], 205, sampling=1) @ (turn * np.linalg.det(turn))
-    np.save(folder / "train" / "rod" / "turned.npy", turned)
-    np.save(folder / "train" / "rod" / "rescaled.npy", 3 * bumpy(CLASSES["rod"], 204, sampling=1))
-    np.save(folder / "train" / "rod" / "inches.npy", 25.4 * bumpy(CLASSES["rod"], 299))
-    np.save(folder / "train" / "plate" / "wrong.npy", bumpy(CLASSES["ball"], 98))
+    rod = CLASSES["rod"]
+    np.save(folder / "train" / "rod" / "turned.npy", bumpy(205, 800, 1, rod) @ turn(0))
+    np.save(folder / "train" / "rod" / "rescaled.npy", 3 * bumpy(204, 800, 1, rod))
+    np.save(folder / "train" / "rod" / "inches.npy", 25.4 * bumpy(299, 800, scales=rod))
+    np.save(folder / "train" / "plate" / "wrong.npy", bumpy(98, 800, scales=CLASSES["ball"]))
     (folder / "train" / "plate" / "broken.npy").write_bytes(b"broken")
     return folder
 
@@ -71,10 +61,7 @@ def test_planted_faults(found, file, kind, where, twin):
 @pytest.mark.slow
 def test_one_geometry_in_other_files(tmp_path):
     """In single precision, with five digits, and in another order; a mesh that is sampled anew is not the same."""
-    for kind in ("chair", "lamp"):
-        (tmp_path / kind).mkdir()
-        for number in range(6):
-            write_off(tmp_path / kind / f"{number}.off", make_shape(kind, "train", number))
+    write_furniture(tmp_path, 6)
     made = [make_shape("chair", "train", number) for number in range(4)]
     chairs = [trimesh.Trimesh(mesh.vertices, mesh.faces, process=False) for mesh in made]
     chairs[0].export(tmp_path / "chair" / "float.stl")
@@ -93,14 +80,13 @@ def test_one_geometry_in_other_files(tmp_path):
 def test_one_cloud_of_many_points_in_other_files(tmp_path):
     """In another order, with four digits, and as PLY; a cloud that is sampled anew is not the same."""
     for name, scales in CLASSES.items():
-        (tmp_path / name).mkdir()
         for number in range(6):
-            np.save(tmp_path / name / f"{number}.npy", bumpy(scales, number, count=2500))
-    first, second, third = (bumpy(CLASSES["rod"], number, count=2500) for number in range(3))
+            save(tmp_path / name / f"{number}.npy", bumpy(number, 2500, scales=scales))
+    first, second, third = (bumpy(number, 2500, scales=CLASSES["rod"]) for number in range(3))
     np.save(tmp_path / "rod" / "order.npy", first[np.random.default_rng(0).permutation(len(first))])
     np.savetxt(tmp_path / "rod" / "digits.xyz", second, fmt="%.4f")
     trimesh.PointCloud(third).export(tmp_path / "rod" / "format.ply")
-    np.save(tmp_path / "rod" / "anew.npy", bumpy(CLASSES["rod"], 3, count=2500, sampling=1))
+    np.save(tmp_path / "rod" / "anew.npy", bumpy(3, 2500, 1, CLASSES["rod"]))
     kinds = {
         frozenset((each.file[4:], each.twin[4:])): each.kind
         for each in pointset.check_data(tmp_path, progress=False).suspects
@@ -114,10 +100,7 @@ def test_one_cloud_of_many_points_in_other_files(tmp_path):
 
 @pytest.mark.slow
 def test_obj_files_beside_others_are_the_same_with_y_up_and_others_are_named(tmp_path):
-    for kind in ("chair", "lamp"):
-        (tmp_path / kind).mkdir()
-        for number in range(8):
-            write_off(tmp_path / kind / f"{number}.off", make_shape(kind, "train", number))
+    write_furniture(tmp_path, 8)
     chairs = [make_shape("chair", "train", number) for number in range(2)]
     upright = trimesh.Trimesh(turned_up(chairs[0].vertices, "z", "y"), chairs[0].faces, process=False)
     upright.export(tmp_path / "chair" / "y.obj")
@@ -162,15 +145,17 @@ def test_labels_off_the_confident_diagonal():
     assert suspicious_labels(probabilities, labels).tolist() == [False, False, False, False, True, True]
 
 
-def test_a_class_that_is_confused_does_not_keep_a_likelier_other_class_from_being_said():
-    """Of class 1 the mean is 0.45, which its second shape does not reach for either class; class 0 is likelier."""
-    probabilities = np.array([[0.9, 0.1, 0.0], [0.4, 0.3, 0.3], [0.3, 0.6, 0.1]])
-    assert suspicious_labels(probabilities, np.array([0, 1, 1])).tolist() == [False, True, False]
-
-
-def test_a_class_that_looks_wrong_throughout_makes_no_other_shape_doubtful():
-    probabilities = np.array([[0.8, 0.2, 0.0], [0.8, 0.0, 0.2], [0.1, 0.8, 0.1], [0.9, 0.1, 0.0]])
-    assert suspicious_labels(probabilities, np.array([0, 0, 1, 2])).tolist() == [False, False, False, True]
+@pytest.mark.parametrize(
+    ("probabilities", "labels", "suspicious"),
+    [
+        # Of class 1 the mean is 0.45, which its second shape does not reach for either class; class 0 is likelier.
+        ([[0.9, 0.1, 0.0], [0.4, 0.3, 0.3], [0.3, 0.6, 0.1]], [0, 1, 1], [1]),
+        # A class that looks wrong throughout makes no other shape doubtful.
+        ([[0.8, 0.2, 0.0], [0.8, 0.0, 0.2], [0.1, 0.8, 0.1], [0.9, 0.1, 0.0]], [0, 0, 1, 2], [3]),
+    ],
+)
+def test_suspicious_labels_of_confused_classes(probabilities, labels, suspicious):
+    assert suspicious_labels(np.array(probabilities), np.array(labels)).nonzero()[0].tolist() == suspicious
 
 
 def test_sizes_and_counts_are_compared_within_a_class():

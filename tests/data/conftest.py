@@ -1,27 +1,17 @@
 """Fixtures of the data layer: an own home and folder of meshes for each test."""
 
-from pathlib import Path
-
 import pytest
-from building import COUNT, write_mesh
+from toy import write_mesh
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 
 
 @pytest.fixture
-def meshes(tmp_path: Path) -> Path:
-    folder = tmp_path / "my parts.1"
-    for number in range(COUNT):
-        write_mesh(folder / f"class{number % 3}" / ("test" if number % 5 == 4 else "train"), number)
-    return folder
-
-
-@pytest.fixture
-def few(tmp_path: Path) -> Path:
+def few(tmp_path):
     """Six tetrahedra of two classes, all for training; shape i has length i + 1."""
     for number in range(6):
         write_mesh(tmp_path / "few" / f"class{number % 2}" / "train", number)

@@ -1,83 +1,40 @@
-"""Point features besides coordinates: from files and arrays, through sampling and augmentation, to models."""
+"""Clouds in memory as point sets, and point features besides coordinates: from files and arrays to models."""
 
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import pointset
-from pointset.data import augmentation_from_names, read_cloud
+from pointset import DataOptions, PointsetError
+from pointset.data import augmentation_from_names
 from pointset.data.augmentations import CutMix
-from pointset.data.options import DataOptions
-from pointset.errors import PointsetError
+from pointset.data.unusable import UnreadableShapesError
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(9, 3))
 NORMALS = POINTS / np.linalg.norm(POINTS, axis=1, keepdims=True)
 COLORS = RNG.integers(0, 256, (9, 3)).astype(np.uint8)
 RISING = np.arange(9.0)
-BESIDE = {"normals": NORMALS, "colors": COLORS / 255, "intensity": RISING[:, None], "columns": RISING[:, None]}
-"""What the files hold beside the points, by the names of features."""
 PLY = [("x", "f4"), ("y", "f4"), ("z", "f4"), ("intensity", "f8"), ("red", "u1"), ("green", "u1"), ("blue", "u1")]
-PCD = "VERSION 0.7\nFIELDS x y z intensity\nSIZE 4 4 4 4\nTYPE F F F F\nWIDTH 9\nHEIGHT 1\nPOINTS 9\nDATA {}\n"
-PLAIN = np.hstack([POINTS, NORMALS * 5, RISING[:, None]])
 
 
-def write(path: Path) -> Path:
-    """Write the points and what the format can hold beside them; as text if the file is called so."""
-    text = "text" in path.name
-    if path.suffix == ".npy":
-        np.save(path, PLAIN)
-    elif path.suffix == ".npz":
-        np.savez(path, allow_pickle=False, points=POINTS, normals=NORMALS * 5, columns=RISING, colors=COLORS)
-    elif path.suffix == ".txt":
-        np.savetxt(path, PLAIN, delimiter=",")
-    else:
-        rows = [(*map(float, point), float(RISING[i]), *map(int, COLORS[i])) for i, point in enumerate(POINTS)]
-        names = {"f4": "float", "f8": "double", "u1": "uchar"}
-        fields = "".join(f"property {names[kind]} {name}\n" for name, kind in PLY)
-        form, kind = ("ascii", "ascii") if text else ("binary_little_endian", "binary")
-        head = f"ply\nformat {form} 1.0\nelement vertex 9\n{fields}end_header\n"
-        table = np.array(rows, PLY)
-        if path.suffix == ".pcd":
-            rows, head = [row[:4] for row in rows], PCD.format(kind)
-            table = np.column_stack([POINTS, RISING]).astype("<f4")
-        lines = "".join(" ".join(map(repr, row)) + "\n" for row in rows)
-        path.write_bytes(head.encode() + (lines.encode() if text else table.tobytes()))
-    return path
+def write(path: Path) -> None:
+    names = {"f4": "float", "f8": "double", "u1": "uchar"}
+    fields = "".join(f"property {names[kind]} {name}\n" for name, kind in PLY)
+    head = f"ply\nformat binary_little_endian 1.0\nelement vertex 9\n{fields}end_header\n"
+    table = np.rec.fromarrays([*POINTS.T, RISING, *COLORS.T], dtype=PLY)
+    path.write_bytes(head.encode() + table.tobytes())
 
 
-@pytest.mark.parametrize(
-    ("name", "features"),
-    [
-        *((f"{kind}.ply", ["colors", "intensity"]) for kind in ("text", "binary")),
-        *((f"{kind}.pcd", ["intensity"]) for kind in ("text", "binary")),
-        *((f"a.{kind}", ["normals", "columns"]) for kind in ("npy", "npz", "txt")),
-    ],
-)
-def test_features_are_read_from_files(name: str, features: list[str], tmp_path: Path) -> None:
-    path, expected = write(tmp_path / name), np.hstack([POINTS, *(BESIDE[feature] for feature in features)])
-    further = [feature for feature in features if feature != "normals"]
-    cloud = read_cloud(path, normals="normals" in features, features=further)
-    arrays = [array for array in (cloud.points, cloud.normals, cloud.features) if array is not None]
-    np.testing.assert_allclose(np.hstack(arrays), expected, atol=1e-6)
-    with pytest.raises(PointsetError, match=rf"{name}.*'density'"):
-        read_cloud(path, features=["density"])
-
-
-def cloud_folder(folder: Path) -> Path:
+def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path, home):
+    folder = tmp_path / "clouds"
     for number in range(8):
-        place = folder / "clouds" / f"class{number % 2}" / ("test" if number > 5 else "train")
+        place = folder / f"class{number % 2}" / ("test" if number > 5 else "train")
         place.mkdir(parents=True, exist_ok=True)
         write(place / f"{number}.ply")
-    return folder / "clouds"
-
-
-def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path: Path, home: Path) -> None:
-    folder = cloud_folder(tmp_path)
     train = pointset.load_dataset(folder, points=5, features=["colors", "intensity"], progress=False)
     assert (train.inputs, train.options.features, train.points.shape) == (7, ("colors", "intensity"), (6, 5, 7))
     places = {tuple(row) for row in np.column_stack([COLORS / 255, RISING]).astype(np.float32).tolist()}
@@ -97,7 +54,7 @@ def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path: Path, home:
             use(model, plain)
 
 
-def test_normals_of_meshes_stand_behind_the_coordinates(few: Path, home: Path) -> None:
+def test_normals_of_meshes_stand_behind_the_coordinates(few, home):
     sets = pointset.load_dataset(few, points=9, pool_points=30, features="normals", progress=False)
     assert sets.inputs == 6
     lengths = sets.points[..., 3:].norm(dim=2)
@@ -111,7 +68,7 @@ def test_normals_of_meshes_stand_behind_the_coordinates(few: Path, home: Path) -
     assert shape.points.shape == (9, 6)
 
 
-def test_features_of_arrays() -> None:
+def test_features_of_arrays():
     clouds, normals = np.stack([POINTS, POINTS * 2]), np.stack([NORMALS * 3, NORMALS])
     given = {"shine": np.stack([RISING, RISING]), "normals": normals}
     sets = pointset.from_arrays(clouds, [0, 1], features=given)
@@ -129,7 +86,7 @@ def test_features_of_arrays() -> None:
 
 
 @pytest.mark.parametrize("change", [augmentation_from_names(("drop",)), CutMix("random", 1.0), CutMix("nearest", 1.0)])
-def test_points_keep_their_features(change: Any) -> None:
+def test_points_keep_their_features(change):
     places = torch.rand(3, 8, 3)
     given = torch.cat([places, 10 * places], dim=2)
     changed = change(given, torch.Generator().manual_seed(0))
@@ -138,7 +95,7 @@ def test_points_keep_their_features(change: Any) -> None:
     torch.testing.assert_close(rows[..., 3:], 10 * rows[..., :3])
 
 
-def test_options_put_normals_first() -> None:
+def test_options_put_normals_first():
     options = DataOptions.from_dict({"features": ["colors", "normals"]})
     assert (options.features, options.further) == (("normals", "colors"), ("colors",))
     assert DataOptions(features="normals") == DataOptions(features=("normals",))  # type: ignore[arg-type]
@@ -148,7 +105,7 @@ def test_options_put_normals_first() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(9, 9), (9, 4)], ids=["even", "ragged"])
-def test_any_array_of_a_pool_follows_its_points(sizes: tuple[int, int], tmp_path: Path) -> None:
+def test_any_array_of_a_pool_follows_its_points(sizes, tmp_path):
     """Here ten times the coordinates."""
     points = RNG.integers(0, 100, (sum(sizes), 3)).astype(np.float32)
     np.save(tmp_path / "normals.npy", 10 * points)
@@ -168,3 +125,108 @@ def test_any_array_of_a_pool_follows_its_points(sizes: tuple[int, int], tmp_path
     for rows in (sets.points, sets.draw([1, 0], torch.Generator().manual_seed(0))):
         assert torch.equal(rows[..., 3:], 10 * rows[..., :3])
     assert (sets.mask is None) == even
+
+
+X = RNG.normal(size=(6, 7, 3))
+Y = ["b", "a", "b", "a", "c", "c"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        X,
+        X.astype(np.float32),
+        torch.tensor(X, requires_grad=True),
+        list(X),
+        [torch.tensor(one) for one in X],
+        X.tolist(),
+        np.array([*X, None], dtype=object)[:-1],
+        np.asfortranarray(X),
+        X.astype(">f8"),
+        *(torch.tensor(10 * X).to(kind) for kind in (torch.float16, torch.bfloat16, torch.int32)),
+    ],
+)
+def test_arrays_and_tensors_of_all_types_give_the_same_sets(given):
+    sets = pointset.from_arrays(given, Y, normalize="none")
+    assert (sets.classes, sets.labels.tolist(), sets.size) == (["a", "b", "c"], [1, 0, 1, 0, 2, 2], 7)
+    clouds = np.array([cloud if isinstance(cloud, list) else cloud.tolist() for cloud in given], np.float32)
+    assert sorted(sets[3][0].tolist()) == sorted(clouds[3].tolist())
+    assert sets.fingerprint == pointset.from_arrays(clouds, Y).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "labels", "known"),
+    [
+        ([10, 9, 10], None, [1, 0, 1], ["9", "10"]),
+        (np.array([1, 0, 1], np.uint8), ["cup", "jug", "pot"], [1, 0, 1], ["cup", "jug", "pot"]),
+        (["jug", "cup", "jug"], ["pot", "jug", "cup"], [1, 2, 1], ["pot", "jug", "cup"]),
+        ([10, 9, 10], ["9", "10"], [1, 0, 1], ["9", "10"]),
+        ([10, 9, 10], [10, 9], [0, 1, 0], ["10", "9"]),
+        (torch.tensor([2, 0, 2]), None, [1, 0, 1], ["0", "2"]),
+        ([0, 1, 0], ["-1", "0", "1"], [1, 2, 1], ["-1", "0", "1"]),
+        ([-1, 1, -1], [-1, 1], [0, 1, 0], ["-1", "1"]),
+        (np.array([1, -1, 7], np.int8), ["+1", "07", "-1"], [0, 2, 1], ["+1", "07", "-1"]),
+        ([-3, 5, -3], None, [0, 1, 0], ["-3", "5"]),
+    ],
+)
+def test_labels_are_places_or_names(y, classes, labels, known):
+    sets = pointset.from_arrays(X[:3], y, classes)
+    assert (sets.labels.tolist(), sets.classes) == (labels, known)
+    if classes is None:  # those of training name those of a test
+        assert pointset.from_arrays(X[:1], y[-1:], sets.classes, split="test").labels.tolist() == labels[-1:]
+
+
+NAN = X.copy()
+NAN[4, 2, 1] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("given", "y", "options", "said"),
+    [
+        (X, Y[:5], {}, ["6 clouds", "got 5"]),
+        (NAN, Y, {}, ["cloud 4", "not finite"]),
+        (X[..., :2], Y, {}, ["cloud 0", "[n, d]", "[7, 2]"]),
+        ([X[0], X[1, :0]], [0, 1], {}, ["cloud 1", "no point"]),
+        ([X[0], X[1] * 0 + 2], [0, 1], {}, ["cloud 1", "no extent"]),
+        ([X[0], X[1] * 1e39], [0, 1], {}, ["cloud 1", "float32"]),
+        ([X[0], np.hstack([X[1]] * 2)], [0, 1], {}, ["0 columns in '000000' and 3 in '000001'", "give all"]),
+        ([np.hstack([X[1]] * 2), np.c_[X[0], X[0, :, :2]]], [0, 1], {}, ["3 columns in '000000' and 2 in '000001'"]),
+        (X[:2], [0, 3], {"classes": ["a", "b"]}, ["3", "cloud 1", "2 classes"]),
+        (X[:2], ["a", "z"], {"classes": ["a", "b"]}, ["'z'", "cloud 1", "'a, b'"]),
+        (X[:2], [0, -1], {"classes": ["a", "b"]}, ["-1", "cloud 1"]),
+        (X[:2], [0.5, 1.0], {"classes": ["a", "b"]}, ["whole numbers or", "names"]),
+        (X[:2], [None, "a"], {}, ["y"]),
+        (X[:2], [0, 1], {"classes": ["a", "a"]}, ["'a' ", "twice"]),
+        (X[:2], [0, 1], {"classes": ["1", "0", "01"]}, ["1 ", "twice"]),
+        (X[:2], [0, 1], {"names": ["a", "a"]}, ["names", "'a' ", "twice"]),
+        (X[0], [0], {}, ["X[None]"]),
+        ([], [], {}, ["X is empty"]),
+        ("chairs", [0], {}, ["X must be", "str"]),
+        (X[:2], [0, 1], {"points": 8}, ["points=8", "7"]),
+        (X[:2], [0, 1], {"normalize": "unit"}, ["normalize", "'unit'"]),
+        (X.transpose(0, 2, 1), Y, {}, ["[3, 7]", "look transposed", "cloud.T"]),
+        (np.ma.masked_greater(X, X.max() - 1e-6), Y, {}, ["cloud", "masked entries", "leave those points out"]),
+        (X, np.ma.masked_equal([0, 1, 0, 1, 0, 7], 7), {}, ["masked entries"]),
+        (torch.tensor(X).to_sparse(), Y, {}, ["dense", "to_dense()"]),
+        (X[:2], [0, 1], {"features": [X[0, :, 0], X[0, :4, 0]]}, ["cloud 1", "features"]),
+        (X[:2], [0, 1], {"features": [X[0, :, 0]]}, ["2 clouds of X", "got 1"]),
+        (X[:2], [0, 1], {"features": 3}, ["features", "int"]),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_sentence(given, y, options, said):
+    with pytest.raises(PointsetError) as raised:
+        pointset.from_arrays(given, y, **options)
+    assert all(word in str(raised.value) for word in said), raised.value
+    assert "\n" not in str(raised.value)
+
+
+def test_all_bad_clouds_are_named_and_may_be_left_out():
+    with pytest.raises(UnreadableShapesError) as raised:
+        pointset.from_arrays([X[0], NAN[4], X[1, :0]], [0, 1, 0])
+    assert list(raised.value.failures) == ["000001", "000002"]
+    copied = pickle.loads(pickle.dumps(raised.value))
+    assert (str(copied), vars(copied)) == (str(raised.value), vars(raised.value))
+    with pytest.warns(UserWarning, match="1 of 3 clouds") as warned:
+        sets = pointset.from_arrays([X[0], NAN[4], X[1]], ["a", "b", "c"], on_error="skip")
+    assert warned[0].filename == __file__
+    assert (sets.labels.tolist(), sets.describe()["left_out"]) == ([0, 2], ["000001"])

@@ -1,12 +1,19 @@
-"""Groups of shapes that belong together: rules about names, groups that are given, and splits that keep them."""
+"""Groups of shapes that belong together: by rules about names, given, or by likeness; and splits that keep them."""
+
+import itertools
+from hashlib import md5
 
 import numpy as np
 import pytest
 import torch
+from toy import bumpy, save, turn
 
 import pointset
+from pointset import PointsetError
 from pointset.data.groups import assign_folds, group_keys, groups_by_rule, number_groups
-from pointset.errors import PointsetError
+from pointset.data.likeness.features import invariant_features
+from pointset.data.likeness.siblings import _join, find_groups, find_siblings, named_groups
+from pointset.data.likeness.twins import Surface, fit_surfaces
 
 OBJECTS, VIEWS = 5, 3
 NAMES = {
@@ -86,11 +93,8 @@ def test_groups_of_sets_in_memory_are_any_sequence(given):
 
 def test_a_folder_is_split_by_groups_and_without_the_files_of_a_table(tmp_path):
     generator = np.random.default_rng(0)
-    for label in "ab":
-        (tmp_path / "data" / label).mkdir(parents=True)
-        for o in range(5):
-            for v in range(4):
-                np.save(tmp_path / "data" / label / f"shoe_{o}_{v}.npy", generator.normal(size=(16, 3)))
+    for label, o, v in itertools.product("ab", range(5), range(4)):
+        save(tmp_path / "data" / label / f"shoe_{o}_{v}.npy", generator.normal(size=(16, 3)))
     how = {"points": 16, "groups": r"shoe_(\d)"}
     splits = [pointset.load_dataset(tmp_path / "data", split=split, **how) for split in ("train", "test")]
     objects = [{name[:8] for name in sets.names} for sets in splits]
@@ -100,3 +104,98 @@ def test_a_folder_is_split_by_groups_and_without_the_files_of_a_table(tmp_path):
     left = pointset.load_dataset(tmp_path / "data", without=str(tmp_path / "check.csv"), **how)
     assert left.names == splits[0].names[5:]
     assert left.describe()["without"] == str(tmp_path / "check.csv")
+
+
+SHAPES, SAMPLINGS = 24, 5
+"""Of two classes."""
+
+
+def clouds(views=SAMPLINGS):
+    return [bumpy(shape, 200, sampling) for shape in range(SHAPES) for sampling in range(views)]
+
+
+def make_sets(name, views=SAMPLINGS, rename=lambda row, name: name):
+    names = [name.format(o=o, v=v, r=hash((o, v)) % 10**9) for o in range(SHAPES) for v in range(views)]
+    names = [rename(row, name) for row, name in enumerate(names)]
+    labels = ["a" if o < SHAPES // 2 else "b" for o in range(SHAPES) for _ in range(views)]
+    return pointset.from_arrays(clouds(views), labels, names=names, normalize="none")
+
+
+@pytest.mark.parametrize("name", ["shape_{o}_{v}", "{v:02}.{o:03}", "x_{o}_{v}_left"])
+def test_names_that_likeness_confirms(name):
+    found = named_groups(make_sets(name))
+    assert found.groups.tolist() == [o for o in range(SHAPES) for _ in range(SAMPLINGS)]
+
+
+def test_likeness_without_telling_names():
+    found = find_groups(make_sets("{r}-{o}{v}"))
+    assert (found.groups.reshape(-1, SAMPLINGS) == found.groups[::SAMPLINGS, None]).all()
+    assert found.count >= SHAPES - 2  # some of the objects are as near as two samplings
+
+
+GUESSED = np.random.default_rng(0).integers(6, size=SHAPES).tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "rename"),
+    [
+        ("shape_{o}", lambda _, name: name),
+        ("{r}_{o}", lambda _, name: name),
+        ("{o}", lambda row, _: f"{GUESSED[row]}_{row}"),  # groups that likeness does not confirm
+        ("{o}", lambda row, name: f"other_{name}" if row % (SHAPES // 2) < 2 else name),  # a few are no large group
+    ],
+)
+def test_no_group_is_invented(name, rename):
+    assert find_groups(make_sets(name, views=1, rename=rename)).rule == ""
+
+
+def test_given_groups_are_kept():
+    sets = make_sets("{o}_{v}").grouped(np.arange(SHAPES * SAMPLINGS) % 7)
+    assert find_groups(sets).groups.tolist() == [i % 7 for i in range(len(sets))]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [(np.eye(3), "re-sampled"), (3 * np.eye(3), "rescaled"), (turn(0), "turned"), (-turn(1), "mirrored")],
+)
+def test_twins_of_every_kind(change, kind):
+    fit = fit_surfaces(Surface(bumpy(3, 600)), Surface(bumpy(3, 600, 1) @ change + 5))
+    assert fit.is_same
+    assert fit.kind == kind
+
+
+def test_other_shapes_are_no_twins():
+    surfaces = [Surface(bumpy(seed, 600)) for seed in range(6)]
+    assert not any(fit_surfaces(surfaces[i], surfaces[j]).is_same for i in range(6) for j in range(i))
+
+
+def test_rows_do_not_change_with_a_turn():
+    X = torch.from_numpy(np.stack(clouds(1)[:3])).float()
+    turned = -2 * X @ torch.from_numpy(turn(0)).float() + 1
+    assert invariant_features(X).shape == (3, 296)
+    assert (invariant_features(X) - invariant_features(turned)).norm(dim=1).max() < 0.1
+
+
+def test_names_that_join_a_few_leave_the_rest_to_likeness():
+    few = 4 * SAMPLINGS  # those of four objects
+    sets = make_sets("", rename=lambda row, _: f"{row}_{'abcd'[row // SAMPLINGS]}" if row < few else f"{row}_x{row}")
+    named = named_groups(sets)
+    assert named.rule
+    assert named.count > len(sets) / 2
+    assert find_groups(sets).rule == "likeness"
+
+
+@pytest.mark.parametrize("seed", [492, 556])
+def test_names_without_meaning_give_no_rule(seed):
+    """Of 600 seeds, those at which a few names share parts by chance, and nearest shapes do, too."""
+    generator, objects = np.random.default_rng(seed), np.repeat(np.arange(54), 5)
+    rows = generator.normal(size=(54, 8))[objects] + 0.1 * generator.normal(size=(270, 8))
+    codes = [md5(str(generator.integers(1 << 32)).encode()).hexdigest()[:8] for _ in objects]
+    names = [f"c{o // 6}/{code}.pcd" for o, code in zip(objects.tolist(), codes, strict=True)]
+    assert find_siblings(names, (objects // 6).tolist(), rows.astype(np.float32)).rule == ""
+
+
+def test_no_group_of_likeness_is_far_larger_than_most():
+    chain = [(0.9, row, row + 1) for row in range(30, 60)]
+    pairs = [(0.1, row, row + 1) for row in range(0, 60, 2)]
+    assert np.bincount(_join(chain + pairs, 62)).max() <= 6

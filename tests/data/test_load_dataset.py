@@ -1,5 +1,7 @@
-"""Loading sets by the name of a card or from a folder."""
+"""Sets by the name of a card or from a folder: what is refused, their upward axis, and repeated shapes."""
 
+import shutil
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -7,18 +9,22 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from toy import pool, write_pools
+import torch
+from command_line import succeed
+from toy import pool, save, write_pools, write_shapes
 
+import pointset
+from pointset import DataOptions, PointsetError, load_dataset
+from pointset.data import Mesh, downsample, load_card, read_mesh, sample_points
+from pointset.data.axes import turned_up, usual_up
 from pointset.data.catalogue import locate
-from pointset.data.catalogue.cards import load_card
-from pointset.data.dataset import load_dataset
-from pointset.data.readers.reading import read_mesh
-from pointset.data.sampling import downsample, sample_points
+from pointset.data.dataset import load_like
+from pointset.data.readers.off import write_off
+from pointset.data.repeats import repeats_in_words
 from pointset.data.shapes10 import build_shapes10
-from pointset.errors import PointsetError
 
 
-def test_a_folder_of_the_hdf5_layout(tmp_path: Path) -> None:
+def test_a_folder_of_the_hdf5_layout(tmp_path):
     folder = write_pools(tmp_path / "release")
     data = load_dataset(folder, "test", points=7)
     assert (len(data), data.classes, data.up, data.name) == (6, ["class0", "class1", "class2"], "z", "release")
@@ -27,7 +33,7 @@ def test_a_folder_of_the_hdf5_layout(tmp_path: Path) -> None:
     np.testing.assert_array_equal(data.source_pool.points, pool(6, 3, seed=6).points)
 
 
-def test_a_class_that_is_in_one_split_alone_is_named(tmp_path: Path, home: Path, few: Path) -> None:
+def test_a_class_that_is_in_one_split_alone_is_named(tmp_path, home, few):
     folder = write_pools(tmp_path / "release", classes=4, train=4, test=3)  # the test set lacks class3
     for split in ("train", "test"):
         with pytest.warns(UserWarning, match=r"release has classes only in train: class3$"):
@@ -37,7 +43,7 @@ def test_a_class_that_is_in_one_split_alone_is_named(tmp_path: Path, home: Path,
         load_dataset(few, points=5, pool_points=5)
 
 
-def test_more_points_than_a_pool_are_refused_before_it_is_made(home: Path, few: Path) -> None:
+def test_more_points_than_a_pool_are_refused_before_it_is_made(home, few):
     with pytest.raises(PointsetError, match=r"points=6 is more than the 5 .*few.*--points 5.*--pool-points of `train`"):
         load_dataset(few, points=6, pool_points=5)
     assert not home.exists()
@@ -59,16 +65,14 @@ ZIP = r"{home}/datasets.*https?://\S+\.zip"
         *((name, {}, ZIP) for name in ("modelnet10", "modelnet40", "modelnet40-hdf5")),
     ],
 )
-def test_what_cannot_be_loaded_is_refused(
-    data: str | Path, options: dict[str, Any], words: str, tmp_path: Path, home: Path
-) -> None:
+def test_what_cannot_be_loaded_is_refused(data, options, words, tmp_path, home):
     release = write_pools(tmp_path / "release")
     with pytest.raises(PointsetError, match=words.replace("{home}", str(home))):
         load_dataset(release if data == "release" else data, **{"points": 7, **options})
 
 
 @pytest.mark.parametrize("name", ["modelnet40_ply_hdf5_2048", "modelnet40-hdf5"])
-def test_a_cards_data_is_found_and_compared_with_the_card(home: Path, name: str) -> None:
+def test_a_cards_data_is_found_and_compared_with_the_card(home, name):
     folder = write_pools(home / "datasets" / name, classes=40)
     with pytest.raises(PointsetError, match=r"other classes than modelnet40-hdf5 \(.*airplane.*unpack it again"):
         load_dataset("modelnet40-hdf5", points=7)
@@ -77,7 +81,7 @@ def test_a_cards_data_is_found_and_compared_with_the_card(home: Path, name: str)
         load_dataset("modelnet40-hdf5", points=7)
 
 
-def test_the_embedded_data_set_is_built_at_first_use(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_embedded_data_set_is_built_at_first_use(home, monkeypatch):
     card = msgspec.structs.replace(load_card("shapes10"), splits={"train": 10, "test": 20}, up="y")
     monkeypatch.setattr(locate, "load_card", lambda name: card)
     monkeypatch.setattr(locate, "build_shapes10", partial(build_shapes10, train=1, test=2))
@@ -90,7 +94,7 @@ def test_the_embedded_data_set_is_built_at_first_use(home: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "fps"])
-def test_a_file_is_sampled_as_the_sets_were(home: Path, few: Path, sampler: str) -> None:
+def test_a_file_is_sampled_as_the_sets_were(home, few, sampler):
     """A random part of points that are spread evenly is not spread evenly, and a model knows such parts alone."""
     model = load_dataset(few, points=8, pool_points=40, sampler=sampler).preparation
     path = few / "class0" / "train" / "shape0.off"
@@ -98,3 +102,150 @@ def test_a_file_is_sampled_as_the_sets_were(home: Path, few: Path, sampler: str)
     expected = pool[:8] if sampler == "uniform" else pool[downsample(pool, 8, seed=3)]
     np.testing.assert_array_equal(model.prepare(path, points=8, seed=3).raw, expected)
     assert model.prepare(path, points=50).points.shape == (50, 3)
+
+
+def test_test_shapes_that_are_training_shapes_are_counted(tmp_path, capsys):
+    folder = write_shapes(tmp_path / "data", shapes=4, points=32)
+    assert repeats_in_words(str(folder), DataOptions()) == ()
+    shutil.copy(folder / "train" / "ball" / "ball_0.npy", folder / "test" / "flat" / "flat_1.npy")
+    said = "1 of 8 test shapes are training shapes"
+    assert repeats_in_words(folder, DataOptions())[0].startswith(said)
+    command = ["train", "features-svm", "--data", folder, "--points", 32, "--run", tmp_path / "run"]
+    assert said in succeed(capsys, *command)
+    assert said in succeed(capsys, "evaluate", "--model", tmp_path / "run")
+
+
+CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 3.0]])
+FACES = [(1, 2, 3), (1, 2, 4), (1, 3, 4), (2, 3, 4)]
+
+
+def write_obj(path: Path, corners: np.ndarray) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [*("v {} {} {}".format(*corner) for corner in corners), *("f {} {} {}".format(*face) for face in FACES)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def objs(tmp_path, home):
+    for number in range(4):
+        write_obj(tmp_path / "objs" / f"class{number % 2}" / "train" / f"{number}.obj", CORNERS * (number + 1))
+    return tmp_path / "objs"
+
+
+def load(data: Path, **options: Any) -> pointset.PointSets:
+    return pointset.load_dataset(data, points=8, pool_points=20, progress=False, **options)
+
+
+def with_objs_turned(sets: pointset.PointSets, normals: bool = False) -> list[np.ndarray]:
+    pairs = zip(sets.names, sets.points.numpy(), strict=True)
+    return [turned_up(cloud, "y", "z", normals=normals) if name.endswith(".obj") else cloud for name, cloud in pairs]
+
+
+def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs):
+    assert [usual_up(names) for names in (["a.obj", "b/C.GLB"], ["a.obj", "a.off"], ["a.ply"])] == ["y", None, None]
+    with pytest.warns(UserWarning, match=r"objs.*\.obj.*Y up.*--up") as warned:
+        sets = load(objs)
+    assert (sets.up, sets.describe()["up"], len(warned)) == ("y", "y", 1)
+    said = load(objs, up="z")
+    assert said.up == "z"
+    assert torch.equal(said.points, sets.points)  # pools and points know no axis
+    assert said.source_pool.fingerprint([0]) == sets.source_pool.fingerprint([0])
+    with pytest.warns(UserWarning, match="Y up"):
+        assert load(objs, up="auto").describe() == sets.describe()
+
+
+def test_obj_files_beside_others_are_turned_as_one_file_would_be(objs, tmp_path):
+    write_off(objs / "class0" / "train" / "5.off", Mesh(CORNERS, np.array(FACES) - 1))
+    with pytest.warns(
+        UserWarning, match=r"objs holds \.obj files, which usually have Y up: beside others, they are turned.* --up"
+    ) as said:
+        sets = load(objs)
+    assert len(said) == 1
+    as_they_are = load(objs, up="z")  # a warning would be an error
+    assert torch.equal(load_like(sets.describe(), "train").points, sets.points)
+    np.testing.assert_allclose(sets.points.numpy(), with_objs_turned(as_they_are), atol=1e-6)
+    for up, expected in ((None, sets.points), ("z", as_they_are.points)):  # of another folder, turned once or not
+        with warnings.catch_warnings(action="ignore"):
+            copied = load_like(sets.describe(), "train", shutil.copytree(objs, tmp_path / f"copied {up}"), up=up)
+        assert torch.equal(copied.points, expected)
+    assert (sets.up, as_they_are.up) == ("z", "z")
+    assert (sets.preparation.kinds, as_they_are.preparation.kinds) == ((".off",), (".obj", ".off"))
+
+
+def test_a_file_is_turned_to_the_axis_of_the_model(objs, few):
+    model = load(few).preparation  # OFF files: z
+    path = write_obj(objs / "upright.obj", turned_up(CORNERS, "z", "y"))
+    upright = model.prepare(write_obj(objs / "z.obj", CORNERS), up="z")
+    with pytest.warns(UserWarning, match=r"\.obj files usually have Y up.*Z up.*turned; --up z") as warned:
+        turned = model.prepare(path)
+    assert len(warned) == 1
+    torch.testing.assert_close(turned.points, upright.points)
+    np.testing.assert_allclose(turned.raw, upright.raw, atol=1e-6)
+    assert turned.mesh is not None
+    np.testing.assert_allclose(turned.mesh.vertices, CORNERS)
+    with pytest.warns(UserWarning, match=r"declared to have Y up.*they are turned$"):
+        assert torch.equal(model.prepare(path, up="y").points, turned.points)
+    for wrong in ({"up": "sideways"}, {"points": 0}):
+        with pytest.raises(PointsetError, match=r"(up|points) must be"):
+            model.prepare(path, **wrong)
+
+
+@pytest.mark.parametrize("up", [None, "z"])
+def test_a_file_stands_as_files_of_its_kind_in_training(objs, tmp_path, up):
+    with warnings.catch_warnings(action="ignore"):
+        model = load(objs, up=up).preparation
+    assert (model.up, model.kinds) == (up or "y", (".obj",))
+    np.save(tmp_path / "a.npy", CORNERS)
+    mesh = model.prepare(objs / "class0" / "train" / "0.obj").mesh
+    raw = model.prepare(tmp_path / "a.npy").raw
+    np.testing.assert_allclose(mesh.vertices, CORNERS)
+    other = "z" if up is None else "y"
+    with pytest.warns(UserWarning, match=f"declared to have {other.upper()} up"):
+        turned = model.prepare(tmp_path / "a.npy", up=other).raw
+    np.testing.assert_allclose(turned, turned_up(raw, other, model.up))
+
+
+def test_another_dataset_is_turned_to_the_axis_of_the_model(objs, few):
+    """As each of its files would be: beside others, only files of a kind that usually has another axis."""
+    model = load(few).describe()  # OFF files: z
+    write_off(objs / "class0" / "train" / "5.off", Mesh(CORNERS, np.array(FACES) - 1))
+    as_they_are = load(objs, up="z", features=["normals"])
+    with pytest.warns(UserWarning, match=r"\.obj files usually have Y up.*Z up.*turned; --up z") as warned:
+        sets = load_like(model | {"features": ["normals"]}, "train", objs)
+    assert (len(warned), sets.up, sets.names) == (1, "z", as_they_are.names)
+    np.testing.assert_allclose(sets.points.numpy(), with_objs_turned(as_they_are, normals=True), atol=1e-6)
+    said = load_like(model | {"features": ["normals"]}, "train", objs, up="z")
+    assert torch.equal(said.points, as_they_are.points)
+
+
+def test_a_card_of_another_axis_is_turned_to_that_of_the_model(home):
+    shapes10 = pointset.load_dataset("shapes10", "test", points=8, progress=False)
+    with pytest.warns(UserWarning, match="shapes10 has Z up, and the model's shapes have Y up"):
+        turned = load_like(shapes10.describe() | {"up": "y", "source": "/another"}, "test", "shapes10")
+    expected = turned_up(shapes10.points.numpy(), "z", "y")
+    np.testing.assert_allclose(turned.points.numpy(), expected, atol=1e-6)
+
+
+def test_data_of_the_model_itself_stands_as_in_training(objs):
+    sets = load(objs, up="z")
+    assert torch.equal(load_like(sets.describe(), "train").points, sets.points)
+    assert torch.equal(load_like(sets.describe(), "train", objs).points, sets.points)
+    with pytest.warns(UserWarning, match="declared to have Y up"):
+        turned = load_like(sets.describe(), "train", up="y").points
+    np.testing.assert_allclose(turned.numpy(), turned_up(sets.points.numpy(), "y", "z"), atol=1e-6)
+
+
+def test_another_dataset_is_normalised_wherever_it_stands(few, tmp_path):
+    """As its files are for a prediction: a model that was trained on centred shapes knows no others."""
+    rng, clouds = np.random.default_rng(0), tmp_path / "clouds"
+    for place, folder in ((0.0, "near"), (9.0, "far")):
+        for number in range(2):
+            cloud = rng.normal(size=(20, 3))
+            save(clouds / folder / f"class{number}" / "train" / "0.npy", cloud - cloud.mean(axis=0) + place)
+    near = load(clouds / "near", normalize="standardize")
+    assert near.preparation.normalize == "center-standardize"
+    far = load_like(near.describe(), "train", clouds / "far")
+    assert far.points.mean(dim=1).abs().max() < 1e-5
+    moved = near.describe() | {"source": "/another"}  # centred shapes are not centred again, of which sets are a part
+    assert torch.equal(load_like(moved, "train", clouds / "near").points, near.points)

@@ -1,5 +1,6 @@
-"""Numbers of neighbourhoods: against eigenvectors, on known surfaces, under turns, and on clouds with a fault."""
+"""Numbers of neighbourhoods: against eigenvectors, under turns, on clouds with a fault, and of imperfect copies."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 import pointset
-from pointset.configuration import Neighbourhoods
-from pointset.data.augmentations import augmentation_from_names
-from pointset.data.axes import Axis
+from pointset import PointSets
+from pointset.data import augmentation_from_names
+from pointset.data.augmentations import SURROUNDINGS
+from pointset.data.neighbourhood_pools import COPIES, WHOLE
 from pointset.data.neighbourhoods import (
     EPSILON,
     FEWEST,
@@ -25,6 +27,7 @@ from pointset.data.neighbourhoods import (
     WIDTHS,
     neighbourhood_numbers,
     numbers_in_batch,
+    stored_numbers,
 )
 from pointset.data.normalize import ABOUT
 from pointset.data.turns import Columns
@@ -88,7 +91,7 @@ TURNING = sorted({*KINDS} - {"invariant"})
 
 
 @pytest.mark.parametrize("n", [40, N, 700, 1500])
-def test_numbers_follow_the_formulas(n: int) -> None:
+def test_numbers_follow_the_formulas(n):
     points = blob(n=n)
     expected = by_eigenvectors(points)
     for kind in KINDS:
@@ -96,7 +99,7 @@ def test_numbers_follow_the_formulas(n: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_gives_the_numbers_of_its_clouds_and_zeros_in_padded_rows(kind: str) -> None:
+def test_a_batch_gives_the_numbers_of_its_clouds_and_zeros_in_padded_rows(kind):
     points = torch.from_numpy(np.stack([blob(seed) for seed in range(3)]))
     mask = torch.rand(3, N, generator=torch.Generator().manual_seed(0)) < torch.tensor([[2.0], [0.5], [0.02]])
     numbers = numbers_in_batch(points, kind, mask)
@@ -109,7 +112,7 @@ def test_a_batch_gives_the_numbers_of_its_clouds_and_zeros_in_padded_rows(kind: 
     assert whole[0].numpy() == pytest.approx(neighbourhood_numbers(points[0].numpy(), kind), abs=1e-5)
 
 
-def test_planes_lines_and_balls_are_told_apart() -> None:
+def test_planes_lines_and_balls_are_told_apart():
     rng = np.random.default_rng(0)
     plane = np.c_[rng.uniform(size=(500, 2)), np.zeros(500)]
     line = np.c_[np.zeros((500, 2)), rng.uniform(size=500)]
@@ -122,7 +125,7 @@ def test_planes_lines_and_balls_are_told_apart() -> None:
     assert neighbourhood_numbers(ball, "oriented")[:, 1].mean() < planarity
 
 
-def test_the_distance_of_a_neighbour_does_not_depend_on_the_density() -> None:
+def test_the_distance_of_a_neighbour_does_not_depend_on_the_density():
     rng = np.random.default_rng(0)
     means = [
         neighbourhood_numbers(np.c_[rng.uniform(size=(n, 2)), np.zeros(n)], "oriented")[:, 2].mean()
@@ -131,7 +134,7 @@ def test_the_distance_of_a_neighbour_does_not_depend_on_the_density() -> None:
     assert np.ptp(means) < 0.15
 
 
-def test_turns_change_no_invariant_number_and_turn_the_normals() -> None:
+def test_turns_change_no_invariant_number_and_turn_the_normals():
     points, turn = blob(), Rotation.random(random_state=1).as_matrix()
     turned = points @ turn.T
     assert neighbourhood_numbers(turned, "invariant") == pytest.approx(
@@ -146,7 +149,7 @@ def test_turns_change_no_invariant_number_and_turn_the_normals() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unit", [1e-12, 1e-3, 1e12])
-def test_units_and_places_do_not_matter(kind: str, unit: float) -> None:
+def test_units_and_places_do_not_matter(kind, unit):
     points = blob()
     moved = (points - 7.0) * unit
     assert neighbourhood_numbers(moved, kind) == pytest.approx(neighbourhood_numbers(points, kind), abs=1e-5)
@@ -167,7 +170,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_every_cloud_gives_finite_numbers_within_bounds(fault: str, kind: str) -> None:
+def test_every_cloud_gives_finite_numbers_within_bounds(fault, kind):
     numbers = neighbourhood_numbers(FAULTS[fault], kind)
     assert numbers.shape == (len(FAULTS[fault]), WIDTHS[kind])
     assert np.isfinite(numbers).all()
@@ -176,7 +179,7 @@ def test_every_cloud_gives_finite_numbers_within_bounds(fault: str, kind: str) -
     assert numbers_in_batch(batch, kind).isfinite().all()
 
 
-def test_no_point_gives_no_numbers() -> None:
+def test_no_point_gives_no_numbers():
     assert neighbourhood_numbers(np.zeros((0, 3)), "oriented").shape == (0, WIDTHS["oriented"])
     mask = torch.zeros(1, 4, dtype=torch.bool)
     assert not numbers_in_batch(torch.randn(1, 4, 3), "oriented", mask).any()
@@ -185,7 +188,7 @@ def test_no_point_gives_no_numbers() -> None:
 @pytest.mark.parametrize("name", ["rotate-up", "rotate-any", "turn"])
 @pytest.mark.parametrize("up", ["y", "z"])
 @pytest.mark.parametrize("kind", TURNING)
-def test_an_augmentation_that_turns_a_shape_turns_its_numbers(name: str, up: Axis, kind: Neighbourhoods) -> None:
+def test_an_augmentation_that_turns_a_shape_turns_its_numbers(name, up, kind):
     points = np.stack([blob(seed) - 5.0 for seed in range(3)]).astype(np.float32)
     numbers = [neighbourhood_numbers(cloud, kind) for cloud in points]
     given = torch.from_numpy(np.concatenate([points, np.stack(numbers)], axis=2))
@@ -198,10 +201,84 @@ def test_an_augmentation_that_turns_a_shape_turns_its_numbers(name: str, up: Axi
 
 @pytest.mark.parametrize("how", ABOUT)
 @pytest.mark.parametrize("kind", TURNING)
-def test_sets_that_are_turned_to_their_axes_turn_their_numbers(how: Any, kind: Neighbourhoods) -> None:
+def test_sets_that_are_turned_to_their_axes_turn_their_numbers(how, kind):
     clouds = np.stack([blob(seed) @ Rotation.random(random_state=seed).as_matrix() for seed in range(2)])
     sets = pointset.from_arrays(clouds, [0, 1], normalize=how).with_neighbourhoods(kind)
     drawn = sets.draw([0, 1], torch.Generator().manual_seed(0))
     prepared = torch.stack([sets.preparation.prepare(cloud).points for cloud in clouds])
     for one in (*sets.points, *drawn, *prepared):
         assert one[:, 3:].numpy() == pytest.approx(neighbourhood_numbers(one[:, :3].numpy(), kind), abs=3e-3)
+
+
+COUNT = 60
+"""Points of the clouds of which copies are made."""
+
+
+def sets_of(ragged: bool, count: int = 6) -> PointSets:
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(COUNT + (index if ragged else 0), 3)) for index in range(count)]
+    return pointset.from_arrays(X, [index % 2 for index in range(count)], points=COUNT, features=[x[:, :1] for x in X])
+
+
+def copied(sets: PointSets, *names: str, seed: int = 0) -> PointSets:
+    return sets.with_imperfect_copies("shifts", augmentation_from_names(names or ("crop", "thin")), seed)
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("name", sorted(SURROUNDINGS))
+def test_numbers_of_a_copy_are_those_of_its_own_distinct_points(name, ragged):
+    sets = sets_of(ragged)
+    pool, given = copied(sets, name).source_pool, sets.source_pool
+    assert len(pool) == len(given) * (1 + COPIES)
+    changed = 0
+    for row in range(len(pool)):
+        cloud, numbers = pool.cloud(row), pool.cloud(row, "neighbourhoods")
+        assert pool.labels[row] == given.labels[row % len(given)]
+        changed += not np.array_equal(cloud, given.cloud(row % len(given)))
+        distinct, places = np.unique(cloud, axis=0, return_inverse=True)
+        assert np.array_equal(numbers, stored_numbers(distinct, "shifts")[places])
+        columns = (given.cloud(row % len(given), "features"), pool.cloud(row, "features"))
+        assert set(columns[1].ravel()) <= set(columns[0].ravel())  # points that are left have their features
+    assert 0 < changed <= len(given) * COPIES
+
+
+def test_only_the_training_view_draws_from_copies():
+    sets = sets_of(ragged=False)
+    copies, plain = copied(sets), sets.with_neighbourhoods("shifts")
+    assert torch.allclose(copies.points, plain.points, atol=2e-3)  # the order of a sum
+    rows = torch.zeros(4000, dtype=torch.long)
+    where, _ = copies.draw_indices(rows, torch.Generator().manual_seed(0), size=1)
+    of_shapes = np.bincount(where // COUNT // len(sets), minlength=1 + COPIES) / len(rows)
+    assert of_shapes == pytest.approx([WHOLE, *[(1 - WHOLE) / COPIES] * COPIES], abs=0.03)
+    assert (where // COUNT % len(sets) == 0).all()  # of the shape that was asked for
+
+
+def test_copies_depend_on_the_seed_alone():
+    first, again, other = (copied(sets_of(ragged=False), seed=seed).source_pool.points for seed in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_a_network_is_trained_on_copies_and_a_network_of_coordinates_on_changed_sets():
+    for kind in ("shifts", "none"):
+        options: Any = {"neighbourhoods": kind, "inputs": 4}
+        model: Any = pointset.create_model("rff-max", classes=2, dim=8, **options)
+        widths = list[int]()
+        model.encoder.register_forward_pre_hook(lambda _, given, seen=widths: seen.append(given[0].shape[2]))
+        recipe = pointset.Recipe(epochs=2, augment=("crop", "thin", "scale"), train_points=(8, 32))
+        fitted = pointset.fit(model, sets_of(ragged=True), recipe, progress=False)
+        assert set(widths) == {4 + WIDTHS[kind]}
+        assert np.isfinite(fitted.history[-1]["loss"])
+
+
+def test_a_network_that_was_trained_on_thinned_clouds_does_not_warn_of_them(tmp_path):
+    few = np.random.default_rng(1).normal(size=(COUNT // 4, 4))
+    for augment, warned in (("thin", False), ("crop", True)):
+        model: Any = pointset.create_model("rff-max", classes=2, inputs=4, dim=8, neighbourhoods="shifts")
+        recipe = pointset.Recipe(epochs=1, augment=(augment,))
+        pointset.fit(model, sets_of(ragged=False), recipe, run=tmp_path / augment, progress=False)
+        for one in (model, pointset.load_run(tmp_path / augment)[0]):
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                one.predict(few)
+            assert [str(each.message)[:23] for each in seen] == ["clouds of fewer than 30"] * warned

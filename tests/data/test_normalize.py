@@ -1,11 +1,17 @@
-"""Normalisations: formulas, masks, degenerate clouds."""
+"""Normalisations: formulas, masks, degenerate clouds, clouds turned to their axes; and isolated points."""
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import special_ortho_group
 from torch import Tensor
 
-from pointset.data.normalize import NORMALIZATIONS, is_standardized, normalize_points
+import pointset
+from pointset.data import normalize_points
+from pointset.data.axes import recommend_pose
+from pointset.data.normalize import ABOUT, NORMALIZATIONS, half_turns, is_standardized
+from pointset.data.preparation import isolated, kept_points
+from pointset.data.turns import turned_by_one_of
 
 HOWS = sorted(NORMALIZATIONS)
 MOVING = [how for how in HOWS if how != "none"]
@@ -25,13 +31,13 @@ FORMULAS = {
 
 
 @pytest.mark.parametrize("how", FORMULAS)
-def test_each_cloud_is_normalised_by_its_formula(how: str) -> None:
+def test_each_cloud_is_normalised_by_its_formula(how):
     points = clouds()
     for cloud, result in zip(points.double().numpy(), normalize_points(points, how), strict=True):
         np.testing.assert_allclose(result.numpy(), FORMULAS[how](cloud), atol=1e-6)
 
 
-def test_standardised_clouds_are_known_by_their_numbers() -> None:
+def test_standardised_clouds_are_known_by_their_numbers():
     points = clouds(sets=3)
     points[1] = normalize_points(points, "standardize")[1]
     mask = torch.ones(3, 7, dtype=torch.bool)
@@ -42,7 +48,7 @@ def test_standardised_clouds_are_known_by_their_numbers() -> None:
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_padding_has_no_effect_and_stays_zero(how: str) -> None:
+def test_padding_has_no_effect_and_stays_zero(how):
     points = clouds(sets=3, points=11)
     mask = torch.rand(3, 11, generator=torch.Generator().manual_seed(1)) < 0.6
     mask[2] = False
@@ -56,14 +62,14 @@ def test_padding_has_no_effect_and_stays_zero(how: str) -> None:
 
 @pytest.mark.parametrize("how", MOVING)
 @pytest.mark.parametrize("value", [0.1, -7.3, 1e11])
-def test_a_constant_cloud_gives_zeros(how: str, value: float) -> None:
+def test_a_constant_cloud_gives_zeros(how, value):
     assert (normalize_points(torch.full((2, 5, 3), value), how) == 0).all()
 
 
 @pytest.mark.parametrize("how", MOVING)
 @pytest.mark.parametrize("scale", [1e-38, 1e-12, 37.0, 1e11, 1e19, 1e37])
 @pytest.mark.parametrize("masked", [False, True])
-def test_a_shape_gives_the_same_numbers_at_any_size(how: str, scale: float, masked: bool) -> None:
+def test_a_shape_gives_the_same_numbers_at_any_size(how, scale, masked):
     points = clouds()
     mask = torch.rand(5, 7, generator=torch.Generator().manual_seed(1)) < 0.6 if masked else None
     usual = normalize_points(points, how, mask)
@@ -74,7 +80,7 @@ def test_a_shape_gives_the_same_numbers_at_any_size(how: str, scale: float, mask
     assert torch.equal(mixed[2:], usual[2:])
 
 
-def test_a_line_far_thinner_than_its_distance_keeps_its_extent() -> None:
+def test_a_line_far_thinner_than_its_distance_keeps_its_extent():
     points = torch.tensor([[[0.0, 1.0, 1.0], [1e-30, 1.0, 1.0], [2e-30, 1.0, 1.0]]])
     torch.testing.assert_close(
         normalize_points(points, "unit-sphere"), torch.tensor([[[-1.0, 0, 0], [0, 0, 0], [1, 0, 0]]])
@@ -83,10 +89,92 @@ def test_a_line_far_thinner_than_its_distance_keeps_its_extent() -> None:
 
 @pytest.mark.parametrize("how", MOVING)
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_cloud_that_is_not_finite_gives_nan_and_leaves_its_neighbours_alone(how: str, value: float) -> None:
+def test_a_cloud_that_is_not_finite_gives_nan_and_leaves_its_neighbours_alone(how, value):
     points = clouds()
     usual = normalize_points(points, how)
     points[1, 2, 0] = value
     result = normalize_points(points, how)
     assert result[1].isnan().all()
     assert torch.equal(result[[0, 2, 3, 4]], usual[[0, 2, 3, 4]])
+
+
+@pytest.fixture
+def lopsided():
+    """Clouds [6, 200, 3] without symmetries."""
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(6, 200, 3, generator=generator)
+    return noise * torch.tensor([1.0, 2.0, 3.0]) + torch.randn(6, 200, 3, generator=generator) ** 2
+
+
+def turns(count: int, about: int | None) -> torch.Tensor:
+    rotations = special_ortho_group.rvs(3, size=count, random_state=0)
+    if about is not None:
+        plane = [axis for axis in range(3) if axis != about]
+        rotations = np.stack([np.eye(3)] * count)
+        rotations[np.ix_(range(count), plane, plane)] = special_ortho_group.rvs(2, size=count, random_state=0)
+    return torch.from_numpy(rotations).float()
+
+
+@pytest.mark.parametrize("how", ABOUT)
+def test_turned_clouds_become_equal(how, lopsided):
+    turned = lopsided @ turns(len(lopsided), ABOUT[how]).mT + 7
+    normalised = normalize_points(lopsided, how)
+    torch.testing.assert_close(normalize_points(turned, how), normalised, atol=1e-4, rtol=0)
+    lengths = normalize_points(lopsided, "center-standardize").norm(dim=2)
+    torch.testing.assert_close(normalised.norm(dim=2), lengths)  # a rotation, not a reflection:
+    rotation = torch.linalg.lstsq(normalize_points(lopsided, "center-standardize"), normalised).solution
+    torch.testing.assert_close(torch.linalg.det(rotation), torch.ones(len(lopsided)))
+    deviations = normalised.std(dim=1)
+    assert (deviations[:, 2] > deviations[:, 0]).all() or how == "upright-axes"
+
+
+def test_half_turns_are_rotations_that_keep_the_axes():
+    hows = ("none", "upright-axes", "upright-axes-y", "principal-axes")
+    assert [len(half_turns(how)) for how in hows] == [1, 2, 2, 4]
+    turned = turned_by_one_of(half_turns("principal-axes"), torch.ones(64, 5, 4), torch.Generator().manual_seed(0))
+    signs = [(1, 1, 1, 1), (-1, -1, 1, 1), (-1, 1, -1, 1), (1, -1, -1, 1)]
+    assert {tuple(row) for row in turned[:, 0].tolist()} == {*signs}
+
+
+@pytest.mark.parametrize(("pose", "up", "how"), [("any", "z", "principal-axes"), ("upright", "y", "upright-axes-y")])
+def test_a_pose_is_saved_as_its_normalisation(pose, up, how, clouds_folder):
+    sets = pointset.load_dataset(clouds_folder, "train", 24, pose=pose, up=up)
+    assert sets.options.normalize == how
+    assert "pose" not in sets.describe()
+    torch.testing.assert_close(normalize_points(sets.points, how), sets.points, atol=1e-4, rtol=0)
+    with pytest.raises(pointset.PointsetError, match="normals"):
+        pointset.DataOptions(pose=pose, features="normals")
+
+
+def test_isolated_points_are_left_out_with_one_line():
+    rng = np.random.default_rng(0)
+    sphere = rng.normal(size=(1000, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    assert not isolated(sphere).any()
+    stray = np.concatenate([sphere, [[9.0, 0, 0]]])
+    with pytest.warns(UserWarning, match=r"a.npy: 1 of 1,001 points left out as isolated \(--keep-outliers"):
+        assert np.flatnonzero(~kept_points(stray, "a.npy")).tolist() == [1000]
+    found = isolated(np.concatenate([sphere, rng.uniform(-2, 2, (60, 3))]))
+    assert found[1000:].mean() > 0.8
+    assert found[:1000].mean() <= 0.02
+    assert isolated(rng.normal(size=(1000, 3))).mean() < 0.02
+    assert not isolated(stray[-20:]).any()
+
+
+@pytest.mark.parametrize("up", ["z", "y"])
+@pytest.mark.parametrize("pose", ["aligned", "upright", "any"])
+def test_the_recommended_pose_follows_how_shapes_are_turned(pose, up):
+    generator = torch.Generator().manual_seed(0)
+    sides = torch.tensor([[1.0, 2, 4], [4, 2, 1], [1, 4, 1]]).repeat_interleave(20, dim=0)
+    clouds = torch.rand(60, 200, 3, generator=generator) * sides[:, None] * 1e30 + 5
+    if pose != "aligned":
+        clouds = clouds @ turns(60, {"upright": "xyz".index(up), "any": None}[pose])
+    samples = [("abc"[index // 20], cloud.numpy()) for index, cloud in enumerate(clouds)]
+    assert recommend_pose(samples, up) == pose
+
+
+def test_no_pose_is_recommended_without_two_shapes_of_a_class():
+    cloud = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    assert recommend_pose([("a", cloud), ("b", cloud), ("b", np.zeros((50, 3), np.float32))], "z") is None
+    ball = cloud / np.linalg.norm(cloud, axis=1, keepdims=True)
+    assert recommend_pose([("ball", ball), ("ball", ball)], "z") == "aligned"

@@ -1,23 +1,24 @@
-"""Views of a pool of points: fixed and random subsets, splits, batches, files shared by processes."""
+"""Views of a pool of points: fixed and random subsets, splits, batches, shared files, clouds of several sizes."""
 
 import dataclasses
 import itertools
 import pickle
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from toy import P, pool
+from toy import P, pool, save
 
-from pointset.data.augmentations import augmentation_from_names
-from pointset.data.batches import batches, epoch_generator, fixed_batches
-from pointset.data.dataset import PointSets, load_dataset
-from pointset.data.normalize import normalize_points
-from pointset.data.options import DataOptions
-from pointset.data.pool import Pool, random_subsets
+from pointset import DataOptions, PointsetError, PointSets, load_dataset
+from pointset.data import Pool, augmentation_from_names, normalize_points
+from pointset.data.batches import batches, batches_of_rows, epoch_generator, fixed_batches
+from pointset.data.dataset import load_like
+from pointset.data.pool import random_subsets
+from pointset.data.unusable import UnreadableShapesError
 from pointset.runs.workers import torch_threads
 
 
@@ -39,7 +40,7 @@ def rows_in_pool(points: torch.Tensor, pool_points: np.ndarray) -> list[int]:
     return equal.argmax(1).tolist()
 
 
-def test_items_of_the_evaluation_view_are_different_points_of_the_pool_and_labels() -> None:
+def test_items_of_the_evaluation_view_are_different_points_of_the_pool_and_labels():
     data = sets()
     assert (len(data), data.points.shape, data.points.dtype) == (30, (30, 5, 3), torch.float32)
     for row in range(30):
@@ -54,7 +55,7 @@ def test_items_of_the_evaluation_view_are_different_points_of_the_pool_and_label
     assert len(list(torch.utils.data.DataLoader(data, batch_size=8))) == 4
 
 
-def test_the_fixed_subset_depends_on_seed_and_name_only() -> None:
+def test_the_fixed_subset_depends_on_seed_and_name_only():
     data = sets()
     torch.testing.assert_close(data.points, sets().points, rtol=0, atol=0)
     assert not torch.equal(data.points, sets(data_seed=1).points)
@@ -66,14 +67,14 @@ def test_the_fixed_subset_depends_on_seed_and_name_only() -> None:
     assert not torch.equal(twins.points[0], twins.points[1])
 
 
-def test_normalisation_sees_the_subset_and_not_the_pool() -> None:
+def test_normalisation_sees_the_subset_and_not_the_pool():
     expected = normalize_points(sets().points, "standardize")
     torch.testing.assert_close(sets(normalize="standardize").points, expected)
     drawn = sets(normalize="unit-sphere").draw(range(30), torch.Generator().manual_seed(0))
     torch.testing.assert_close(drawn.norm(dim=2).amax(1), torch.ones(30))
 
 
-def test_draws_are_fresh_subsets_of_the_right_pools() -> None:
+def test_draws_are_fresh_subsets_of_the_right_pools():
     data = sets()
     generator = torch.Generator().manual_seed(0)
     first, second = data.draw([4, 17], generator), data.draw([4, 17], generator)
@@ -89,7 +90,7 @@ def test_draws_are_fresh_subsets_of_the_right_pools() -> None:
 
 
 @pytest.mark.parametrize(("available", "count"), [(6, 1), (6, 2), (6, 3), (6, 4), (7, 6), (5, 2)])
-def test_every_subset_is_equally_likely(available: int, count: int) -> None:
+def test_every_subset_is_equally_likely(available, count):
     subsets = random_subsets(available, count, 20_000, torch.Generator().manual_seed(0))
     counts = dict.fromkeys(itertools.combinations(range(available), count), 0)
     for row in subsets.tolist():
@@ -101,14 +102,14 @@ def test_every_subset_is_equally_likely(available: int, count: int) -> None:
 
 
 @pytest.mark.parametrize(("available", "count"), [(1, 1), (9, 0), (9, 9), (10_000, 5000), (10_000, 9999), (3, 2)])
-def test_subsets_of_any_size_have_different_members(available: int, count: int) -> None:
+def test_subsets_of_any_size_have_different_members(available, count):
     subsets = random_subsets(available, count, 3, torch.Generator().manual_seed(0))
     assert (subsets.shape, subsets.dtype) == ((3, count), np.int64)
     assert all(len(set(row)) == count and set(row) <= set(range(available)) for row in subsets.tolist())
     assert random_subsets(available, count, 0, torch.Generator()).shape == (0, count)
 
 
-def test_a_subset_shares_the_pool_and_keeps_what_belongs_together() -> None:
+def test_a_subset_shares_the_pool_and_keeps_what_belongs_together():
     data = sets(up="y", name="x", data_seed=3)
     part = data.subset([9, 4, 29]).subset([2, 0])
     assert part.source_pool.points is data.source_pool.points
@@ -128,9 +129,7 @@ def test_a_subset_shares_the_pool_and_keeps_what_belongs_together() -> None:
         ([0, 0] + [1] * 20, 0.99, [1, 19]),
     ],
 )
-def test_validation_is_a_rounded_share_of_each_class_and_leaves_one_shape(
-    labels: list[int], fraction: float, held_out: list[int]
-) -> None:
+def test_validation_is_a_rounded_share_of_each_class_and_leaves_one_shape(labels, fraction, held_out):
     data = PointSets(labelled(*labels), DataOptions(points=2))
     train, validation = data.split_validation(fraction, seed=3)
     assert torch.bincount(validation.labels, minlength=2).tolist() == held_out
@@ -146,7 +145,7 @@ def changed(row: int) -> Pool:
     return dataclasses.replace(pool(), points=points)
 
 
-def test_the_fingerprint_tells_any_change_of_the_data_and_nothing_else(home: Path, few: Path) -> None:
+def test_the_fingerprint_tells_any_change_of_the_data_and_nothing_else(home, few):
     data, kept = sets(), torch.arange(20)
     assert data.fingerprint == sets(name="elsewhere", source="/another/path", points=7, data_seed=9).fingerprint
     others = [
@@ -173,7 +172,7 @@ def test_the_fingerprint_tells_any_change_of_the_data_and_nothing_else(home: Pat
         (3.3e38, "standardize", "^$"),
     ],
 )
-def test_sets_that_no_model_can_use_are_named(coordinate: float, normalize: str, words: str) -> None:
+def test_sets_that_no_model_can_use_are_named(coordinate, normalize, words):
     pool = labelled(0, 1, 1)
     pool.points[1, 2, 0] = coordinate
     assert re.search(words, pool.fault(range(len(pool)), normalize))
@@ -186,7 +185,7 @@ def numbered(shapes: int = 23) -> PointSets:
     return PointSets(whole, DataOptions(points=5, normalize="none"))
 
 
-def test_an_epoch_has_every_shape_once_with_its_label_and_a_short_last_batch() -> None:
+def test_an_epoch_has_every_shape_once_with_its_label_and_a_short_last_batch():
     seen = list(batches(numbered(), 5, seed=0, epoch=0))
     assert [batch.points.shape for batch in seen] == [(5, 5, 3)] * 4 + [(3, 5, 3)]
     points, labels = (torch.cat([batch[part] for batch in seen]) for part in (0, 2))
@@ -201,7 +200,7 @@ def epoch(seed: int, number: int) -> torch.Tensor:
     return torch.cat([b.points for b in batches(numbered(), 5, seed=seed, epoch=number, augment=augment)])
 
 
-def test_the_same_epoch_is_the_same_to_the_last_bit_and_others_are_not() -> None:
+def test_the_same_epoch_is_the_same_to_the_last_bit_and_others_are_not():
     first = epoch(0, 3)
     torch.manual_seed(99)  # neither global state nor the number of threads has a say
     with torch_threads(4):
@@ -210,14 +209,14 @@ def test_the_same_epoch_is_the_same_to_the_last_bit_and_others_are_not() -> None
         assert not torch.equal(first, epoch(*other))
 
 
-def test_epochs_mix_seed_and_number_the_same_way_on_every_machine() -> None:
+def test_epochs_mix_seed_and_number_the_same_way_on_every_machine():
     generators = {epoch_generator(seed, number).initial_seed() for seed in range(20) for number in range(20)}
     assert len(generators) == 400
     assert epoch_generator(1, 2).initial_seed() == 7764949442709860949
 
 
 @pytest.fixture
-def mapped(tmp_path: Path) -> PointSets:
+def mapped(tmp_path):
     """Sets from a pool of 60 shapes, 3.6 MB on disk."""
     whole = pool(60, 4, points=5000)
     np.save(tmp_path / "points.npy", whole.points)
@@ -225,7 +224,7 @@ def mapped(tmp_path: Path) -> PointSets:
     return PointSets(dataclasses.replace(whole, points=points), DataOptions(points=100))
 
 
-def test_a_mapped_pool_is_pickled_as_its_path(mapped: PointSets) -> None:
+def test_a_mapped_pool_is_pickled_as_its_path(mapped):
     assert mapped.points.shape == (60, 100, 3)
     pickled = pickle.dumps(mapped)
     assert len(pickled) < 20_000
@@ -237,7 +236,7 @@ def test_a_mapped_pool_is_pickled_as_its_path(mapped: PointSets) -> None:
     assert torch.equal(first, again)
 
 
-def test_parts_of_arrays_and_files_are_pools_of_their_own(mapped: PointSets) -> None:
+def test_parts_of_arrays_and_files_are_pools_of_their_own(mapped):
     whole = np.random.default_rng(0).standard_normal((4, 18, 3)).astype(np.float32)
     gaps = Pool(whole[:, ::2], list("abcd"), np.arange(4), list("abcd"), "uniform")
     assert gaps.points.flags.c_contiguous
@@ -250,8 +249,160 @@ def test_parts_of_arrays_and_files_are_pools_of_their_own(mapped: PointSets) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("context", "workers"), [("fork", 2), ("spawn", 1)])
-def test_worker_processes_give_the_same_sets(mapped: PointSets, context: str, workers: int) -> None:
+def test_worker_processes_give_the_same_sets(mapped, context, workers):
     loader = torch.utils.data.DataLoader(mapped, 16, num_workers=workers, multiprocessing_context=context)
     for (points, labels), expected in zip(loader, fixed_batches(mapped, 16), strict=True):
         torch.testing.assert_close(points, expected.points)
         assert torch.equal(labels, expected.labels)
+
+
+SIZES = (3, 9, 5, 20, 1, 12, 7, 9, 9, 4)
+
+
+@pytest.fixture
+def folder(home, tmp_path):
+    """Two classes of clouds in two formats; every cloud is far from zero, where padding would show."""
+    rng = np.random.default_rng(0)
+    for number, size in enumerate(SIZES):
+        cloud = rng.normal([50, 60, 70, 0, 0, 0], size=(size, 6))
+        cloud[:, 3:] /= np.linalg.norm(cloud[:, 3:], axis=1, keepdims=True)
+        path = tmp_path / "scans" / f"class {number % 2}" / ("test" if number > 6 else "train") / f"{number}.npy"
+        save(path, cloud)
+        if number % 3:
+            np.savetxt(path.with_suffix(".txt"), cloud, delimiter=",", fmt="%.9g")
+            path.unlink()
+    return tmp_path / "scans"
+
+
+def test_a_set_has_at_most_n_points_and_keeps_all_if_it_has_fewer(folder):
+    data = load_dataset(folder, points=8, normalize="none")
+    by_name = dict(zip((int(Path(name).stem) for name in data.names), range(len(data)), strict=True))
+    assert by_name.keys() == set(range(7))
+    for number, row in by_name.items():
+        points, label = data[row]
+        assert (len(points), label) == (min(8, SIZES[number]), number % 2)
+        whole = {tuple(point) for point in data.source_pool.cloud(row).tolist()}
+        assert {tuple(point) for point in points.tolist()} <= whole
+        assert len(set(map(tuple, points.tolist()))) == len(points)
+    assert data.points.shape == (7, 8, 3)
+    assert data.mask is not None
+    assert data.mask.sum(1).tolist() == data.sizes.tolist()
+    assert data.describe()["pool_points"] == 20
+
+
+def test_clouds_without_points_do_not_decide_whether_a_pool_is_centred():
+    points = np.array([[1, 0, 0], [-1, 0, 0], [5, 0, 0]], np.float32)
+    pool = Pool(points, ["empty", "centred", "off"], np.zeros(3, np.int64), ["a"], "", offsets=np.array([0, 0, 2, 3]))
+    assert [pool.is_centred(np.array(rows)) for rows in ([0, 1], [0, 2], [1, 2])] == [True, False, False]
+
+
+def test_batches_are_padded_with_zeros_and_masked(folder):
+    data = load_dataset(folder, points=8, normalize="none")
+    for batch in [*batches(data, 4, seed=0, epoch=0), *fixed_batches(data, 4)]:
+        if batch.mask is None:
+            assert (batch.points.abs() > 10).all(), "no padding without a mask"
+            continue
+        assert batch.points.shape[:2] == batch.mask.shape
+        assert batch.points.shape[1] == batch.mask.sum(1).max() <= 8
+        assert (batch.points[~batch.mask] == 0).all()
+        assert (batch.points[batch.mask].abs() > 10).all()
+        assert (batch.mask.int().diff(dim=1) <= 0).all(), "real points come first"
+    assert next(fixed_batches(data, 4)).mask is not None
+    seen = torch.cat([batch.labels for batch in batches(data, 4, seed=0, epoch=0)])
+    assert sorted(seen.tolist()) == sorted(data.labels.tolist())
+
+
+def test_the_pool_on_disk_follows_its_files(folder, home):
+    before = load_dataset(folder, points=8)
+    pools = list((home / "pools").glob("*/points.npy"))
+    assert len(pools) == 1
+    modified = pools[0].stat().st_mtime_ns
+    assert load_dataset(folder, points=8).fingerprint == before.fingerprint
+    assert pools[0].stat().st_mtime_ns == modified, "read again for nothing"
+    np.save(folder / "class 0" / "train" / "0.npy", np.ones((4, 3)) * [[1], [2], [3], [4]])
+    with pytest.warns(UserWarning, match=r"is made again: .*0.npy has changed"):
+        after = load_dataset(folder, points=8)
+    assert after.fingerprint != before.fingerprint
+    assert sorted(after.sizes.tolist()) == [1, 4, 5, 7, 8, 8, 8]
+    pools[0].write_bytes(b"cut")
+    with pytest.warns(UserWarning, match="is made again: points.npy cannot be read"):
+        assert load_dataset(folder, points=8).fingerprint == after.fingerprint
+
+
+@pytest.fixture
+def bad(folder):
+    """The folder with three more training files that cannot be used, of several kinds."""
+    (folder / "class 1" / "train" / "bad.txt").write_text("0 0 0\n1 2\n")
+    (folder / "class 0" / "train" / "empty.npy").write_bytes(b"")
+    (folder / "class 0" / "train" / "gone.npz").symlink_to(folder / "nowhere.npz")
+    return folder
+
+
+BAD = {"class 0/train/empty.npy", "class 0/train/gone.npz", "class 1/train/bad.txt"}
+
+
+def test_all_bad_clouds_are_named_together(bad):
+    (bad / "class 1" / "train" / "heap.txt").write_text("1 2 3\n" * 4)
+    for _ in range(2):
+        with pytest.raises(UnreadableShapesError, match=r"^4 of 11 files cannot be used .*--on-error skip") as caught:
+            load_dataset(bad, points=8)
+        assert set(caught.value.failures) == BAD | {"class 1/train/heap.txt"}
+        assert "no extent: all its 4 points are at [1.0, 2.0, 3.0]" in caught.value.failures["class 1/train/heap.txt"]
+
+
+def test_bad_clouds_are_left_out_and_that_is_kept(bad, tmp_path):
+    data = load_skipping(bad)
+    assert (len(data), data.describe()["skipped"]) == (7, 3)
+    assert set(data.describe()["left_out"]) == BAD
+    with pytest.raises(UnreadableShapesError, match=r"^3 of 10 "):
+        load_dataset(bad, points=8)  # who does not accept it is told, also later
+    # A run on these sets does without them too, and says so.
+    with pytest.warns(UserWarning, match="lacks 3 of 10 shapes"):
+        assert load_like(data.describe(), "train").fingerprint == data.fingerprint
+    (bad / "class 1" / "train" / "bad.txt").write_text("0 0 0\n1 2 3\n4 4 5\n")
+    mended = load_skipping(bad)
+    assert mended.describe()["left_out"] == sorted(BAD - {"class 1/train/bad.txt"})
+    assert mended.fingerprint != data.fingerprint
+    for name in BAD - {"class 1/train/bad.txt"}:
+        (bad / name).unlink()
+    sound = load_dataset(bad, points=8)
+    assert "left_out" not in sound.describe()
+    assert sound.fingerprint == mended.fingerprint
+
+
+def load_skipping(folder: Path) -> PointSets:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        data = load_dataset(folder, points=8, on_error="skip")
+    assert re.search("scans-train lacks [23] of 10 shapes", str(warned[-1].message))
+    return data
+
+
+def test_sets_larger_than_every_cloud_are_refused(folder):
+    with pytest.raises(
+        PointsetError, match=r"points=21 is more than the 20 .*'class 0/train/4.txt', has 1.*--points 20"
+    ):
+        load_dataset(folder, points=21)
+    assert load_dataset(folder, points=20).points.shape[1] == 20
+    assert load_dataset(folder, "test", points=20).points.shape[1] == 9, "clouds to test on may all be smaller"
+
+
+def test_batches_are_of_neighbours_in_size_and_have_every_set_once():
+    sizes = torch.randint(1, 5000, (1000,), generator=torch.Generator().manual_seed(0))
+
+    def rows(seed: int) -> list[torch.Tensor]:
+        return batches_of_rows(sizes, 32, torch.Generator().manual_seed(seed))
+
+    def padded(batches: list[torch.Tensor]) -> int:
+        return sum(len(batch) * int(sizes[batch].max()) for batch in batches)
+
+    assert torch.cat(rows(1)).sort().values.equal(torch.arange(1000))
+    assert padded(rows(1)) < 1.1 * sizes.sum()
+    assert padded(list(torch.randperm(1000).split(32))) > 1.8 * sizes.sum()
+    assert all(map(torch.equal, rows(1), rows(1)))
+    assert not torch.equal(rows(1)[0], rows(2)[0])
+
+
+def test_sets_of_one_size_keep_their_random_order():
+    batches = batches_of_rows(torch.full((70,), 5), 32, torch.Generator().manual_seed(3))
+    assert torch.cat(batches).equal(torch.randperm(70, generator=torch.Generator().manual_seed(3)))

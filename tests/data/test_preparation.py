@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 from command_line import asked, succeed
+from toy import write_furniture
 
 import pointset
+from pointset.data import normalize_points, sample_points
 from pointset.data.neighbourhoods import WIDTHS
-from pointset.data.normalize import normalize_points
 from pointset.data.preparation import CLOUD_POINTS, EXAMINED, Preparation
 from pointset.data.readers.off import write_off
-from pointset.data.sampling import sample_points
 from pointset.data.shapes10.build import make_shape
 from pointset.errors import PointsetError
 
@@ -26,18 +26,15 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 @pytest.fixture(scope="module")
-def chair() -> Any:
+def chair():
     return make_shape("chair", "test", 0)
 
 
 @pytest.fixture(scope="module", params=[*WIDTHS])
-def run(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(request, tmp_path_factory):
     """A run on points of chairs and lamps, with and without neighbourhoods; 100 points of pools of 300."""
     folder = tmp_path_factory.mktemp("prepared")
-    for kind in ("chair", "lamp"):
-        for number in range(3):
-            (folder / "data" / kind / "train").mkdir(parents=True, exist_ok=True)
-            write_off(folder / "data" / kind / "train" / f"{number}.off", make_shape(kind, "train", number))
+    write_furniture(folder / "data", 3)
     sets = pointset.load_dataset(folder / "data", points=100, pool_points=300, progress=False)
     model = pointset.create_model("rff-max", classes=2, dim=8, neighbourhoods=request.param)
     pointset.fit(model, sets, pointset.Recipe(epochs=1), run=folder / "run", progress=False)
@@ -58,7 +55,7 @@ def write(shape: Any, path: Path) -> Path:
 
 
 @pytest.mark.parametrize("suffix", [".off", ".npy", ".obj"])
-def test_one_file_has_one_probability(run: Path, chair: Any, suffix: str, tmp_path: Path, capsys: Any) -> None:
+def test_one_file_has_one_probability(run, chair, suffix, tmp_path, capsys):
     file, model = write(chair, tmp_path / f"chair{suffix}"), pointset.load_run(run)[0]
     with torch.no_grad():
         logits = model(model.prepare(file).points[None])
@@ -75,7 +72,7 @@ def test_one_file_has_one_probability(run: Path, chair: Any, suffix: str, tmp_pa
     assert content["models"][0]["points"] == 100
 
 
-def test_an_array_is_prepared_as_its_file(run: Path, chair: Any, tmp_path: Path) -> None:
+def test_an_array_is_prepared_as_its_file(run, chair, tmp_path):
     file, model = write(chair, tmp_path / "chair.npy"), pointset.load_run(run)[0]
     points = np.load(file)
     for given in (points, points.astype(np.float64) * 7 + 3, torch.from_numpy(points)):
@@ -89,7 +86,7 @@ def test_an_array_is_prepared_as_its_file(run: Path, chair: Any, tmp_path: Path)
 
 
 @pytest.mark.parametrize("count", [99, 100, 101, CLOUD_POINTS - 1, CLOUD_POINTS, CLOUD_POINTS + 1])
-def test_nothing_jumps_between_two_numbers_of_points(run: Path, chair: Any, count: int) -> None:
+def test_nothing_jumps_between_two_numbers_of_points(run, chair, count):
     model = pointset.load_run(run)[0]
     points = sample_points(chair, CLOUD_POINTS + 1, seed=0)[:count]
     near = model.predict_proba(sample_points(chair, CLOUD_POINTS + 1, seed=0)[: count + 1])
@@ -97,7 +94,7 @@ def test_nothing_jumps_between_two_numbers_of_points(run: Path, chair: Any, coun
 
 
 @pytest.mark.parametrize("count", [EXAMINED - 1, EXAMINED, EXAMINED + 1])
-def test_isolated_points_are_left_out_of_clouds_of_any_size(chair: Any, count: int) -> None:
+def test_isolated_points_are_left_out_of_clouds_of_any_size(chair, count):
     preparation = Preparation(points=1000, normalize="unit-sphere", isolated="leave out")
     points = sample_points(chair, count, seed=0)
     size = np.ptp(points, axis=0).max()
@@ -111,7 +108,7 @@ def test_isolated_points_are_left_out_of_clouds_of_any_size(chair: Any, count: i
 
 
 @pytest.mark.parametrize("normalize", ["unit-sphere", "standardize", "center-standardize"])
-def test_sets_of_a_dataset_keep_their_isolated_points(chair: Any, normalize: Any) -> None:
+def test_sets_of_a_dataset_keep_their_isolated_points(chair, normalize):
     """Those of training kept them, and `evaluate` and `predict` are of the same points."""
     points = np.concatenate([sample_points(chair, 300, seed=0), [[99.0, 99.0, 99.0]]])
     preparation = Preparation(normalize=normalize, isolated="leave out")
@@ -121,7 +118,7 @@ def test_sets_of_a_dataset_keep_their_isolated_points(chair: Any, normalize: Any
     torch.testing.assert_close(preparation.prepare(sets).points, sets)
 
 
-def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair: Any) -> None:
+def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair):
     """100 drawn points know what lay between them: training and evaluation sets as single shapes."""
     points = sample_points(chair, 500, seed=0)
     sets = pointset.from_arrays(points[None].repeat(2, 0), [0, 1], points=100).with_neighbourhoods("oriented")
@@ -133,14 +130,7 @@ def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair: Any) ->
         assert (many[:, 3:] - row).abs().amax(dim=1).min() < 1e-3
 
 
-def test_a_preparation_is_saved_and_read_again(run: Path) -> None:
-    model, description = pointset.load_run(run)
-    saved = description["data"]["preparation"]
-    assert Preparation.from_dict(saved) == model.preparation
-    assert saved["neighbourhoods"] == model.neighbourhoods
-
-
-def test_a_cloud_without_what_the_model_needs_is_refused() -> None:
+def test_a_cloud_without_what_the_model_needs_is_refused():
     cloud = pointset.data.Cloud(np.random.default_rng(0).random((20, 3), np.float32))
     with pytest.raises(PointsetError, match="the cloud has no normals, which the model needs"):
         Preparation(features=("normals",), inputs=6).prepare(cloud)

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ COMPARED = [*["--models", "rff-max", "--out", "out", "--workers", "2"], *SETS]
 
 
 @pytest.fixture
-def started(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def started(tmp_path):
     """Starts commands, each in its own session, and ends their remaining processes."""
     begun: list[subprocess.Popen[str]] = []
 
@@ -42,7 +42,7 @@ def started(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 @pytest.fixture(scope="module")
-def meshes_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def meshes_folder(tmp_path_factory):
     """More meshes than can be sampled before the signal arrives."""
     folder = tmp_path_factory.mktemp("meshes")
     for split in ("train", "test"):
@@ -92,7 +92,7 @@ def end(process: subprocess.Popen[str], code: int, message: str) -> None:
         ("compare", signal.SIGTERM, True),
     ],
 )
-def test_in_the_middle_of_a_command(command, number, closed, started, clouds_folder, tmp_path) -> None:
+def test_in_the_middle_of_a_command(command, number, closed, started, clouds_folder, tmp_path):
     """Its output may be closed, as if the reader had ended; its workers must end too."""
     options, begun = {
         "train": (["rff-max", "--data", str(clouds_folder), "--run", "out", *SETS], "out/history.jsonl"),
@@ -113,7 +113,7 @@ def test_in_the_middle_of_a_command(command, number, closed, started, clouds_fol
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
-def test_while_workers_start(started: Any, clouds_folder: Path) -> None:
+def test_while_workers_start(started, clouds_folder):
     """Workers ignore Ctrl-C, because an interrupted worker would end with a traceback."""
     process = started("compare", *COMPARED, "--data", str(clouds_folder))
     wait_for(lambda: session(process.pid, "LokyProcess"), process)

@@ -1,13 +1,16 @@
-"""Work in other processes: a killed one affects only its run, and neither kills nor machines change a result."""
+"""Work in other processes, of which a killed one affects only its run; shared cores; and progress of work."""
 
 import importlib
-import importlib.util
+import os
+import re
+import signal
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from command_line import fail
 from damage import kill_at
@@ -15,20 +18,21 @@ from joblib import Parallel, delayed, parallel_config
 from toy import FatalRun, results
 
 import pointset.comparison.comparing as comparing
-from pointset.comparison.comparing import run_all, run_apart, run_experiment, run_one
+from pointset import Comparison, Recipe, run_experiment
+from pointset.comparison.comparing import run_all, run_apart, run_one
 from pointset.comparison.experiment import Experiment
-from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Run, make_runs, records
+from pointset.runs import progress, system
+from pointset.runs.progress import followed, progress_bar
 from pointset.runs.workers import Workers, run_in_workers
 from pointset.tasks import classification
 from pointset.training.loop import Training
-from pointset.training.recipe import Recipe
 
 NEEDS_DASK = "needs distributed: pip install 'pointset[dask]'"
 
 
 @pytest.fixture(scope="module")
-def experiment(classifiers: Any) -> Experiment:
+def experiment(classifiers):
     return classifiers("isab4-pma", "rff-max", seeds=(0, 1), recipe=Recipe(epochs=2, batch_size=16))
 
 
@@ -37,7 +41,7 @@ def run(experiment: Experiment, out: Path, workers: Workers | None = None) -> Co
 
 
 @pytest.fixture(scope="module")
-def whole(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+def whole(experiment, tmp_path_factory):
     return run(experiment, tmp_path_factory.mktemp("whole"))
 
 
@@ -63,7 +67,7 @@ def test_killed_and_started_again_it_ends_with_identical_results(killed, finishe
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Workers]:
+def cluster():
     distributed = pytest.importorskip("distributed", reason=NEEDS_DASK)
     options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "scheduler_port": 0}
     with (
@@ -76,7 +80,7 @@ def cluster() -> Iterator[Workers]:
 
 
 @pytest.mark.slow
-def test_a_cluster_changes_no_metric(cluster: Workers, experiment: Experiment, whole: Comparison, tmp_path: Path):
+def test_a_cluster_changes_no_metric(cluster, experiment, whole, tmp_path):
     found = run(experiment, tmp_path, cluster)
     assert not found.failures
     assert results(found) == results(whole)
@@ -164,7 +168,6 @@ held: list[bytes] = []
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="without psutil joblib does not look at memory")
 def test_a_worker_that_has_grown_is_replaced_without_a_warning():
     """Warnings are errors here: in joblib's thread, one would make joblib hang."""
     assert sorted(run_in_workers((delayed(grow)(number) for number in range(6)), Workers(2), 2)) == list(range(6))
@@ -185,3 +188,98 @@ def test_a_worker_that_has_grown_is_replaced_without_a_warning():
 def test_jobs_at_once_fill_the_cores_and_no_more(count, jobs, threads, expected, monkeypatch):
     monkeypatch.setattr("joblib.cpu_count", lambda: 12)
     assert Workers(count).at_once(jobs, threads) == expected
+
+
+def test_interrupts_are_handled_again_behind_the_block():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
+    with system.interrupts_blocked():
+        pass
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.slow
+def test_a_worker_ends_with_its_parent():
+    worker = """
+import os, sys, time
+from pointset.runs import system
+system.end_with(os.getppid())
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {worker!r}])"
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        child = psutil.Process(int(process.stdout.readline()))
+        process.kill()
+    child.wait(timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("load", "fixed", "threads"), [(0.2, False, "8"), (6.4, False, "2"), (30.0, False, "1"), (6.4, True, None)]
+)
+def test_threads_sleep_when_idle_and_take_free_cores(load, fixed, threads, monkeypatch):
+    monkeypatch.setattr(system.os, "getloadavg", lambda: (load, load, load))
+    monkeypatch.setattr(system.os, "sched_getaffinity", lambda _: set(range(8)))
+    for name in ("OMP_WAIT_POLICY", "KMP_BLOCKTIME", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "")  # restored at the end
+        monkeypatch.delenv(name)
+    system.share_cores(fixed)
+    assert system.os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert system.os.environ.get("OMP_NUM_THREADS") == threads
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    system.share_cores(fixed=False)
+    assert system.os.environ["OMP_NUM_THREADS"] == "3", "what the user says stays"
+
+
+@pytest.mark.parametrize(
+    ("what", "unit", "total", "scaled", "line"),
+    [
+        ("training", "step", 6000, False, r"training: 3000 of 6000 steps done, about \d\d:\d\d to go"),
+        ("embedding", "batch", 100_000, False, r"embedding: 3000 of 100000 batches done"),  # too early for an estimate
+        ("unpacking\x1b[31m", "file", None, False, r"unpacking\\x1b\[31m: 3000 files done"),
+        ("it.tar", "B", 25_000, True, r"it\.tar: 3\.00k of 25\.0k B done, about [\d:]+ to go"),
+    ],
+)
+def test_a_line_says_what_is_done_and_how_long_the_rest_takes(what, unit, total, scaled, line, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    with progress_bar(what, unit, total, done=1000, scaled=scaled, leave=False) as bar:
+        bar.update(2000)
+    (*_, last) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(line, last), last
+
+
+def test_short_work_writes_nothing(capsys):
+    assert list(followed("ab", "reading", "file", 2)) == ["a", "b"]
+    assert list(followed("ab", "reading", "file", show=False)) == ["a", "b"]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_that_does_not_know_its_size_has_a_bar(monkeypatch):
+    terminal, end = os.openpty()  # of 0 columns and 0 rows
+    os.set_blocking(terminal, False)
+    with os.fdopen(end, "w") as stderr:
+        monkeypatch.setattr("sys.stderr", stderr)
+        list(followed("ab", "reading", "file", 2))
+        stderr.flush()
+        assert b"reading: " in os.read(terminal, 1000)
+    os.close(terminal)
+
+
+def test_the_bar_of_a_terminal_estimates_no_time_before_a_twentieth_is_done(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with progress_bar("training", "step", 100) as bar:
+        bar.update(4)
+        assert "<?" in str(bar)
+        bar.update(1)
+        assert re.search(r"<\d\d:\d\d", str(bar))
+        bar.set_postfix_str("loss 0.5")
+        bar.update(95)
+    assert "100%" in capsys.readouterr().err
+
+
+def test_batches_count_as_the_shapes_that_are_in_them(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    list(followed(["ab", "cde"], "embedding", "shape", 5, size=len))
+    assert "embedding: 5 of 5 shapes done" in capsys.readouterr().err

@@ -16,22 +16,17 @@ import torch
 import toy
 
 import pointset
+from pointset import PointsetError, Recipe, pack_run, read_experiment, run_experiment
 from pointset.commands.zoo import zoo
-from pointset.comparison.comparing import run_experiment
-from pointset.comparison.experiment import Experiment
 from pointset.comparison.report.sections import commit_of, machine_of
 from pointset.comparison.results import as_dict, gather, origins
 from pointset.comparison.runs import check_folder, make_runs
 from pointset.data.dataset import load_like
-from pointset.errors import PointsetError
 from pointset.evaluation.predictions import validation_temperature
 from pointset.runs import records
 from pointset.runs.workers import Workers
-from pointset.tasks.experiments import read_experiment
 from pointset.training.checkpoints import Checkpoint, RunFolder
 from pointset.training.fine_tuning import Plan
-from pointset.training.loading import pack_run
-from pointset.training.recipe import Recipe
 from pointset.zoo import pretrained
 from pointset.zoo.models import create_pretrained
 
@@ -126,13 +121,13 @@ def check(file: Path, read: Callable[[], object]) -> None:
 
 
 @pytest.fixture(scope="module")
-def run(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(clouds_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("types") / "run"
     toy.train_run(folder, clouds_folder, "isab4-pma", recipe=Recipe(epochs=1, validation=0.2))
     return folder
 
 
-def test_descriptions_of_runs(run: Path) -> None:
+def test_descriptions_of_runs(run):
     def read() -> object:
         model, description = pointset.load_run(run)
         test = load_like(description["data"], "test")
@@ -142,12 +137,12 @@ def test_descriptions_of_runs(run: Path) -> None:
     check(run / "run.json", read)
 
 
-def test_histories(run: Path) -> None:
+def test_histories(run):
     check(run / "history.jsonl", RunFolder(run).history)
 
 
 @pytest.mark.parametrize("name", ["card.json", "run.json"])
-def test_packed_runs(name: str, run: Path) -> None:
+def test_packed_runs(name, run):
     file = run.parent / f"{name}.pointset"
     pack_run(run, file)
     with zipfile.ZipFile(file) as archive:
@@ -166,7 +161,7 @@ def test_packed_runs(name: str, run: Path) -> None:
     read_and_refused(read, write, json.loads(files[name]))
 
 
-def test_checkpoints(run: Path, clouds_folder: Path) -> None:
+def test_checkpoints(run, clouds_folder):
     folder = RunFolder(run)
     weights, history = folder.weights(), folder.history()
     stopped = RunFolder(run.parent / "stopped")
@@ -179,7 +174,7 @@ def test_checkpoints(run: Path, clouds_folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def compared(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Experiment, Path]:
+def compared(clouds_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
     (folder / "it.toml").write_text(EXPERIMENT.format(data=clouds_folder))
     plain = read_experiment(folder / "it.toml")
@@ -189,7 +184,7 @@ def compared(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> t
 
 
 @pytest.mark.parametrize("name", ["protocol.json", "costs-n8.json", "sets-n8.json", "run.json", "result.json"])
-def test_comparisons(name: str, compared: tuple[Experiment, Path]) -> None:
+def test_comparisons(name, compared):
     experiment, folder = compared
     (file,) = [*folder.glob(name), *folder.glob(f"runs/*/{name}")]
 
@@ -202,12 +197,10 @@ def test_comparisons(name: str, compared: tuple[Experiment, Path]) -> None:
     check(file, read)
 
 
-def test_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pools(tmp_path, monkeypatch):
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
     for number in range(4):
-        file = tmp_path / "meshes" / f"class{number % 2}" / "train" / f"{number}.off"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("OFF\n4 4 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n")
+        toy.write_mesh(tmp_path / "meshes" / f"class{number % 2}" / "train", number)
 
     def read() -> object:
         sets = pointset.load_dataset(tmp_path / "meshes", points=5, pool_points=9, progress=False)
@@ -218,20 +211,19 @@ def test_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check(manifest, read)
 
 
-def test_shipped_models(clouds_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_shipped_models(clouds_folder, tmp_path, monkeypatch, capsys):
     toy.ship("rff-max.toy", tmp_path, clouds_folder)
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
     check(tmp_path / "rff-max.toy" / "card.toml", lambda: zoo("rff-max.toy", pretrained=True) and None)
     check(tmp_path / "rff-max.toy" / "run.json", lambda: create_pretrained("rff-max.toy").eval()(torch.ones(1, 8, 3)))
 
 
-def test_experiments(clouds_folder: Path, tmp_path: Path) -> None:
+def test_experiments(clouds_folder, tmp_path):
     file = tmp_path / "it.toml"
     file.write_text(EXPERIMENT.format(data=clouds_folder))
     check(file, lambda: read_experiment(file))
 
 
-def test_plans(tmp_path: Path) -> None:
-    """Plans of automatic trainings."""
+def test_plans(tmp_path):
     records.write_json(tmp_path / "plan.json", {"steps": 60, "folds": 1})
     check(tmp_path / "plan.json", lambda: Plan.read(tmp_path / "plan.json"))

@@ -1,60 +1,58 @@
-"""Run folders: damage is named, processes never share one, and an unfinished run is recognised."""
+"""Runs as folders and as one file: damage is named, processes never share one, and a file does no harm."""
 
+import hashlib
 import io
 import json
 import re
 import shutil
+import zipfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from toy import small
+from command_line import fail, succeed
+from damage import StopError
+from toy import numbers, same_weights, small, train_run
 
 import pointset
-from pointset.errors import PointsetError
+from pointset import PointsetError, PointSets, Recipe, load_run, pack_run
 from pointset.runs import records
-from pointset.training.checkpoints import Checkpoint, RunFolder
-from pointset.training.loading import load_run
-from pointset.training.recipe import Recipe
+from pointset.training.checkpoints import Checkpoint, RunFolder, describe_run
+from pointset.training.loop import Training
+from pointset.zoo.models import mix
 
-SHORT = Recipe(epochs=2, batch_size=16)
+SHORT = Recipe(epochs=2, batch_size=60, learning_rate=3e-3)
+LONG = replace(SHORT, epochs=4)
 
 
 @pytest.fixture(scope="module")
-def finished(train, tmp_path_factory) -> Path:
+def finished(train, tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
     pointset.fit(small(), train, SHORT, run=folder)
     return folder
 
 
-def begun(folder: Path, epochs: int = 1) -> RunFolder:
-    """A run with a checkpoint after some epochs."""
+def begun(folder: Path) -> RunFolder:
+    """A run with a checkpoint after an epoch."""
     model, run = small(), RunFolder(folder)
-    optimizer = torch.optim.AdamW(model.parameters())
     run.describe({"model": {}, "data": {}, "recipe": {}, "seed": 0})
-    history = [{"epoch": epoch + 1, "loss": 1.0, "seconds": 0.1} for epoch in range(epochs)]
-    weights = model.state_dict()
-    run.save(Checkpoint(weights, optimizer.state_dict(), history, best=weights))
+    weights, state = model.state_dict(), torch.optim.AdamW(model.parameters()).state_dict()
+    run.save(Checkpoint(weights, state, [{"epoch": 1, "loss": 1.0, "seconds": 0.1}], best=weights))
     return run
 
 
-def damage(file: Path, how: str) -> None:
-    if how == "truncated":
-        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    elif how == "empty":
-        file.write_bytes(b"")
-    else:
-        file.unlink()
-
-
-DAMAGES = [("history.jsonl", how) for how in ("truncated", "missing")]  # empty, it is that of no epoch
-DAMAGES += [("checkpoint.pt", how) for how in ("truncated", "empty")]
-
-
-@pytest.mark.parametrize(("name", "how"), DAMAGES)
-def test_a_damaged_file_is_named(name, how, tmp_path):
-    run = begun(tmp_path)
-    damage(tmp_path / name, how)
+@pytest.mark.parametrize(
+    ("name", "share"), [("history.jsonl", 0.5), ("history.jsonl", None), ("checkpoint.pt", 0.5), ("checkpoint.pt", 0.0)]
+)
+def test_a_file_that_is_cut_or_missing_is_named(name, share, tmp_path):
+    run, file = begun(tmp_path), tmp_path / name
+    content = file.read_bytes()
+    file.unlink()
+    if share is not None:
+        file.write_bytes(content[: int(share * len(content))])
     with pytest.raises(PointsetError, match=re.escape(name)):
         run.history() if name == "history.jsonl" else run.load()
 
@@ -124,10 +122,8 @@ def test_a_checkpoint_of_another_model_or_optimizer_is_refused(tmp_path):
     ("change", "named"),
     [
         (lambda about: [about], "run"),
-        (lambda about: about | {"model": "isab4-pma"}, "$.model"),
         (lambda about: about | {"model": about["model"] | {"inputs": "three"}}, "$.model.inputs"),
         (lambda about: about | {"model": about["model"] | {"options": {"weights": 5}}}, "run.json"),
-        (lambda about: about | {"data": about["data"] | {"classes": ["ball", 2, "rod"]}}, "$.data.classes"),
         (lambda about: about | {"data": about["data"] | {"classes": ["ball", "box"]}}, "2 names for 3 classes"),
         (lambda about: about | {"data": about["data"] | {"normalize": "somehow"}}, "somehow"),
     ],
@@ -157,3 +153,159 @@ def test_a_folder_that_another_process_trains_in_is_refused(train, tmp_path):
     with RunFolder(tmp_path).locked(), pytest.raises(PointsetError, match="another process is training in"):
         pointset.fit(small(), train, SHORT, run=tmp_path)
     assert pointset.fit(small(), train, SHORT, run=tmp_path).best_epoch == 2
+
+
+def fit(train: PointSets, recipe: Recipe, run: Path | None = None, **options: Any) -> pointset.Fitted:
+    return pointset.fit(small("rff-max"), train, recipe, run=run, progress=False, **options)
+
+
+def kill(*_: Any, **__: Any) -> None:
+    raise StopError
+
+
+def test_a_caller_sees_every_row_and_cannot_change_it(train):
+    rows = []
+
+    def watch(row: dict) -> int:
+        rows.append(dict(row))
+        row.clear()
+        return 1  # a true value, as `file.write` gives one, does not end a run
+
+    fitted = fit(train, SHORT, on_epoch=watch)
+    assert rows == fitted.history
+    assert [row["epoch"] for row in rows] == [1, 2]
+
+
+@pytest.mark.parametrize("answer", [True, np.True_])
+def test_a_caller_ends_a_run_which_is_finished_then(answer, train, tmp_path, monkeypatch):
+    whole = fit(train, LONG)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "finish", kill)  # after the checkpoint that knows of the answer
+        with pytest.raises(StopError):
+            fit(train, LONG, tmp_path, on_epoch=lambda row: answer if row["epoch"] == 2 else None)
+    ended = fit(train, LONG, tmp_path)
+    assert [row.get("stopped") for row in ended.history] == [None, True]
+    assert numbers(ended.history)[0] == numbers(whole.history)[0]
+    assert json.loads((tmp_path / "history.jsonl").read_text().splitlines()[1])["stopped"] is True
+    monkeypatch.setattr(Training, "_epoch", kill)
+    assert fit(train, LONG, tmp_path).history == ended.history
+
+
+def test_early_stopping_keeps_the_best(train, tmp_path):
+    recipe = Recipe(epochs=4, batch_size=60, validation=0.2, patience=1, learning_rate=1e-9)
+    first = fit(train, recipe, tmp_path)
+    assert (len(first.history), first.best_epoch) == (2, 1), "nothing is learned at this rate"
+    again = fit(train, recipe, tmp_path)
+    assert again.history == first.history
+    assert same_weights(again.model, first.model)
+
+
+def test_another_run_never_replaces_a_finished_one(train, tmp_path):
+    fit(train, SHORT, tmp_path)
+    before = (tmp_path / "model.safetensors").read_bytes()
+    with pytest.raises(PointsetError, match=r"recipe\.epochs is 2 there and 4 here"):
+        fit(train, LONG, tmp_path)
+    assert (tmp_path / "model.safetensors").read_bytes() == before
+
+
+X = np.random.default_rng(0).normal(size=(12, 20, 3)) * ([[[1, 1, 1]], [[1, 1, 0.05]]] * 6)
+BRIEF = Recipe(epochs=1, batch_size=8)
+
+
+def network(run: Path) -> None:
+    sets = pointset.from_arrays(X, [0, 1] * 6)
+    pointset.fit(pointset.create_model("isab4-pma", classes=2, dim=8), sets, BRIEF, run=run, progress=False)
+
+
+def baseline(run: Path) -> None:
+    sets = pointset.from_arrays(X, [0, 1] * 6)
+    pointset.fit(pointset.create_model("features-svm", classes=2), sets, run=run, progress=False)
+
+
+def product(run: Path) -> None:
+    """As `pointset train --data FOLDER` writes it if several classifiers together are best."""
+    sets = pointset.from_arrays(X, [0, 1] * 6)
+    model = mix([pointset.create_model(name, classes=2) for name in ("rff-max", "isab4-pma")])
+    folder = RunFolder(run)
+    folder.describe(describe_run(model, sets, BRIEF, 0))
+    folder.finish(model.state_dict())
+
+
+@pytest.mark.parametrize("train", [network, baseline, product])
+def test_every_kind_of_run_is_the_same_in_a_file(tmp_path, train):
+    train(tmp_path / "run")
+    card = pack_run(tmp_path / "run", tmp_path / "a.pointset")
+    pack_run(tmp_path / "run", tmp_path / "b.pointset")
+    assert (tmp_path / "a.pointset").read_bytes() == (tmp_path / "b.pointset").read_bytes()
+    (folder, described), (file, packed) = (pointset.load_run(tmp_path / name) for name in ("run", "a.pointset"))
+    np.testing.assert_array_equal(folder.predict(X), file.predict(X))
+    assert described == packed
+    assert card["model"] == described["model"]["name"]
+
+
+@pytest.fixture(scope="module")
+def packed(clouds_folder, tmp_path_factory):
+    """The file of a run on the toy dataset, beside its folder."""
+    folder = tmp_path_factory.mktemp("packed")
+    train_run(folder / "run", clouds_folder, "rff-max", recipe=BRIEF)
+    pack_run(folder / "run", folder / "toy.pointset")
+    return folder / "toy.pointset"
+
+
+def test_commands_take_the_file_as_a_model(packed, clouds_folder, tmp_path, capsys):
+    output = succeed(capsys, "pack", packed.parent / "run", "-o", tmp_path / "toy.pointset")
+    assert hashlib.sha256(packed.read_bytes()).hexdigest() in output
+    run, file = (
+        json.loads(succeed(capsys, "evaluate", "--data", clouds_folder, "--model", model, "--json"))
+        for model in (packed.parent / "run", packed)
+    )
+    assert run["accuracy"] == file["accuracy"]
+    assert str(clouds_folder) not in packed.read_bytes().decode("latin-1")
+    assert "--data" in fail(capsys, "evaluate", "--model", packed)
+    for run, target, word in ((packed.parent, "a.pointset", "run.json"), (packed.parent / "run", "a.zip", ".pointset")):
+        assert word in fail(capsys, "pack", run, "-o", tmp_path / target)
+    assert "does not exist" in fail(capsys, "evaluate", "--model", "gone.pointset")
+
+
+def rewritten(packed: Path, path: Path, compression: int = zipfile.ZIP_STORED, **changes: bytes | None) -> Path:
+    """A copy of a packed run, with files that are changed (by their stem), and others by their name."""
+    with zipfile.ZipFile(packed) as archive:
+        content = {Path(name).stem: (name, archive.read(name)) for name in archive.namelist()}
+    content |= {name: (content.get(name, (name,))[0], new) for name, new in changes.items()}
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, entry in content.values():
+            if entry is not None:
+                archive.writestr(name, entry)
+    return path
+
+
+def test_a_file_that_is_not_as_it_was_packed_is_refused(packed, tmp_path):
+    path = tmp_path / "a.pointset"
+    whole = packed.read_bytes()
+    bad = {
+        "cut": lambda: path.write_bytes(whole[: len(whole) // 2]),
+        "empty": lambda: path.write_bytes(b""),
+        "flipped": lambda: path.write_bytes(whole[:3000] + bytes([whole[3000] ^ 1]) + whole[3001:]),
+        "compressed": lambda: rewritten(packed, path, zipfile.ZIP_DEFLATED),
+        "card.json, run.json": lambda: rewritten(packed, path, model=None),
+        "../evil.py": lambda: rewritten(packed, path, **{"../evil.py": b"print()"}),
+        "format 2": lambda: rewritten(packed, path, card=b'{"format": 2}'),
+        "does not describe a run": lambda: rewritten(packed, path, run=b"{}"),
+        "not a packed run": lambda: rewritten(packed, path, model=b"\x80\x04."),  # a pickle
+    }
+    for words, write in bad.items():
+        write()
+        with pytest.raises(PointsetError, match=r"a\.pointset") as caught:
+            pointset.load_run(path)
+        message = str(caught.value)
+        assert "\n" not in message
+        assert words in message or words in ("cut", "empty", "flipped"), message
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.pointset"]
+    assert not (tmp_path.parent / "evil.py").exists()
+
+
+def test_weights_of_another_model_are_refused(packed, tmp_path):
+    network(tmp_path / "run")
+    other = (tmp_path / "run" / "model.safetensors").read_bytes()
+    with pytest.raises(PointsetError, match="does not fit"):
+        pointset.load_run(rewritten(packed, tmp_path / "a.pointset", model=other))

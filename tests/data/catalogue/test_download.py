@@ -4,30 +4,83 @@ import gzip
 import hashlib
 import io
 import tarfile
+import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
-from serving import Site, served
 
+from pointset import PointsetError
+from pointset.data import load_card
 from pointset.data.catalogue import download as fetching
-from pointset.data.catalogue.cards import Download, load_card
+from pointset.data.catalogue.cards import Download
 from pointset.data.catalogue.download import download, fetch, unpack
-from pointset.errors import PointsetError
 
 CONTENT = np.random.default_rng(0).bytes(3_000_000)
 RIGHT = Download(size=len(CONTENT), sha256=hashlib.sha256(CONTENT).hexdigest(), md5=hashlib.md5(CONTENT).hexdigest())
 
 
+@dataclass
+class Site:
+    """The files of the server, its faults, and the requests it received."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    ranges: bool = True
+    cuts: list[int] = field(default_factory=list)
+    """Bytes of the body after which each of the next answers is cut off."""
+    answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)
+    """Status, headers and body to give instead of the next answers."""
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    """Path and Range of each request."""
+    url: str = ""
+
+
 @pytest.fixture
-def site() -> Iterator[Site]:
-    with served(Site({"/file.zip": CONTENT})) as running:
-        yield running
+def site():
+    """A real HTTP server on this machine with faults on demand."""
+    site = Site({"/file.zip": CONTENT})
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = self.headers.get("Range")
+            site.asked.append((self.path, asked))
+            if site.answers:
+                self._answer(*site.answers.pop(0))
+            elif self.path not in site.files:
+                self._answer(404, {}, b"")
+            else:
+                content = site.files[self.path]
+                start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and site.ranges else 0
+                place = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
+                headers = {"Content-Length": str(len(content) - start), **place}
+                self._answer(206 if start else 200, headers, content[start:][: site.cuts.pop(0) if site.cuts else None])
+
+        def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with suppress(ConnectionError):  # of a client that has had enough
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    site.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield site
+    server.shutdown()
+    server.server_close()
+    thread.join()
 
 
 def get(site: Site, folder: Path, expected: Download = RIGHT, *mirrors: str) -> bytes:
@@ -35,7 +88,7 @@ def get(site: Site, folder: Path, expected: Download = RIGHT, *mirrors: str) -> 
     return download(urls, folder / "file.zip", expected, progress=False).read_bytes()
 
 
-def test_a_cut_connection_goes_on_at_the_right_byte_also_the_next_time(site: Site, tmp_path: Path) -> None:
+def test_a_cut_connection_goes_on_at_the_right_byte_also_the_next_time(site, tmp_path):
     site.cuts = [1_000_000, 500_000, 0]
     with pytest.raises(PointsetError, match="could not be downloaded"):
         get(site, tmp_path)
@@ -50,7 +103,7 @@ def test_a_cut_connection_goes_on_at_the_right_byte_also_the_next_time(site: Sit
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_another_file_in_the_meantime_is_not_glued_to_the_old_one(site: Site, tmp_path: Path, ranges: bool) -> None:
+def test_another_file_in_the_meantime_is_not_glued_to_the_old_one(site, tmp_path, ranges):
     (tmp_path / ".file.zip.part").write_bytes(b"another" * 1000)
     site.ranges = ranges
     if ranges:
@@ -73,9 +126,7 @@ WRONG = {"Content-Range": "bytes 2000000-2999999/3000000"}
         (None, Download(md5="0" * 32), "its MD5 is not the expected one"),
     ],
 )
-def test_what_is_not_the_file_is_one_sentence_and_the_next_mirror_is_tried(
-    site: Site, tmp_path: Path, answer: tuple[int, dict[str, str]] | None, expected: Download, words: str
-) -> None:
+def test_what_is_not_the_file_is_one_sentence_and_the_next_mirror_is_tried(site, tmp_path, answer, expected, words):
     site.answers = [(*answer, b"<html>Log in first</html>")] if answer else []
     with pytest.raises(PointsetError, match=words) as caught:
         get(site, tmp_path, expected, f"{site.url}/file.zip", f"{site.url}/gone.zip", "http://127.0.0.1:9/f.zip")
@@ -84,7 +135,7 @@ def test_what_is_not_the_file_is_one_sentence_and_the_next_mirror_is_tried(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_sent_packed_is_unpacked(site: Site, tmp_path: Path) -> None:
+def test_a_file_that_is_sent_packed_is_unpacked(site, tmp_path):
     site.answers = [(200, {"Content-Encoding": "gzip"}, gzip.compress(CONTENT))]
     assert get(site, tmp_path, Download()) == CONTENT
 
@@ -130,9 +181,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     ],
     ids=["at the top", "in another folder", "in no folder", "at the top and elsewhere"],
 )
-def test_the_folder_is_unpacked_and_the_rest_is_not(
-    tmp_path: Path, pack: Pack, files: dict[str, bytes], expected: dict[str, bytes]
-) -> None:
+def test_the_folder_is_unpacked_and_the_rest_is_not(tmp_path, pack, files, expected):
     left = tmp_path / ".Set.unpacking" / "Set" / "half.off"  # of a killed unpacking
     left.parent.mkdir(parents=True)
     left.write_bytes(b"OF")
@@ -167,9 +216,7 @@ def linked(folder: Path, kind: bytes, target: str) -> Path:
         (partial(linked, kind=tarfile.FIFOTYPE, target=""), "cannot be unpacked .*link"),
     ],
 )
-def test_a_wrong_archive_is_named_and_nothing_of_it_stays(
-    tmp_path: Path, pack: Callable[[Path], Path], words: str
-) -> None:
+def test_a_wrong_archive_is_named_and_nothing_of_it_stays(tmp_path, pack, words):
     path = pack(tmp_path)
     with pytest.raises(PointsetError, match=rf"{path.name} .*{words}"):
         unpack(path, tmp_path / "Set")
@@ -178,7 +225,7 @@ def test_a_wrong_archive_is_named_and_nothing_of_it_stays(
 
 @pytest.mark.parametrize("pack", [zipped, tarball])
 @pytest.mark.parametrize("name", ["../outside.off", "Set/../../outside.off"])
-def test_nothing_is_unpacked_outside_the_folder(name: str, pack: Pack, tmp_path: Path) -> None:
+def test_nothing_is_unpacked_outside_the_folder(name, pack, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     with suppress(PointsetError):
@@ -193,7 +240,7 @@ FILES = {f"{kind}/train/{kind}_0001.off": np.random.default_rng(0).bytes(300_000
 
 
 @pytest.fixture
-def archive(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
+def archive(site, tmp_path, monkeypatch):
     """The content of the archive of ModelNet10, as the card says from now on."""
     path = zipped(tmp_path, {f"ModelNet10/{name}": data for name, data in FILES.items()}, zipfile.ZIP_STORED)
     content = site.files["/ModelNet10.zip"] = path.read_bytes()
@@ -204,7 +251,7 @@ def archive(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> byte
     return content
 
 
-def test_the_data_is_fetched_once(home: Path, site: Site, archive: bytes) -> None:
+def test_the_data_is_fetched_once(home, site, archive):
     for _ in range(2):
         folder = fetch("modelnet10", progress=False)
         assert folder == home / "datasets" / "ModelNet10"
@@ -213,7 +260,7 @@ def test_the_data_is_fetched_once(home: Path, site: Site, archive: bytes) -> Non
     assert len(site.asked) == 1
 
 
-def test_an_archive_saved_by_hand_is_checked_unpacked_and_kept(home: Path, site: Site, archive: bytes) -> None:
+def test_an_archive_saved_by_hand_is_checked_unpacked_and_kept(home, site, archive):
     path = home / "datasets" / "ModelNet10.zip"
     path.parent.mkdir(parents=True)
     path.write_bytes(archive[:-1])
@@ -225,7 +272,7 @@ def test_an_archive_saved_by_hand_is_checked_unpacked_and_kept(home: Path, site:
     assert path.exists()
 
 
-def test_data_that_cannot_be_fetched_says_why(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_that_cannot_be_fetched_says_why(home, monkeypatch):
     with pytest.raises(PointsetError, match=rf"the data of scanobjectnn .*: .*https://.*{home}/datasets/h5_files"):
         fetch("scanobjectnn", progress=False)
     home.write_text("", encoding="utf-8")

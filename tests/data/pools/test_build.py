@@ -1,32 +1,80 @@
-"""Builds: the same bytes however they run, no finished work repeated, and every bad mesh named."""
+"""Pools: the same bytes however they are built, no work repeated, and every bad mesh, change and damage named."""
 
 import errno
+import json
 import os
 import random
+import re
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
-from building import TETRAHEDRON, TRAINING, break_mesh, build, contents, plan_of
 from damage import flip, kill_at
+from toy import TETRAHEDRON, write_mesh
 
-from pointset.data.dataset import load_dataset
+from pointset import PointsetError, load_dataset
+from pointset.data import Pool, read_mesh, sample_points
+from pointset.data.catalogue.folders import list_folder
 from pointset.data.pools import build as pools_build
-from pointset.data.pools.build import MadeShape, build_pool, read_shape, unfinished_folder
+from pointset.data.pools.build import MadeShape, PoolPlan, build_pool, load_pool, read_shape, unfinished_folder
+from pointset.data.pools.inspection import verify_dataset
+from pointset.data.pools.manifest import POOL_FORMAT, Sampling, faults_of_pool, read_manifest
+from pointset.data.sampling import seed_for
 from pointset.data.unusable import UnreadableShapesError
-from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 
 BAD = ("class0/train/shape0.off", "class1/train/shape1.off", "class1/train/shape22.off")
+COUNT, TRAINING = 60, 48
+"""Shapes of `meshes`."""
+
+
+class Built(NamedTuple):
+    folder: Path
+    shapes: int
+    sampled: int
+    failures: dict[str, str]
+
+
+def build(folder: Path, workers: int | None = None, *, on_error: str = "raise", **options: Any) -> Built:
+    plan = plan_of(folder, **options)
+    sampled = build_pool(plan, Workers(workers), on_error=on_error, progress=False)
+    manifest = read_manifest(plan.folder)
+    return Built(plan.folder, len(manifest.kept), sampled, manifest.failures)
+
+
+def plan_of(folder: Path, split: str = "train", **options: Any) -> PoolPlan:
+    sampling = Sampling(**{"points": 50, "normals": True} | options)
+    return PoolPlan(list_folder(folder, split), sampling)
+
+
+def contents(home: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.suffix in (".npy", ".json")
+    }
+
+
+def break_mesh(folder: Path, name: str) -> Path:
+    path = folder / name
+    path.write_text("OFF\n3 1 0\n0 0 0\n")
+    return path
+
+
+@pytest.fixture
+def meshes(tmp_path):
+    folder = tmp_path / "my parts.1"
+    for number in range(COUNT):
+        write_mesh(folder / f"class{number % 3}" / ("test" if number % 5 == 4 else "train"), number)
+    return folder
 
 
 @pytest.mark.slow
-def test_neither_order_nor_workers_change_a_byte(home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_order_nor_workers_change_a_byte(home, meshes, monkeypatch):
     assert build(meshes, workers=1).sampled == TRAINING
     whole, make_shapes = contents(home), pools_build.make_shapes
     assert len(whole) == 3
@@ -49,16 +97,9 @@ def finished(folder: Path) -> set[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "name", "calls"),
-    [
-        (Path, "write_bytes", (1, 4, 6)),
-        (os, "fsync", (1, 2, 4)),
-        (Path, "replace", (1,)),
-        (shutil, "rmtree", (1, 2)),
-    ],
+    [(Path, "write_bytes", (1, 4, 6)), (os, "fsync", (1, 2, 4)), (Path, "replace", (1,)), (shutil, "rmtree", (1, 2))],
 )
-def test_a_build_that_is_killed_is_taken_up(
-    home: Path, few: Path, owner: Any, name: str, calls: tuple[int, ...]
-) -> None:
+def test_a_build_that_is_killed_is_taken_up(home, few, owner, name, calls):
     break_mesh(few, "class0/train/shape0.off")
     plan = plan_of(few)
     build_few = partial(build_pool, plan, Workers(1), on_error="skip", progress=False)
@@ -74,7 +115,7 @@ def test_a_build_that_is_killed_is_taken_up(
 
 
 @pytest.mark.parametrize("cut", [True, False])
-def test_damaged_and_outdated_shapes_are_made_again(home: Path, meshes: Path, cut: bool) -> None:
+def test_damaged_and_outdated_shapes_are_made_again(home, meshes, cut):
     """As after a power cut or on a bad disk: the end of a file is missing, or a bit has changed."""
     plan = plan_of(meshes)
     bad = break_mesh(meshes, "class0/train/shape0.off")
@@ -100,7 +141,7 @@ def test_damaged_and_outdated_shapes_are_made_again(home: Path, meshes: Path, cu
 
 
 @pytest.mark.slow
-def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path) -> None:
+def test_bad_meshes_stop_nothing_and_are_all_named(home, meshes):
     paths = [break_mesh(meshes, name) for name in BAD]
     with pytest.raises(UnreadableShapesError, match=r"^3 of 48 files cannot be used.*--on-error skip") as caught:
         build(meshes, workers=2)
@@ -112,7 +153,7 @@ def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path) -> 
     assert build(meshes, workers=1).sampled == 3
 
 
-def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path) -> None:
+def test_skipped_meshes_are_left_out_and_listed(home, meshes):
     build(meshes)
     whole = load_dataset(meshes, points=50, pool_points=50, features="normals").source_pool
     shutil.rmtree(home)
@@ -135,16 +176,14 @@ def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path) -> Non
         assert len(build(meshes, on_error="skip").failures) == 2
 
 
-def test_a_data_set_without_one_good_mesh_makes_no_pool(home: Path, few: Path) -> None:
+def test_a_data_set_without_one_good_mesh_makes_no_pool(home, few):
     for path in few.rglob("*.off"):
         path.write_text("OFF\n3 1 0\n0 0 0\n1 1 1\n2 2 2\n3 0 1 2\n")
     with pytest.raises(UnreadableShapesError, match=r"6 of 6 files cannot be used .*no area"):
         build(few, on_error="skip")
 
 
-def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
-    home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mesh_that_changes_while_it_is_read_is_not_kept(home, meshes, monkeypatch):
     read = pools_build.read_mesh
 
     def meddle(path: Path) -> Any:
@@ -158,9 +197,7 @@ def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
         build(meshes, workers=1)
 
 
-def test_a_full_disk_is_one_sentence_and_loses_nothing(
-    home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_one_sentence_and_loses_nothing(home, meshes, monkeypatch):
     write = pools_build.write_shape
 
     def full(file: Path, *shape: Any) -> None:
@@ -177,25 +214,16 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
     assert build(meshes, workers=1).sampled == TRAINING - 20
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"workers": 0}, "workers.*0"),
-        ({"on_error": "ignore"}, "on_error.*'skip'.*'ignore'"),
-        ({"points": 0}, "points.*0"),
-        ({"sampler": "random"}, "uniform.*'random'"),
-    ],
-)
-def test_wrong_options_are_refused(home: Path, meshes: Path, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(PointsetError, match=words):
+@pytest.mark.parametrize("options", [{"on_error": "ignore"}, {"points": 0}, {"sampler": "random"}])
+def test_wrong_options_are_refused(home, meshes, options):
+    ((name, value),) = options.items()
+    with pytest.raises(PointsetError, match=f"{name}.*{value!r}"):
         build(meshes, **options)
     assert not home.exists()
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_named_and_the_next_run_continues(
-    home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_worker_is_named_and_the_next_run_continues(home, meshes, monkeypatch):
     def die(*_: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -206,7 +234,7 @@ def test_a_killed_worker_is_named_and_the_next_run_continues(
     assert build(meshes, workers=2).sampled == TRAINING
 
 
-def test_two_builds_at_once_make_one_pool(home: Path, meshes: Path) -> None:
+def test_two_builds_at_once_make_one_pool(home, meshes):
     """In threads, which a lock of a file separates like processes."""
     with ThreadPoolExecutor(2) as threads:
         builds = [threads.submit(build_pool, plan_of(meshes), Workers(1), progress=False) for _ in range(2)]
@@ -214,10 +242,188 @@ def test_two_builds_at_once_make_one_pool(home: Path, meshes: Path) -> None:
     assert len([path for path in (home / "pools").iterdir() if path.is_dir()]) == 1
 
 
-def test_remarks_of_many_files_are_one_warning(home: Path, few: Path) -> None:
+def test_remarks_of_many_files_are_one_warning(home, few):
     for path in few.rglob("*.off"):
         path.write_text(path.read_text().replace("4 4 6", "4 5 6") + "2 0 1\n")
     with pytest.warns(UserWarning, match=r"6 of 6 files are read with a remark: .*1 of 5 faces") as warned:
         assert len(load_dataset(few, points=5, pool_points=20, progress=False)) == 6
     assert len(warned) == 1
     assert len(load_dataset(few, points=5, pool_points=20, progress=False)) == 6
+
+
+def pool_of(folder: Path, *, points: int = 11, normals: bool = False, **options: object) -> Pool:
+    return load_pool(plan_of(folder, points=points, normals=normals, **options), workers=Workers(1), progress=False)
+
+
+def pools(home: Path) -> list[Path]:
+    return sorted(path for path in (home / "pools").iterdir() if path.is_dir())
+
+
+def test_a_pool_is_made_once_and_then_mapped(home, few):
+    first = pool_of(few)
+    assert first.points.shape == (6, 11, 3)
+    assert isinstance(first.points, np.memmap)
+    assert not first.points.flags.writeable
+    assert first.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert build_pool(plan_of(few, points=11, normals=False)) == 0
+    np.testing.assert_array_equal(first.points, pool_of(few).points)
+    content = json.loads((pools(home)[0] / "manifest.json").read_text())
+    assert {"format", "version", "sampler", "points", "seed", "classes"} <= content.keys()
+    assert content["shapes"][0]["source"]["bytes"] == (few / first.names[0]).stat().st_size
+
+
+def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home, few, tmp_path):
+    pool = pool_of(few)
+    fewer = tmp_path / "fewer"
+    shutil.copytree(few, fewer)
+    (fewer / "class0" / "train" / "shape0.off").unlink()
+    np.testing.assert_array_equal(pool_of(fewer).points, pool.points[1:])
+    assert not np.array_equal(pool_of(few, seed=1).points, pool.points)
+    shutil.copy(few / "class0" / "train" / "shape0.off", few / "class0" / "train" / "twin.off")
+    with_twin = pool_of(few)
+    first, twin = (with_twin.points[with_twin.names.index(f"class0/train/{name}.off")] for name in ("shape0", "twin"))
+    assert not np.array_equal(first, twin)
+
+
+def test_points_and_normals_are_those_of_each_shapes_mesh(home, few):
+    plain, pool = pool_of(few), pool_of(few, normals=True)
+    assert plain.arrays == {}
+    assert pool.arrays["normals"].shape == (6, 11, 3)
+    np.testing.assert_array_equal(pool.points, plain.points)
+    for name, points, normals in zip(pool.names, pool.points, pool.arrays["normals"], strict=True):
+        expected = sample_points(read_mesh(few / name), 11, seed=seed_for(0, name), normals=True)
+        np.testing.assert_array_equal(points, expected[0])
+        np.testing.assert_array_equal(normals, expected[1])
+
+
+@pytest.mark.parametrize("same_time", [False, True], ids=["other time and contents", "other size"])
+def test_the_pool_of_a_changed_mesh_is_made_again(home, few, same_time):
+    before = pool_of(few)
+    path = few / "class0" / "train" / "shape2.off"
+    os.utime(path, (1, 1))
+    pool_of(few)  # without a warning: another time alone is not a change
+    facts = path.stat()
+    path.write_text(TETRAHEDRON.format(size=99 if same_time else 9))
+    assert (path.stat().st_size != facts.st_size) == same_time
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns + (0 if same_time else 1)))
+    with pytest.warns(UserWarning, match=r"is made again: .*shape2.off has changed"):
+        after = pool_of(few)
+    same = [np.array_equal(*pair) for pair in zip(before.points, after.points, strict=True)]
+    assert [name for name, equal in zip(after.names, same, strict=True) if not equal] == ["class0/train/shape2.off"]
+
+
+def test_other_parameters_and_other_shapes_make_another_pool(home, few):
+    for options in ({}, {"points": 12}, {"seed": 1}, {"sampler": "fps"}, {"normals": True}):
+        pool_of(few, **options)  # type: ignore[arg-type]
+    (few / "class1/train/shape1.off").unlink()
+    pool_of(few)
+    (few / "class0/train/shape0.off").rename(few / "class0/train/other.off")
+    pool_of(few)
+    assert len(pools(home)) == 7
+
+
+def test_a_pool_of_another_version_is_used(home, few):
+    pool_of(few)
+    path = pools(home)[0] / "manifest.json"
+    path.write_text(path.read_text().replace('"version": "', '"version": "99.'))
+    pool_of(few)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """Folders of meshes and of clouds, and the home of their pools."""
+    root = tmp_path_factory.mktemp("damage")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POINTSET_HOME", str(root / "home"))
+        for number in range(12):
+            place = Path(f"class{number % 2}", "test" if number > 7 else "train")
+            write_mesh(root / "meshes" / place, number)
+            rows = np.random.default_rng(number).uniform(1, 2, size=(8 + number, 7))
+            (root / "clouds" / place).mkdir(parents=True, exist_ok=True)
+            path = root / "clouds" / place / f"{number}.csv"
+            np.savetxt(path, rows, delimiter=",", header="x,y,z,nx,ny,nz,intensity", comments="")
+        yield root
+
+
+def load(folder: Path) -> dict[str, np.ndarray]:
+    clouds = {"features": ("normals", "intensity")}
+    options = clouds if folder.name == "clouds" else {"features": "normals", "pool_points": 11}
+    pool = load_dataset(folder, points=8, progress=False, **options).source_pool
+    return {name: np.array(array) for name, array in {"points": pool.points, **pool.arrays}.items()}
+
+
+def damages(folder: Path) -> list[tuple[str, Callable[[], object]]]:
+    """Damages that show when a pool is opened."""
+    points, manifest = folder / "points.npy", folder / "manifest.json"
+    return [
+        ("points.npy", points.unlink),
+        ("points.npy", partial(os.truncate, points, 150)),
+        ("points.npy has", partial(np.save, points, np.zeros((8, 10, 3), np.float32))),
+        ("points.npy has", partial(np.save, points, np.zeros((8, 11, 3)))),
+        ("manifest.json is missing", manifest.unlink),
+        *(("manifest.json cannot be read", partial(manifest.write_text, text)) for text in ("{", "[" * 100_000, "[]")),
+        ("manifest.json", partial(manifest.write_text, f'{{"format": {POOL_FORMAT}, "shapes": [{{}}]}}')),
+        ("has format 99", partial(manifest.write_text, '{"format": 99}')),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["meshes", "clouds"])
+def test_a_damaged_pool_is_made_again(kind, root):
+    whole = load(root / kind)
+    (folder,) = (root / "home" / "pools").glob(f"{kind}-train-????????????????")
+    copy = shutil.copytree(folder, root / f"copy of {kind}")
+    for words, damage in damages(folder):
+        damage()
+        (problem,) = faults_of_pool(folder, progress=False)
+        assert re.search(words, problem)
+        with pytest.warns(UserWarning, match=f"is made again: .*{words}"):
+            loaded = load(root / kind)
+        assert all(np.array_equal(loaded[array], whole[array]) for array in whole)
+        shutil.rmtree(folder)
+        shutil.copytree(copy, folder)
+    assert not [*faults_of_pool(folder, progress=False)]
+
+
+@pytest.mark.parametrize("kind", ["meshes", "clouds"])
+def test_any_flipped_bit_is_found_by_verification(kind, root):
+    load(root / kind)
+    (folder,) = (root / "home" / "pools").glob(f"{kind}-train-????????????????")
+    for path in sorted(folder.glob("*.npy")):
+        whole = path.read_bytes()
+        for place in (128, len(whole) // 2, -1):  # in the numbers, behind the header
+            flip(path, place)
+            (problem,) = faults_of_pool(folder, progress=False)
+            assert path.name in problem
+            path.write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda pool, _: flip(pool / "points.npy", -1), "points.npy.* points of class1/train/shape5.off"),
+        (lambda pool, _: flip(pool / "normals.npy", -240), "normals.npy.* points of class1/train/shape5.off"),
+        (lambda pool, _: flip(pool / "points.npy", -241), "points.npy.* points of class1/train/shape3.off"),
+        (lambda _, folder: flip(folder / "class0/train/shape2.off", 8), "shape2.off has changed"),
+        (lambda _, folder: (folder / "class0/train/shape2.off").unlink(), "shape2.off cannot be read any more"),
+    ],
+)
+def test_verification_names_the_shape(home, few, damage, words):
+    built = build(few, points=20).folder
+    build(few, points=30)
+    assert [(found.shapes, found.problems) for found in verify_dataset(few, progress=False)] == [(6, ()), (6, ())]
+    damage(built, few)
+    (problem,) = faults_of_pool(built, progress=False)
+    assert re.search(words, problem)
+
+
+def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home, few):
+    with pytest.raises(PointsetError, match="has no pool in"):
+        verify_dataset(few, progress=False)
+    bad = few / "class0" / "train" / "shape0.off"
+    bad.write_text("OFF\n")
+    build(few, points=20, on_error="skip")
+    (found,) = verify_dataset(few, progress=False)
+    assert (found.shapes, found.skipped, found.problems) == (5, 1, ())
+    bad.write_text(TETRAHEDRON.format(size=1))
+    (found,) = verify_dataset(few, progress=False)
+    assert "shape0.off has changed" in found.problems[0]

@@ -8,23 +8,19 @@ import numpy as np
 import pytest
 import trimesh
 
-from pointset.data.readers.clouds import CloudError
+from pointset import PointsetError
+from pointset.data import CloudError, MeshError, read_cloud, read_mesh
 from pointset.data.readers.formats import MESH_SUFFIXES, has_faces, require_shape_file
-from pointset.data.readers.meshes import MeshError
-from pointset.data.readers.reading import read_cloud, read_mesh
-from pointset.errors import PointsetError
 
 # The two faces stand on lines 7 and 8.
 OFF = b"OFF\n4 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n"
 FACES = b"3 0 1 2\n3 0 2 3\n"
 BAD_OFF: list[tuple[bytes, int, str]] = [
     (b"# only a comment\n", 1, "the word OFF"),
-    (b"nOFF\n4\n4 2 0\n", 1, "the word OFF"),
     (b"NNOFF\n4 2 0\n", 1, "at most once"),
     (b"OFF 4\n\n4 2 0\n", 1, "edges, found '4'"),
     (b"OFF\n4 0 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n", 2, "at least one vertex and one face"),
     (OFF.replace(b"1 0 0\n", b"1 0\n") + FACES, 4, "3 numbers for a vertex, found '1 0'"),
-    (OFF.replace(b"1 1 0\n", b" \n") + FACES, 9, "4 vertices and 2 faces"),
     (OFF.replace(b"1 1 0", b"1-1 1 0") + FACES, 5, "only numbers"),
     (OFF.replace(b"1 0 0", b"1 nan 0") + FACES, 4, "finite coordinates, found '1 nan 0'"),
     (b"4OFF\n1 1 0\n2 4 6 1\n3 0 0 0\n", 1, "the word OFF"),
@@ -48,7 +44,6 @@ BAD_OBJ: list[tuple[bytes, int, str]] = [
     (OBJ + b"f 1 2 4\nv inf 0 0\n", 6, "finite"),
     (OBJ + b"f 1 2 3\nf 3 2 4\n# end\n", 6, "from 1 to 3, the vertices of the file"),
     (OBJ + b"f 1 2 3.0\n", 5, "whole numbers"),
-    (OBJ + b"f 1 2 three\n", 5, "found 'f 1 2 three'"),
     (OBJ + b"f 1/1/1/1 2/1/1/1 3/1/1/1\n", 5, "a//c or a/b/c"),
     (OBJ + b"v 1 2\n", 5, "3 coordinates"),
     (OBJ + b"v" + 8 * b" 1" + b"\n", 5, "found 'v 1 1 1 1 1 1 1 1'"),
@@ -125,7 +120,7 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("name", "content", "words"), BAD_FILES)
-def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, name: str, content: Any, words: tuple[str, ...]) -> None:
+def test_a_bad_file_is_refused_in_one_line(tmp_path, name, content, words):
     path = tmp_path / name
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -154,7 +149,7 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, name: str, content: A
         ("file.step", r"file\.step: .* in one of \..*'\.step'"),
     ],
 )
-def test_a_path_that_cannot_be_read_says_why(name: str, words: str, tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_read_says_why(name, words, tmp_path):
     (tmp_path / "folder.d").mkdir()
     (tmp_path / "file.step").touch()
     for read, kind in ((require_shape_file, PointsetError), (read_cloud, CloudError), (read_mesh, MeshError)):
@@ -163,7 +158,7 @@ def test_a_path_that_cannot_be_read_says_why(name: str, words: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
-def test_the_header_of_a_ply_file_ends_after_its_last_line(end: bytes, tmp_path: Path) -> None:
+def test_the_header_of_a_ply_file_ends_after_its_last_line(end, tmp_path):
     header = PLY.replace(b"ply\n", b"ply\n \ncomment end_header\n\tcomment end\n").replace(
         b"_header\n", b"_header\tx\n"
     )

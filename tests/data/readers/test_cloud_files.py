@@ -1,15 +1,16 @@
-"""Files of points: every format gives its points, and errors name the file, line and value."""
+"""Files of points, LAS among them: every format gives its points, and errors name the file, line and value."""
 
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import laspy
 import numpy as np
 import pytest
 
-from pointset.data import read_cloud
-from pointset.data.readers.clouds import FLOAT32, LEAST_STEPS, CloudError, float32_fault
+from pointset.data import CloudError, read_cloud
+from pointset.data.readers.clouds import FLOAT32, LEAST_STEPS, float32_fault
 from pointset.data.sampling import import_open3d
 
 RNG = np.random.default_rng(0)
@@ -18,6 +19,7 @@ POINTS = RNG.standard_normal((COUNT, 3))
 NORMALS = RNG.standard_normal((COUNT, 3))
 NORMALS /= np.linalg.norm(NORMALS, axis=1, keepdims=True)
 BOTH = np.hstack([POINTS, NORMALS])
+RISING = np.arange(COUNT) % 200
 
 
 def ply(order: str, before: str = "", between: str = "") -> bytes:
@@ -31,7 +33,7 @@ def ply_binary(order: str) -> bytes:
     sign = "<" if "little" in order else ">"
     record = np.dtype([("y", f"{sign}f4"), ("red", "u1"), ("x", f"{sign}f8"), ("z", f"{sign}f4")])
     table = np.zeros(COUNT, record)
-    table["red"] = 7
+    table["red"] = RISING
     for axis, column in zip("xyz", POINTS.T, strict=True):
         table[axis] = column
     camera = "element camera 2\nproperty short a\nproperty int b"
@@ -41,7 +43,7 @@ def ply_binary(order: str) -> bytes:
 def ply_text() -> bytes:
     """Lists are allowed if they end with their line."""
     header = ply("ascii", "element camera 2\nproperty list uchar int seen", "property uchar red")
-    lines = "\n".join(f"{y!r} 7 {x!r} {z!r}" for x, y, z in POINTS.tolist())
+    lines = "\n".join(f"{y!r} {red} {x!r} {z!r}" for red, (x, y, z) in zip(RISING, POINTS.tolist(), strict=True))
     return header + b"3 1 2 3\n0\n" + lines.encode() + b"\n"
 
 
@@ -55,13 +57,15 @@ def pcd(kind: str, names: str = "x y z", sizes: str = "4 4 4", counts: str = "1 
 def pcd_binary() -> bytes:
     """With padding of three bytes, as written by the Point Cloud Library, and a field after it."""
     table = np.zeros(COUNT, [("x", "<f4"), ("_", "u1", 3), ("y", "<f8"), ("z", "<f4"), ("ring", "u1")])
-    for axis, column in zip("xyz", POINTS.T, strict=True):
+    for axis, column in zip(("x", "y", "z", "ring"), [*POINTS.T, RISING], strict=True):
         table[axis] = column
     return pcd("binary", "x _ y z ring", "4 1 8 4 1", "1 3 1 1 1") + table.tobytes()
 
 
 def pcd_text() -> bytes:
-    lines = "\n".join(f"{x!r} 1 2 3 {y!r} {z!r} 9" for x, y, z in POINTS.tolist())
+    lines = "\n".join(
+        f"{x!r} 1 2 3 {y!r} {z!r} {ring}" for ring, (x, y, z) in zip(RISING, POINTS.tolist(), strict=True)
+    )
     return pcd("ascii", "x _ y z ring", "4 1 8 4 1", "1 3 1 1 1") + lines.encode()
 
 
@@ -98,7 +102,7 @@ FILES: dict[str, Any] = {
     "comma.txt": b"# one\n" * 150 + lines_of(",", BOTH),
     "mixed.XYZ": b"\xef\xbb\xbf# x, y, z\r\n\r\n" + lines_of(" ,\t", BOTH).replace(b"\n", b" // row\r\n"),
     "one.npz": archive(anything=BOTH),
-    "two.npz": archive(points=POINTS, normals=NORMALS, labels=np.arange(3)),
+    "two.npz": archive(points=POINTS, normals=NORMALS, labels=np.arange(3), columns=RISING),
     "open3d.ply": with_open3d(),
     "open3d_text.ply": with_open3d(write_ascii=True),
     "open3d.pcd": with_open3d(),
@@ -109,6 +113,9 @@ SINGLE = ("single.npy", "open3d.pcd", "open3d_text.pcd", "open3d_packed.pcd")
 ROUNDED = dict.fromkeys(("little.ply", "big.PLY", "text.ply", "text.pcd", "padded.pcd", *SINGLE), 1e-6)
 ROUNDED |= {"open3d_text.ply": 1e-4}
 """Relative errors of files with float32, or with fewer digits."""
+RISES = dict.fromkeys(("little.ply", "big.PLY", "text.ply"), "red") | dict.fromkeys(("padded.pcd", "text.pcd"), "ring")
+RISES |= {"two.npz": "columns"}
+"""The features that count the points."""
 WITH_NORMALS = ("normals", "columns", "comma", "mixed", "one", "two", "open3d")
 
 
@@ -123,7 +130,7 @@ def write(path: Path, content: Any) -> Path:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_format_gives_its_points(tmp_path: Path, name: str) -> None:
+def test_every_format_gives_its_points(tmp_path, name):
     path = write(tmp_path / name, FILES[name])
     cloud = read_cloud(path)
     assert (cloud.points.dtype, cloud.normals) == (np.float32, None)
@@ -134,9 +141,21 @@ def test_every_format_gives_its_points(tmp_path: Path, name: str) -> None:
     else:
         with pytest.raises(CloudError, match="lacks the feature 'normals'"):
             read_cloud(path, normals=True)
+    if name in RISES:
+        cloud = read_cloud(path, normals=name.startswith(WITH_NORMALS), features=[RISES[name]])
+        np.testing.assert_array_equal(cloud.features, RISING[:, None])
 
 
-def test_whole_numbers_are_numbers_and_normals_become_unit_length(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", ["npy", "txt"])
+def test_columns_behind_normals_are_features(tmp_path, suffix):
+    table = np.column_stack([BOTH, RISING])
+    path = write(tmp_path / f"a.{suffix}", table if suffix == "npy" else lines_of(",", table))
+    cloud = read_cloud(path, normals=True, features=["columns"])
+    np.testing.assert_allclose(cloud.normals, NORMALS, atol=1e-7)
+    np.testing.assert_array_equal(cloud.features, RISING[:, None])
+
+
+def test_whole_numbers_are_numbers_and_normals_become_unit_length(tmp_path):
     path = write(tmp_path / "a.npy", np.array([[0, 1, 2, 0, 0, 2], [3, 4, 5, 3, 0, 4]]))
     cloud = read_cloud(path, normals=True)
     np.testing.assert_array_equal(cloud.points, [[0, 1, 2], [3, 4, 5]])
@@ -181,34 +200,30 @@ GENEROUS: dict[str, tuple[Any, int]] = {
 
 @pytest.mark.filterwarnings("ignore:.*no position")
 @pytest.mark.parametrize("name", GENEROUS)
-def test_files_of_other_programs_are_read(tmp_path: Path, name: str) -> None:
+def test_files_of_other_programs_are_read(tmp_path, name):
     content, count = GENEROUS[name]
     cloud = read_cloud(write(tmp_path / name, content))
     expected = POINTS if count == COUNT else np.arange(1, 7).reshape(2, 3)
     np.testing.assert_allclose(cloud.points, expected, rtol=1e-6)
 
 
-def test_columns_are_found_by_names_in_utf8(tmp_path: Path) -> None:
+def test_columns_are_found_by_names_in_utf8(tmp_path):
     path = write(tmp_path / "a.csv", "x,y,z,Größe,Å\n1,2,3,7,8\n4,5,6,7,8\n".encode())
     np.testing.assert_array_equal(read_cloud(path, features=["Größe", "Å"]).features, [[7, 8], [7, 8]])
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npy"])
-def test_six_columns_without_names_are_taken_with_a_warning_unless_they_are_normals(
-    tmp_path: Path, suffix: str
-) -> None:
+def test_six_columns_without_names_are_taken_with_a_warning_unless_they_are_normals(tmp_path, suffix):
     content = {"csv": lines_of(",", BOTH[:, [3, 4, 5, 0, 1, 2]]), "npy": BOTH[:, [3, 4, 5, 0, 1, 2]]}
     with pytest.warns(UserWarning, match="the first 3 of 6 columns without names are taken for x, y and z"):
         cloud = read_cloud(write(tmp_path / f"a.{suffix}", content[suffix]))
     np.testing.assert_allclose(cloud.points, NORMALS, rtol=1e-6)
 
 
-def test_colors_and_normals_of_other_programs(tmp_path: Path) -> None:
+def test_colors_and_normals_of_other_programs(tmp_path):
     for name, colors in (("leica.pts", [[10, 20, 30], [40, 50, 60]]), ("cloudcompare.txt", [[255, 0, 7], [0, 0, 1]])):
         cloud = read_cloud(write(tmp_path / name, GENEROUS[name][0]), features=["colors"])
         np.testing.assert_allclose(cloud.features, np.array(colors) / 255, rtol=1e-6)
-    cloud = read_cloud(write(tmp_path / "a.pcd", FILES["text.pcd"]), features=["ring"])
-    assert (cloud.features == 9).all()
     packed = np.rec.fromarrays([*POINTS.T.astype("<f4"), np.full(COUNT, 0x0A141E, "<u4").view("<f4")])
     header = pcd("binary", "x y z rgb", "4 4 4 4", "1 1 1 1")
     cloud = read_cloud(write(tmp_path / "a.pcd", header + packed.tobytes()), features=["colors"])
@@ -218,7 +233,7 @@ def test_colors_and_normals_of_other_programs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.pcd", "a.ply", "a.txt"])
-def test_points_without_a_position_are_left_out_with_one_line(tmp_path: Path, name: str) -> None:
+def test_points_without_a_position_are_left_out_with_one_line(tmp_path, name):
     """As organized clouds of depth cameras have them."""
     points = POINTS.astype(np.float32)
     points[[3, 77]] = np.nan
@@ -238,7 +253,7 @@ WITH_COUNTS = [name for name in FILES if not name.lower().endswith((".xyz", ".tx
 
 
 @pytest.mark.parametrize("name", WITH_COUNTS)
-def test_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path: Path, name: str) -> None:
+def test_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path, name):
     path = write(tmp_path / name, FILES[name])
     content = path.read_bytes()
     path.write_bytes(content[: content.rindex(b"\n", 0, -1)] if b"text" in name.encode() else content[:-1])
@@ -246,7 +261,7 @@ def test_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path: Path,
         read_cloud(path)
 
 
-def test_damage_in_a_compressed_file_is_refused_or_shows_in_its_points(tmp_path: Path) -> None:
+def test_damage_in_a_compressed_file_is_refused_or_shows_in_its_points(tmp_path):
     """Open3D ends the process on some of these."""
     path = write(tmp_path / "a.pcd", FILES["open3d_packed.pcd"])
     whole, refused = path.read_bytes(), 0
@@ -266,7 +281,7 @@ COUNTED = ["double.npy", "little.ply", "text.ply", "padded.pcd", "open3d_packed.
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_bytes_after_the_data_are_said_and_points_that_are_not_counted_refused(tmp_path: Path, name: str) -> None:
+def test_bytes_after_the_data_are_said_and_points_that_are_not_counted_refused(tmp_path, name):
     path = write(tmp_path / name, FILES[name])
     content = path.read_bytes()
     if "packed" not in name:
@@ -279,7 +294,7 @@ def test_bytes_after_the_data_are_said_and_points_that_are_not_counted_refused(t
         read_cloud(path)
 
 
-def test_an_invalid_number_is_named_with_its_point(tmp_path: Path) -> None:
+def test_an_invalid_number_is_named_with_its_point(tmp_path):
     broken = BOTH.copy()
     broken[123, 4] = np.inf
     with pytest.raises(CloudError, match=r"a.npy: point 123 has a number that is not finite, \[.*inf.*leave it out"):
@@ -300,7 +315,87 @@ STEP = LEAST_STEPS * float(FLOAT32.eps)
         *[(1000, 1000 * (1 + 0.9 * STEP), "long and 1e+03 away"), (-1000 * (1 + 0.9 * STEP), -1000, "and 1e+03 away")],
     ],
 )
-def test_which_shapes_float32_can_represent(least: float, most: float, words: str) -> None:
+def test_which_shapes_float32_can_represent(least, most, words):
     fault = float32_fault(np.array([0, least, 0]), np.array([0, most, 0]))
     assert words in fault
     assert bool(words) == bool(fault)
+
+
+SCANNED = 120_000
+UTM = np.array([500_000.0, 5_000_000.0, 300.0])
+SCAN = UTM + np.round(RNG.random((SCANNED, 3)) * [50, 40, 30], 3)
+FIELDS = {"intensity": 65_536, "return_number": 6, "classification": 20, "red": 65_536, "green": 99, "blue": 9}
+FIELDS = {name: RNG.integers(0, most, SCANNED) for name, most in FIELDS.items()}
+
+
+def las(path: Path, point_format: int = 3, count: int = SCANNED) -> Path:
+    header = laspy.LasHeader(point_format=point_format, version="1.4" if point_format > 5 else "1.2")
+    header.scales, header.offsets = [0.001] * 3, UTM
+    header.add_extra_dim(laspy.ExtraBytesParams("height", np.float32))
+    header.add_extra_dim(laspy.ExtraBytesParams("spread", "2f8"))
+    data = laspy.LasData(header)
+    data.x, data.y, data.z = SCAN[:count].T
+    for name, values in FIELDS.items():
+        data[name] = values[:count]
+    data.height = SCAN[:count, 2]
+    data.spread = SCAN[:count, :2]
+    data.write(path)
+    return path
+
+
+@pytest.mark.parametrize("point_format", [3, 7])
+@pytest.mark.parametrize("name", ["a.las", "a.LAZ"])
+def test_fields_of_las_files_by_name(tmp_path, name, point_format):
+    path = las(tmp_path / name, point_format)
+    features = ["colors", "intensity", "return_number", "height", "spread"]
+    wanted = [FIELDS[color] / 65535 for color in ("red", "green", "blue")]
+    wanted += [FIELDS["intensity"] / 65535, FIELDS["return_number"], SCAN[:, 2], *SCAN[:, :2].T]
+    rows = np.column_stack([SCAN, *wanted])
+    cloud = read_cloud(path, features=features)
+    np.testing.assert_allclose(cloud.features, rows[:, 3:], rtol=1e-6)
+    np.testing.assert_allclose(cloud.points + np.array(cloud.corner), SCAN, atol=1e-5, rtol=0)
+    with pytest.raises(CloudError, match=r"a\.(las|LAZ): lacks the feature 'rough'.*x, y, z, intensity, return_number"):
+        read_cloud(path, features=["rough"])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9999])
+@pytest.mark.parametrize("name", ["a.las", "a.laz"])
+def test_las_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path, name, share):
+    content = las(tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(CloudError, match=rf"{name}: .*(cut off|damaged)"):
+        read_cloud(tmp_path / name)
+
+
+def changed(path: Path, place: int, content: bytes) -> Path:
+    whole = path.read_bytes()
+    path.write_bytes(whole[:place] + content + whole[place + len(content) :])
+    return path
+
+
+@pytest.mark.parametrize("place", [100, 243, "chunks"])
+def test_counts_that_no_las_file_can_have_are_refused_at_once(tmp_path, place):
+    """laspy would read such records for hours, and lazrs end the process."""
+    path = las(tmp_path / "a.laz", 7, count=3000)
+    if place == "chunks":
+        points = int.from_bytes(path.read_bytes()[96:100], "little")
+        place = int.from_bytes(path.read_bytes()[points : points + 8], "little") + 4
+    with pytest.raises(CloudError, match=r"a\.laz.*more records than fit"):
+        read_cloud(changed(path, place, b"\xff" * 4))
+
+
+@pytest.mark.parametrize(
+    ("place", "content", "words"), [(107, b"\t", "9 points, and 99"), (131, bytes(8), "scale of 0")]
+)
+def test_a_las_header_that_contradicts_its_points_is_refused(tmp_path, place, content, words):
+    path = changed(las(tmp_path / "a.las", count=99), place, content)
+    with pytest.raises(CloudError, match=rf"a\.las: .*{words}"):
+        read_cloud(path)
+
+
+def test_las_colors_of_eight_bits(tmp_path):
+    data = laspy.read(las(tmp_path / "a.las", count=99))
+    colors = np.column_stack([data[name] % 256 for name in ("red", "green", "blue")])
+    data.red, data.green, data.blue = colors.T
+    data.write(tmp_path / "a.las")
+    np.testing.assert_allclose(read_cloud(tmp_path / "a.las", features=["colors"]).features, colors / 255, rtol=1e-6)

@@ -1,20 +1,21 @@
-"""Meshes as values, and every mesh format: the arrays read, and one sentence for every failure."""
+"""Every mesh format: the arrays read, polygons as triangles that cover them, one sentence for every failure."""
 
 import base64
 import json
 import struct
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import trimesh
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from pointset import PointsetError
+from pointset.data import Mesh, MeshError, read_cloud, read_mesh
 from pointset.data.readers.formats import CLOUD_SUFFIXES, LIBRARIES, MESH_SUFFIXES
-from pointset.data.readers.meshes import Mesh, MeshError
+from pointset.data.readers.meshes import cut_fans, mesh_of_polygons
 from pointset.data.readers.off import write_off
-from pointset.data.readers.reading import read_cloud, read_mesh
-from pointset.errors import PointsetError
 
 BOX = trimesh.creation.box(extents=(1, 2, 3))
 SHIFT = np.array([10.0, 20.0, 30.0])
@@ -27,7 +28,7 @@ def corners(vertices: np.ndarray, faces: np.ndarray) -> list[tuple[float, ...]]:
 
 @pytest.mark.parametrize("suffix", sorted(MESH_SUFFIXES - {".gltf"}))
 @pytest.mark.parametrize("spell", [str.lower, str.upper])
-def test_every_format_gives_the_same_triangles(tmp_path: Path, suffix: str, spell: type) -> None:
+def test_every_format_gives_the_same_triangles(tmp_path, suffix, spell):
     for library in LIBRARIES.get(suffix, ())[1:]:
         pytest.importorskip(library)
     path = tmp_path / f"box{spell(suffix)}"
@@ -41,7 +42,7 @@ def test_every_format_gives_the_same_triangles(tmp_path: Path, suffix: str, spel
 
 
 @pytest.mark.parametrize("file_type", ["glb", "gltf"])
-def test_a_scene_becomes_one_mesh_with_its_parts_in_place(tmp_path: Path, file_type: str) -> None:
+def test_a_scene_becomes_one_mesh_with_its_parts_in_place(tmp_path, file_type):
     scene = trimesh.Scene()
     scene.add_geometry(BOX, geom_name="box", node_name="here")
     scene.graph.update(frame_to="there", matrix=trimesh.transformations.translation_matrix(SHIFT), geometry="box")
@@ -55,7 +56,7 @@ def test_a_scene_becomes_one_mesh_with_its_parts_in_place(tmp_path: Path, file_t
 
 
 @pytest.mark.parametrize("file_type", ["stl_ascii", "stl", "ply", "glb"])
-def test_no_cut_off_file_is_read(file_type: str, tmp_path: Path) -> None:
+def test_no_cut_off_file_is_read(file_type, tmp_path):
     """trimesh 5.2 shortens some without a word. Text STL may end without endsolid, but not within a facet."""
     content = BOX.export(file_type=file_type)
     content = content.encode() if isinstance(content, str) else content
@@ -85,7 +86,7 @@ STL_SPELLINGS = {
 
 
 @pytest.mark.parametrize("content", STL_SPELLINGS.values(), ids=STL_SPELLINGS)
-def test_stl_as_programs_write_it(content: bytes, tmp_path: Path) -> None:
+def test_stl_as_programs_write_it(content, tmp_path):
     (tmp_path / "a.stl").write_bytes(content)
     mesh = read_mesh(tmp_path / "a.stl")
     assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces)
@@ -106,29 +107,18 @@ def ply_faces(order: str, faces: list[list[int]]) -> bytes:
     return head.encode() + body
 
 
-@pytest.mark.parametrize("order", ["ascii", "binary_little_endian"])
-def test_ply_headers_as_other_programs_write_them(order: str, tmp_path: Path) -> None:
-    plain = ply_faces(order, [[0, 1, 3, 2], [4, 5, 7, 6]])
-    (tmp_path / "a.ply").write_bytes(plain)
-    expected = read_mesh(tmp_path / "a.ply")
-    line = f"format {order} 1.0\n".encode()
-    for changed in (
-        plain.replace(b"end_header\n", b"end_header\r\n"),
-        plain.replace(line, b"comment first\n" + line + b"comment a\rb\n"),
-    ):
-        (tmp_path / "a.ply").write_bytes(changed)
-        np.testing.assert_array_equal(read_mesh(tmp_path / "a.ply").vertices, expected.vertices)
-
-
 @pytest.mark.parametrize("order", ["ascii", "binary_little_endian", "binary_big_endian"])
-def test_ply_with_faces_of_several_sizes(order: str, tmp_path: Path) -> None:
-    """trimesh 5.2 refuses the binary ones."""
-    faces = [[0, 1, 3, 2], [0, 1, 5], [4, 5], [1, 3, 7, 5, 4]]
-    (tmp_path / "a.ply").write_bytes(ply_faces(order, faces))
-    with pytest.warns(UserWarning, match="1 of 4 faces"):
-        mesh = read_mesh(tmp_path / "a.ply")
-    assert len(mesh.faces) == 2 + 1 + 3
-    np.testing.assert_allclose(mesh.vertices, BOX.vertices)
+def test_ply_as_other_programs_write_it(order, tmp_path):
+    """Faces of several sizes, which trimesh 5.2 refuses in binary files, and unusual headers."""
+    plain = ply_faces(order, [[0, 1, 3, 2], [0, 1, 5], [4, 5], [1, 3, 7, 5, 4]])
+    line = f"format {order} 1.0\n".encode()
+    commented = plain.replace(line, b"comment first\n" + line + b"comment a\rb\n")
+    for content in (plain, commented, plain.replace(b"end_header\n", b"end_header\r\n")):
+        (tmp_path / "a.ply").write_bytes(content)
+        with pytest.warns(UserWarning, match="1 of 4 faces"):
+            mesh = read_mesh(tmp_path / "a.ply")
+        assert len(mesh.faces) == 2 + 1 + 3
+        np.testing.assert_allclose(mesh.vertices, BOX.vertices)
 
 
 def changed_gltf(**changes: object) -> bytes:
@@ -158,7 +148,7 @@ def changed_gltf(**changes: object) -> bytes:
         ({"whole": {"accessors": []}}, "damaged"),
     ],
 )
-def test_gltf_that_would_be_read_as_another_mesh_is_refused(changes: dict, words: str, tmp_path: Path) -> None:
+def test_gltf_that_would_be_read_as_another_mesh_is_refused(changes, words, tmp_path):
     path = tmp_path / "box.gltf"
     path.write_bytes(changed_gltf())
     assert len(read_mesh(path).faces) == 12
@@ -168,7 +158,7 @@ def test_gltf_that_would_be_read_as_another_mesh_is_refused(changes: dict, words
 
 
 @pytest.mark.parametrize("suffix", LIBRARIES)
-def test_formats_that_need_a_library_name_it(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_formats_that_need_a_library_name_it(suffix, tmp_path, monkeypatch):
     extra, module, *_ = LIBRARIES[suffix]
     monkeypatch.setitem(sys.modules, module, None)
     (tmp_path / f"a{suffix}").touch()
@@ -178,7 +168,7 @@ def test_formats_that_need_a_library_name_it(suffix: str, tmp_path: Path, monkey
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["modelnet9_obj/**/*.obj", "**/*.off"])
-def test_the_real_files_are_read_as_by_trimesh(real_data: Path, pattern: str) -> None:
+def test_the_real_files_are_read_as_by_trimesh(real_data, pattern):
     paths = sorted(real_data.glob(pattern))
     assert len(paths) >= 180
     for path in paths:
@@ -190,7 +180,7 @@ def test_the_real_files_are_read_as_by_trimesh(real_data: Path, pattern: str) ->
             np.testing.assert_array_equal(mesh.faces, other.faces, err_msg=str(path))
 
 
-def test_integers_of_a_gltf_are_scaled_before_parts_are_placed(tmp_path: Path) -> None:
+def test_integers_of_a_gltf_are_scaled_before_parts_are_placed(tmp_path):
     """As gltfpack writes KHR_mesh_quantization: a unit square of int16, placed twice, five apart."""
     positions = np.array([[0, 0, 0, 0], [32767, 0, 0, 0], [0, 32767, 0, 0], [32767, 32767, 0, 0]], "<i2")
     buffer = positions.tobytes() + np.array([0, 1, 2, 2, 1, 3], "<u2").tobytes()
@@ -222,17 +212,17 @@ def test_integers_of_a_gltf_are_scaled_before_parts_are_placed(tmp_path: Path) -
         assert np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1).sum() / 2 == pytest.approx(2)
 
 
-PLY_HEAD = b"ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
+PLY_HEAD = "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
 
 
-def test_strips_of_triangles_in_a_ply_file(tmp_path: Path) -> None:
-    strips = b"element tristrips 1\nproperty list int int vertex_indices\nend_header\n"
-    (tmp_path / "a.ply").write_bytes(PLY_HEAD + strips + b"0 0 0\n1 0 0\n0 1 0\n1 1 0\n8 0 1 2 3 -1 3 1 0\n")
+def test_strips_of_triangles_in_a_ply_file(tmp_path):
+    strips = "element tristrips 1\nproperty list int int vertex_indices\nend_header\n"
+    (tmp_path / "a.ply").write_text(PLY_HEAD + strips + "0 0 0\n1 0 0\n0 1 0\n1 1 0\n8 0 1 2 3 -1 3 1 0\n")
     assert read_mesh(tmp_path / "a.ply").faces.tolist() == [[0, 1, 2], [2, 1, 3], [3, 1, 0]]
 
 
 @pytest.mark.parametrize("change", ["count of 0", "tail"])
-def test_a_binary_stl_with_another_end_is_read_with_a_warning(change: str, tmp_path: Path) -> None:
+def test_a_binary_stl_with_another_end_is_read_with_a_warning(change, tmp_path):
     content = BOX.export(file_type="stl")
     content = content + b"made by hand" if change == "tail" else content[:80] + bytes(4) + content[84:]
     (tmp_path / "a.stl").write_bytes(content)
@@ -242,9 +232,122 @@ def test_a_binary_stl_with_another_end_is_read_with_a_warning(change: str, tmp_p
 
 
 @pytest.mark.parametrize("count", [2, 4])
-def test_a_facet_of_two_or_four_vertices_is_named_with_its_line(count: int, tmp_path: Path) -> None:
+def test_a_facet_of_two_or_four_vertices_is_named_with_its_line(count, tmp_path):
     lines = STL_TEXT.splitlines()
     lines[3:6] = lines[3:6][:2] if count == 2 else [*lines[3:6], lines[5]]
     (tmp_path / "a.stl").write_text("\n".join(lines))
     with pytest.raises(MeshError, match=rf"a\.stl, line {count + 4}: expected three vertices in a facet"):
         read_mesh(tmp_path / "a.stl")
+
+
+ARROW = [[2, -1], [0.5, 0], [2, 1], [0, 0]]
+U = [[0, 0], [3, 0], [3, 3], [2, 3], [2, 1], [1, 1], [1, 3], [0, 3]]
+COMB = [[9, 2], [0, 2], *([x, x % 2] for x in range(10))]
+SQUARE, HOLE = [[0, 0], [4, 0], [4, 4], [0, 4]], [[1, 1], [1, 3], [3, 3], [3, 1]]
+OUTLINES = {
+    "arrow": (ARROW, 0.5),
+    "U": (U, 7),
+    "U with a corner on an edge": ([*U, [0, 1]], 7),
+    "comb": (COMB, 13.5),
+    "square with a hole, joined by an edge": ([*SQUARE, SQUARE[0], *HOLE, HOLE[0]], 12),
+}
+
+
+def crosses(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
+    a, b, c = vertices[faces].transpose(1, 0, 2)
+    return np.cross(b - a, c - a)
+
+
+def tilted(outline: list) -> np.ndarray:
+    """An outline in a plane that is not parallel to the axes, far from the origin."""
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    return 1e3 * np.column_stack([outline, np.zeros(len(outline))]) @ turn + [1e4, -2e4, 5e3]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(("outline", "area"), OUTLINES.values(), ids=OUTLINES)
+def test_a_polygon_is_covered_from_each_of_its_corners(outline, area, backwards):
+    vertices, count = tilted(outline), len(outline)
+    for first in range(count):
+        corners = np.roll(np.arange(count)[:: -1 if backwards else 1], first)
+        faces = cut_fans(vertices, corners, np.array([count]))
+        assert faces.shape == (count - 2, 3)
+        found = crosses(vertices, faces)
+        assert np.linalg.norm(found, axis=1).sum() / 2 == pytest.approx(area * 1e6)
+        assert np.linalg.norm(found.sum(axis=0)) / 2 == pytest.approx(area * 1e6)  # all turn one way
+
+
+def test_triangulation_keeps_the_order_of_the_polygons():
+    vertices = np.concatenate([tilted(ARROW), tilted([[0, 0], [1, 0], [1, 1], [0, 1], [-1, 0.5]])])
+    corners = np.array([4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 7, 8, 5, 6, 7, 8])
+    faces = mesh_of_polygons(vertices, corners, np.array([3, 4, 5, 4]), "a.obj").faces
+    np.testing.assert_array_equal(
+        faces[[0, 3, 4, 5, 6, 7]], [*[[4, 5, 6], [4, 5, 6], [4, 6, 7], [4, 7, 8]], [5, 6, 7], [7, 8, 5]]
+    )
+    assert {tuple(sorted(face)) for face in faces[1:3].tolist()} == {(0, 1, 3), (1, 2, 3)}
+
+
+def test_rounding_leaves_a_convex_polygon_a_fan():
+    square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
+    sides = zip(square, np.roll(square, -1, 0), strict=True)
+    outline = np.concatenate([np.linspace(a, b, 6, endpoint=False) for a, b in sides])
+    vertices = np.round(tilted(outline.tolist()), 3)  # six digits of its size
+    expected = [[0, i, i + 1] for i in range(1, len(vertices) - 1)]
+    np.testing.assert_array_equal(cut_fans(vertices, np.arange(24), np.array([24])), expected)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(4, 12), st.sampled_from(["corners", "straight", "repeated", "folding"]))
+def test_triangles_use_every_corner_and_have_the_area_of_the_polygon(seed, count, kind):
+    rng = np.random.default_rng(seed)
+    angles = (np.arange(count) + 0.9 * rng.random(count)) * 2 * np.pi / count
+    angles = rng.permutation(angles) if kind == "folding" else angles
+    outline = rng.uniform(0.1, 1, (count, 1)) * np.column_stack([np.cos(angles), np.sin(angles)])
+    if kind in ("straight", "repeated"):
+        for place in rng.integers(1, count, 3):
+            share = rng.choice([0.25, 0.5]) if kind == "straight" else 0
+            outline = np.insert(outline, place, outline[place - 1] * (1 - share) + outline[place] * share, axis=0)
+    corners = np.roll(np.arange(len(outline)), rng.integers(count))[:: rng.choice([1, -1])]
+    vertices = tilted(outline.tolist())
+    if kind == "folding":  # up to its size out of the plane: no triangulation has a right area
+        vertices += rng.normal(size=vertices.shape) * 10 ** rng.uniform(-1, 3)
+    faces = cut_fans(vertices, corners, np.array([len(corners)]))
+    if kind == "folding" and (faces < 0).all():  # by chance flat, and crossing itself
+        assert np.linalg.svd(vertices - vertices.mean(axis=0), compute_uv=False)[2] < 0.01
+        return
+    assert (faces >= 0).all()
+    if kind != "folding":
+        area = np.linalg.norm(np.cross(vertices[corners], vertices[np.roll(corners, -1)]).sum(axis=0))
+        assert np.linalg.norm(crosses(vertices, faces), axis=1).sum() == pytest.approx(area, rel=1e-6)
+    used = vertices[np.unique(faces)]
+    for place in set(corners.tolist()) - set(faces.ravel().tolist()):
+        before, after = (vertices[corners[(corners.tolist().index(place) + step) % len(corners)]] for step in (-1, 1))
+        ear = np.linalg.norm(np.cross(before - vertices[place], after - vertices[place]))
+        assert ear < 1e-3 or np.abs(used - vertices[place]).max(axis=1).min() < 1e-6
+
+
+@pytest.mark.parametrize("outline", [[[0, 0], [1, 0], [2, 0], [1, 0]], [[1, 1]] * 4, [[0, 0], [1, 0], [0, 0], [0, 1]]])
+def test_a_polygon_without_area_stays_a_fan(outline):
+    faces = cut_fans(tilted(outline), np.arange(4), np.array([4]))
+    np.testing.assert_array_equal(faces, [[0, 1, 2], [0, 2, 3]])
+
+
+@pytest.mark.parametrize("outline", [[[0, 0], [1, 1], [1, 0], [0, 1]], [[0, 0], [2, 0], [0, 1], [2, 3]]])
+@pytest.mark.parametrize("suffix", ["off", "obj", "ply"])
+def test_a_face_that_crosses_itself_or_has_two_corners_is_left_out_of_every_format(outline, suffix, tmp_path):
+    rows = [f"{x} {y} 0" for x, y in outline]
+    head = PLY_HEAD + "element face 3\nproperty list uchar int vertex_index\nend_header"
+    texts = {
+        "off": ["OFF 4 3 0", *rows, "4 0 1 2 3", "2 0 1", "3 0 1 2"],
+        "obj": [*(f"v {row}" for row in rows), "f 1 2 3 4", "f 1 2", "f 1 2 3", ""],
+        "ply": [head, *rows, "4 0 1 2 3", "2 0 1", "3 0 1 2"],
+    }
+    (tmp_path / f"a.{suffix}").write_text("\n".join(texts[suffix]))
+    with pytest.warns(UserWarning, match=rf"a\.{suffix}: 2 of 3 faces"):
+        mesh = read_mesh(tmp_path / f"a.{suffix}")
+    assert mesh.faces.tolist() == [[0, 1, 2]]
+
+
+def test_a_polygon_that_is_not_flat_uses_every_corner():
+    faces = cut_fans(np.array([[0, 0, 0], [1, 1, 0.1], [1, 0, 0.2], [0, 1, 0.3]]), np.arange(4), np.array([4]))
+    assert {*faces.ravel().tolist()} == {0, 1, 2, 3}
