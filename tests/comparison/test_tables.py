@@ -149,9 +149,9 @@ def test_the_table_as_it_is_printed():
     rows = rows_of(runs, pairs, {1000: {"a": COST, "b": Cost(5_000, 12.0)}}, published)
     table = format_table(make_cells(rows, METRICS), "github")
     _, _, first, second = (re.sub(" *[|] *", "|", line) for line in table.splitlines())
-    assert first.startswith("|a|55.0 ± 7.1|0.0 to 100.0|79.5 ± 1.7|below by 24.5 (4.8 errors)|-25.0|27.5 ± 3.5|1.500|")
+    assert first.startswith("|a|55.0 ± 7.1|0.0 to 100.0|-25.0|79.5 ± 1.7|below by 24.5 (4.8 errors)|27.5 ± 3.5|1.500|")
     assert first.endswith("|12.5|1,234|12.3|0.5|4|")
-    assert second == "|b|80.0 ± 7.1|0.0 to 100.0|||best|40.0 ± 3.5|1.500|12.5|1,234|0.005|12.0|4|"
+    assert second == "|b|80.0 ± 7.1|0.0 to 100.0|best|||40.0 ± 3.5|1.500|12.5|1,234|0.005|12.0|4|"
 
 
 @dataclasses.dataclass(frozen=True)

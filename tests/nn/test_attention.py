@@ -294,3 +294,8 @@ def test_every_order_of_products_gives_the_same_attention(weights, score, output
     ):
         one, other = (torch.zeros_like(parameter) if gradient is None else gradient for gradient in both)
         torch.testing.assert_close(one, other, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_mixed_precision_may_give_other_types():
+    with torch.autocast("cpu", torch.bfloat16):
+        assert pointset.nn.SAB(8, 8)(torch.zeros(2, 5, 8).bfloat16()).shape == (2, 5, 8)
