@@ -17,7 +17,7 @@ from pointset.runs.progress import followed
 
 ARRAY = "neighbourhoods"
 """Name of the pool's array of numbers."""
-VERSION = 3
+VERSION = 4
 """Increased whenever the same points get other numbers."""
 FEW_POINTS = 2**18
 """Numbers of so many points or fewer are computed again, and not kept on disk."""

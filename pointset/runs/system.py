@@ -1,12 +1,19 @@
-"""What processes ask of the system: flushed files, signals, free cores; as Linux and macOS have it."""
+"""What processes ask of the system: flushed files, signals, free cores, memory; as Linux and macOS have it."""
 
+import ctypes
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Options of mallopt(3)."""
+KEPT, KEPT_BEFORE = 2**30, 2**25
+"""Bytes, above which memory is given back; the most that glibc before 2.35 takes for tensors of their own."""
 
 
 def sync(path: Path) -> None:
@@ -41,6 +48,17 @@ def share_cores(fixed: bool) -> None:
     if not fixed and hasattr(os, "getloadavg"):
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - round(os.getloadavg()[0]))))
+
+
+def keep_freed_memory() -> None:
+    """Let glibc keep the memory of freed tensors, which it otherwise gives back, to fault its pages in again.
+
+    A training step of width 64 to 128 on 180 points takes a tenth less processor time, predictions of 1,024 points by
+    ISABs a quarter; results and the peak of memory stay.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None  # glibc's alone
+    if mallopt is not None and any(mallopt(M_MMAP_THRESHOLD, size) for size in (KEPT, KEPT_BEFORE)):
+        mallopt(M_TRIM_THRESHOLD, KEPT)
 
 
 @contextmanager

@@ -349,7 +349,7 @@ class _Choice:
         names = [name for name in self.outputs if name not in with_network]
         tested = judged(self.outputs[names[0]])
         if not tested.any():
-            return names[0], "no shape can be held out to choose by"
+            return self.rows[-1], "no shape can be held out to choose by, and rows of trained networks need the fewest"
         best = min(names, key=lambda name: self._loss(self.outputs[name], tested))
         reason = f"the smallest log loss on the {int(tested.sum()):,} held-out shapes"
         if network is None or not (common := judged(network) & tested).any():

@@ -19,6 +19,7 @@ from pointset.data.point_sets import PointSets
 from pointset.evaluation.calibration import fit_temperature
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.progress import followed
+from pointset.runs.system import keep_freed_memory
 from pointset.training.checkpoints import EpochRow, Fitted, RunFolder, describe_run, make_fitted
 from pointset.training.recipe import Recipe
 
@@ -41,6 +42,7 @@ def set_pose(baseline: Baseline, train: PointSets) -> None:
 
 def extract_rows(baseline: Baseline, sets: PointSets, progress: bool, what: str = "features") -> list[Tensor]:
     """The rows of all shapes, one block [N, views, width] for each extractor."""
+    keep_freed_memory()
     sets = sets.with_neighbourhoods(baseline.neighbourhoods)
     batches = fixed_batches(sets, 64)
     shown = followed(batches, f"computing {what}", "shape", len(sets), show=progress, size=lambda one: len(one.labels))

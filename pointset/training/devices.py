@@ -19,10 +19,8 @@ Limits:
 - `accelerate launch --cpu` is refused: without an MPI it starts a single process (accelerate 1.15).
 """
 
-import ctypes
 import functools
 import os
-import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -35,10 +33,6 @@ from pointset.errors import PointsetError, quoted
 from pointset.runs.workers import torch_threads
 from pointset.training.recipe import Recipe
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Options of mallopt(3)."""
-KEPT = 2**30
-"""Bytes, above which memory is given back."""
 ROWS, WIDTH = 1_600, 256
 """Shape of the timed product: the rows of a batch times a layer."""
 PRODUCTS, ROUNDS = 3, 7
@@ -169,17 +163,6 @@ class Processes:
         of_main = self.from_main(lambda: on_cpu(buffers))
         for name, buffer in buffers.items():
             buffer.copy_(of_main[name])
-
-
-def keep_freed_memory() -> None:
-    """Let glibc keep the memory of freed tensors, which it otherwise gives back, to fault its pages in again.
-
-    A step of width 64 to 128 on 180 points takes a tenth less processor time; results and the peak of memory stay.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None  # glibc's alone
-    if mallopt is not None:
-        for option in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
-            mallopt(option, KEPT)
 
 
 def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

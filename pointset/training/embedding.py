@@ -58,7 +58,7 @@ class PointSetEmbedding(TransformerMixin, CloudEstimator):
 
     Args:
         model: the folder of a run, or a trained model that comes with the package. Or what the rows of the baselines
-            are made of, "features", "surface" or "embedding" (of two trained models), or the "size", which all others
+            are made of, "features", "surface" or "embedding" (of four trained models), or the "size", which all others
             remove: the log of a cloud's root mean square radius; or several of these, such as "features+surface+size".
         up: the axis that points up in X; clouds are turned to that of the model's shapes.
         device: see `pointset.fit`.

@@ -26,6 +26,7 @@ from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import require_model
 from pointset.runs.progress import on_terminal, progress_bar
+from pointset.runs.system import keep_freed_memory
 from pointset.training.baselines import baseline_of, fit_baseline
 from pointset.training.checkpoints import (
     Checkpoint,
@@ -43,7 +44,6 @@ from pointset.training.devices import (
     Processes,
     find_device,
     join_processes,
-    keep_freed_memory,
     measured_precision,
     on_cpu,
 )

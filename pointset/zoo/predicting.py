@@ -20,6 +20,7 @@ from pointset.data.ragged import pad_sets
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError, as_sets
 from pointset.nn.layers import in_evaluation_mode
+from pointset.runs.system import keep_freed_memory
 
 SETS_AT_ONCE = 64
 """Sets in a batch."""
@@ -135,6 +136,7 @@ def _results(
     model: nn.Module, sets: Sets, batch_size: int, compute: Callable[[Tensor, Tensor | None], list[Tensor]]
 ) -> list[Tensor]:
     """What `compute` gives for all sets, in float32 on the model's device."""
+    keep_freed_memory()
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     if isinstance(sets, PointSets):
         sets = fixed_batches(sets.with_neighbourhoods(getattr(model, "neighbourhoods", "none")), batch_size)

@@ -73,6 +73,7 @@ def test_where_no_shape_can_be_held_out_no_accuracy_is_said(tmp_path, capsys):
     command = ("train", "--data", data, "--points", "32", "--groups", "2", "--budget", "1s", "--run", tmp_path / "run")
     cli.main([str(word) for word in command])
     said = capsys.readouterr()
+    assert "embedding-svm *" in said.out
     assert "no shape can be held out to choose by" in said.out
     assert "features-svm  fitted, and not judged: no shape can be held out, 0 core-seconds" in said.err
     assert " 0.0" not in said.out + said.err
