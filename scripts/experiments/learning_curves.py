@@ -40,7 +40,8 @@ def split(sets: PointSets, draw: int, shapes: int) -> tuple[PointSets, PointSets
     generator = np.random.default_rng(draw)
     orders = [generator.permutation(np.flatnonzero(sets.labels == label)) for label in sets.labels.unique()]
     inside, outside = (
-        np.concatenate([rows[part] for rows in orders]) for part in (slice(shapes), slice(-TESTED, None))
+        torch.from_numpy(np.concatenate([rows[part] for rows in orders]))
+        for part in (slice(shapes), slice(-TESTED, None))
     )
     return sets.subset(inside), sets.subset(outside)
 
