@@ -55,13 +55,6 @@ SECTIONS = (
         robust=True,
     ),
     Section(
-        "Shapes of one's own",
-        ("learning_curves",),
-        "What `pointset train --data FOLDER` is made of, for folders of few shapes. The trained weights of "
-        "`embedding-svm` and `fine-tuned`, and with them `all`, have seen all training shapes of ModelNet40: there, "
-        "only the other rows say what a folder of foreign shapes would give. labeled_db is foreign to all rows.",
-    ),
-    Section(
         "Earlier recipes, and one thing at a time",
         ("modern", "modern_1000", "set_transformer_table4_100", "attention_weights", "pooling"),
         "Of table 4 of the Set Transformer the column of 100 points was run, for 30 epochs in place of 2,000. The "

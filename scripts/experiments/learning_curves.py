@@ -1,0 +1,108 @@
+"""Learning curves for a folder of one's own: accuracy against the number of training shapes of each class.
+
+python scripts/experiments/learning_curves.py path/to/modelnet40_ply_hdf5 path/to/labeled_db  # results/learning_curves/
+
+ModelNet40 is tested on every second shape of its test split, labeled_db on ten shapes of each class. The same command
+continues an interrupted run: a line of results.csv is one fit.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import cyclopts
+import numpy as np
+import torch
+from saved import keep_row, kept_rows, study_table, write_tables
+from support import OPTIONS, load
+from torch import Tensor
+
+from pointset.data.dataset import load_dataset
+from pointset.data.point_sets import PointSets
+from pointset.training.automatic import fit_automatic
+from pointset.training.fine_tuning import NETWORK_MODEL, transfer_recipe
+from pointset.training.loop import fit
+from pointset.zoo.models import create_for
+from pointset.zoo.predicting import predict
+
+NAME, CLASSICAL, TESTED = "learning_curves", "features+surface-svm", 10
+SHAPES = {"labeled_db": ((1, 2, 5, 10), 2), "modelnet40": ((5, 10, 20), 1)}
+"""Training shapes of each class, and draws."""
+SCRATCH, PRODUCT, CHOICE = "network from scratch", f"network from scratch x {CLASSICAL}", "pointset train"
+METHODS = ("features-svm", "surface-svm", CLASSICAL, SCRATCH, PRODUCT, "embedding-svm", CHOICE)
+FIELDS = ("data", "draw", "shapes", "method", "accuracy", "seconds", "chosen")
+
+
+def split(sets: PointSets, draw: int, shapes: int) -> tuple[PointSets, PointSets]:
+    """So many training shapes of each class, and other ones; smaller draws lie in larger ones."""
+    generator = np.random.default_rng(draw)
+    orders = [generator.permutation(np.flatnonzero(sets.labels == label)) for label in sets.labels.unique()]
+    inside, outside = (
+        torch.from_numpy(np.concatenate([rows[part] for rows in orders]))
+        for part in (slice(shapes), slice(-TESTED, None))
+    )
+    return sets.subset(inside), sets.subset(outside)
+
+
+def fitted(method: str, train: PointSets, seed: int) -> tuple[Any, str]:
+    """A model fitted to the shapes by one of the methods, and what it is."""
+    if method == CHOICE:
+        choice = fit_automatic(train, seed=seed, progress=False)
+        return choice.fitted.model, choice.name
+    options, recipe = (OPTIONS, transfer_recipe(train)) if method == SCRATCH else (None, None)
+    model = create_for(train, NETWORK_MODEL if method == SCRATCH else method, options, seed=seed)
+    return fit(model, train, recipe, seed=seed, progress=False).model, ""
+
+
+def measure(name: str, sets: Callable[[int, int], tuple[PointSets, PointSets]]) -> None:
+    """Fit and test what results.csv lacks for one dataset."""
+    counts, draws = SHAPES[name]
+    done = {(row["data"], int(row["draw"]), int(row["shapes"])) for row in kept_rows(NAME) if row["method"] == CHOICE}
+    for draw, shapes in ((draw, shapes) for draw in range(draws) for shapes in counts):
+        if (name, draw, shapes) in done:
+            continue
+        train, test = sets(draw, shapes)
+        logits: dict[str, Tensor] = {}
+        for method in METHODS:
+            began, chosen = time.process_time(), ""
+            if method == PRODUCT:
+                logits[method] = logits[SCRATCH].log_softmax(dim=1) + logits[CLASSICAL].log_softmax(dim=1)
+            else:
+                model, chosen = fitted(method, train, draw)
+                prediction = predict(model, test)
+                logits[method] = prediction.logits / prediction.temperature
+            accuracy = float((logits[method].argmax(dim=1) == test.labels).float().mean())
+            numbers = f"{accuracy:.4f}", f"{time.process_time() - began:.1f}"
+            keep_row(NAME, dict(zip(FIELDS, [name, draw, shapes, method, *numbers, chosen], strict=True)))
+
+
+def table(name: str) -> str:
+    """Mean accuracy, and standard deviation over draws."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for row in kept_rows(NAME):
+        if row["data"] == name:
+            found.setdefault((row["method"], int(row["shapes"])), []).append(100 * float(row["accuracy"]))
+    counts, _ = SHAPES[name]
+
+    def cell(values: list[float]) -> str:
+        return "open" if not values else f"{fmean(values):.1f}" + (f" ± {stdev(values):.1f}" if values[1:] else "")
+
+    lines = [[method, *(cell(found.get((method, count), [])) for count in counts)] for method in METHODS]
+    return study_table(lines, [f"{name}, accuracy %", *(f"{count} of each class" for count in counts)])
+
+
+def learning_curves(modelnet40: Path, labeled_db: Path) -> None:
+    """Run all fits, and write the tables."""
+    own = load(labeled_db)
+    measure("labeled_db", lambda draw, shapes: split(own, draw, shapes))
+    options: dict[str, Any] = {"normalize": "center-standardize", "progress": False}
+    train, test = (load_dataset(modelnet40, part, 1024, **options) for part in ("train", "test"))
+    some = test.subset(torch.arange(0, len(test), 2))
+    measure("modelnet40", lambda draw, shapes: (split(train, draw, shapes)[0], some))
+    write_tables(NAME, [table(name) for name in SHAPES])
+
+
+if __name__ == "__main__":
+    cyclopts.run(learning_curves)
