@@ -134,3 +134,10 @@ def test_a_cloud_without_what_the_model_needs_is_refused():
     cloud = pointset.data.Cloud(np.random.default_rng(0).random((20, 3), np.float32))
     with pytest.raises(PointsetError, match="the cloud has no normals, which the model needs"):
         Preparation(features=("normals",), inputs=6).prepare(cloud)
+
+
+def test_a_preparation_is_saved_and_read_again(run):
+    model, description = pointset.load_run(run)
+    saved = description["data"]["preparation"]
+    assert Preparation.from_dict(saved) == model.preparation
+    assert saved["neighbourhoods"] == model.neighbourhoods

@@ -1,4 +1,4 @@
-"""Zoo models that are quick to build."""
+"""Models of the zoo: order, padding, options, names; those that are quick to build."""
 
 import re
 
