@@ -39,6 +39,9 @@ def pad_rows(rows: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor | None]:
 def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
     """Stack sets [n_i, d], at least one, padded with zeros: what a loop of one's own does with clouds of several sizes.
 
+    Args:
+        sets: B tensors [n_i, d] of one width, at least one.
+
     Returns:
         Sets [B, n, d], n the largest n_i, and a mask bool [B, n], True at real points; None if all sets have one size.
 

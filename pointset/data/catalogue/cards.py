@@ -90,7 +90,11 @@ def cards_folder() -> Path:
 
 
 def list_cards() -> list[str]:
-    """List the names of all cards, for `load_card` and `pointset.load_dataset`, sorted."""
+    """List the names of all cards.
+
+    Returns:
+        Names for `load_card` and `pointset.load_dataset`, sorted.
+    """
     return sorted(path.stem for path in cards_folder().glob("*.toml"))
 
 
@@ -100,7 +104,13 @@ def is_on_disk(source: str) -> bool:
 
 
 def load_card(name: str) -> Card:
-    """Read the card with one of the names of `list_cards()`.
+    """Read one card.
+
+    Args:
+        name: one of `list_cards()`.
+
+    Returns:
+        The card.
 
     Raises:
         PointsetError: no card has that name, or its file is wrong; the message then names the file and the key.
