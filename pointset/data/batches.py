@@ -52,7 +52,8 @@ def batches(
             points, mask = dataset.points_at(dataset.draw_indices(rows, generator, size and size(index)))
             if augment is not None:
                 points = augment(points, generator, mask, columns=dataset.columns)
-            batch = Batch(points, mask, labels := dataset.labels[rows])
+            labels = dataset.labels[rows]
+            batch = Batch(points, mask, labels)
             if mix is not None:
                 mixed = mix(points, generator, mask)
                 batch = Batch(mixed.points, mask, labels, labels[mixed.partners], mixed.shares)

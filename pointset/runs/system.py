@@ -13,7 +13,7 @@ from pathlib import Path
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Options of mallopt(3)."""
 KEPT, KEPT_BEFORE = 2**30, 2**25
-"""Bytes, above which memory is given back; the most that glibc before 2.35 takes for tensors of their own."""
+"""Bytes, above which memory is given back; the most that mallopt(3) promises to take for M_MMAP_THRESHOLD."""
 
 
 def sync(path: Path) -> None:

@@ -35,7 +35,7 @@ from pointset.zoo.predicting import predict, prepared_batches
 from pointset.zoo.transfer import start_from
 
 LONG = 10
-"""After as many epochs, a training that is no better than the most frequent class is warned of."""
+"""After as many epochs, a warning tells of a training that only finds the most frequent class."""
 NO_WEIGHTS = (
     "class_weights weights the classes of a network, and a cloud that X holds twice counts twice; give groups, "
     "so that copies stay together"

@@ -8,6 +8,7 @@ continues an interrupted run: a line of results.csv is one fit.
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -96,7 +97,7 @@ def table(name: str) -> str:
 def learning_curves(modelnet40: Path, labeled_db: Path) -> None:
     """Run all fits, and write the tables."""
     own = load(labeled_db)
-    measure("labeled_db", lambda draw, shapes: split(own, draw, shapes))
+    measure("labeled_db", partial(split, own))
     options: dict[str, Any] = {"normalize": "center-standardize", "progress": False}
     train, test = (load_dataset(modelnet40, part, 1024, **options) for part in ("train", "test"))
     some = test.subset(torch.arange(0, len(test), 2))

@@ -78,7 +78,7 @@ def test_a_model_has_the_shared_options_with_its_own_changes(read):
     found = read(WHOLE)
     assert [entry.options(found.model) for entry in found.models] == [
         ModelOptions(dim=16, layers=3),
-        ModelOptions(dim=16, layers=3, form="paper", norm="none"),  # one of its choices; elsewhere "none" is no value
+        ModelOptions(dim=16, layers=3, form="paper", norm="none"),  # one of its choices; no value elsewhere
         ModelOptions(dim=24, layers=None, pool_seeds="mean"),
     ]
     runs = {run.model: run for run in make_runs(found, Path("out"))}

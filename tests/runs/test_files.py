@@ -196,7 +196,7 @@ TEXTS = (
 
 
 def has_formula(path: Path) -> bool:
-    """True if a spreadsheet would compute a cell of the file: one that begins so, and is no number."""
+    """True if a spreadsheet would compute a cell of the file: one that begins so and is not a number."""
     with path.open(encoding="utf-8", newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row if not re.fullmatch(r"[-+]?[\d.]+", cell)]
     return any(cell.startswith(tuple("=+@\t\r\n-")) for cell in cells)

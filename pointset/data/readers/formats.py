@@ -75,7 +75,7 @@ def is_mesh_file(path: Path) -> bool:
 
 
 def require_shape_file(path: Path, suffixes: Set[str] = SHAPE_SUFFIXES) -> None:
-    """Require a file, which is no folder, pipe or device, with one of some suffixes, and the library that reads it."""
+    """Require a regular file with one of some suffixes, and the library that reads it; else raise a PointsetError."""
     with naming(path, PointsetError):
         if not path.exists():
             raise PointsetError("the file or folder does not exist: check its spelling")

@@ -30,6 +30,8 @@ from pointset.data.readers.stl import parse_stl
 from pointset.data.readers.tables import npy_columns, npz_columns, text_columns
 from pointset.runs.files import read_file
 
+SOME_FACES = 1024
+"""Faces whose areas are computed at a time."""
 MESHES: dict[str, Callable[[bytes, str], Mesh]] = {".off": parse_off, ".obj": parse_obj, ".stl": parse_stl}
 """Readers of meshes by suffix, from the content and the name of a file; PLY is mapped, the rest are scenes."""
 CLOUDS: dict[str, Callable[[Path, Sequence[str]], Columns]] = {
@@ -71,16 +73,23 @@ def read_mesh(path: str | Path) -> Mesh:
         require_shape_file(path, MESH_SUFFIXES)
         suffix = path.suffix.lower()
         mesh = parse_ply(path) if suffix == ".ply" else MESHES.get(suffix, parse_scene)(read_file(path), str(path))
-        corners = mesh.vertices[mesh.faces]
-        with np.errstate(all="ignore"):
-            has_area = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]).any()
-        if not has_area:
+        if not _has_area(mesh):
             raise MeshError(f"has no area: every face is degenerate, {len(mesh.faces):,} in all")
         corner = far_corner(mesh.vertices.min(axis=0), mesh.vertices.max(axis=0))
         if not corner.any():
             return mesh
         x, y, z = corner.tolist()
         return Mesh(mesh.vertices - corner, mesh.faces, (x, y, z))
+
+
+def _has_area(mesh: Mesh) -> bool:
+    """True if a face is neither a line nor a point; most often the first is."""
+    for start in range(0, len(mesh.faces), SOME_FACES):
+        corners = mesh.vertices[mesh.faces[start : start + SOME_FACES]]
+        with np.errstate(all="ignore"):
+            if np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]).any():
+                return True
+    return False
 
 
 def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
