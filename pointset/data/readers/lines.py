@@ -1,5 +1,6 @@
 """Lines of text with numbers, parsed by numpy, which name the first line that is wrong."""
 
+import io
 import re
 from bisect import bisect_left
 from copy import copy
@@ -24,9 +25,19 @@ def plain_text(content: bytes) -> bytes:
     return _COMMENT.sub(b"", text) if b"#" in text else text
 
 
+def number_table(block: bytes) -> np.ndarray | None:
+    """Parse lines of equally many numbers to float64 [lines, numbers]; None if a line is wrong, or all are empty."""
+    if not block.strip() or block.translate(None, _NUMBERS):  # numpy reads more than decimals
+        return None
+    try:
+        return np.loadtxt(io.BytesIO(block), np.float64, comments=None, ndmin=2)
+    except ValueError:
+        return None
+
+
 def flat_numbers(block: bytes) -> np.ndarray | None:
     """Parse words to float64; None if one is not a decimal number."""
-    try:  # numpy reads more than decimals
+    try:
         return None if block.translate(None, _NUMBERS) else np.array(block.split(), np.float64)
     except ValueError:
         return None
@@ -89,17 +100,11 @@ class Lines:
             return np.full(len(self), width)
         return np.diff(np.searchsorted(words, starts), append=len(words))
 
-    def numbers(self, *, have_keyword: bool = False) -> np.ndarray:
-        """All numbers float64, line after line; without the keyword of one letter with which each line may begin."""
-
-        def parsed(lines: Lines) -> np.ndarray | None:
-            text = np.frombuffer(lines.block, np.uint8).copy()
-            text[lines.offsets if have_keyword else []] = ord(" ")
-            return flat_numbers(text.tobytes())
-
-        numbers = parsed(self)
+    def numbers(self) -> np.ndarray:
+        """All numbers float64 [sum of widths], line after line."""
+        numbers = flat_numbers(self.block)
         if numbers is None:
-            wrong = bisect_left(range(len(self)), True, key=lambda line: parsed(self[: line + 1]) is None)
+            wrong = bisect_left(range(len(self)), True, key=lambda line: flat_numbers(self[: line + 1].block) is None)
             raise self.error(wrong, "expected only numbers")
         return numbers
 

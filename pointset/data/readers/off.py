@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pointset.data.readers.lines import BLANKS, Lines, error_at, plain_text
+from pointset.data.readers.lines import BLANKS, Lines, error_at, number_table, plain_text
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 
 _WORD = re.compile(rb"\s*(C?N?|NC)OFF\s*")
@@ -58,13 +58,15 @@ def write_off(path: Path, mesh: Mesh) -> None:
 
 
 def _read_vertices(lines: Lines, sizes: list[int]) -> np.ndarray:
-    widths = lines.widths
-    # Equal for all lines, or a missing coordinate could pass for a short colour.
-    right = (widths == widths[0]) & np.isin(widths, sizes)
-    lines.require(right, f"expected {' or '.join(map(str, sizes))} numbers for a vertex")
-    places = lines.numbers().reshape(len(lines), -1)[:, :3]
-    lines.require(np.isfinite(places).all(axis=1), "expected finite coordinates")
-    return places
+    table = number_table(lines.block)
+    if table is None or len(table) != len(lines) or table.shape[1] not in sizes:
+        widths = lines.widths
+        # Equal for all lines, or a missing coordinate could pass for a short colour.
+        right = (widths == widths[0]) & np.isin(widths, sizes)
+        lines.require(right, f"expected {' or '.join(map(str, sizes))} numbers for a vertex")
+        table = lines.numbers().reshape(len(lines), -1)
+    lines.require(np.isfinite(table[:, :3]).all(axis=1), "expected finite coordinates")
+    return table[:, :3]
 
 
 def _read_faces(lines: Lines, vertex_count: int) -> tuple[np.ndarray, np.ndarray]:
